@@ -98,8 +98,9 @@ def page(rows: list[dict[str, Any]], sequences: int) -> str:
             "",
             "Inductor's own plan of kernels and its count of what each moves, for the transfer study's base scale "
             f"({sequences} sequences of {context} tokens, bfloat16), made with fake tensors on a faked H100; no code "
-            "was compiled or run (`python -m benchmarks.fake_device.compiled_step`). **No time here was measured**: a "
-            f"kernel takes as long as its bytes at {rates.bytes / 1e12:g} TB/s or its operations at "
+            "was compiled or run (`python -m benchmarks.fake_device.compiled_step`). "
+            f"{'Reckoned, but for the column that is measured' if measured else '**No time here was measured**'}: "
+            f"a kernel takes as long as its bytes at {rates.bytes / 1e12:g} TB/s or its operations at "
             f"{rates.products / 1e12:g} TFLOP/s (flash attention {rates.flash / 1e12:g}, our kernels "
             f"{rates.ours / 1e12:g}), whichever is longer.",
             "",
@@ -112,7 +113,9 @@ def page(rows: list[dict[str, Any]], sequences: int) -> str:
             f"{1e3 * beside:.1f} ms: adding each gradient to the one before takes "
             f"{1e3 * adding:.1f} ms in all but the first, clipping and AdamW {1e3 * update['update_seconds']:.1f} ms a "
             f"step. So it is {1e3 * total:.0f} ms a micro-batch, {100 * useful / total / peak:.0f} %. Not compiled, "
-            f"the passes alone are reckoned {1e3 * update['seconds']:.0f} ms. Measured: nothing yet.",
+            f"the passes alone are reckoned {1e3 * update['seconds']:.0f} ms."
+            + " Measured: nothing yet."
+            * (not measured),
             "",
             "## What would take it to 55 %",
             "",

@@ -44,9 +44,10 @@ def page(rows: list[dict[str, Any]], specs: dict[str, Any], sequences: int, wron
             "*Kernels*, *GB* and *TFLOP* are of one forward and backward pass; in *peak* are weights, gradients and "
             "AdamW's moments.",
             "",
-            f"**No time here was measured.** Reckoned with {rates.bytes / 1e12:g} TB/s, {rates.products / 1e12:g} "
-            f"TFLOP/s in bfloat16 products, {rates.single / 1e12:g} in float32 ones, {rates.flash / 1e12:g} in flash "
-            f"attention, {rates.ours / 1e12:g} in our kernels, {1e6 * rates.launch:g} µs of the host for a kernel; a "
+            f"{'' if measured else '**No time here was measured.** '}Reckoned with {rates.bytes / 1e12:g} TB/s, "
+            f"{rates.products / 1e12:g} TFLOP/s in bfloat16 products, {rates.single / 1e12:g} in float32 ones, "
+            f"{rates.flash / 1e12:g} in flash attention, {rates.ours / 1e12:g} in our kernels, "
+            f"{1e6 * rates.launch:g} µs of the host for a kernel; a "
             "kernel takes the longest of the three. An operator counts as one kernel, which reads inputs and writes "
             f"outputs once. A step is {method_rows.ACCUMULATED} micro-batches and an update. torch.compile makes few "
             "kernels of most pointwise ones: [compiled_step.md](compiled_step.md).",

@@ -24,9 +24,16 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Folders whose lines are named: the operator's caller is looked for in them.
 OURS = tuple(str(ROOT / folder) for folder in ("src/plumbline", "studies"))
 #: Operators for whose result the host has to wait.
-WAITING = {"_local_scalar_dense", "is_nonzero", "nonzero", "equal", "masked_select", "_unique2", "unique_dim"}
-#: Matrix products.
-PRODUCTS = {"mm", "addmm", "bmm", "baddbmm"}
+WAITING = {
+    "_local_scalar_dense", "is_nonzero", "nonzero", "equal", "masked_select", "_unique2", "unique_dim", "bincount",
+    "unique_consecutive", "_linalg_check_errors", "linalg_inv_ex", "linalg_solve_ex", "linalg_cholesky_ex",
+}  # fmt: skip
+#: Operators that wait where one of their indices is a mask, of which it is asked how many places it has.
+INDEXED = {"index", "index_put", "index_put_", "_index_put_impl_"}
+#: Products that torch counts no operations of.
+UNCOUNTED_PRODUCTS = {"mv", "dot", "vdot", "addmv", "addr", "ger"}
+#: Number types that tensor cores do not multiply at full speed.
+SLOW_TYPES = (torch.float32, torch.float64)
 FLASH = {"_scaled_dot_product_flash_attention": 2, "_scaled_dot_product_flash_attention_backward": 5}
 #: Where an operator is called from that no line of this repository called.
 NOWHERE = "torch's own"
@@ -77,7 +84,7 @@ class StepCounts(TorchDispatchMode):
         self.calls: list[KernelCall] = []
         #: What the host waits for -> how often, by file and line.
         self.waits: Counter[str] = Counter()
-        #: Matrix products of float32 -> how often, by file and line.
+        #: Matrix products, convolutions and attention in float32 or float64 -> how often, by file and line.
         self.single_products: Counter[str] = Counter()
         self.held = self.peak = 0
         self._storages: set[int] = set()
@@ -87,7 +94,8 @@ class StepCounts(TorchDispatchMode):
         kwargs = kwargs or {}
         name = func.overloadpacket.__name__
         given = [value for value in tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
-        if name in WAITING and any(value.is_cuda for value in given):
+        masked = name in INDEXED and any(value.dtype in (torch.bool, torch.uint8) for value in given[1:])
+        if (name in WAITING or masked) and any(value.is_cuda for value in given):
             self.waits[f"{name} at {caller()}"] += 1
         made = func(*args, **kwargs)
         results = [value for value in tree_leaves(made) if isinstance(value, torch.Tensor)]
@@ -146,9 +154,9 @@ class StepCounts(TorchDispatchMode):
         elif func.overloadpacket in flop_registry:
             operations = flop_registry[func.overloadpacket](*args, **kwargs, out_val=made)
             kind = "product"
-            if name in PRODUCTS and given[0].dtype == torch.float32:
-                kind = "single"
-                self.single_products[f"{name} at {caller()}"] += 1
+        if (kind == "product" or name in UNCOUNTED_PRODUCTS) and given[0].dtype in SLOW_TYPES:
+            kind = "single"
+            self.single_products[f"{name} at {caller()}"] += 1
         moved = 2 * sum(map(_bytes, results)) if name in GATHERED else sum(map(_bytes, [*given, *results]))
         kernels = ceil(len(args[0]) / LIST_SHARE) if name.startswith(("_foreach", "_fused")) else 1
         self.calls.append(

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +69,8 @@ def _beside(best: dict[str, Any], rows: list[dict[str, Any]]) -> str:
 
 def merged(before: tuple[BlockChoice, ...], found: list[BlockChoice]) -> list[BlockChoice]:
     """All rows, those found in the place of earlier ones for the same kernel, device, widths and size of numbers."""
-    unnamed = {replace(row, blocks=(0, 0, 0, 0), measured="") for row in found}
-    kept = [row for row in before if replace(row, blocks=(0, 0, 0, 0), measured="") not in unnamed]
+    calls = {(row.kernel, row.device, row.widths, row.size) for row in found}
+    kept = [row for row in before if (row.kernel, row.device, row.widths, row.size) not in calls]
     return sorted([*kept, *found], key=lambda row: (row.device or "", row.kernel or "", row.widths))
 
 

@@ -10,7 +10,7 @@ from benchmarks.fake_device import absent_cuda
 absent_cuda.enter()
 
 import torch  # noqa: E402
-from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode  # noqa: E402
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode  # noqa: E402
 
 from benchmarks.fake_device import step_counts  # noqa: E402
 
@@ -31,6 +31,11 @@ def main() -> None:
             torch.zeros(64).to("cuda")
             single @ single.T
             half @ half.T
+            single.double() @ single.double().T
+            single @ single[0]
+            torch.nn.functional.conv1d(single[None], torch.empty(4, 64, 3, device="cuda"))
+            with contextlib.suppress(DynamicOutputShapeException):
+                single[single > 0] = 1.0
             single.view(32, 64).transpose(0, 1).expand(2, 64, 32)
             single.add_(1.0)
             torch._foreach_mul_([single, half], 2.0)

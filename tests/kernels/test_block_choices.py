@@ -17,7 +17,7 @@ from benchmarks.gpu_check.call_settings import REHEARSAL
 from benchmarks.gpu_check.measured_rows import MEASURED, MeasuredRows
 from benchmarks.gpu_check.sections.kernel_block_sizes import CHOICES
 from plumbline.core.errors import PlumblineError
-from plumbline.kernels import block_choices
+from plumbline.kernels import block_choices, selection
 from plumbline.kernels.block_choices import NOT_MEASURED, BlockChoice, row_for
 from tests.conftest import REPOSITORY
 
@@ -111,3 +111,22 @@ def test_a_rehearsal_and_a_check_without_blocks_fill_nothing(tmp_path: Path) -> 
         fill_block_choices.fastest(measured(tmp_path / "a.json", [row("softpick", CHOICES[0], 1.0)], REHEARSAL))
     with pytest.raises(PlumblineError, match="no blocks are measured"):
         fill_block_choices.fastest(measured(tmp_path / "b.json", []))
+
+
+def test_rows_of_the_table_are_of_kernels_that_there_are() -> None:
+    known = {name for name, row in selection.TABLE.items() if row.module is not None}
+    assert {row.kernel for row in (*block_choices.MEASURED, *block_choices.DEFAULT)} - {None} <= known
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"blocks": (48, 20, 3, 2)}, {"blocks": (0, 0, 0, 0)}, {"blocks": (32, 64, 4, 2)}, {"blocks": (32, 32, 3, 2)},
+        {"blocks": (32, 32, 8, 0)}, {"widths": (128, 64)}, {"widths": (48, 48)}, {"size": 3},
+    ],
+)  # fmt: skip
+def test_a_row_that_no_kernel_can_run_by_is_refused(wrong: dict[str, Any]) -> None:
+    sound = {"widths": (64, 128), "size": 2, "blocks": (64, 32, 8, 2)}
+    block_choices.BlockChoice(**sound)
+    with pytest.raises(PlumblineError, match=r"powers of two|warps"):
+        block_choices.BlockChoice(**(sound | wrong))

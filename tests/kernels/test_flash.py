@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
 
+from plumbline.core.errors import PlumblineError
 from plumbline.kernels import selection
 from plumbline.kernels.selection import FLASH_ATTN, SDPA, fused
 from plumbline.model.decoder import create
@@ -76,12 +78,39 @@ def test_it_is_chosen_by_its_conditions(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_manifest_says_so_with_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selection, "FLASH_ATTN_INSTALLED", True)
+    module = ModuleType("flash_attn")
+    module.flash_attn_func = len
+    monkeypatch.setitem(sys.modules, "flash_attn", module)
     monkeypatch.setattr(selection.metadata, "version", lambda name: {"flash_attn": "2.8.3"}[name])
     model = create(ModelSpec.from_dict(overlay("baseline")), init_seed=0)
     said = choose(model, "auto", "cuda", torch.bfloat16)
     assert said == {"asked": "auto", "kernel": FLASH_ATTN, "triton": None, "flash_attn": "2.8.3", "notice": None}
     assert choose(model, "auto", "cuda", torch.float32)["kernel"] == SDPA
     assert choose(model, "reference", "cuda", torch.bfloat16)["kernel"] == selection.CHUNKED
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [("raise ImportError('undefined symbol: x')", "undefined symbol: x"), ("", "flash_attn_func")],
+    ids=["built for another torch", "another package of the name"],
+)
+def test_one_that_cannot_be_used_is_refused_before_a_run_starts(
+    code: str, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "flash_attn").mkdir()
+    (tmp_path / "flash_attn" / "__init__.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(selection, "FLASH_ATTN_INSTALLED", True)
+    model = create(ModelSpec.from_dict(overlay("baseline")), init_seed=0)
+    with pytest.raises(PlumblineError, match=f"{said}.*pip uninstall flash-attn"):
+        choose(model, "auto", "cuda", torch.bfloat16)
+    sys.modules.pop("flash_attn", None)
+
+
+def test_a_folder_without_code_is_no_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "flash_attn" / "cute").mkdir(parents=True)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert not selection.installed("flash_attn") and selection.installed("torch")
 
 
 FOLDED = {"softmax": {"name": "softmax"}} | {

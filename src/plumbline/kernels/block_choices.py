@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import torch
 
+from plumbline.core.errors import PlumblineError
+
 NOT_MEASURED = "not measured"
 
 
@@ -33,6 +35,23 @@ class BlockChoice:
     size: int
     blocks: tuple[int, int, int, int]
     measured: str = NOT_MEASURED
+
+    def __post_init__(self) -> None:
+        """Refuse a row that no kernel can run by, or that no call would find.
+
+        Raises:
+            PlumblineError: naming the row.
+        """
+        held, walked, warps, stages = self.blocks
+        tiles = [*self.widths, held, walked]
+        sound = all(number >= 16 and number & (number - 1) == 0 for number in tiles) and held % walked == 0
+        if not (sound and self.widths[0] <= self.widths[1] and self.size in (2, 4)):
+            raise PlumblineError(
+                f"{self}: head widths and rows are powers of two of at least 16, the smaller width first, rows held a "
+                "multiple of rows walked, numbers of 2 or 4 bytes"
+            )
+        if warps not in (1, 2, 4, 8, 16) or not 1 <= stages <= 8:
+            raise PlumblineError(f"{self}: warps are 1, 2, 4, 8 or 16, stages 1 to 8")
 
     def fits(self, kernel: str, device: str, padded: int, size: int) -> bool:
         """Whether the row is for such a call."""

@@ -4,18 +4,21 @@ A mixer names the kernel that it folds into (`Mixer.kernel`), and this table say
 wherever the reference is asked for, a mixer makes explicit weights for some queries at a time (`CHUNKED`). Triton's
 kernels know plain causal calls alone: with padding or a decoding cache a call takes the chunked way, on any device.
 What folds into torch's fused attention (`SDPA`) goes through the package flash-attn where that is installed and can
-take the call (`fused`). Nothing here imports Triton or flash-attn; whether they are installed is asked once, when this
-module is imported.
+take the call (`fused`). Whether these are installed is asked once, when this module is imported; flash-attn itself is
+imported when a run is to go through it, so that one that was built for another torch ends that run before it starts.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Literal
 
 import torch
+
+from plumbline.core.errors import PlumblineError
 
 #: How attention is asked for: the table's way, or explicit weights from the reference, in chunks of queries.
 Asked = Literal["auto", "reference"]
@@ -29,8 +32,15 @@ SDPA = "sdpa"
 #: The package flash-attn, in the place of `SDPA` for the calls that it takes.
 FLASH_ATTN = "flash_attn"
 
-TRITON_INSTALLED = importlib.util.find_spec("triton") is not None
-FLASH_ATTN_INSTALLED = importlib.util.find_spec("flash_attn") is not None
+
+def installed(package: str) -> bool:
+    """Whether a package is there; a folder without code of its own (another version's parts) is none."""
+    spec = importlib.util.find_spec(package)
+    return spec is not None and spec.origin is not None
+
+
+TRITON_INSTALLED = installed("triton")
+FLASH_ATTN_INSTALLED = installed("flash_attn")
 
 _HALF_AND_SINGLE = frozenset({torch.bfloat16, torch.float32})
 
@@ -108,12 +118,28 @@ def fused(device: str, dtype: torch.dtype, width: int, *, plain: bool = True) ->
 
 
 def package_versions(kernel: str) -> dict[str, str | None]:
-    """The versions of Triton and flash-attn that `kernel` runs by; None for what it does not use."""
+    """The versions of Triton and flash-attn that `kernel` runs by; None for what it does not use.
+
+    Raises:
+        PlumblineError: flash-attn is installed and cannot be used.
+    """
     row = TABLE.get(kernel)
     return {
         "triton": None if row is None or row.module is None else metadata.version("triton"),
-        "flash_attn": metadata.version("flash_attn") if kernel == FLASH_ATTN else None,
+        "flash_attn": _flash_attn_version() if kernel == FLASH_ATTN else None,
     }
+
+
+def _flash_attn_version() -> str:
+    try:
+        importlib.import_module("flash_attn").flash_attn_func  # noqa: B018  # it is there
+        return metadata.version("flash_attn")
+    except (ImportError, AttributeError, OSError) as error:  # one that was built for another torch; another package
+        raise PlumblineError(
+            f"flash-attn is installed and cannot be used ({error}); install one that is built for torch "
+            f"{torch.__version__} (pip install --no-build-isolation '.[flash]' in a clone), or take it away (pip "
+            "uninstall flash-attn), and torch's own attention computes the same"
+        ) from error
 
 
 def lacking(kernel: str | None, device: str, dtype: torch.dtype, *, asked: Asked = "auto") -> str | None:
