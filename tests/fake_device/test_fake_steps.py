@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -66,7 +67,9 @@ def test_muons_products_are_bfloat16_too() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(os.environ.get("PLUMBLINE_FAKE_DEVICE") != "all", reason="PLUMBLINE_FAKE_DEVICE is not all")
 def test_every_method_and_variant_at_paper_size() -> None:
+    """Four minutes of a core."""
     rows = asked("benchmarks.fake_device", "--json")
     assert len(rows) >= 55 and {row["method"] for row in rows} >= set(method_rows.base_scale_specs.methods())
     assert_sound(rows)

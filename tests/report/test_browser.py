@@ -112,7 +112,11 @@ def test_a_number_of_several_runs_shows_them_and_an_address_opens_what_is_folded
         " wait(); })"
     )
     chromium.open(pages / TABLES, "#runs-1")
-    assert chromium.run("document.querySelector('#runs-1 details').open")
+    # Opened by a script that the page runs when it is there.
+    assert chromium.run(
+        "new Promise(done => { const wait = () => document.querySelector('#runs-1 details').open ? done(true) :"
+        " setTimeout(wait, 10); wait(); })"
+    )
 
 
 def test_light_and_dark_are_both_readable(chromium: Browser, pages: Path) -> None:

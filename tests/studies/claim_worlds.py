@@ -197,6 +197,7 @@ def query_free() -> StudyWorlds:
     worlds += [code(name, document) for name in sorted(runs.OF_SPECS)]
     worlds += [code(name, theorem(name)) for name in (*theorems.STATEMENTS, "single_head")]
     worlds.append(code("sigma_max_random", wide))
+    worlds.append(world("equal_nonemb_apart", "false", "the document's own sizes", same, Transfer()))
     far = lambda world: tests.far_off()  # noqa: E731
     worlds += [world(f"t2_{method}", "false", "far off", far, Transfer()) for method in tests.CONFIGURATIONS]
     worlds += [

@@ -230,6 +230,7 @@ UNDIRECTED: dict[str, str] = {
     **dict.fromkeys(("t2_baseline", "mlp_transfer_cos"), "a level or a spread"),
     **dict.fromkeys(("t2_wq_identity", "match_baseline", "pct_wq_identity"), "no difference, or next to none"),
     **dict.fromkeys(
-        (*sorted(OF_SPECS), *STATEMENTS, "single_head", "sigma_max_random"), "a size, a definition or a theorem"
+        (*sorted(OF_SPECS), *STATEMENTS, "single_head", "sigma_max_random", "equal_nonemb_apart"),
+        "a size, a definition or a theorem",
     ),
 }
