@@ -87,8 +87,9 @@ def combinations() -> dict[str, ModelSpec]:
     return found
 
 
-def test_no_component_of_any_study_changes_a_score() -> None:
+def test_no_component_of_any_study_changes_a_score(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short rows too: where a mixer takes n for the length of the call, it is read whole."""
+    monkeypatch.setattr("plumbline.model.mixers.softmax.SPAN", 9)  # rows here are shorter than those it is made for
     whole = set()
     for name, spec in combinations().items():
         model = lively(spec).double()
@@ -159,3 +160,12 @@ def test_what_asks_nothing_and_what_reads_one_token() -> None:
     asked = [TokenSegment(0, [3, 4], 1), TokenSegment(1, [5, 4], 1)]
     for (score, _), segment in zip(reader.scores(asked, 2), asked, strict=True):
         assert score == pytest.approx(alone(model, segment)[0], rel=1e-5)
+
+
+def test_of_equal_logits_the_first_tokens_is_the_likeliest() -> None:
+    """As `argmax` has it, by which the harness judges its own models: a model that says nothing prefers token 0."""
+    silent = lively(small())
+    torch.nn.init.zeros_(silent.head_weight)
+    asked = [TokenSegment(index, [5, *answer], len(answer)) for index, answer in enumerate([[0], [1], [0, 0], [0, 7]])]
+    scored = PrefixTreeReader(silent, batch_tokens=None, padding=0).scores(asked, len(asked))
+    assert [greedy for _, greedy in scored] == [True, False, True, False]

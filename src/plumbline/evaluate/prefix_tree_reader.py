@@ -130,7 +130,7 @@ class PrefixTreeReader:
             first, stop = np.searchsorted(rows_A, [start, start + self.most_states])
             part_A, targets_A = given[0, first:stop] - start, given[1, first:stop]
             logits_SV = self.model.logits(states_SD[start : start + self.most_states])
-            asked.right.append(logits_SV.max(1).indices[part_A] == targets_A)
+            asked.right.append(_likeliest(logits_SV, part_A, targets_A))
             asked.scores.append(logits_SV.log_softmax(1)[part_A, targets_A])
         asked.clear()
 
@@ -199,6 +199,17 @@ class PrefixTreeReader:
         tree_TD, short_TD = self._hidden([tree, laid(PrefixNode(rows[1]))])
         branch_TD = torch.cat([tree_TD[: len(begin)], tree_TD[longest:]])
         self.shared = same(tree_TD, 0) and same(branch_TD, 2) and same(short_TD, 1)
+
+
+def _likeliest(logits_SV: torch.Tensor, states_A: torch.Tensor, tokens_A: torch.Tensor) -> torch.Tensor:
+    """Whether greedy decoding takes each token (A,) after its state: of equal logits, the first token's.
+
+    On a CPU the largest logit takes a fourth of the time of its place, which is looked up where it is the token's.
+    """
+    if logits_SV.device.type != "cpu":
+        return logits_SV.max(1).indices[states_A] == tokens_A
+    right_A = logits_SV.amax(1)[states_A] == logits_SV[states_A, tokens_A]
+    return right_A.masked_scatter(right_A, logits_SV[states_A[right_A]].max(1).indices == tokens_A[right_A])
 
 
 @dataclass(slots=True)

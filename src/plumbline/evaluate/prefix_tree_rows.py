@@ -103,6 +103,16 @@ class TreeAttentionMask(AttentionMask):
     bias_BQK: torch.Tensor | None
 
     @property
+    def keys_in_order(self) -> bool:
+        """True: nodes come after those above them."""
+        return True
+
+    @property
+    def triangular(self) -> bool:
+        """True: nodes come after those above them."""
+        return True
+
+    @property
     def mask_BQK(self) -> torch.Tensor:
         """Which keys each query sees: its own node's and those of the nodes above, up to itself."""
         return self.mask

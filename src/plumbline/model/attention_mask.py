@@ -32,6 +32,12 @@ class AttentionMask:
     length: int
 
     @property
+    def triangular(self) -> bool:
+        """Whether the mask hides every key after a query's own place, and `rows` leaves those out although it is not
+        plain."""
+        return False
+
+    @property
     def mask_BQK(self) -> torch.Tensor:
         """True where a query sees a key. A padding query sees everything (its row is never read)."""
         query, key = self.query_positions_BQ[:, :, None], self.key_positions_BK[:, None, :]
