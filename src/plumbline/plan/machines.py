@@ -29,6 +29,7 @@ class Machine:
     devices_at_once: int
     slice_hours: float
     memory_gib: float
+    disk_mb_per_second: float
     price: float
 
     @property
