@@ -10,7 +10,6 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs.study_config import Run
 from plumbline.specs.yaml_files import ROOT, read_checked
 
-
 #: Slot -> component -> time of a step relative to the baseline's.
 Relative = dict[str, dict[str, float]]
 
