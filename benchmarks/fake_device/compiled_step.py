@@ -62,7 +62,7 @@ def group(kind: str, files: Iterable[str]) -> str:
 
 def totals(kernels: list[PlannedKernel]) -> dict[str, dict[str, float]]:
     """Group -> its kernels, bytes, operations and reckoned seconds on each machine, kernel by kernel."""
-    from benchmarks.fake_device.compiled_page import COUNTED, RATES, seconds_on
+    from benchmarks.fake_device.machine_rates import COUNTED, RATES, seconds_on
 
     found: dict[str, dict[str, float]] = {}
     for kernel in kernels:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.fake_device import compiled_page, compiled_step
+from benchmarks.fake_device import compiled_ideas, compiled_page, compiled_step, machine_rates
 from benchmarks.gpu_check import fill_step_times
 from plumbline.plan import machines
 from plumbline.specs import study_config
@@ -53,10 +53,10 @@ def test_relative_steps_of_gpus_are_those_of_the_rows(rows: list[dict[str, Any]]
 def test_a_kernel_takes_its_bytes_or_its_operations_and_not_its_groups(rows: list[dict[str, Any]]) -> None:
     """AttnRes's thin products wait for bytes, the others of its group do not: neither hides the other."""
     row = next(row for row in rows if row["method"] == "attnres")
-    rates, group = compiled_page.RATES["h100"], row["groups"]["matrix products"]
+    rates, group = machine_rates.RATES["h100"], row["groups"]["matrix products"]
     as_one = max(group["bytes"] / rates.bytes, group["operations"] / rates.products)
-    assert group[compiled_page.H100] > 1.03 * as_one
-    taken = {each["method"]: sum(entry[compiled_page.H100] for entry in each["groups"].values()) for each in rows}
+    assert group[machine_rates.H100] > 1.03 * as_one
+    taken = {each["method"]: sum(entry[machine_rates.H100] for entry in each["groups"].values()) for each in rows}
     beside = (7 * 3 * rows[0]["update"]["parameter_bytes"] + rows[0]["update"]["update_bytes"]) / rates.bytes / 8
     ratio = (taken["attnres"] + beside) / (taken["baseline"] + beside)
     assert compiled_page.relative(rows)["h100"]["attnres"] == pytest.approx(ratio)
@@ -93,7 +93,7 @@ def test_the_page_says_what_is_missing_to_the_share_that_is_asked_for(rows: list
     text = compiled_page.page(rows, compiled_step.SEQUENCES).partition("## Methods beside")[0]
     table = re.findall(r"^\| ([^|]+) \| [^|]+ \| ([\d.]+) \| ([^|]+) \| [^|]+ \|$", text.partition("## What")[2], re.M)
     gains = {what: float(gain) for what, gain, _ in table}
-    assert len(gains) == len(compiled_page.IDEAS)
+    assert len(gains) == len(compiled_ideas.IDEAS)
     ours = sum(gains.values()) - gains["products at 700 TFLOP/s instead of 620"]
     whole = float(re.search(r"So it is (\d+) ms a micro-batch", text)[1])
     needed = float(re.search(r"55 % are ([\d.]+) ms", text)[1])

@@ -37,11 +37,11 @@ class Machine:
     evaluation_mfu: float
     relative_step_time: Relative
     start_seconds: dict[str, float]
+    disk_mb_per_second: float
     devices: dict[str, int]
     devices_at_once: int
     slice_hours: float
     memory_gib: float
-    disk_mb_per_second: float
     price: float
     measured_step_time: MeasuredStepTime | None = None
 

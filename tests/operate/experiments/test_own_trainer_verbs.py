@@ -679,7 +679,7 @@ def test_a_dry_run_says_how_many_runs_are_made_and_how_long_they_take(folder: Pa
         entry["run"]["seconds"] = 100.0
     bank.write_text("".join(f"{json.dumps(entry)}\n" for entry in rows))
     said = " ".join(plumbline(folder, "try", "-m", "wider", "--dry-run").stdout.split())
-    assert said.endswith("At most 8 runs to be made: 800 s, by the median of 5 runs of the baseline.")
+    assert said.endswith("At most 8 runs to be made: 13 min, by the median of 5 runs of the baseline.")
     bank.unlink()
     said = " ".join(plumbline(folder, "try", "-m", "wider", "--dry-run").stdout.split())
     assert said.endswith("At most 13 runs to be made; how long one takes is known when the first has been made.")

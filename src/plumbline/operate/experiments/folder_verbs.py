@@ -20,8 +20,9 @@ from plumbline.experiment.decision.decision_sentences import sentence
 from plumbline.experiment.decision.experiment_question import ExperimentQuestion
 from plumbline.experiment.decision.fix_design import claim
 from plumbline.experiment.decision.outcome import BASELINE, Decision
-from plumbline.experiment.formatting import counted, seconds
+from plumbline.experiment.formatting import counted
 from plumbline.experiment.own_method import implausible_gain
+from plumbline.operate.console.run_progress import roughly
 from plumbline.operate.experiments.carry_out_experiment import (
     SettledExperiment,
     decide,
@@ -87,12 +88,13 @@ def _expected(settled: SettledExperiment) -> str:
     trainer, bank = settled.trainer, settled.bank
     runs = [one for step, _ in settled.plan.steps for one in step]
     missing = sum(bank.known(trainer.run_id(*one)) is None for one in runs)
-    past = [run.seconds for run in bank.of(trainer.group, trainer.method(BASELINE)) if run.seconds]
+    theirs = bank.of(trainer.group, trainer.method(BASELINE))
+    past = [run.seconds for run in theirs if run.seconds and run.value is not None]
     said = f"At most {counted(missing, 'run')} to be made"
     if not past:
         return f"{said}; how long one takes is known when the first has been made."
     each, rounds = statistics.median(past), math.ceil(missing / trainer.at_once)
-    return f"{said}: {seconds(rounds * each)}, by the median of {counted(len(past), 'run')} of the baseline."
+    return f"{said}: {roughly(rounds * each)}, by the median of {counted(len(past), 'run')} of the baseline."
 
 
 def try_(given: argparse.Namespace, root: Path) -> int:
