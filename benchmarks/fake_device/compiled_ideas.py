@@ -142,7 +142,8 @@ def section(
     return [
         *table(columns, lines),
         "",
-        f"{'One' if alone else 'No one'} of these is enough. All {len(IDEAS)} together come to at most {without(list(IDEAS))}. The {len(ours)} "
+        f"{'One' if alone else 'No one'} of these is enough. "
+        f"All {len(IDEAS)} together come to at most {without(list(IDEAS))}. The {len(ours)} "
         f"that are ours to do (all but {', '.join(one.what for one in rest)}) come to at most {without(ours)}. Of "
         f"these, {len(tested)} can be made and tested whole without a device, at most {without(tested)}; of the other "
         f"{len(ours) - len(tested)} ({untested:.1f} ms) only the numbers can, and whether they gain anything waits for "
