@@ -138,6 +138,7 @@ def test_the_verb_shows_stages_at_paper_and_targets_elsewhere_unless_it_is_told(
 
     stage, target = "RUNS, by size class", "attention_conce"
     assert stage in (paper := printed("--preset", "paper")) and target not in paper
+    assert "it waits 5.73 h for a network and 5.64 h for a disk" in " ".join(paper.split())
     assert "operations of some runs" not in paper, "counted, on the meta device"
     assert target in printed("--preset", "paper", "--by", "targets")
     assert target in printed("--preset", "demo") and stage in printed("--preset", "demo", "--by", "stages")

@@ -88,9 +88,8 @@ def sizes(priced: RunEstimator) -> str:
 
 _WHAT_DATA_IS = (
     "Hours are those of jobs that wait for one another, 16 shards of `tokenize` one after another as profiles/slurm "
-    "packs them; corpora are made side by side. Of these hours, net and disk are what jobs wait for a network, and "
-    "for a disk to read and write, to verify their input too. Text is what is read at most, GB of disk what jobs leave "
-    "there; RAM is a job's at its peak."
+    "packs them, with what they wait for net and disk, to verify input too; corpora are made side by side. Text is "
+    "what is read at most, GB of disk what jobs leave there, RAM a job's at its peak."
 )
 _WHAT_SIZES_ARE = (
     "Parameters and operations of training a token, counted from each model's modules on the meta device (without "
@@ -138,7 +137,7 @@ def _rules(priced: RunEstimator, corpus: _Corpus) -> str:
     ]
     rows += [[made.rule, "(aside)", *_cells(made)]] if made else []
     _, rules = list(corpus.by_pack.values())[-1]
-    table, slowest = _grid(heads, rows, words=2), _filled(_bottleneck(priced, rules))
+    table, slowest = _grid(heads, rows, words=2), _filled(_bottleneck(rules))
     return f"Rules of {corpus.name}, from {corpus.source}:\n{table}\n{slowest}"
 
 
@@ -155,21 +154,14 @@ def _wall(rules: list[DataRule]) -> float | None:
     return sum(known) if len(known) == len(walls) else None
 
 
-def _bottleneck(priced: RunEstimator, rules: list[DataRule]) -> str:
+def _bottleneck(rules: list[DataRule]) -> str:
     """Which rule takes most of the time to the packs, and why."""
     one, wall = stages.bottleneck(rules), _wall(rules)
     if one is None or not wall:
         return "Bottleneck: not known, since the configuration does not say how many tokens there are."
     taken, share = one.wall or 0.0, (one.wall or 0.0) / wall
-    network = job_needs.laws()[one.rule].get("waits", {}).get("extrapolated", "")
-    waits = [
-        f"{_hours(seconds)} h for {what}"
-        for seconds, what in (
-            (one.network, f"a network ({network})"),
-            (one.disk_seconds, f"a disk ({priced.machine.disk_mb_per_second:g} MB/s, assumed)"),
-        )
-        if seconds > 0.01 * taken
-    ]
+    each = ((one.network, "a network"), (one.disk_seconds, "a disk"))
+    waits = [f"{_hours(seconds)} h for {what}" for seconds, what in each if seconds > 0.01 * taken]
     waited = one.network + one.disk_seconds
     why = f"waits {' and '.join(waits)}" if waited > taken / 2 else "computes, on one core a job"
     return f"Bottleneck: {one.rule}, {share:.0%} of the time to the first training; it {why}."
@@ -239,8 +231,8 @@ def reckoned(priced: RunEstimator, making: list[_Corpus]) -> list[str]:
         said.append(f"the hub: {job_needs.laws()['documents']['waits']['extrapolated']}")
     if named:
         said.append(
-            f"the disk: {machine.disk_mb_per_second:g} MB/s for each job, assumed (config/machines.yaml); passes over "
-            "the text are counted (benchmarks/job_resources.yaml), and none is saved by memory"
+            f"the disk: {machine.disk_mb_per_second:g} MB/s a job, assumed (config/machines.yaml), for every pass that "
+            "was counted"
         )
         said.append(
             f"* laws of jobs of up to {job_needs.most_measured('documents', 'text_mb'):,.0f} MB of text and "
