@@ -34,7 +34,9 @@ HEAD = """\
 # What the jobs of each rule take. Last measured: {machine}, `{command}`.
 # `measured`: the command of a rule's points ({{units, mb: at the peak, cpu_seconds}}) and of the laws through them: so
 # much whatever the size (`fixed`), and for each unit. `adds`: what is added to them, and `waits`: how long a job waits
-# for a network or a disk; `extrapolated` says what of a law was not measured. `seconds: plan`: the plan's estimate.
+# for a network; `extrapolated` says what of a law was not measured. `disk`: MB that a job reads and writes while it
+# works (`mb`), and reads `before` to verify its input, by a count of passes; config/machines.yaml says how fast a disk
+# is. `seconds: plan`: the plan's estimate.
 # plumbline/plan/job_needs.py reads the laws for the plan and for what rules ask for; tests/plan/test_job_resources.py
 # compares that at `paper` with the table.
 """
@@ -79,7 +81,7 @@ print(json.dumps([status, used.ru_maxrss * 1024 / 1e6, used.ru_utime + used.ru_s
 ROOT = Path(__file__).parents[1]
 
 #: What of a rule's row is not measured, and stays when it is measured again.
-BESIDE = ("adds", "waits", "seconds")
+BESIDE = ("adds", "waits", "disk", "seconds")
 
 #: Of a step: units and the command line of each point.
 Step = Iterator[tuple[dict[str, float], list[str]]]

@@ -22,6 +22,7 @@ from plumbline.core import command_line
 
 if TYPE_CHECKING:
     from benchmarks.fake_device.compiled_kernels import PlannedKernel
+    from plumbline.specs.spec import RunSpec
 
 PAGE = Path(__file__).resolve().parents[1] / "compiled_step.md"
 ROWS = PAGE.with_suffix(".jsonl")
@@ -60,9 +61,8 @@ def group(kind: str, files: Iterable[str]) -> str:
 
 
 def totals(kernels: list[PlannedKernel]) -> dict[str, dict[str, float]]:
-    """Group -> its kernels, bytes, operations and reckoned seconds."""
-    from benchmarks.fake_device.compiled_page import COUNTED
-    from benchmarks.fake_device.step_counts import Rates
+    """Group -> its kernels, bytes, operations and reckoned seconds on each machine, kernel by kernel."""
+    from benchmarks.fake_device.machine_rates import COUNTED, RATES, seconds_on
 
     found: dict[str, dict[str, float]] = {}
     for kernel in kernels:
@@ -70,7 +70,8 @@ def totals(kernels: list[PlannedKernel]) -> dict[str, dict[str, float]]:
         entry["kernels"] += 1
         entry["bytes"] += kernel.bytes
         entry["operations"] += kernel.operations
-        entry["seconds"] += kernel.seconds(Rates())
+        for name, rates in RATES.items():
+            entry[seconds_on(name)] += kernel.seconds(rates)
     return found
 
 
@@ -80,16 +81,27 @@ def row(name: str, sequences: int, layers: int | None) -> dict[str, Any]:
     Args:
         layers: of the model, in place of its own: then nothing is multiplied.
     """
+    from benchmarks.fake_device import method_rows
     from benchmarks.fake_device.compiled_kernels import planned
     from benchmarks.gpu_check import base_scale_specs
 
     spec = base_scale_specs.runs("paper")[name]
     if layers is not None or name in WHOLE:
-        return {"method": name, "planned": "whole", "groups": totals(planned(spec, sequences, layers=layers))}
+        made = {"method": name, "planned": "whole", "groups": totals(planned(spec, sequences, layers=layers))}
+        return made | ({"update": update(spec, sequences, layers)} if name == method_rows.BASELINE else {})
     counts = FEW if name in GROWING else FEW[:2]
     tables = [totals(planned(spec, sequences, layers=count)) for count in counts]
     words = f"with {', '.join(map(str, counts[:-1]))} and {counts[-1]} layers"
     return {"method": name, "planned": words, "groups": grown(tables, spec.model.layers)}
+
+
+def update(spec: RunSpec, sequences: int, layers: int | None) -> dict[str, Any]:
+    """What the page needs of an uncompiled step: its update, which is no part of the plan, and its passes' time."""
+    from benchmarks.fake_device import method_rows
+    from benchmarks.fake_device.fake_step import FakeStep
+
+    found = method_rows.counted(FakeStep(spec, sequences, layers=layers))
+    return {name: found[name] for name in ("seconds", "update_bytes", "update_seconds", "parameter_bytes")}
 
 
 def grown(tables: list[dict[str, dict[str, float]]], layers: int) -> dict[str, dict[str, float]]:

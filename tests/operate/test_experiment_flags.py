@@ -32,7 +32,9 @@ def test_a_dry_run_waits_for_no_numbers(repository: Path) -> None:
 from plumbline.operate.experiments.__main__ import main
 main(); print(sorted({{"numpy", "scipy", "torch", "pandas", "snakemake"}} & set(sys.modules)))"""
     said = subprocess.check_output([sys.executable, "-c", code], cwd=repository, text=True)
-    assert said.splitlines()[0].startswith("value_residual against baseline") and said.splitlines()[-1] == "[]"
+    first, runs, loaded = said.splitlines()
+    assert first.startswith("value_residual against baseline") and loaded == "[]"
+    assert runs.startswith("At most 13 runs are to be trained (") and " on one CPU core, speed " in runs
 
 
 def test_a_session_that_cannot_be_meant_is_an_error_of_the_command_line(repository: Path) -> None:

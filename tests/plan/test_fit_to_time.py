@@ -9,7 +9,7 @@ import pytest
 
 from plumbline import project
 from plumbline.core.errors import PlumblineError
-from plumbline.plan import fit_to_time
+from plumbline.plan import data_stage, fit_to_time
 from plumbline.plan.run_estimate import estimator
 from plumbline.project import Project
 from plumbline.specs import experiment_runs
@@ -69,6 +69,31 @@ def test_speed_is_that_of_finished_runs_of_earlier_experiments_too(tmp_path: Pat
     slow, fast = (fitted(planned(work), "2h", scale="base") for work in (tmp_path, tmp_path / "none"))
     assert "speed measured on finished runs" in slow.words
     assert slow.given["steps"] / fast.given["steps"] == pytest.approx(0.5, abs=0.03), "half the speed"
+
+
+def test_an_experiment_is_said_to_take_what_its_missing_runs_take(tmp_path: Path) -> None:
+    """By the machine that is named, and by measured speed where there is one."""
+    given = {"study": "transfer", "scale": "base", "method": "ssmax", "against": "baseline"}
+    given |= {"baseline_seeds": [42, 43, 44], "seeds": [1042]}
+    whole = planned(tmp_path, experiment=given)
+    study, runs = whole.study("transfer"), list(whole.experiment.runs.values())
+    priced = estimator(whole)
+    stage = data_stage.seconds(whole, runs)
+    both = 2 * max(priced.pretrain_seconds(run) for run in runs) + stage
+    said = fit_to_time.expected(whole, study, runs)
+    assert said.startswith("At most 4 runs are to be trained (0 of 4 are there): about ")
+    assert f"about {fit_to_time.roughly(both)} on one CPU core, speed stated" in said, "two at once, twice"
+    cluster = planned(tmp_path, experiment=given, preset="paper", machine="h100")
+    paper = fit_to_time.expected(cluster, cluster.study("transfer"), list(cluster.experiment.runs.values()))
+    assert "on NVIDIA H100 SXM" in paper and "hours" in paper
+    for run in runs[:3]:
+        finish(whole, run, seconds=500.0, spec=run.spec.to_dict())
+    left = fit_to_time.expected(whole, study, runs)
+    assert left.startswith("At most 1 run is to be trained (3 of 4 are there): about ")
+    slower = estimator(whole, calibrate_on=runs).pretrain_seconds(runs[3]) + stage
+    assert f"about {fit_to_time.roughly(slower)} on one CPU core, speed measured on finished runs" in left
+    finish(whole, runs[3], seconds=500.0)
+    assert fit_to_time.expected(whole, study, runs) == "Nothing is to be trained: all runs are there."
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import yaml
 from plumbline.data import split
 from plumbline.experiment.checks import trained_checks, trained_run
 from plumbline.operate.preflight import dry_run
-from plumbline.plan import data_stage, job_needs, job_requests, target_costs
+from plumbline.plan import data_stage, job_needs, job_requests, machines, target_costs
 from plumbline.plan.evaluation_workload import amount
 from plumbline.plan.job_requests import JobRequests
 from plumbline.plan.run_estimate import RunEstimator, estimator
@@ -59,7 +59,10 @@ def needed(row: dict[str, Any], units: dict[str, float], planned_seconds: float 
     adds, waits = row.get("adds", {}), row.get("waits", {})
     memory = max((law(step["mb"], units) for step in steps), default=0.0) + law(adds.get("mb", {}), units)
     seconds = sum(law(step["cpu_seconds"], units) for step in steps) + law(adds.get("cpu_seconds", {}), units)
-    seconds = max(seconds * units.get("together", 1), law(waits.get("seconds", {}), units))
+    disk, speed = row.get("disk", {}), machines.load("h100").disk_mb_per_second
+    before, moved = (law(disk.get(name, {}), units) / speed for name in ("before", "mb"))
+    together = units.get("together", 1)
+    seconds = before + together * max(seconds, law(waits.get("seconds", {}), units) + moved)
     if row.get("seconds") == "plan":
         seconds = planned_seconds
     return Need(memory, seconds / 60, units.get("disk_mb", 0.0))
@@ -78,6 +81,10 @@ def units_of(project: Project, priced: RunEstimator, job: Any) -> tuple[dict[str
             "text_mb": text,
             "network_mb": text,
             "pack_mb": size,
+            "stored_mb": 1.05 * text if rule != "tokenizer" or corpus.tokenizer.kind == "byte_level_bpe" else 0.0,
+            "split_mb": 1.05 * text if 1.05 * text > 256 * split.SORT_BYTES / 1e6 else 0.0,
+            "local_mb": 0.0,
+            "tokens_mb": size / shards,
             "file_mb": data_stage.READ_AHEAD,
             "sample_words_m": data_stage.distinct_words(32) / 1e6,
             "sorted_mb": split.SORT_BYTES / 1e6,

@@ -6,14 +6,19 @@ import dataclasses
 from pathlib import Path
 from typing import Any, get_args
 
+import pandas as pd
 import pytest
 import yaml
 
 from plumbline.core.errors import PlumblineError
-from plumbline.plan import machines
+from plumbline.plan import machines, stage_page
+from plumbline.plan.run_estimate import estimator
+from plumbline.plan.target_costs import table
+from plumbline.project import Project
 from plumbline.specs import study_config
 from plumbline.specs.components import available
 from plumbline.specs.yaml_files import ROOT, read_yaml
+from tests.plan.finished_run_files import by_target
 
 
 def changed(tmp_path: Path, **changes: Any) -> Path:
@@ -80,6 +85,22 @@ def test_relative_step_times_name_components_that_there_are() -> None:
         for slot, times in machines.load(name).relative_step_time.items():
             if slot != "precision":
                 assert set(times) <= set(available(slot)), name
+
+
+def test_a_node_of_eight_is_planned_and_priced(paper: Project) -> None:
+    """Runs of a node take as long as on a cluster of such nodes, one after another, and those of two nodes twice."""
+    node, cluster = (estimator(paper, machines.load(name)) for name in ("h100_node", "h100"))
+    times = {}
+    for scale in ("base", "large"):
+        run = paper.runs[f"transfer/{scale}/baseline/s42"]
+        times[scale] = [priced.pretrain_seconds(run) - 120 for priced in (node, cluster)]
+    assert times["base"][0] == times["base"][1] and times["large"][0] == pytest.approx(2 * times["large"][1], rel=1e-3)
+    priced = by_target(estimator(paper, machines.priced(machines.load("h100_node"), 2.5))).loc["table2"]
+    beside = by_target(cluster).loc["table2"]
+    assert priced["price"] == pytest.approx(2.5 * priced["device_hours"]) and pd.isna(beside["price"])
+    assert priced["device_hours"] == pytest.approx(beside["device_hours"])
+    assert priced["wall_hours"] == pytest.approx(priced["data_hours"] + priced["device_hours"] / 8, rel=0.01)
+    assert "a node of eight NVIDIA H100 SXM, 8 at once" in stage_page.terminal(node, table(node))
 
 
 def test_whether_step_times_are_measured_is_said() -> None:

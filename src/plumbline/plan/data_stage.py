@@ -1,6 +1,7 @@
 """Estimates the data stage: seconds on the longest path, CPU seconds, memory, and disk; and what its jobs ask for.
 
-It runs on processors, and once for all runs. What a job takes goes by the laws of benchmarks/job_resources.yaml.
+It runs on processors, and once for all runs. What a job takes goes by the laws of benchmarks/job_resources.yaml, and by
+the speed of the disk that config/machines.yaml states.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from plumbline.data import hub_read_budget, split
 from plumbline.data.hub_read_budget import MARGIN_PERCENT
+from plumbline.plan import machines
 from plumbline.plan.evaluation_workload import bytes_per_token
 from plumbline.plan.job_needs import LEAST_MB, Need, need
 from plumbline.project import Project
@@ -29,19 +31,41 @@ TOGETHER = 16
 #: Where Arrow stops to read a Parquet file ahead (MB): of one with 2,400 MB of text a process took the 1,580 MB that
 #: the law of `documents` gives for so many.
 READ_AHEAD = 1450
+#: Bytes on the disk of a byte of text, with its line's id and source; the shuffle has its hash besides.
+STORED = 1.05
+#: Files of the shuffle, of which each that has more than `split.SORT_BYTES` is split.
+SHUFFLE_FILES = 256
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DataJobCost:
-    """What one job of the data stage takes: seconds (None: its size is not known), CPU seconds, MB at its peak, and
-    bytes that it writes; and whether that is a measured law beyond the sizes at which it was measured.
+    """What one job of the data stage takes.
+
+    Attributes:
+        seconds: of the whole job; None where its size is not known.
+        verifying: of these, those of reading its input once to verify it, before it begins. A machine remembers what it
+            has verified.
+        reading_writing, network: seconds that a disk and a network take while it works, one after the other, beside
+            what it computes.
+        megabytes: at its peak.
+        disk: bytes that it writes.
+        extrapolated: whether a measured law is used beyond the sizes at which it was measured.
     """
 
     seconds: float | None
+    verifying: float
+    reading_writing: float
+    network: float
     cpu_seconds: float
     megabytes: float
     disk: float
     extrapolated: bool
+
+    def chained(self, jobs: int) -> float | None:
+        """Estimate the seconds of so many such jobs one after another on a machine, with one start."""
+        if self.seconds is None:
+            return None
+        return START_SECONDS + self.verifying + jobs * (self.seconds - START_SECONDS - self.verifying)
 
     def asked_mb(self, attempt: int) -> int:
         """Choose the memory to ask for at an attempt: an attempt before it may have been killed for want of some."""
@@ -82,33 +106,44 @@ def text_bytes(project: Project, name: str) -> float | None:
 def documents(project: Project, name: str) -> DataJobCost:
     """Estimate the job that gathers a corpus's documents.
 
-    They are sorted outside memory, so that they lie on the disk twice. Of a hub's data set Parquet's reader is up to a
-    gigabyte ahead, a tokenizer is trained on its beginning, and a network is waited for.
+    They are sorted outside memory, so that they lie on the disk twice; files of the shuffle that are too large to be
+    sorted are split once more. Of a hub's data set Parquet's reader is up to a gigabyte ahead, a tokenizer is trained
+    on its beginning, and a network is waited for; files of one's own are hashed and read.
     """
-    text, hub = text_bytes(project, name), project.corpora[name].source == "hub"
-    megabytes = (text or 0.0) / 1e6
+    text, source = text_bytes(project, name), project.corpora[name].source
+    megabytes, hub = (text or 0.0) / 1e6, source == "hub"
+    stored = STORED * megabytes
     units = {
         "text_mb": megabytes,
         "network_mb": megabytes if hub else 0.0,
         "file_mb": READ_AHEAD if hub else 0.0,
         "sample_words_m": distinct_words(hub_read_budget.SAMPLE_BYTES / 1e6) / 1e6 if hub else 0.0,
         "sorted_mb": min(split.SORT_BYTES / 1e6, megabytes),
+        "stored_mb": stored,
+        "split_mb": stored if stored > SHUFFLE_FILES * split.SORT_BYTES / 1e6 else 0.0,
+        "local_mb": megabytes if source == "local" else 0.0,
     }
-    return _cost("documents", units, text is not None, disk=2.1 * (text or 0.0))
+    return _cost(project, "documents", units, text is not None, disk=2 * 1e6 * stored)
 
 
 def tokenizer(project: Project, name: str) -> DataJobCost:
-    """Estimate the job that makes a corpus's tokenizer: its memory goes by the words that differ in what it reads."""
-    megabytes = project.corpora[name].tokenizer.training_megabytes
+    """Estimate the job that makes a corpus's tokenizer: its memory goes by the words that differ in what it reads.
+
+    One that is trained on the documents verifies all of them.
+    """
+    kind, megabytes = project.corpora[name].tokenizer.kind, project.corpora[name].tokenizer.training_megabytes
     units = {"words_m": distinct_words(megabytes) / 1e6, "training_mb": megabytes}
-    return _cost("tokenizer", units, True, disk=1e7)
+    units["stored_mb"] = _stored_mb(project, name) if kind == "byte_level_bpe" else 0.0
+    return _cost(project, "tokenizer", units, True, disk=1e7)
 
 
 def tokenize(project: Project, name: str) -> DataJobCost:
-    """Estimate the job that tokenises one shard: it remembers a million words at most."""
+    """Estimate the job that tokenises one shard: it verifies all documents, and remembers a million words at most."""
     shards, text, total = project.preset["tokenize_shards"], text_bytes(project, name), tokens(project, name)
-    units = {"remembered": 1.0, "shard_mb": (text or 0.0) / 1e6 / shards}
-    return _cost("tokenize", units, text is not None, disk=_entry(project.corpora[name]) * (total or 0.0) / shards)
+    made = _entry(project.corpora[name]) * (total or 0.0) / shards
+    units = {"remembered": 1.0, "shard_mb": (text or 0.0) / 1e6 / shards, "tokens_mb": made / 1e6}
+    units["stored_mb"] = _stored_mb(project, name)
+    return _cost(project, "tokenize", units, text is not None, disk=made)
 
 
 def pack(project: Project, name: str, context: int) -> DataJobCost:
@@ -121,14 +156,25 @@ def pack(project: Project, name: str, context: int) -> DataJobCost:
         "tokens_m": (total or 0.0) / 1e6,
         "pack_mb": size / 1e6,
     }
-    return _cost("pack", units, total is not None, disk=size)
+    return _cost(project, "pack", units, total is not None, disk=size)
 
 
-def _cost(rule: str, units: dict[str, float], known: bool, disk: float) -> DataJobCost:
-    """What the table of needs says of such a job, and its start."""
+def _stored_mb(project: Project, name: str) -> float:
+    """MB of a corpus's documents."""
+    return STORED * (text_bytes(project, name) or 0.0) / 1e6
+
+
+def _cost(project: Project, rule: str, units: dict[str, float], known: bool, disk: float) -> DataJobCost:
+    """What the table of needs says of such a job, what the machine's disk takes for it, and its start."""
     found = need(rule, units)
+    speed = machines.load(project.config["machine"], project.root).disk_mb_per_second
+    verifying, moving = found.verified_mb / speed, found.moved_mb / speed
+    works = max(found.cpu_seconds, found.waits + moving)
     return DataJobCost(
-        seconds=START_SECONDS + found.seconds if known else None,
+        seconds=START_SECONDS + verifying + works if known else None,
+        verifying=verifying,
+        reading_writing=moving,
+        network=found.waits,
         cpu_seconds=found.cpu_seconds,
         megabytes=found.megabytes,
         disk=disk,

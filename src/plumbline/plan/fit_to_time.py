@@ -1,4 +1,6 @@
-"""Finds the scale and the steps at which an experiment fits a time, from the machine's own speed."""
+"""Finds the scale and the steps at which an experiment fits a time, from the machine's own speed, and says how long one
+takes.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import dataclasses
 import json
 import math
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -128,11 +131,43 @@ def _at(
     all_runs, tokens = stage + rounds * (price.fixed + steps * price.step), steps * train.batch_tokens
     words = (
         f"{roughly(seconds)} on {priced.machine.label}: scale {scale}, {steps:,} steps, {tokens / 1e6:,.2f} M tokens a "
-        f"run ({number(tokens / price.parameters, 2)} a parameter); all {runs} runs take {roughly(all_runs)}, speed "
-        f"{'measured on finished runs' if priced.calibration.speed else 'stated, for nothing was trained here yet'}."
+        f"run ({number(tokens / price.parameters, 2)} a parameter); all {runs} runs take {roughly(all_runs)}, "
+        f"{_speed(priced)}."
     )
     given = {"scale": scale} | _budget(priced.project, study, scale, steps)
     return FittedBudget(given=given, seconds=all_runs, per_parameter=tokens / price.parameters, words=words)
+
+
+def expected(project: Project, study: Study, runs: Sequence[Run]) -> str:
+    """Say how many of these runs are to be trained and how long they take, with the data that they need.
+
+    Speed is as in `fitted`; operations are counted where a plan has counted them, else estimated, so that no torch is
+    needed.
+    """
+    priced = estimator(project, calibrate_on=[*project.runs.values(), *_earlier(project, study.code)])
+    to_do = [run for run in runs if not priced.trained(run)]
+    if not to_do:
+        return "Nothing is to be trained: all runs are there."
+    rounds = math.ceil(len(to_do) / _beside(priced, to_do))
+    training = rounds * max(priced.pretrain_seconds(run) for run in to_do)
+    stage = data_stage.seconds(project, to_do)
+    data = "; the data before them take a time that is not known" if stage is None else ""
+    about, are = "" if priced.exact(to_do) else "about ", "s are" if len(to_do) > 1 else " is"
+    there = f"{len(runs) - len(to_do)} of {len(runs)} are there"
+    return (
+        f"At most {len(to_do)} run{are} to be trained ({there}): {about}{roughly(training + (stage or 0.0))} on "
+        f"{priced.machine.label}, {_speed(priced)}{data}."
+    )
+
+
+def _beside(priced: RunEstimator, runs: Iterable[Run]) -> int:
+    """How many runs stand beside each other."""
+    return max(1, priced.machine.devices_at_once // max(priced.machine.devices_of(run) for run in runs))
+
+
+def _speed(priced: RunEstimator) -> str:
+    known = "measured on finished runs" if priced.calibration.speed else "stated, for nothing was trained here yet"
+    return f"speed {known}"
 
 
 def _budget(project: Project, study: Study, scale: str, steps: int) -> dict[str, Any]:
@@ -154,7 +189,7 @@ def _price(priced: RunEstimator, study: Study, method: str, against: str, scale:
     return _Price(
         fixed=max(less - 10 * FEWEST_STEPS * slope for less, slope in zip(first, slopes, strict=True)),
         step=max(slopes),  # of two methods the slower one is the longer run: their starts are alike
-        beside=max(1, priced.machine.devices_at_once // max(priced.machine.devices_of(run) for run in low)),
+        beside=_beside(priced, low),
         runs=low,
         parameters=priced.size(low[0]).parameters,
     )

@@ -27,12 +27,22 @@ Units = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a job takes: MB at its peak, CPU seconds, and wall seconds, which are more where it waits."""
+    """What a job takes: MB at its peak, CPU seconds, and seconds that it waits for a network.
+
+    Of the data stage: MB that it reads to verify its input before it begins, and reads and writes while it works.
+    """
 
     megabytes: float
     cpu_seconds: float
-    seconds: float
+    waits: float
     extrapolated: bool
+    verified_mb: float = 0.0
+    moved_mb: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Wall seconds, of which a disk takes none."""
+        return max(self.cpu_seconds, self.waits)
 
     def asked_mb(self, attempt: int = 1, least: int = LEAST_SMALL_MB) -> int:
         """Choose the memory to ask for at an attempt: an attempt before it may have been killed for want of some."""
@@ -68,7 +78,8 @@ def need(rule: str, units: Units) -> Need:
     memory = max((law(step["mb"], units) for step in steps), default=0.0) + law(adds.get("mb", {}), units)
     seconds = sum(law(step["cpu_seconds"], units) for step in steps) + law(adds.get("cpu_seconds", {}), units)
     waits = law(row.get("waits", {}).get("seconds", {}), units)
-    return Need(memory, seconds, max(seconds, waits), _extrapolated(row, units))
+    verified, moved = (law(row.get("disk", {}).get(name, {}), units) for name in ("before", "mb"))
+    return Need(memory, max(0.0, seconds), waits, _extrapolated(row, units), verified, moved)
 
 
 def _extrapolated(row: Mapping[str, Any], units: Units) -> bool:

@@ -10,6 +10,18 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs.study_config import Run
 from plumbline.specs.yaml_files import ROOT, read_checked
 
+#: Slot -> component -> time of a step relative to the baseline's.
+Relative = dict[str, dict[str, float]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeasuredStepTime:
+    """Relative step times as they were measured on a `device`; `source`: the file and commit, for the reader."""
+
+    device: str
+    source: str
+    relative: Relative
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Machine:
@@ -23,13 +35,15 @@ class Machine:
     mfu: float
     evaluation_tflops: float
     evaluation_mfu: float
-    relative_step_time: dict[str, dict[str, float]]
+    relative_step_time: Relative
     start_seconds: dict[str, float]
+    disk_mb_per_second: float
     devices: dict[str, int]
     devices_at_once: int
     slice_hours: float
     memory_gib: float
     price: float
+    measured_step_time: MeasuredStepTime | None = None
 
     @property
     def flops_per_second(self) -> float:
@@ -43,19 +57,37 @@ class Machine:
 
     @property
     def relative_in_words(self) -> str:
-        """Say where the step times of methods come from; no GPU's were measured yet."""
+        """Say where the step times of methods come from."""
+        measured = self.measured_step_time
+        if measured is not None:
+            left = [
+                name
+                for slot, times in self.relative_step_time.items()
+                for name in times
+                if name not in measured.relative.get(slot, {})
+            ]
+            words = f"measured on {measured.device} ({measured.source})"
+            return f"{words}, but for {', '.join(left)}: reckoned" if left else words
         if not self.relative_step_time:
             return "by their operations alone, as for the baseline"
         return "measured for this machine" if self.device == "cpu" else "reckoned for this machine, not measured"
+
+    @property
+    def step_times(self) -> Relative:
+        """Relative step times, each component's measured one before what is reckoned."""
+        measured = {} if self.measured_step_time is None else self.measured_step_time.relative
+        slots = [*self.relative_step_time, *(slot for slot in measured if slot not in self.relative_step_time)]
+        return {slot: self.relative_step_time.get(slot, {}) | measured.get(slot, {}) for slot in slots}
 
     def relative(self, run: Run) -> float:
         """Estimate the time of a run's step relative to a step of the baseline with as many operations.
 
         What each component and the precision add is stated in config/machines.yaml, and is added up.
         """
-        chosen = {slot: run.spec.model.slot(slot).name for slot in self.relative_step_time if slot != "precision"}
+        step_times = self.step_times
+        chosen = {slot: run.spec.model.slot(slot).name for slot in step_times if slot != "precision"}
         chosen["precision"] = run.spec.train.precision
-        times = [known.get(chosen[slot], 1.0) for slot, known in self.relative_step_time.items()]
+        times = [known.get(chosen[slot], 1.0) for slot, known in step_times.items()]
         return 1.0 + sum(time - 1.0 for time in times)
 
     def updating(self, devices: int) -> int:
@@ -95,7 +127,10 @@ def load(name: str, root: Path = ROOT) -> Machine:
         raise PlumblineError(
             f"{path}: there is no machine {name!r}{nearest(name, known)} (there are {sorted(known)}); add it there"
         )
-    return Machine(name=name, **known[name])
+    entry = known[name]
+    if "measured_step_time" in entry:
+        entry["measured_step_time"] = MeasuredStepTime(**entry["measured_step_time"])
+    return Machine(name=name, **entry)
 
 
 def priced(machine: Machine, price: float) -> Machine:

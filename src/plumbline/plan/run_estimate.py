@@ -131,9 +131,8 @@ class RunEstimator:
 
     def data_minutes(self, rule: str, wildcards: Any) -> int:
         """Choose the time limit (minutes) of a job of the data stage; a whole slice where its size is not known."""
-        seconds = data_stage.job(self.project, rule, wildcards).seconds
         together = data_stage.TOGETHER if rule == "tokenize" else 1
-        return self._limit(None if seconds is None else together * seconds, EVALUATE_MARGIN)
+        return self._limit(data_stage.job(self.project, rule, wildcards).chained(together), EVALUATE_MARGIN)
 
     def on_device(self, one: Measurement) -> bool:
         """Whether a measurement takes one of the machine's devices: always where they are processors, else if it asks

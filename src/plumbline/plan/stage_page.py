@@ -88,8 +88,8 @@ def sizes(priced: RunEstimator) -> str:
 
 _WHAT_DATA_IS = (
     "Hours are those of jobs that wait for one another, 16 shards of `tokenize` one after another as profiles/slurm "
-    "packs them; corpora are made side by side. Text is what is read at most, disk what the jobs write; memory is that "
-    "of a job at its peak."
+    "packs them, with what they wait for net and disk, to verify input too; corpora are made side by side. Text is "
+    "what is read at most, GB of disk what jobs leave there, RAM a job's at its peak."
 )
 _WHAT_SIZES_ARE = (
     "Parameters and operations of training a token, counted from each model's modules on the meta device (without "
@@ -127,7 +127,7 @@ def _data(priced: RunEstimator, making: list[_Corpus]) -> str:
 
 def _rules(priced: RunEstimator, corpus: _Corpus) -> str:
     """What every rule takes for a corpus, for each of its packs."""
-    heads = ["rule", "pack", "jobs", "CPU-hours", "hours", "disk, GB", "memory, GB"]
+    heads = ["rule", "pack", "jobs", "CPU-\nhours", "hours", "net,\nhours", "disk,\nhours", "disk,\nGB", "RAM,\nGB"]
     made = stages.items(priced)
     rows = [
         [one.rule, pack, *_cells(one)]
@@ -137,14 +137,14 @@ def _rules(priced: RunEstimator, corpus: _Corpus) -> str:
     ]
     rows += [[made.rule, "(aside)", *_cells(made)]] if made else []
     _, rules = list(corpus.by_pack.values())[-1]
-    return (
-        f"Rules of {corpus.name}, from {corpus.source}:\n{_grid(heads, rows, words=2)}\n{_filled(_bottleneck(rules))}"
-    )
+    table, slowest = _grid(heads, rows, words=2), _filled(_bottleneck(rules))
+    return f"Rules of {corpus.name}, from {corpus.source}:\n{table}\n{slowest}"
 
 
 def _cells(one: DataRule) -> list[str]:
     memory = f"{one.megabytes / 1e3:.2g}{'*' if one.extrapolated else ''}"
-    return [str(one.jobs), _figure(one.cpu_seconds / 3600), _hours(one.wall), _figure(one.disk / 1e9), memory]
+    waits = [f"{seconds / 3600:.2f}" for seconds in (one.network, one.disk_seconds)]
+    return [str(one.jobs), _figure(one.cpu_seconds / 3600), _hours(one.wall), *waits, _figure(one.disk / 1e9), memory]
 
 
 def _wall(rules: list[DataRule]) -> float | None:
@@ -159,9 +159,12 @@ def _bottleneck(rules: list[DataRule]) -> str:
     one, wall = stages.bottleneck(rules), _wall(rules)
     if one is None or not wall:
         return "Bottleneck: not known, since the configuration does not say how many tokens there are."
-    waits = job_needs.laws()[one.rule].get("waits", {}).get("extrapolated", "")
-    why = f"waits ({waits})" if one.waits else "computes, on one core a job"
-    return f"Bottleneck: {one.rule}, {(one.wall or 0.0) / wall:.0%} of the time to the first training; it {why}."
+    taken, share = one.wall or 0.0, (one.wall or 0.0) / wall
+    each = ((one.network, "a network"), (one.disk_seconds, "a disk"))
+    waits = [f"{_hours(seconds)} h for {what}" for seconds, what in each if seconds > 0.01 * taken]
+    waited = one.network + one.disk_seconds
+    why = f"waits {' and '.join(waits)}" if waited > taken / 2 else "computes, on one core a job"
+    return f"Bottleneck: {one.rule}, {share:.0%} of the time to the first training; it {why}."
 
 
 def _runs(classes: list[RunClass]) -> str:
@@ -227,7 +230,10 @@ def reckoned(priced: RunEstimator, making: list[_Corpus]) -> list[str]:
     if any(project.corpora[name].source == "hub" for name in named):
         said.append(f"the hub: {job_needs.laws()['documents']['waits']['extrapolated']}")
     if named:
-        said.append(f"the disk: {job_needs.laws()['pack']['waits']['extrapolated']}")
+        said.append(
+            f"the disk: {machine.disk_mb_per_second:g} MB/s a job, assumed (config/machines.yaml), for every pass that "
+            "was counted"
+        )
         said.append(
             f"* laws of jobs of up to {job_needs.most_measured('documents', 'text_mb'):,.0f} MB of text and "
             f"{job_needs.most_measured('pack', 'tokens_m'):,.0f} M tokens, extrapolated (benchmarks/job_resources.yaml)"

@@ -14,7 +14,7 @@ from math import ceil
 from msgspec import structs
 
 from plumbline.plan import data_stage
-from plumbline.plan.data_stage import START_SECONDS, TOGETHER
+from plumbline.plan.data_stage import TOGETHER
 from plumbline.plan.job_requests import JobRequests
 from plumbline.plan.model_cost import probe_points
 from plumbline.plan.run_estimate import KEPT, STATE_BYTES, WEIGHT_BYTES, RunEstimator
@@ -35,7 +35,7 @@ class DataRule:
         jobs: how many there are of the training side.
         cpu_seconds: of all jobs.
         wall: seconds on the path to the packs; None where the corpus's size is not known.
-        waits: whether that is longer than what it computes: it waits for a network or a disk.
+        network, disk_seconds: of these at most, those that a network and a disk take, verifying what is read included.
         megabytes: of memory of one job, at its peak.
         disk: bytes that all jobs write.
         extrapolated: whether the law is used beyond the sizes at which it was measured.
@@ -46,7 +46,8 @@ class DataRule:
     jobs: int
     cpu_seconds: float
     wall: float | None
-    waits: bool
+    network: float
+    disk_seconds: float
     megabytes: float
     disk: float
     extrapolated: bool
@@ -97,8 +98,9 @@ def data_rules(project: Project, name: str) -> list[DataRule]:
             rule=rule,
             jobs=jobs,
             cpu_seconds=jobs * one.cpu_seconds,
-            wall=None if one.seconds is None else START_SECONDS + chained * (one.seconds - START_SECONDS),
-            waits=one.seconds is not None and one.seconds - START_SECONDS > 1.01 * one.cpu_seconds,
+            wall=one.chained(chained),
+            network=chained * one.network,
+            disk_seconds=one.verifying + chained * one.reading_writing,
             megabytes=one.megabytes,
             disk=jobs * one.disk,
             extrapolated=one.extrapolated,
@@ -118,7 +120,8 @@ def items(priced: RunEstimator) -> DataRule | None:
         jobs=len(suites),
         cpu_seconds=len(suites) * found.cpu_seconds,
         wall=found.seconds,
-        waits=found.seconds > found.cpu_seconds,
+        network=found.waits,
+        disk_seconds=0.0,
         megabytes=found.megabytes,
         disk=0.0,
         extrapolated=found.extrapolated,

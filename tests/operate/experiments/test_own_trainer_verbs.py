@@ -672,6 +672,19 @@ def test_a_message_that_steers_a_terminal_is_shown_escaped(folder: Path) -> None
         assert "wider\\u202e\\x1b[31m" in done.stdout and not re.search("[\u202e\x1b]", done.stdout + done.stderr)
 
 
+def test_a_dry_run_says_how_many_runs_are_made_and_how_long_they_take(folder: Path) -> None:
+    change(folder)
+    bank = folder / ".plumbline/runs.jsonl"
+    for entry in (rows := banked(folder)):
+        entry["run"]["seconds"] = 100.0
+    bank.write_text("".join(f"{json.dumps(entry)}\n" for entry in rows))
+    said = " ".join(plumbline(folder, "try", "-m", "wider", "--dry-run").stdout.split())
+    assert said.endswith("At most 8 runs to be made: 13 min, by the median of 5 runs of the baseline.")
+    bank.unlink()
+    said = " ".join(plumbline(folder, "try", "-m", "wider", "--dry-run").stdout.split())
+    assert said.endswith("At most 13 runs to be made; how long one takes is known when the first has been made.")
+
+
 def test_the_baseline_of_once_moves_nothing(folder: Path) -> None:
     change(folder, "GAIN = -0.2")
     git(folder, "commit", "-qam", "a step back")

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 BANK, MOST = 5, 8
 #: The same of a quick look, which promises a minute.
 QUICK_BANK, QUICK_MOST = 3, 3
-#: The first seed of the bank.
-FIRST_SEED = 42
+#: The first seed of the bank. Seeds of candidates, and those of pairs and claims, begin so much later.
+FIRST_SEED, APART = 42, 1000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

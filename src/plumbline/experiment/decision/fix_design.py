@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import chain, count, islice
 
 from plumbline.experiment.decision.bank import CLAIM, LOOP, Bank
-from plumbline.experiment.decision.experiment_question import ExperimentQuestion
+from plumbline.experiment.decision.experiment_question import APART, ExperimentQuestion
 from plumbline.experiment.decision.loop import RunOrder, Trainer, schedule
 from plumbline.experiment.decision.outcome import BASELINE, ExperimentTerms
 from plumbline.stats.sentinel import due
@@ -14,8 +14,6 @@ from plumbline.stats.sequential import SequentialDesign
 
 #: Of a claim: fresh runs of each side, and its one-sided level.
 CLAIM_RUNS, CLAIM_ALPHA = 5, 0.025
-#: Seeds of candidates, and those of pairs and claims, begin so much later than the bank's.
-APART = 1000
 #: Seeds that each candidate has for itself.
 BLOCK = 100
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import math
 import shlex
+import statistics
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -18,7 +20,9 @@ from plumbline.experiment.decision.decision_sentences import sentence
 from plumbline.experiment.decision.experiment_question import ExperimentQuestion
 from plumbline.experiment.decision.fix_design import claim
 from plumbline.experiment.decision.outcome import BASELINE, Decision
+from plumbline.experiment.formatting import counted
 from plumbline.experiment.own_method import implausible_gain
+from plumbline.operate.console.run_progress import roughly
 from plumbline.operate.experiments.carry_out_experiment import (
     SettledExperiment,
     decide,
@@ -79,6 +83,20 @@ def place_of(root: Path) -> ExperimentFolders:
     )
 
 
+def _expected(settled: SettledExperiment) -> str:
+    """Say how many runs are to be made at most, and how long they take by those of the baseline that are there."""
+    trainer, bank = settled.trainer, settled.bank
+    runs = [one for step, _ in settled.plan.steps for one in step]
+    missing = sum(bank.known(trainer.run_id(*one)) is None for one in runs)
+    theirs = bank.of(trainer.group, trainer.method(BASELINE))
+    past = [run.seconds for run in theirs if run.seconds and run.value is not None]
+    said = f"At most {counted(missing, 'run')} to be made"
+    if not past:
+        return f"{said}; how long one takes is known when the first has been made."
+    each, rounds = statistics.median(past), math.ceil(missing / trainer.at_once)
+    return f"{said}: {roughly(rounds * each)}, by the median of {counted(len(past), 'run')} of the baseline."
+
+
 def try_(given: argparse.Namespace, root: Path) -> int:
     """Run the working tree, or other flags, against the baseline until it is decided."""
     file = load(root)
@@ -96,7 +114,8 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         there = sum(bank.known(trainer.run_id(*one)) is not None for one in theirs)
         command = f"{question.trainer} {shlex.join(candidate.flags)}".strip()
         said = f"{candidate.words} against {other.words}: {command}. {rule(settled.terms)}"
-        print(folded(visible(f"{said} Of the baseline's {len(theirs)} runs {there} are there."), sys.stdout))
+        said += f" Of the baseline's {len(theirs)} runs {there} are there. {_expected(settled)}"
+        print(folded(visible(said), sys.stdout))
         return 0
     with Folder(root).held(shlex.join(["plumbline", "try", "-m", given.message])):
         bank = place.bank()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plumbline.core.errors import visible
-from plumbline.experiment.decision.experiment_question import FIRST_SEED, ExperimentQuestion
+from plumbline.experiment.decision.experiment_question import APART, FIRST_SEED, ExperimentQuestion
 from plumbline.experiment.decision.outcome import BASELINE, EXIT_CODES
 from plumbline.operate.experiments.study_arguments import (
     arms_asked,
@@ -142,9 +142,20 @@ def _checks(project: Project, arms: StudyArms) -> tuple[list[str], dict[str, Any
 
 
 def _plan(question: ExperimentQuestion, arms: StudyArms) -> str:
+    from plumbline.plan import fit_to_time
+
+    first, most = question.first_seed, question.most
+    theirs = {
+        "bank": range(first, first + question.bank),
+        "interleaved": range(first, first + question.bank + most - 1),
+        "paired": range(first + 2 * APART, first + 2 * APART + most),
+    }[question.plan]
+    ours = theirs if question.plan == "paired" else range(first + APART, first + APART + most)
+    seeds = [(BASELINE, theirs), (arms.candidate, ours)]
+    runs = [replace(arms.run_of(arm), spec=arms.spec_of(arm, seed)) for arm, each in seeds for seed in each]
     return (
-        f"{question.candidate} against {question.baseline}: {arms.trainer}, {arms.budget}; {question.bank} runs of the "
-        f"baseline, at most {question.most} of the candidate"
+        f"{question.candidate} against {question.baseline}: {arms.trainer}, {arms.budget}; {len(theirs)} runs of the "
+        f"baseline, at most {most} of the candidate\n{fit_to_time.expected(arms.project, arms.study, runs)}"
     )
 
 

@@ -1,0 +1,119 @@
+"""Measured step times of methods reach config/machines.yaml, and the plan goes by them; what is none does not."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.gpu_check import fill_step_times
+from benchmarks.gpu_check.call_settings import REHEARSAL
+from benchmarks.gpu_check.measured_rows import MEASURED, MeasuredRows
+from plumbline.core.errors import PlumblineError
+from plumbline.plan import machines
+from plumbline.specs import study_config
+from plumbline.specs.yaml_files import ROOT, read_yaml
+
+DEVICE = "NVIDIA H100 80GB HBM3"
+#: Milliseconds of a step; the baseline's are 100 on average.
+STEPS = {
+    "baseline, first": 99.0, "attnres": 180.0, "qknorm": 104.0, "gated_attn_qknorm": 110.0, "selective_qknorm": 119.0,
+    "ssmax": 100.0, "baseline, last": 101.0,
+}  # fmt: skip
+
+
+def left(folder: Path, steps: dict[str, float], rehearsal: str | None = None, device: str = DEVICE) -> MeasuredRows:
+    """What a call of the check leaves, and nothing of whole steps."""
+    state = MeasuredRows.read(folder / "gpu_check_x.json")
+    state.content["machine"] = {"device": device, "git_commit": "0123456789abcdef"}
+    state.content["told"] = {"device": device, "kind": "cuda", "sizes": "paper", "rehearsal": rehearsal}
+    add(state, "compiled_method_steps", steps)
+    return state
+
+
+def add(state: MeasuredRows, section: str, steps: dict[str, float]) -> None:
+    state.plan(section, list(steps))
+    for key, milliseconds in steps.items():
+        state.record(section, key, MEASURED, seconds=milliseconds / 1e3)
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the machines."""
+    (tmp_path / "config").mkdir()
+    copied = shutil.copy(ROOT / "config/machines.yaml", tmp_path / "config")
+    monkeypatch.setattr(fill_step_times, "MACHINES", Path(copied))
+    return Path(copied)
+
+
+def filled(monkeypatch: pytest.MonkeyPatch, state: MeasuredRows, *more: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["fill_step_times", str(state.path), *more])
+    fill_step_times.main()
+
+
+def test_components_are_told_apart_so_that_the_plan_adds_them_up_again(tmp_path: Path) -> None:
+    times = fill_step_times.measured(left(tmp_path, STEPS))
+    assert times.relative == {
+        "mixer": {"selective": 1.15, "ssmax": 1.0},
+        "output": {"head_gate": 1.06},
+        "query_key": {"qk_norm": 1.04},
+        "residual": {"attention_residuals": 1.8},
+    }
+    assert times.device == DEVICE and "gpu_check_x.json, commit 01234567" in times.source
+    assert "1 micro-batch" in times.source
+    state = left(tmp_path, STEPS)
+    add(state, "eager_steps", {"trainer, micro-batch 8, compiled": 4 * 80.0})
+    again = fill_step_times.measured(state)
+    assert again.relative["residual"] == {"attention_residuals": 2.0}, "80 ms beside a step of 80 ms"
+    assert "4 micro-batches" in again.source
+
+
+def test_the_plan_goes_by_what_was_measured_and_says_so(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = table.read_text()
+    runs = study_config.load("transfer", "paper").runs
+    for _ in range(2):  # the second time in the place of the first
+        filled(monkeypatch, left(tmp_path, STEPS))
+    assert "h100: step times of methods are measured on" in (told := capsys.readouterr().out)
+    assert "residual attention_residuals: 1.8, reckoned 1." in told
+    known, was = machines.load("h100", tmp_path), machines.load("h100")
+    assert was.measured_step_time is None and known.relative_step_time == was.relative_step_time
+    expected = {"baseline": 1.0, "attnres": 1.8, "qknorm": 1.04, "gated_attn_qknorm": 1.1, "selective_qknorm": 1.19}
+    for method, ratio in expected.items():
+        assert known.relative(runs[f"transfer/base/{method}/s42"]) == pytest.approx(ratio), method
+    softpick = runs["transfer/base/softpick/s42"]
+    assert known.relative(softpick) == was.relative(softpick), "of which nothing was measured"
+    assert known.relative_in_words.startswith(f"measured on {DEVICE} (gpu_check_x.json, commit 01234567")
+    assert (
+        "softpick" in known.relative_in_words.partition("but for")[2] and "attention_res" not in known.relative_in_words
+    )
+    assert set(table.read_text().splitlines()) >= set(before.splitlines()), "remarks too"
+    for name in read_yaml(table):
+        has = machines.load(name, tmp_path).measured_step_time is not None
+        assert has == (known.device_name == machines.load(name).device_name and name != "one_h100"), name
+    filled(monkeypatch, left(tmp_path, STEPS), "--machine", "one_h100")
+    assert machines.load("one_h100", tmp_path).measured_step_time == known.measured_step_time
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"rehearsal": REHEARSAL}, "rehearsal"),
+        ({"steps": {key: value for key, value in STEPS.items() if "baseline" not in key}}, "no step of the baseline"),
+        ({"steps": {"baseline, first": 100.0}}, "no step of the methods"),
+        ({"device": "NVIDIA L40S"}, "no entry with `relative_step_time` is of NVIDIA L40S"),
+    ],
+)
+def test_what_is_no_measurement_of_methods_on_a_known_device_is_refused(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], says: str
+) -> None:
+    before = table.read_text()
+    with pytest.raises(PlumblineError, match=says):
+        filled(monkeypatch, left(tmp_path, **({"steps": STEPS} | changes)))
+    with pytest.raises(PlumblineError, match="--machine a100"):
+        filled(monkeypatch, left(tmp_path, STEPS), "--machine", "a100")
+    assert table.read_text() == before

@@ -1,0 +1,113 @@
+"""docs/paper-size.md: every figure of its first section, and what else it says of a plan, is the plan's."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from plumbline.plan import data_stage, model_counts, stages
+from plumbline.plan.run_estimate import RunEstimator, estimator
+from plumbline.plan.stages import DataRule
+from plumbline.project import Project
+from tests.plan.finished_run_files import by_target
+
+
+@pytest.fixture
+def page(repository: Path) -> str:
+    return (repository / "docs/paper-size.md").read_text()
+
+
+@pytest.fixture
+def priced(paper: Project) -> RunEstimator:
+    known = model_counts.ModelCostLookup(model_counts.update(Path(paper.paths.counts), paper.runs.values()))
+    return estimator(paper, sizes=known)
+
+
+def rules(paper: Project, pack: str) -> dict[str, DataRule]:
+    smaller = stages.up_to_pack(paper, "climbmix", pack)
+    return {one.rule: one for one in stages.data_rules(smaller, "climbmix")}
+
+
+def numbers(text: str) -> list[str]:
+    return re.findall(r"\d[\d,]*(?:\.\d+)?", text)
+
+
+def says(text: str, *expected: float) -> None:
+    """The numbers of a text are these, rounded to the digits that it gives, and no others."""
+    found = numbers(text)
+    assert len(found) == len(expected), f"{text!r}: {found} for {expected}"
+    for stated, value in zip(found, expected):
+        digits = len(stated.partition(".")[2])
+        assert f"{value:,.{digits}f}" == stated, f"{text!r}: {stated} for {value}"
+
+
+def test_the_table_says_what_the_plan_says(page: str, paper: Project, priced: RunEstimator) -> None:
+    lines = page[: page.index("The bottleneck")].splitlines()
+    rows = {line.split("|")[1].strip(): line.split("|", 2)[2] for line in lines if line.startswith("| ")}
+    assert numbers(rows.pop("stage")) == ["23", "1.2", "60", "3"]
+    base, large = stages.run_classes(priced)
+    targets, one, other = by_target(priced), rules(paper, "base"), rules(paper, "large")
+    shards = paper.preset["tokenize_shards"]
+    beside = {"tokenize": (data_stage.TOGETHER,)}
+    for rule in ("documents", "tokenizer", "tokenize", "pack"):
+        (name,) = (name for name in rows if name.startswith(f"`{rule}`"))
+        assert (f"{shards} shards" in name) == (rule == "tokenize")
+        made = [
+            (each.wall / 3600, each.disk / 1e9)[: 1 if rule == "tokenizer" else 2] for each in (one[rule], other[rule])
+        ]
+        says(rows.pop(name), *made[0], *made[1], other[rule].megabytes / 1e3, *beside.get(rule, ()))
+    sums = [(sum(each.wall for each in all_.values()) / 3600, sum(each.disk for each in all_.values()) / 1e9)
+            for all_ in (one, other)]  # fmt: skip
+    says(rows.pop("all, before the first training"), *sums[0], *sums[1])
+    hours, memory = [each.longest / 3600 for each in (base, large)], [each.node_mb / 1e3 for each in (base, large)]
+    says(rows.pop("a run"), *hours, *memory)
+    runs = [paper.runs[f"transfer/{scale}/baseline/s42"] for scale in ("base", "large")]
+    billions = [priced.size(run).parameters / 1e9 for run in runs]
+    says(rows.pop("its checkpoints (three) and weights"), *(size * number for number in billions for size in (36, 8)))
+    says(rows.pop(f"Table 2: {targets.loc['table2', 'runs_to_do']} runs, evaluated"),
+         targets.loc["table2", "device_hours"], targets.loc["table2", "wall_hours"] / 24)  # fmt: skip
+    says(rows.pop(f"whole study: {base.runs} + {large.runs} runs"),
+         base.device_hours, large.device_hours, targets["wall_hours"].max() / 24)  # fmt: skip
+    assert not rows, "a row that nothing holds"
+
+
+def test_the_words_say_what_the_plan_says(page: str, paper: Project, priced: RunEstimator) -> None:
+    start = page.index("The bottleneck")
+    words = " ".join(page[start : page.index("##", start)].split())
+    one, targets = rules(paper, "large"), by_target(priced)
+    slowest = stages.bottleneck(one.values())
+    assert slowest.rule == "documents"
+    network, disk = slowest.network / 3600, slowest.disk_seconds / 3600
+    speed = priced.machine.disk_mb_per_second
+    passes = slowest.disk_seconds * speed / 1.05 / (data_stage.text_bytes(paper, "climbmix") / 1e6)
+    assert passes == pytest.approx(5) and "for five passes" in words
+    waits, _, rest = words.partition("assumed")
+    says(waits, network, 1 / 0.0667, disk, speed)
+    corpus = data_stage.corpus_bytes(paper, "climbmix") / 1e12
+    (given,) = re.findall(r"Give `work/` (\S+) TB for the corpus, (\S+) TB with", rest)
+    assert float(given[0]) >= corpus >= float(given[0]) - 0.2
+    says(given[1], targets.loc["table2", "disk_gb"] / 1e3)
+    assert "two slices of 24 hours" in rest and priced.machine.slice_hours == 24
+    longest = max(paper.runs.values(), key=lambda run: priced.pretrain_seconds(run) * (run.spec.scale == "base"))
+    assert longest.spec.method.startswith("attnres") and stages.training_jobs(priced, longest) == 2
+    open_ = page[page.index("## What is open") :]
+    (half,) = re.findall(r"At half the speed Table 2 takes (\S+) GPU-hours", open_)
+    assert float(half.replace(",", "")) == pytest.approx(2 * targets.loc["table2", "device_hours"], rel=0.01)
+    packs = [rules(paper, name)["pack"].disk for name in ("base", "large")]
+    (read,) = re.findall(r"file system: (.*? GB), before that to verify it: (.*?) h", " ".join(open_.split()))
+    says(read[0], *(size / 1e9 for size in packs))
+    says(read[1], *(size / 1e6 / speed / 3600 for size in packs))
+
+
+def test_models_have_the_sizes_that_the_page_says(page: str, paper: Project, priced: RunEstimator) -> None:
+    names = [name for name in paper.studies["transfer"].methods if "." not in name]
+    methods = [run for run in paper.runs.values() if run.spec.scale == "base" and run.spec.method in names]
+    models = {priced.size(run).parameters for run in methods}
+    for number in (min(models), max(models)):
+        assert f"{number:,}" in page
+    assert f"for the {len(names)} methods at 1.2 B" in page
+    assert f"Table 2 as its paper has it: {by_target(priced).loc['table2', 'runs_to_do']} runs" in page
+    machine = priced.machine
+    assert f"the stated {100 * machine.mfu:.0f} % of peak, eight a node, {machine.devices_at_once} at once" in page
