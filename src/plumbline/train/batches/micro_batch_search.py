@@ -14,7 +14,7 @@ from collections.abc import Callable
 import torch
 
 from plumbline.model.decoder import Decoder
-from plumbline.runtime.distributed import RankGroup
+from plumbline.runtime.distributed import RankGroup, Strategy
 from plumbline.runtime.numerics import autocast
 from plumbline.specs.spec import RunSpec
 from plumbline.train import randomness
@@ -50,6 +50,22 @@ def next_smaller(error: BaseException, batching: MicroBatching | None, asked_for
     return next((number for number in range(batching.micro_batch - 1, 0, -1) if share % number == 0), None)
 
 
+def searched(asked: int | None, device: str, strategy: Strategy) -> bool:
+    """Whether the micro-batch is found by trying: nobody asked for one, and a GPU holds a whole model on each rank.
+
+    Shards are not tried: what they take at most is known only once the model is cut.
+    """
+    return asked is None and device == "cuda" and strategy == "ddp"
+
+
+def reserved_bytes(parameters: int, device: str) -> int:
+    """What a trial leaves free of a device's memory: what a step will take beside weights, gradients and activations.
+
+    A processor's memory is shared with others, so nothing is left free of that beside an optimizer's share.
+    """
+    return BESIDE * parameters + (SPARE if device == "cuda" else 0)
+
+
 def fitted(batching: MicroBatching, model: Decoder, spec: RunSpec, ranks: RankGroup) -> MicroBatching:
     """Try which micro-batch is the largest that fits the device of every rank, and return `batching` with it.
 
@@ -59,8 +75,8 @@ def fitted(batching: MicroBatching, model: Decoder, spec: RunSpec, ranks: RankGr
 
     def attempt(micro_batch: int) -> None:
         parameters = sum(value.numel() for value in model.parameters())
-        spare = SPARE if ranks.device.type == "cuda" else 0
-        reserve = torch.empty(BESIDE * parameters + spare, dtype=torch.uint8, device=ranks.device)
+        size = reserved_bytes(parameters, ranks.device.type)
+        reserve = torch.empty(size, dtype=torch.uint8, device=ranks.device)
         tokens_BT = torch.zeros(micro_batch, spec.model.context, dtype=torch.long, device=ranks.device)
         with randomness.preserved(ranks.device):
             with autocast(spec.train.precision, ranks.device):
