@@ -29,6 +29,7 @@ class Machine:
     devices_at_once: int
     slice_hours: float
     memory_gib: float
+    micro_batch: dict[str, int]
     price: float
 
     @property
