@@ -102,17 +102,20 @@ def test_a_run_searches_where_it_is_wanted_and_trains_with_what_was_found(
     assert asked == [(None, "cpu", "ddp"), (4, "cpu", "fsdp")]
 
 
-def test_a_trial_leaves_room_for_the_optimizer_the_ranks_and_the_libraries() -> None:
-    """Two moments of four bytes each, a bucket's four, and a gibibyte on a GPU."""
-    assert reserved_bytes(1000, "cpu") == 12_000
-    assert reserved_bytes(1000, "cuda") == 12_000 + 2**30
+def test_a_trial_leaves_room_for_what_comes_later() -> None:
+    """Two moments and an earlier micro-batch's gradient of four bytes each, a bucket's four, a gibibyte on a GPU."""
+    assert reserved_bytes(1000, "cpu", 1) == 12_000
+    assert reserved_bytes(1000, "cpu", 2) == reserved_bytes(1000, "cpu", 8) == 16_000
+    assert reserved_bytes(1000, "cuda", 1) == 12_000 + 2**30
+    assert reserved_bytes(1000, "cuda", 8) == 16_000 + 2**30
 
 
-def test_the_room_is_held_through_the_whole_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("world", [1, 2])
+def test_the_room_is_held_through_the_whole_trial(monkeypatch: pytest.MonkeyPatch, world: int) -> None:
     """At the end of the forward pass and at that of the backward pass, on the device, and not any longer."""
     spec, plain, room, seen = run_spec(), torch.empty, [], []
     model = create(spec.model, 0)
-    size = reserved_bytes(sum(value.numel() for value in model.parameters()), "cpu")
+    size = reserved_bytes(sum(value.numel() for value in model.parameters()), "cpu", world)
 
     def empty(*shape: Any, **named: Any) -> torch.Tensor:
         made = plain(*shape, **named)
@@ -126,7 +129,7 @@ def test_the_room_is_held_through_the_whole_trial(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(torch, "empty", empty)
     model.register_forward_hook(look)
     model.embedding.register_hook(look)
-    ranks = RankGroup(rank=0, world=1, device=torch.device("cpu"))
-    fitted(MicroBatching.derive(spec.sequences_per_batch, None, 1), model, spec, ranks)
+    ranks: Any = SimpleNamespace(world=world, device=torch.device("cpu"), max=lambda mine: mine)
+    fitted(MicroBatching.derive(spec.sequences_per_batch, None, world), model, spec, ranks)
     assert seen == [[True], [True]] and room[0][1] == ranks.device
     assert room[0][0]() is None

@@ -20,8 +20,9 @@ from plumbline.specs.spec import RunSpec
 from plumbline.train import randomness
 from plumbline.train.batches.micro_batches import MicroBatching
 
-#: Bytes that a parameter takes beside itself and its gradient: an optimizer's two moments, and what ranks exchange.
-BESIDE = 12
+#: Bytes that a parameter takes beside itself and what a trial makes: an optimizer's two moments and the gradient of the
+#: micro-batches before; and, where there are several ranks, its copy in DDP's buckets.
+BESIDE, BUCKETS = 12, 4
 #: Bytes that are left free beside that, for the libraries' own and for fragments (reckoned, not measured).
 SPARE = 2**30
 
@@ -58,12 +59,13 @@ def searched(asked: int | None, device: str, strategy: Strategy) -> bool:
     return asked is None and device == "cuda" and strategy == "ddp"
 
 
-def reserved_bytes(parameters: int, device: str) -> int:
+def reserved_bytes(parameters: int, device: str, ranks: int) -> int:
     """What a trial leaves free of a device's memory: what a step will take beside weights, gradients and activations.
 
     A processor's memory is shared with others, so nothing is left free of that beside an optimizer's share.
     """
-    return BESIDE * parameters + (SPARE if device == "cuda" else 0)
+    each = BESIDE + (BUCKETS if ranks > 1 else 0)
+    return each * parameters + (SPARE if device == "cuda" else 0)
 
 
 def fitted(batching: MicroBatching, model: Decoder, spec: RunSpec, ranks: RankGroup) -> MicroBatching:
@@ -75,7 +77,7 @@ def fitted(batching: MicroBatching, model: Decoder, spec: RunSpec, ranks: RankGr
 
     def attempt(micro_batch: int) -> None:
         parameters = sum(value.numel() for value in model.parameters())
-        size = reserved_bytes(parameters, ranks.device.type)
+        size = reserved_bytes(parameters, ranks.device.type, ranks.world)
         reserve = torch.empty(size, dtype=torch.uint8, device=ranks.device)
         tokens_BT = torch.zeros(micro_batch, spec.model.context, dtype=torch.long, device=ranks.device)
         with randomness.preserved(ranks.device):
