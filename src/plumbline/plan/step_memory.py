@@ -144,8 +144,9 @@ def of_device(machine: Machine, run: Run) -> DeviceMemory | None:
     if stated is None:
         return None
     sharded, found = run.size in SHARDED, counts().get(step_kind(run.spec))
-    unknown = found is None or found.sequences != stated
-    taken = None if unknown else found.of_rank(machine.devices_of(run), sharded=sharded)
+    taken = None
+    if found is not None and found.sequences == stated:
+        taken = found.of_rank(machine.devices_of(run), sharded=sharded)
     return DeviceMemory(micro_batch=stated, bytes=taken, room=machine.memory_gib * 2**30, sharded=sharded)
 
 
