@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -51,9 +51,3 @@ def attached(spec: RunSpec, model: torch.nn.Module, device: torch.device) -> lis
         for hook in hooks:
             hook.attach(inputs)
     return hooks
-
-
-def kinds(spec: RunSpec) -> list[dict[str, Any]]:
-    """A spec's interventions without their numbers, which no step depends on: names, and options that are words."""
-    words = (str, bool)
-    return [{key: value for key, value in one.items() if isinstance(value, words)} for one in spec.interventions]

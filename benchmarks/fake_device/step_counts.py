@@ -154,7 +154,7 @@ class StepCounts(TorchDispatchMode):
         waits = self.declared if called_from(self._may_wait) else self.waits
         waits[place := f"{what} at {caller()}"] += 1
         if waits[place] > MOST_WAITS:
-            raise EndlessWaitError(f"{place}, more than {MOST_WAITS:,} times")
+            raise EndlessWaitError(f"waits more than {MOST_WAITS:,} times")
 
     def launched(self, name: str, *, moved: int, operations: int) -> None:
         """Count a kernel of ours, which is no operator of torch's."""

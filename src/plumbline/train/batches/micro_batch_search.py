@@ -52,17 +52,16 @@ def next_smaller(error: BaseException, batching: MicroBatching | None, asked_for
 
 
 def searched(asked: int | None, device: str, strategy: Strategy) -> bool:
-    """Whether the micro-batch is found by trying: nobody asked for one, and a GPU holds a whole model on each rank.
+    """Whether the micro-batch is found by trying: nobody asked for one, and each rank has a GPU with a whole model.
 
-    Shards are not tried: what they take at most is known only once the model is cut.
+    A trial holds a whole model, which shards need not have room for.
     """
     return asked is None and device == "cuda" and strategy == "ddp"
 
 
 def reserved_bytes(parameters: int, device: str, ranks: int) -> int:
-    """What a trial leaves free of a device's memory: what a step will take beside weights, gradients and activations.
-
-    A processor's memory is shared with others, so nothing is left free of that beside an optimizer's share.
+    """Bytes that a trial leaves free of a device's memory: what a step takes beside weights and what a trial makes, and
+    on a GPU what libraries take.
     """
     each = BESIDE + (BUCKETS if ranks > 1 else 0)
     return each * parameters + (SPARE if device == "cuda" else 0)
