@@ -1,13 +1,14 @@
 """What each method's step would ask of a GPU at paper size, counted on one that is not there.
 
-    python -m benchmarks.fake_device                         # all methods and variants: half an hour of a core
+    python -m benchmarks.fake_device                         # every kind of step of all studies: ten minutes of a core
     python -m benchmarks.fake_device --write-page-only       # the same page, with what a GPU has measured meanwhile
     python -m benchmarks.fake_device --methods baseline qknorm --layers 2 --json
 
-A row is one micro-batch of the transfer study's base scale under bfloat16 autocast: forward and backward pass, then
-clipping and the update. The table is written to benchmarks/fake_device.md; with `--json` the rows are printed, one on a
-line, and nothing is written. Exit code 1 where a step waits for the device, makes a float32 product that is not listed,
-leaves a parameter without a gradient of its type, or is not one graph of torch.compile.
+A row is one micro-batch of a run at paper size under bfloat16 autocast: forward and backward pass, clipping and update,
+with the run's interventions. The table is written to benchmarks/fake_device.md; with `--json` the rows are printed, one
+on a line, and nothing is written. Exit code 1 where a step waits for the device, makes a float32 product that is not
+listed, leaves a parameter without a gradient of its type, cannot be taken to its end, or is not one graph of
+torch.compile.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from plumbline.core import command_line
 PAGE = Path(__file__).resolve().parents[1] / "fake_device.md"
 #: What the page was written from: with the times of a GPU that was there meanwhile it can be written again.
 ROWS = PAGE.with_suffix(".jsonl")
-SEQUENCES = 8
 
 
 def main() -> int:
@@ -34,10 +34,12 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--methods", nargs="+", metavar="METHOD", help="methods, variants or runs (default: all of the first two)"
+        "--methods", nargs="+", metavar="METHOD", help="methods of transfer's base scale, or runs (default: all)"
     )
     parser.add_argument("--layers", type=command_line.positive, help="of each model (default: its own)")
-    parser.add_argument("--sequences", type=command_line.positive, default=SEQUENCES, help="default: %(default)s")
+    parser.add_argument(
+        "--sequences", type=command_line.positive, help="at a time (default: what profiles/slurm gives a device)"
+    )
     parser.add_argument("--no-graphs", action="store_true", help="do not have torch.compile trace the models")
     parser.add_argument("--json", action="store_true", help="print the rows, and write no page")
     parser.add_argument("--write-page-only", action="store_true", help="from the rows that are there; count nothing")
@@ -57,7 +59,7 @@ def main() -> int:
         print(told[0], file=told[1], flush=True)
     if not given.json:
         ROWS.write_text("".join(f"{json.dumps(row)}\n" for row in found), encoding="utf-8")
-        PAGE.write_text(page.page(found, chosen, given.sequences, wrong), encoding="utf-8")
+        PAGE.write_text(page.page(found, wrong), encoding="utf-8")
     for fault in wrong:
         print(fault, file=sys.stderr)
     return 1 if wrong else 0

@@ -42,7 +42,7 @@ def page(rows: list[dict[str, Any]], sequences: int) -> str:
             "Inductor's own plan of kernels and its count of what each moves, for the transfer study's base scale "
             f"({sequences} sequences of {context} tokens, bfloat16), made with fake tensors on a faked H100; no code "
             "was compiled or run (`python -m benchmarks.fake_device.compiled_step`). "
-            f"{'Reckoned, but for the column that is measured' if measured else '**No time here was measured**'}: "
+            f"{'Reckoned, but for what is measured' if measured else '**No time here was measured**'}: "
             f"a kernel takes as long as its bytes at {rates.bytes / 1e12:g} TB/s or its operations at "
             f"{rates.products / 1e12:g} TFLOP/s (flash attention {rates.flash / 1e12:g}, our kernels "
             f"{rates.ours / 1e12:g}), whichever is longer.",
@@ -88,7 +88,7 @@ def page(rows: list[dict[str, Any]], sequences: int) -> str:
                     "ms, reckoned",
                     *(f"step, of the baseline's: {name.upper()}, reckoned" for name in RATES),
                     "planned",
-                    "micro-batch and update, ms, measured",
+                    *method_rows.measured_columns(measured),
                 ),
                 [_beside_baseline(study.label(row["method"]), row, relative(rows), measured) for row in rows],
             ),
@@ -129,11 +129,11 @@ def _said(rates: Rates) -> str:
 
 
 def _beside_baseline(
-    label: str, row: dict[str, Any], ratios: dict[str, dict[str, float]], measured: dict[str, float]
+    label: str, row: dict[str, Any], ratios: dict[str, dict[str, float]], measured: method_rows.Measured
 ) -> tuple[Any, ...]:
     whole = {key: sum(entry[key] for entry in row["groups"].values()) for key in COUNTED}
-    found = f"{1e3 * measured[row['method']]:.0f}" if row["method"] in measured else "not measured"
     return (
         label, round(whole["kernels"]), whole["bytes"] / 1e9, 1e3 * whole[H100],
-        *(f"{each[row['method']]:.2f}" for each in ratios.values()), row["planned"], found,
+        *(f"{each[row['method']]:.2f}" for each in ratios.values()), row["planned"],
+        *method_rows.measured_cells(measured, row["method"]),
     )  # fmt: skip

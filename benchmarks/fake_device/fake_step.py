@@ -3,99 +3,167 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 import triton
-from torch._subclasses.fake_tensor import FakeTensorMode
+from msgspec import structs
+from torch._dynamo.exc import TorchDynamoException
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
-from benchmarks.fake_device.step_counts import StepCounts
+from benchmarks.fake_device.attached_hooks import FOLDER, attached
+from benchmarks.fake_device.step_counts import StepCounts, caller
 from plumbline.kernels.costs import COSTS
 from plumbline.kernels.selection import TABLE
 from plumbline.model.decoder import Decoder
 from plumbline.runtime.numerics import autocast, numerics
 from plumbline.specs.spec import RunSpec
+from plumbline.train.interventions import Intervention
 from plumbline.train.run_optimizer import RunOptimizer
 
 DEVICE = torch.device("cuda", 0)
+#: The step that is counted: the first one has more to do.
+STEP = 2
+
+
+class _TracedError(Exception):
+    """Raised where a graph would run."""
 
 
 class FakeStep:
     """A step that was taken: its counts, and what its parameters got.
 
+    It is the run's second one, so that what interventions do before the first is done, and none of the studies' reads
+    held-out sequences: in which steps they do, and how many, is theirs to choose.
+
     Attributes:
         counts: of kernels, bytes, operations, waits and memory.
-        parameters: bytes that the parameters take.
+        parameters: bytes that the parameters take; `held`: and the optimizer's state with them.
         without_gradient: names of parameters that got none, or one of another type.
+        unfinished: what ended the step before its end, in words; None where nothing did.
     """
 
     def __init__(self, spec: RunSpec, sequences: int, *, layers: int | None = None) -> None:
-        """Take the step: forward, backward, clipping, update.
+        """Take the step: forward, backward, clipping, update, and what interventions add to these.
 
         Args:
             layers: of the model, in place of the spec's.
         """
         model_spec = spec.model if layers is None else spec.model.resized(layers=layers)
-        self.counts = StepCounts()
+        spec = structs.replace(spec, model=model_spec)
+        self.without_gradient: list[str] = []
+        self.unfinished: str | None = None
         numerics(DEVICE)
-        with FakeTensorMode(), stand_ins(self.counts):
+        with FakeTensorMode(allow_non_fake_inputs=True):
             with DEVICE:
                 model = Decoder(model_spec)
                 tokens_BT = torch.zeros(sequences, model_spec.context, dtype=torch.long)
                 skip = torch.zeros(())
+            hooks = attached(spec, model, DEVICE)
+            at_once = any(hook.at_once(STEP) for hook in hooks)
+            self.counts = StepCounts(declared=(FOLDER,) if at_once else ())
             for value in model.parameters():
                 self.counts.hold(value)
-            self.parameters = self.counts.held
-            optimizer = RunOptimizer(model, model.parameter_roles, spec.optimizer, precision=spec.train.precision)
-            self._made_before(optimizer, skip)
-            with self.counts:
-                with autocast(spec.train.precision, DEVICE):
-                    loss = model(tokens_BT, loss=True) / (sequences * (model_spec.context - 1))
-                self.counts.phase = "backward"
-                loss.backward()
-                self.without_gradient = [
-                    f"{name}: {None if value.grad is None else value.grad.dtype}"
-                    for name, value in model.named_parameters()
-                    if value.grad is None or value.grad.dtype != value.dtype
-                ]
-                self.counts.phase = "update"
-                optimizer.clip()
-                optimizer.step(1, 1e-3, skip)
-                optimizer.zero_grad()
+            self.parameters = self.held = self.counts.held
+            optimizer = RunOptimizer(
+                model, model.parameter_roles, spec.optimizer, hooks, precision=spec.train.precision
+            )
+            with stand_ins(self.counts):
+                try:
+                    self._first(optimizer, skip)
+                    with self.counts:
+                        self._take(spec, model, optimizer, tokens_BT, None if at_once else skip)
+                except Exception as fault:  # of a component's code, with what it reads of tensors without numbers
+                    first = next(iter(str(fault).splitlines()), "")
+                    self.unfinished = f"{type(fault).__name__}: {first} at {caller(fault.__traceback__)}"
 
-    def _made_before(self, optimizer: RunOptimizer, skip: torch.Tensor) -> None:
-        """Have the optimizer make its state, as a first step does, by an update that is not counted."""
-        for value in optimizer.parameters.values():
-            value.grad = torch.zeros_like(value)
-        optimizer.step(1, 1e-3, skip)
+    def _take(
+        self,
+        spec: RunSpec,
+        model: Decoder,
+        optimizer: RunOptimizer,
+        tokens_BT: torch.Tensor,
+        skip: torch.Tensor | None,
+    ) -> None:
+        """Do what `plumbline.train.loop` does in a step of one micro-batch."""
+        for hook in optimizer.interventions:
+            hook.begin(STEP)
+        with autocast(spec.train.precision, DEVICE):
+            objective = model(tokens_BT, loss=True) / (len(tokens_BT) * (spec.model.context - 1))
+        for hook in optimizer.interventions:
+            extra = hook.extra_loss(STEP, tokens_BT)
+            if extra is not None:
+                objective = objective + extra
+        self.counts.phase = "backward"
+        objective.backward()
+        self.without_gradient = [
+            f"{name}: {None if value.grad is None else value.grad.dtype}"
+            for name, value in model.named_parameters()
+            if value.grad is None or value.grad.dtype != value.dtype
+        ]
+        self.counts.phase = "update"
+        optimizer.clip()
+        optimizer.step(STEP, 1e-3, skip)
         optimizer.zero_grad()
+        for hook in optimizer.interventions:
+            hook.end(STEP)
+
+    def _first(self, optimizer: RunOptimizer, skip: torch.Tensor) -> None:
+        """Have optimizer and interventions make their states, by a first update that is not counted."""
+        with StepCounts():
+            begun(optimizer.interventions)
+            for value in optimizer.parameters.values():
+                value.grad = torch.zeros_like(value)
+            optimizer.step(STEP - 1, 1e-3, skip)
+            optimizer.zero_grad()
         for value in optimizer.tensors().values():
             self.counts.hold(value)
+        self.held = self.counts.held
 
 
-def graphs(spec: RunSpec, sequences: int, *, layers: int | None = None) -> int:
-    """Trace the forward pass as torch.compile does, whole or not at all; returns how many graphs there are.
+def begun(hooks: Sequence[Intervention]) -> None:
+    """Begin the first step, but for what is read of held-out sequences, which are none here."""
+    for hook in hooks:
+        if hook.held_out == "none":
+            hook.begin(STEP - 1)
 
-    Raises:
-        torch._dynamo.exc.TorchDynamoException: it is not one graph.
+
+def graphs(spec: RunSpec, sequences: int, *, layers: int | None = None) -> tuple[int, str | None]:
+    """Trace the forward pass as torch.compile does, whole or not at all.
+
+    Returns how many graphs there are, and why there is none.
     """
     model_spec = spec.model if layers is None else spec.model.resized(layers=layers)
     made: list[Any] = []
 
     def keep(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., Any]:
         made.append(graph)
-        return graph.forward
+        return _traced
 
     torch._dynamo.reset()
-    with FakeTensorMode(allow_non_fake_inputs=True), stand_ins(None):
+    with FakeTensorMode(allow_non_fake_inputs=True):
         with DEVICE:
             model = Decoder(model_spec)
             tokens_BT = torch.zeros(sequences, model_spec.context, dtype=torch.long)
-        with autocast(spec.train.precision, DEVICE):
-            torch.compile(model, backend=keep, fullgraph=True, dynamic=False)(tokens_BT, loss=True)
-    return len(made)
+        hooks = attached(structs.replace(spec, model=model_spec), model, DEVICE)
+        with stand_ins(None):
+            with StepCounts():
+                begun(hooks)
+            try:
+                with autocast(spec.train.precision, DEVICE):
+                    torch.compile(model, backend=keep, fullgraph=True, dynamic=False)(tokens_BT, loss=True)
+            except _TracedError:
+                pass
+            except TorchDynamoException as fault:
+                return 0, str(fault).strip().splitlines()[0]
+    return len(made), None
+
+
+def _traced(*given: Any) -> Any:
+    raise _TracedError
 
 
 @contextmanager
@@ -103,17 +171,25 @@ def stand_ins(counts: StepCounts | None) -> Iterator[None]:
     """Have fused attention be flash attention's operators, as torch chooses on such a device, and count launches of our
     kernels instead of compiling them."""
     plain, launch = torch.nn.functional.scaled_dot_product_attention, triton.runtime.jit.JITFunction.run
+    whole = FakeTensor.tolist
     callers = [module for module in sys.modules.values() if getattr(module, plain.__name__, None) is plain]
     try:
         for module in callers:
             setattr(module, plain.__name__, _flash)
         if counts is not None:
             triton.runtime.jit.JITFunction.run = lambda kernel, *given, **named: _launched(counts, kernel, given, named)
+            FakeTensor.tolist = _read_whole
         yield
     finally:
         for module in callers:
             setattr(module, plain.__name__, plain)
         triton.runtime.jit.JITFunction.run = launch
+        FakeTensor.tolist = whole
+
+
+def _read_whole(value: FakeTensor) -> Any:
+    """The numbers of a tensor, which the host waits for once and not one after another."""
+    return np.full(tuple(value.shape), value.flatten()[0].item()).tolist()
 
 
 def _flash(

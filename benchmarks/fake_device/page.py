@@ -2,47 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from benchmarks.fake_device import method_rows
+from benchmarks.fake_device import attached_hooks, method_rows
 from benchmarks.fake_device.step_counts import ROOT, Rates
 from benchmarks.gpu_check.results_page import table
+from plumbline.plan import machines, step_memory
+from plumbline.plan.step_memory import StepCount
 from plumbline.specs import study_config
+from plumbline.specs.study_config import Run
 
-#: Bytes of an H100's memory.
-HOLDS = 80e9
 COLUMNS = (
     "method", "kernels", "GB moved", "TFLOP", "ms, reckoned", "update: kernels", "ms, reckoned", "peak, GB",
-    "step, of the baseline's, reckoned", "micro-batch and update, ms, measured",
+    "peak of a rank, GB, reckoned",
 )  # fmt: skip
 
 
-def page(rows: list[dict[str, Any]], specs: dict[str, Any], sequences: int, wrong: list[str]) -> str:
-    """The page: how it was counted, a table, and what no step should do."""
-    study, measured, rates = study_config.load("transfer", "paper"), method_rows.measured(ROOT), Rates()
-    context = next(iter(specs.values())).model.context
-    baseline = next((row for row in rows if row["method"] == method_rows.BASELINE), None)
-    lines = []
-    for row in rows:
-        lines.append((
-            study.label(row["method"]), row["kernels"], row["bytes"] / 1e9, row["operations"] / 1e12,
-            1e3 * row["seconds"], row["update_kernels"], 1e3 * row["update_seconds"], row["peak_bytes"] / 1e9,
-            None if baseline is None else method_rows.step_seconds(row) / method_rows.step_seconds(baseline),
-            f"{1e3 * measured[row['method']]:.0f}" if row["method"] in measured else "not measured",
-        ))  # fmt: skip
-    too_large = [study.label(row["method"]) for row in rows if row["peak_bytes"] > HOLDS]
-    single = [
-        f"{study.label(row['method'])} {sum(row['single_products'].values())}" for row in rows if row["single_products"]
-    ]
+def page(rows: list[dict[str, Any]], wrong: list[str]) -> str:
+    """The page: how it was counted, tables, what ranks add, and what no step should do."""
+    measured, rates, machine = method_rows.measured(ROOT), Rates(), machines.load(method_rows.MACHINE)
+    runs = method_rows.specs([row["method"] for row in rows])
+    base = [row for row in rows if "/" not in row["method"]]
+    others = [row for row in rows if "/" in row["method"]]
+    spec = runs[base[0]["method"]].spec
     return "\n".join(
         [
             "# A step of each method at paper size, on a GPU that is not there",
             "",
             "Counted with fake tensors on a faked CUDA device, by torch's CPU build "
-            "(`python -m benchmarks.fake_device`). "
-            f"Transfer's base scale, {sequences} sequences of {context} tokens, bfloat16 autocast, not compiled. "
+            "(`python -m benchmarks.fake_device`). bfloat16 autocast, not compiled. "
             "*Kernels*, *GB* and *TFLOP* are of one forward and backward pass; in *peak* are weights, gradients and "
-            "AdamW's moments.",
+            "the optimizer's moments, of one device and one micro-batch.",
             "",
             f"{'' if measured else '**No time here was measured.** '}Reckoned with {rates.bytes / 1e12:g} TB/s, "
             f"{rates.products / 1e12:g} TFLOP/s in bfloat16 products, {rates.single / 1e12:g} in float32 ones, "
@@ -52,10 +43,26 @@ def page(rows: list[dict[str, Any]], specs: dict[str, Any], sequences: int, wron
             f"outputs once. A step is {method_rows.ACCUMULATED} micro-batches and an update. torch.compile makes few "
             "kernels of most pointwise ones: [compiled_step.md](compiled_step.md).",
             "",
-            *table(COLUMNS, lines),
+            f"## Transfer's base scale, {base[0]['sequences']} sequences of {spec.model.context} tokens",
             "",
-            f"More than the {HOLDS / 1e9:g} GB of a device, by this count: {', '.join(too_large) or 'none'}. Such runs "
-            "want a smaller `--micro-batch`, or `--recompute-activations`.",
+            *_base(base, runs, measured),
+            "",
+            "## Other runs",
+            "",
+            "Of each kind of step the first run, with the interventions that it has in its second step (what these "
+            "read of held-out sequences, every so many steps, is left out), and as many sequences as profiles/slurm "
+            "gives a device. Those of two nodes are sharded; what was counted is a whole model.",
+            "",
+            *table(
+                ("run", "sequences", *COLUMNS[1:]),
+                [(row["method"], row["sequences"], *_cells(row, runs[row["method"]])) for row in others],
+            ),
+            "",
+            "## Several ranks",
+            "",
+            *_ranks(rows, runs),
+            "",
+            *_too_large(rows, runs, machine),
             "",
             "## What no step should do",
             "",
@@ -65,8 +72,89 @@ def page(rows: list[dict[str, Any]], specs: dict[str, Any], sequences: int, wron
             "",
             *([f"- {fault}" for fault in wrong] or ["None was found."]),
             "",
-            f"Float32 products, which are listed: {'; '.join(single) or 'none'}.",
+            f"Interventions (`{attached_hooks.FOLDER}`) may wait where they ask for a step's loss at once: "
+            f"{_places(rows, 'declared_waits') or 'none does'}.",
+            "",
+            f"Float32 products, which are listed: {_single(rows) or 'none'}.",
             *[f"- `{file}`: {why}" for file, why in method_rows.SINGLE_PRODUCTS.items()],
             "",
         ]
     )
+
+
+def _base(rows: list[dict[str, Any]], runs: dict[str, Run], measured: method_rows.Measured) -> list[str]:
+    """The table of the base scale's methods and variants, by their labels, beside the baseline."""
+    study = study_config.load("transfer", "paper")
+    baseline = next((row for row in rows if row["method"] == method_rows.BASELINE), None)
+    lines = [
+        (
+            study.label(row["method"]),
+            *_cells(row, runs[row["method"]]),
+            None if baseline is None else method_rows.step_seconds(row) / method_rows.step_seconds(baseline),
+            *method_rows.measured_cells(measured, row["method"]),
+        )
+        for row in rows
+    ]
+    return table((*COLUMNS, "step, of the baseline's, reckoned", *method_rows.measured_columns(measured)), lines)
+
+
+def _cells(row: dict[str, Any], run: Run) -> tuple[Any, ...]:
+    return (
+        row["kernels"], row["bytes"] / 1e9, row["operations"] / 1e12, 1e3 * row["seconds"], row["update_kernels"],
+        1e3 * row["update_seconds"], row["peak_bytes"] / 1e9, _of_rank(row, run) / 1e9,
+    )  # fmt: skip
+
+
+def _of_rank(row: dict[str, Any], run: Run) -> int:
+    devices = machines.load(method_rows.MACHINE).devices_of(run)
+    return StepCount.of_row(row).of_rank(devices, sharded=run.size in step_memory.SHARDED)
+
+
+def _ranks(rows: list[dict[str, Any]], runs: dict[str, Run]) -> list[str]:
+    """What several ranks add, in words, with the figures of the largest model of each kind."""
+    said = [
+        "Nothing that ranks exchange is in the columns but the last one, *peak of a rank*, which is reckoned "
+        "(`plumbline.plan.step_memory`): gradients of earlier micro-batches beside the activations, and with DDP once "
+        "more in its buckets (`gradient_as_bucket_view` is off); with FSDP a part of weights, gradients and moments, a "
+        "gathered model and gradients that wait for the exchange."
+    ]
+    for sharded, words in ((False, "DDP"), (True, "FSDP")):
+        there = [row for row in rows if (runs[row["method"]].size in step_memory.SHARDED) == sharded]
+        there = [row for row in there if machines.load(method_rows.MACHINE).devices_of(runs[row["method"]]) > 1]
+        if not there:
+            continue
+        row = max(there, key=lambda one: one["parameter_bytes"])
+        run = runs[row["method"]]
+        ranks = machines.load(method_rows.MACHINE).devices_of(run)
+        parts = run.spec.sequences_per_batch // (ranks * row["sequences"])
+        most = "at most " * sharded
+        sent = step_memory.sent_bytes(row["parameter_bytes"], ranks, parts, sharded=sharded)
+        said.append(
+            f"{words} on {ranks} devices sends {most}{sent / 1e9:.3g} GB from each in a step of {parts} micro-batches, "
+            f"at {row['parameter_bytes'] / 1e9:.3g} GB of parameters (`{run.key}`)."
+        )
+    return [" ".join(said)]
+
+
+def _too_large(rows: list[dict[str, Any]], runs: dict[str, Run], machine: machines.Machine) -> list[str]:
+    """The runs that do not fit the machine, and what becomes of them."""
+    found = []
+    for row in rows:
+        run, taken = runs[row["method"]], _of_rank(row, runs[row["method"]])
+        if taken + step_memory.SPARE > machine.memory_gib * 2**30:
+            remedy = step_memory.REMEDIES[run.size in step_memory.SHARDED]
+            words = remedy.format(size=run.size, machine=machine.name)
+            found.append(f"- `{run.key}`, {taken / 1e9:.3g} GB: {words}.")
+    head = f"More than the {machine.memory_gib:g} GiB of a device, of which one is left free:"
+    return [head, "", *found] if found else [f"{head} none."]
+
+
+def _single(rows: Iterable[dict[str, Any]]) -> str:
+    study = study_config.load("transfer", "paper")
+    counted = [(row["method"], sum(row["single_products"].values())) for row in rows]
+    names = {name: name if "/" in name else study.label(name) for name, _ in counted}
+    return "; ".join(f"{names[name]} {often}" for name, often in counted if often)
+
+
+def _places(rows: Iterable[dict[str, Any]], key: str) -> str:
+    return "; ".join(dict.fromkeys(what for row in rows for what in row[key]))

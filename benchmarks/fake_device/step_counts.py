@@ -13,6 +13,7 @@ from collections import Counter
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import torch
@@ -27,7 +28,12 @@ OURS = tuple(str(ROOT / folder) for folder in ("src/plumbline", "studies"))
 WAITING = {
     "_local_scalar_dense", "is_nonzero", "nonzero", "equal", "masked_select", "_unique2", "unique_dim", "bincount",
     "unique_consecutive", "_linalg_check_errors", "linalg_inv_ex", "linalg_solve_ex", "linalg_cholesky_ex",
+    "_linalg_eigh", "_linalg_svd",
 }  # fmt: skip
+#: What the host reads where it asks a device that is not there for a number: large, so that limits are felt.
+READ = {bool: True, int: 1, float: 1000.0}
+#: A line that waits so often in one step goes round until a number changes, which none does here.
+MOST_WAITS = 10_000
 #: Operators that wait where one of their indices is a mask, of which it is asked how many places it has.
 INDEXED = {"index", "index_put", "index_put_", "_index_put_impl_"}
 #: Products that torch counts no operations of.
@@ -75,18 +81,29 @@ class KernelCall:
         return max(self.bytes / rates.bytes, self.operations / speed, self.kernels * rates.launch)
 
 
-class StepCounts(TorchDispatchMode):
-    """Counts the operators of a ``with`` block on a CUDA device."""
+class EndlessWaitError(Exception):
+    """Raised where a step seems to wait for a number that never comes."""
 
-    def __init__(self) -> None:
+
+class StepCounts(TorchDispatchMode):
+    """Counts the operators of a ``with`` block on a CUDA device.
+
+    Where the host reads a number, it gets that of `READ`, and the step goes on.
+    """
+
+    def __init__(self, declared: tuple[str, ...] = ()) -> None:
+        """`declared`: folders of this repository whose code may wait, and what it calls."""
         super().__init__()
         self.phase = "forward"
         self.calls: list[KernelCall] = []
-        #: What the host waits for -> how often, by file and line.
+        self._may_wait = tuple(str(ROOT / folder) for folder in declared)
+        #: What the host waits for -> how often, by file and line; `declared`: where it may.
         self.waits: Counter[str] = Counter()
+        self.declared: Counter[str] = Counter()
         #: Matrix products, convolutions and attention in float32 or float64 -> how often, by file and line.
         self.single_products: Counter[str] = Counter()
-        self.held = self.peak = 0
+        self.held = 0
+        self.peaks: Counter[str] = Counter()  # bytes held at most, by phase
         self._storages: set[int] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -96,7 +113,9 @@ class StepCounts(TorchDispatchMode):
         given = [value for value in tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
         masked = name in INDEXED and any(value.dtype in (torch.bool, torch.uint8) for value in given[1:])
         if (name in WAITING or masked) and any(value.is_cuda for value in given):
-            self.waits[f"{name} at {caller()}"] += 1
+            self.wait(name)
+        if name == "_local_scalar_dense" and given[0].is_cuda:
+            return number_read(given[0])
         made = func(*args, **kwargs)
         results = [value for value in tree_leaves(made) if isinstance(value, torch.Tensor)]
         self._note_moves(name, given, results)
@@ -118,13 +137,24 @@ class StepCounts(TorchDispatchMode):
         size = storage.nbytes()
         self._storages.add(key)
         self.held += size
-        self.peak = max(self.peak, self.held)
+        self.peaks[self.phase] = max(self.peaks[self.phase], self.held)
 
         def freed() -> None:
             self._storages.discard(key)
             self.held -= size
 
         weakref.finalize(storage, freed)
+
+    def wait(self, what: str) -> None:
+        """Count that the host waits here.
+
+        Raises:
+            EndlessWaitError: it does so without end.
+        """
+        waits = self.declared if called_from(self._may_wait) else self.waits
+        waits[place := f"{what} at {caller()}"] += 1
+        if waits[place] > MOST_WAITS:
+            raise EndlessWaitError(f"waits more than {MOST_WAITS:,} times")
 
     def launched(self, name: str, *, moved: int, operations: int) -> None:
         """Count a kernel of ours, which is no operator of torch's."""
@@ -137,9 +167,9 @@ class StepCounts(TorchDispatchMode):
         if name in ("_to_copy", "copy_") and results:
             source = given[-1] if name == "copy_" else given[0]
             if source.is_cuda != results[0].is_cuda and source.numel():
-                self.waits[f"copy {source.device.type} to {results[0].device.type} at {caller()}"] += 1
+                self.wait(f"copy {source.device.type} to {results[0].device.type}")
         elif any(value.is_cuda for value in given) and any(not value.is_cuda and value.ndim for value in given):
-            self.waits[f"{name} of tensors on both at {caller()}"] += 1
+            self.wait(f"{name} of tensors on both")
 
     def _note(
         self, func: Any, args: Any, kwargs: Any, made: Any, given: list[torch.Tensor], results: list[torch.Tensor]
@@ -192,10 +222,22 @@ def _bytes(value: torch.Tensor) -> int:
     return count
 
 
-def caller() -> str:
-    """File and line of this repository that an operator was called from; in a backward pass of torch's own there is
-    none."""
-    for frame in reversed(traceback.extract_stack()):
+def number_read(value: torch.Tensor) -> Any:
+    """The number that the host gets for one of a tensor's type."""
+    if value.dtype == torch.bool:
+        return READ[bool]
+    return READ[float] if value.is_floating_point() else READ[int]
+
+
+def called_from(folders: tuple[str, ...]) -> bool:
+    """Whether one of the calls that led here is in one of the folders."""
+    return bool(folders) and any(frame.filename.startswith(folders) for frame in traceback.extract_stack())
+
+
+def caller(of: TracebackType | None = None) -> str:
+    """File and line of this repository that an operator was called from, or that an error `of` this trace came from; in
+    a backward pass of torch's own there is none."""
+    for frame in reversed(traceback.extract_stack() if of is None else traceback.extract_tb(of)):
         if frame.filename.startswith(OURS):
             return f"{Path(frame.filename).relative_to(ROOT)}:{frame.lineno}"
     return NOWHERE

@@ -15,15 +15,33 @@ import pytest
 
 from benchmarks.fake_device import method_rows
 from benchmarks.fake_device.compiled_step import FEW, grown
+from plumbline.specs import study_config
 from tests.conftest import REPOSITORY
 
-COMPILER = shutil.which("g++")
+#: PLUMBLINE_REQUIRE_COMPILER=1 makes an error of what is otherwise a reason to skip.
+REQUIRED = os.environ.get("PLUMBLINE_REQUIRE_COMPILER") == "1"
 pytestmark = pytest.mark.skipif(
-    COMPILER is None, reason="the guard of the device is compiled by g++, which is not here"
+    shutil.which("g++") is None and not REQUIRED,
+    reason="the guard of the device is compiled by g++, which is not here",
 )
 
 #: Each of a kind: fused attention, two kernels of ours, float32 products that are listed, a gate, another norm's place.
 CHOSEN = ("baseline", "softpick", "sigmoid_attn", "relu_squared", "attnres", "gated_attn_qknorm", "sandwich_norm")
+STUDIES = ("transfer", "premature", "query_free", "quack", "key_norms")
+#: A run of each intervention of the studies -> the lines at which it may wait in a step, and files of float32 products.
+HEADS, SCORES = "src/plumbline/train/interventions/_heads.py", "src/plumbline/model/mixers/_base.py"
+INTERVENTIONS: dict[str, tuple[list[str], set[str]]] = {
+    "key_norms/base/frozen_gains/s42": ([], set()),
+    "premature/base/gpt_slow/s42": ([], set()),
+    "premature/base/global_half_lr/s42": ([], set()),
+    "premature/base/entropy_floor/s42": (["_local_scalar_dense at entropy_floor.py"], {SCORES}),
+    "quack/mha/ablation.eta_0.0003-tau_0.01/s42": ([], set()),
+    "quack/mha/quack.eta_0.0003-tau_0.01/s42": ([], set()),
+    "quack/mha/quack.spectral/s42": (["_linalg_eigh at _heads.py"], {HEADS}),
+    "quack/mla/qk_clip_30.eta_0.0003/s42": (
+        ["_local_scalar_dense at qk_clip.py", "copy cpu to cuda at qk_clip.py"], {SCORES},
+    ),
+}  # fmt: skip
 
 
 def asked(module: str, *words: str) -> list[dict[str, Any]]:
@@ -36,9 +54,8 @@ def asked(module: str, *words: str) -> list[dict[str, Any]]:
 def assert_sound(rows: list[dict[str, Any]]) -> None:
     assert [fault for row in rows for fault in method_rows.faults(row)] == []
     assert all(row["kernels"] > 100 and row["graphs"] == 1 for row in rows)
-    assert {row["method"] for row in rows if row["single_products"]} <= {"attnres"} | {
-        row["method"] for row in rows if "." in row["method"]
-    }
+    single = {row["method"] for row in rows if row["single_products"]}
+    assert not [name for name in single if not re.search(r"attnres|\.|entropy_floor|qk_clip|spectral", name)]
 
 
 def test_steps_wait_for_nothing_and_compute_in_bfloat16() -> None:
@@ -66,12 +83,57 @@ def test_muons_products_are_bfloat16_too() -> None:
     assert row["update_operations"] == 2 * 5 * sum(2 * 512**2 * (2 * long + 512) for long in (1536, 2048, 2048))
 
 
+def test_interventions_wait_only_where_they_say_so() -> None:
+    """In the second step of a run, two layers: what clips, freezes, slows or adds to the loss."""
+    rows = asked("benchmarks.fake_device", "--layers=2", "--json", "--no-graphs", "--methods", *INTERVENTIONS)
+    assert [row["method"] for row in rows] == list(INTERVENTIONS)
+    assert_sound([row | {"graphs": 1} for row in rows])
+    for row in rows:
+        waits, products = INTERVENTIONS[row["method"]]
+        places = [re.sub(r"\S*/(\w+\.py):\d+$", r"\1", what) for what in row["declared_waits"]]
+        assert sorted(places) == waits, row["method"]
+        files = {what.rpartition(" at ")[2].partition(":")[0] for what in row["single_products"]}
+        assert files - {"torch's own"} == products, row["method"]
+    kernels = {row["method"]: row["kernels"] + row["update_kernels"] for row in rows}
+    clipped, slowed = kernels["quack/mla/qk_clip_30.eta_0.0003/s42"], kernels["premature/base/gpt_slow/s42"]
+    assert clipped > 1000 and kernels["premature/base/entropy_floor/s42"] > 1.5 * slowed, "they were in the step"
+
+
+def test_no_intervention_of_a_study_is_left_out() -> None:
+    """Every component that some run at paper size has is in a run above, and logit_change beside them."""
+    runs = {key: run.spec for name in STUDIES for key, run in study_config.load(name, "paper").runs.items()}
+    planned = {one["name"] for spec in runs.values() for one in spec.interventions}
+    assert {one["name"] for key in INTERVENTIONS for one in runs[key].interventions} == planned
+    assert len(planned) >= 8
+
+
+def test_a_component_that_waits_is_a_row_and_the_others_go_on() -> None:
+    names = ["qknorm", "relu_squared", "geglu_ffn", "baseline"]
+    words = ("--layers=1", "--json", "--methods", *names)
+    command = [sys.executable, "-m", "tests.fake_device.planted_components", *words]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr[-3000:]
+    rows = {row["method"]: row for row in map(json.loads, done.stdout.splitlines())}
+    assert list(rows) == names
+    here = r"tests/fake_device/planted_components\.py:\d+"
+    ((place, often),) = rows["qknorm"]["waits"].items()
+    assert re.fullmatch(rf"_local_scalar_dense at {here}", place) and often == 1, "once a layer"
+    assert rows["qknorm"]["unfinished"] is None and rows["qknorm"]["update_kernels"] > 0, "it goes on with a number"
+    assert re.fullmatch(rf"Dynamic.*nonzero.* at {here}", rows["relu_squared"]["unfinished"])
+    endless = rows["geglu_ffn"]["unfinished"]
+    assert re.fullmatch(rf"EndlessWaitError: waits more than 20 times at {here}", endless)
+    assert_sound([rows["baseline"]])
+    told = {line.partition(":")[0] for line in done.stderr.splitlines()}
+    assert told == {"qknorm", "relu_squared", "geglu_ffn"}
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.environ.get("PLUMBLINE_FAKE_DEVICE") != "all", reason="PLUMBLINE_FAKE_DEVICE is not all")
-def test_every_method_and_variant_at_paper_size() -> None:
-    """Four minutes of a core."""
+def test_every_kind_of_step_at_paper_size() -> None:
+    """Ten minutes of a core: methods, variants, and the runs of other studies with their interventions."""
     rows = asked("benchmarks.fake_device", "--json")
-    assert len(rows) >= 55 and {row["method"] for row in rows} >= set(method_rows.base_scale_specs.methods())
+    names = {row["method"] for row in rows}
+    assert len(rows) >= 110 and names >= {*method_rows.base_scale_specs.methods(), *INTERVENTIONS}
     assert_sound(rows)
 
 
@@ -104,11 +166,17 @@ def test_a_fault_is_a_sentence() -> None:
         "without_gradient": ["embedding: None"],
         "graphs": 2,
     }
+    row |= {"unfinished": None, "no_graph": None}
     assert method_rows.faults(row) == [
         "the host waits 2 times: nonzero at src/plumbline/model/block.py:3",
         "a float32 product, 4 times: mm at src/plumbline/model/block.py:7",
         "a gradient that is not of its parameter's type: embedding: None",
         "2 graphs of torch.compile",
+    ]
+    stopped = row | {"graphs": 0, "unfinished": "ValueError: no at block.py:3", "no_graph": "a call of print"}
+    assert method_rows.faults(stopped)[-2:] == [
+        "the step cannot go on: ValueError: no at block.py:3",
+        "0 graphs of torch.compile: a call of print",
     ]
     # The gradient of what is listed has no place of its own; without any it is nobody's.
     row |= {"waits": {}, "without_gradient": [], "graphs": 1}
@@ -136,11 +204,44 @@ def test_few_layers_tell_of_many() -> None:
         assert grown([table(count, bend) for count in counts], 24) == table(24, bend)
 
 
-def test_a_measured_step_stands_in_the_table(tmp_path: Path) -> None:
-    state = {"format": 1, "machine": {}, "sections": {"eager_steps": {"planned": None, "ended": None, "rows": {
-        "baseline, first": {"status": "measured", "tries": 1, "seconds": 0.25},
+def state(device: str, seconds: float, rehearsal: str | None = None) -> str:
+    """What a check has left: one step that was measured, and one that failed."""
+    told = {"device": device, "kind": "cuda", "sizes": "paper", "rehearsal": rehearsal}
+    rows = {
+        "baseline, first": {"status": "measured", "tries": 1, "seconds": seconds},
         "qknorm": {"status": "failed", "tries": 1, "reason": "no"},
-    }}}}  # fmt: skip
+    }
+    sections = {"eager_steps": {"planned": None, "ended": None, "rows": rows}}
+    return json.dumps({"format": 1, "machine": {}, "told": told, "sections": sections})
+
+
+def test_measured_steps_stand_by_device_and_rehearsals_nowhere(tmp_path: Path) -> None:
     (tmp_path / "benchmarks").mkdir()
-    (tmp_path / "benchmarks/gpu_check_h100.json").write_text(json.dumps(state))
-    assert method_rows.measured(tmp_path) == {"baseline": 0.25}
+    assert method_rows.measured(tmp_path) == {}
+    for name, content in {
+        "a100": state("NVIDIA A100", 0.5),
+        "h100": state("NVIDIA H100", 0.25),
+        "cpu": state("a processor", 9.0, "rehearsal on a processor, not a measurement"),
+        "tiny": state("NVIDIA H100", 0.001, "rehearsal at toy sizes, not a measurement"),
+    }.items():
+        (tmp_path / f"benchmarks/gpu_check_{name}.json").write_text(content)
+    found = method_rows.measured(tmp_path)
+    assert found == {"NVIDIA A100": {"baseline": 0.5}, "NVIDIA H100": {"baseline": 0.25}}
+    columns = dict(zip(method_rows.measured_columns(found), method_rows.measured_cells(found, "baseline")))
+    assert {head.rpartition(": ")[2]: cell for head, cell in columns.items()} == {
+        "NVIDIA A100": "500", "NVIDIA H100": "250",
+    }  # fmt: skip
+    assert method_rows.measured_cells(found, "qknorm") == ("not measured",) * 2
+    assert (
+        method_rows.measured_cells({}, "baseline") == ("not measured",) and len(method_rows.measured_columns({})) == 1
+    )
+
+
+@pytest.mark.parametrize(("required", "said"), [("1", "1 failed in"), ("0", "1 skipped in")])
+def test_a_missing_compiler_is_an_error_where_it_is_demanded(tmp_path: Path, required: str, said: str) -> None:
+    """As in continuous integration."""
+    test = "tests/fake_device/test_fake_steps.py::test_each_fault_is_found_by_file_and_line"
+    environment = os.environ | {"PATH": str(tmp_path), "PLUMBLINE_REQUIRE_COMPILER": required}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", test]
+    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True)
+    assert said in done.stdout, done.stdout[-2000:]

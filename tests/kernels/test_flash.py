@@ -21,6 +21,7 @@ from plumbline.kernels.selection import FLASH_ATTN, SDPA, fused
 from plumbline.model.decoder import create
 from plumbline.model.kernel_choice import choose
 from plumbline.model.mixers import softmax
+from plumbline.runtime.numerics import numerics
 from plumbline.specs.spec import ModelSpec
 from tests.model.attention_cases import inputs, mixer, padded, plain
 from tests.model.transfer_methods import ALL, overlay
@@ -43,7 +44,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         deterministic: bool = False,
     ) -> torch.Tensor:
         """Plain attention with the arguments that the package's function has, of those that are used here."""
-        seen.append({"shapes": (q.shape, k.shape, v.shape), "causal": causal, "strides": q.stride()})
+        shapes = (q.shape, k.shape, v.shape)
+        seen.append({"shapes": shapes, "causal": causal, "strides": q.stride(), "deterministic": deterministic})
         assert {x.dtype for x in (q, k, v)} < {*HALF} and q.shape[2] % k.shape[2] == 0 and k.shape == v.shape
         assert dropout_p == 0.0 and softmax_scale is not None
         each = q.shape[2] // k.shape[2]
@@ -144,6 +146,21 @@ def test_the_scale_is_the_mixers(calls: list[dict[str, Any]]) -> None:
     found = softmax.fused_softmax(q, k, v, plain(5), 0.07)
     assert len(calls) == 1
     torch.testing.assert_close(found, expected, rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize(("device", "asked"), [("cpu", True), ("cuda", False)])
+def test_it_is_deterministic_where_a_run_asks_for_that(device: str, asked: bool, calls: list[dict[str, Any]]) -> None:
+    """By what `numerics` sets for a device, and by torch's own switch."""
+    q, k, v = (x.detach().bfloat16() for x in inputs(5))
+    before = torch.get_deterministic_debug_mode()
+    try:
+        numerics(torch.device(device))
+        softmax.fused_softmax(q, k, v, plain(5), 0.3)
+        torch.use_deterministic_algorithms(not asked, warn_only=True)
+        softmax.fused_softmax(q, k, v, plain(5), 0.3)
+    finally:
+        torch.set_deterministic_debug_mode(before)
+    assert [call["deterministic"] for call in calls] == [asked, not asked]
 
 
 def test_mixed_types_reach_it_in_autocasts_type(calls: list[dict[str, Any]]) -> None:

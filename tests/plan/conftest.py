@@ -21,3 +21,11 @@ def paper(tmp_path: Path) -> Project:
 @pytest.fixture
 def demo(tmp_path: Path) -> Project:
     return load(load_config() | ALONE | {"preset": "demo", "work": str(tmp_path)})
+
+
+@pytest.fixture
+def every_paper(tmp_path: Path) -> Project:
+    """All studies that come with the project."""
+    names = ["transfer", "premature", "query_free", "quack", "key_norms"]
+    words = {"studies": names, "preset": "paper", "work": str(tmp_path), "machine": "h100"}
+    return load(load_config() | words)

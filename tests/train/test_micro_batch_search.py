@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,9 +12,11 @@ import torch
 
 from plumbline.model.decoder import create
 from plumbline.runtime.distributed import RankGroup
-from plumbline.train.batches.micro_batch_search import fitted, largest, next_smaller
+from plumbline.train import pretrain
+from plumbline.train.batches.micro_batch_search import fitted, largest, next_smaller, reserved_bytes, searched
 from plumbline.train.batches.micro_batches import MicroBatching
 from tests.model_specs import run_spec
+from tests.train.small_runs import read, settings, train
 
 
 @pytest.mark.parametrize(("room", "found"), [(100, 18), (17, 9), (9, 9), (8, 6), (1, 1), (0, 1)])
@@ -75,3 +79,57 @@ def test_what_is_tried_after_an_error(error: Exception, ranks: int, asked_for: i
     """Of several ranks the others wait in a collective by then."""
     assert next_smaller(error, MicroBatching.derive(18 * ranks, 6, ranks), asked_for) == found
     assert next_smaller(error, None, asked_for) is None
+
+
+@pytest.mark.parametrize("asked", [None, 1, 8])
+@pytest.mark.parametrize("device", ["cuda", "cpu", "meta"])
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_when_it_is_searched(asked: int | None, device: str, strategy: Any) -> None:
+    assert searched(asked, device, strategy) == ((asked, device, strategy) == (None, "cuda", "ddp"))
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_run_searches_where_it_is_wanted_and_trains_with_what_was_found(
+    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: bool
+) -> None:
+    """As if the device were a GPU whose memory holds two sequences."""
+    asked: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(pretrain, "searched", lambda *given: asked.append(given) or wanted)
+    monkeypatch.setattr(pretrain, "fitted", lambda batching, *given: MicroBatching.derive(batching.sequences, 2, 1))
+    assert train(run_spec(), settings(packs, tmp_path / "free")) == 0
+    assert read(tmp_path / "free/out/manifest.json")["micro_batch"] == (2 if wanted else 8)
+    assert train(run_spec(), settings(packs, tmp_path / "asked", micro_batch=4, strategy="fsdp")) == 0
+    assert asked == [(None, "cpu", "ddp"), (4, "cpu", "fsdp")]
+
+
+def test_a_trial_leaves_room_for_what_comes_later() -> None:
+    """Two moments and an earlier micro-batch's gradient of four bytes each, a bucket's four, a gibibyte on a GPU."""
+    assert reserved_bytes(1000, "cpu", 1) == 12_000
+    assert reserved_bytes(1000, "cpu", 2) == reserved_bytes(1000, "cpu", 8) == 16_000
+    assert reserved_bytes(1000, "cuda", 1) == 12_000 + 2**30
+    assert reserved_bytes(1000, "cuda", 8) == 16_000 + 2**30
+
+
+@pytest.mark.parametrize("world", [1, 2])
+def test_the_room_is_held_through_the_whole_trial(monkeypatch: pytest.MonkeyPatch, world: int) -> None:
+    """At the end of the forward pass and at that of the backward pass, on the device, and not any longer."""
+    spec, plain, room, seen = run_spec(), torch.empty, [], []
+    model = create(spec.model, 0)
+    size = reserved_bytes(sum(value.numel() for value in model.parameters()), "cpu", world)
+
+    def empty(*shape: Any, **named: Any) -> torch.Tensor:
+        made = plain(*shape, **named)
+        if made.dtype == torch.uint8 and made.numel() == size:
+            room.append((weakref.ref(made), made.device))
+        return made
+
+    def look(*_: Any) -> None:
+        seen.append([held() is not None for held, _ in room])
+
+    monkeypatch.setattr(torch, "empty", empty)
+    model.register_forward_hook(look)
+    model.embedding.register_hook(look)
+    ranks: Any = SimpleNamespace(world=world, device=torch.device("cpu"), max=lambda mine: mine)
+    fitted(MicroBatching.derive(spec.sequences_per_batch, None, world), model, spec, ranks)
+    assert seen == [[True], [True]] and room[0][1] == ranks.device
+    assert room[0][0]() is None

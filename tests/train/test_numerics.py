@@ -76,6 +76,23 @@ def test_the_embeddings_gradient_sorts_no_tokens():
     assert torch.equal(found, torch.autograd.grad(hidden_BTD.square().sum(), model.embedding)[0])
 
 
+def test_the_gradient_of_learned_positions_sorts_none():
+    """As the embedding's; positions that come again in every sequence of the batch, and padding, get the same bits."""
+    spec = ModelSpec.from_dict(overlay("baseline", positions={"name": "learned"}))
+    model, batch_BT = create(spec, init_seed=42), tokens(1, spec.vocabulary, spec.context)
+    learned, padding_BT = model.positions, torch.zeros_like(batch_BT, dtype=torch.bool)
+    padding_BT[0, :3] = True
+    context = model.context(batch_BT, padding_BT, None)
+    x_BTD = torch.randn(*batch_BT.shape, spec.width)
+    with Calls() as calls:
+        found_BTD = learned.embed(x_BTD, context)
+        found = torch.autograd.grad(found_BTD.square().sum(), learned.embedding)[0]
+    assert "embedding_dense_backward" in calls.names and not {"index", "index_put", "_index_put_impl_"} & calls.names
+    expected_BTD = x_BTD + learned.embedding[context.attention_mask.query_positions_BQ.clamp(min=0)]
+    assert torch.equal(found_BTD, expected_BTD)
+    assert torch.equal(found, torch.autograd.grad(expected_BTD.square().sum(), learned.embedding)[0])
+
+
 @pytest.mark.parametrize(
     ("device", "before", "after"),
     [

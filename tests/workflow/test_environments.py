@@ -178,6 +178,28 @@ def test_continuous_integration_says_that_there_is_no_python(repository: Path, t
     assert done.returncode == 1 and done.stderr.startswith("error: there is no python3")
 
 
+@pytest.mark.parametrize("there", [False, True], ids=["no compiler", "a compiler"])
+def test_continuous_integration_installs_a_compiler_and_demands_it(
+    repository: Path, tmp_path: Path, there: bool
+) -> None:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("dirname", "env", "sh"):
+        (tools / name).symlink_to(shutil.which(name) or "")
+    (tools / "python3").symlink_to(sys.executable)
+    words = {"apt-get": 'echo "$@" >>"$CALLS"', "make": 'echo "make $PLUMBLINE_REQUIRE_COMPILER" >>"$CALLS"'}
+    for name, line in (words | ({"g++": "exit 0"} if there else {})).items():
+        (tools / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tools / name).chmod(0o755)
+    (tmp_path / "work/.ci").mkdir(parents=True)
+    script = tmp_path / "work/.ci/run"
+    script.write_text((repository / ".ci/run").read_text().replace("/usr/bin/python3", "/nowhere/python3"))
+    calls = tmp_path / "calls"
+    environment = {"PATH": str(tools), "CALLS": str(calls)}
+    subprocess.run([shutil.which("bash") or "", script], env=environment, capture_output=True, check=True)
+    assert calls.read_text().splitlines() == ([] if there else ["update", "install -y g++"]) + ["make 1"]
+
+
 def test_environments_install_the_lock_and_then_the_project_alone(repository: Path, project: dict) -> None:
     for file in ("Dockerfile", "plumbline.post-deploy.sh"):
         text = (repository / "envs" / file).read_text()

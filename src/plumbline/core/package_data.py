@@ -29,6 +29,7 @@ TRAVELS = (
     "examples",
     "benchmarks/*.md",
     "benchmarks/job_resources.yaml",
+    "benchmarks/fake_device.jsonl",
     "records/README.md",
     "records/*/record.json",
     "results/README.md",

@@ -42,6 +42,7 @@ class Machine:
     devices_at_once: int
     slice_hours: float
     memory_gib: float
+    micro_batch: dict[str, int]
     price: float
     measured_step_time: MeasuredStepTime | None = None
 

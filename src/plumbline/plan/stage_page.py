@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pandas as pd
 from tabulate import tabulate
 
-from plumbline.plan import data_stage, job_needs, stages
+from plumbline.plan import data_stage, job_needs, stages, step_memory
 from plumbline.plan.plan_page import WIDTH, hours, number
 from plumbline.plan.run_estimate import RunEstimator
 from plumbline.plan.stages import DataRule, RunClass
@@ -33,6 +33,7 @@ def terminal(priced: RunEstimator, frame: pd.DataFrame) -> str:
         ),
         f"DATA, on processors\n{_data(priced, making)}",
         f"RUNS, by size class\n{_filled(_what_runs_are(priced))}\n{_runs(classes)}" if classes else "",
+        _memory(priced, to_do),
         f"DISK\n{_disk(priced, classes, [one.name for one in making])}",
         f"BY STUDY, device-hours (by target: --by targets)\n{_studies(frame)}",
         "RECKONED, not measured\n" + "\n".join(_filled(f"- {one}", 2) for one in reckoned(priced, making)),
@@ -189,6 +190,14 @@ def _jobs(one: RunClass) -> str:
     """Over how many jobs a run is chained, and in brackets over how many a slower one, while anybody would count."""
     counted = one.jobs == one.jobs_slower or one.jobs >= 100
     return f"{one.jobs:,}" if counted else f"{one.jobs} ({one.jobs_slower})"
+
+
+def _memory(priced: RunEstimator, to_do: list[Run]) -> str:
+    """What steps take of a device's memory, and which runs are therefore started otherwise."""
+    said = step_memory.in_words(priced.machine, to_do)
+    if not said:
+        return ""
+    return "\n".join([f"MEMORY OF A DEVICE, {priced.machine.memory_gib:g} GiB", *map(_filled, said)])
 
 
 def _disk(priced: RunEstimator, classes: list[RunClass], making: list[str]) -> str:

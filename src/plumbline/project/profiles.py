@@ -21,16 +21,20 @@ def remember(configuration: Configuration) -> None:
     _LOADED = configuration
 
 
+def loaded() -> Configuration:
+    """Give the configuration that the profile's expressions ask about."""
+    assert _LOADED is not None, "a profile is read after the configuration was loaded"
+    return _LOADED
+
+
 def size_of(wildcards: Any) -> str:
     """Look up the size class of the run that a job's wildcards name: one_gpu, node or two_nodes."""
-    assert _LOADED is not None, "a profile is read after the configuration was loaded"
-    return _LOADED.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed).size
+    return loaded().run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed).size
 
 
 def compile_flag(wildcards: Any) -> str:
     """Give the trainer's flag that compiles the run that a job's wildcards name, where it is long; else nothing."""
-    assert _LOADED is not None, "a profile is read after the configuration was loaded"
-    train = _LOADED.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed).spec.train
+    train = loaded().run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed).spec.train
     return "--compile" if train.steps * train.batch_tokens >= LONG_RUN else ""
 
 
@@ -38,6 +42,5 @@ def on_gpu(wildcards: Any) -> bool:
     """Whether a job needs a GPU: one of a run, of whatever trainer, or a measurement that asks for it."""
     if not hasattr(wildcards, "measurement"):
         return hasattr(wildcards, "seed") or hasattr(wildcards, "run_id")
-    assert _LOADED is not None, "a profile is read after the configuration was loaded"
-    known = PlannedMeasurements(_LOADED, WorkflowPaths(_LOADED))
+    known = PlannedMeasurements(loaded(), WorkflowPaths(loaded()))
     return known.one(wildcards.study, wildcards.measurement).device == "gpu"

@@ -20,7 +20,13 @@ from plumbline.runtime.stop_request import StopRequest, StopRequested
 from plumbline.specs.spec import RunSpec, require_present_code
 from plumbline.train import interventions, model_weights, randomness, run_outputs
 from plumbline.train.batches import packs
-from plumbline.train.batches.micro_batch_search import TooLarge, fitted, next_smaller, out_of_memory
+from plumbline.train.batches.micro_batch_search import (
+    TooLarge,
+    fitted,
+    next_smaller,
+    out_of_memory,
+    searched,
+)
 from plumbline.train.batches.micro_batches import MicroBatching
 from plumbline.train.checkpoint.checkpoint_saver import CheckpointSaver
 from plumbline.train.checkpoint.resume_run import RunLock, RunResumer, locked
@@ -179,7 +185,7 @@ class _Run:
         model.recompute = settings.recompute_activations
         dtype = torch.bfloat16 if spec.train.precision == "bfloat16" else torch.float32
         attention = choose(model, settings.attention, group.device.type, dtype)
-        if asked is None and group.device.type == "cuda" and settings.strategy == "ddp":
+        if searched(asked, group.device.type, settings.strategy):
             batching = self.batching = fitted(batching, model, spec, group)
         group.poll(self.stop)
         forward: Callable[..., torch.Tensor] = parallel(model, group, settings.strategy)

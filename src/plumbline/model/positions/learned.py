@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 from plumbline.core.errors import PlumblineError
 from plumbline.model.context import ForwardContext
@@ -40,7 +41,9 @@ class Learned(nn.Module):
                     f"model.positions 'learned': a sequence of {longest} tokens, and positions up to model.context "
                     f"({self.context}) are learned; give shorter sequences"
                 )
-        return x_BTD + self.embedding[attention_mask.query_positions_BQ.clamp(min=0)].to(x_BTD.dtype)
+        positions_BQ = attention_mask.query_positions_BQ.clamp(min=0)
+        # A look-up: the gradient of an index is made by sorting on a GPU.
+        return x_BTD + functional.embedding(positions_BQ, self.embedding).to(x_BTD.dtype)
 
     def rotate(self, x_BHTW: torch.Tensor, context: ForwardContext, splits: int = 1) -> torch.Tensor:
         """Return queries or keys unchanged."""

@@ -14,14 +14,15 @@ from collections.abc import Callable
 import torch
 
 from plumbline.model.decoder import Decoder
-from plumbline.runtime.distributed import RankGroup
+from plumbline.runtime.distributed import RankGroup, Strategy
 from plumbline.runtime.numerics import autocast
 from plumbline.specs.spec import RunSpec
 from plumbline.train import randomness
 from plumbline.train.batches.micro_batches import MicroBatching
 
-#: Bytes that a parameter takes beside itself and its gradient: an optimizer's two moments, and what ranks exchange.
-BESIDE = 12
+#: Bytes that a parameter takes beside itself and what a trial makes: an optimizer's two moments and the gradient of the
+#: micro-batches before; and, where there are several ranks, its copy in DDP's buckets.
+BESIDE, BUCKETS = 12, 4
 #: Bytes that are left free beside that, for the libraries' own and for fragments (reckoned, not measured).
 SPARE = 2**30
 
@@ -50,6 +51,22 @@ def next_smaller(error: BaseException, batching: MicroBatching | None, asked_for
     return next((number for number in range(batching.micro_batch - 1, 0, -1) if share % number == 0), None)
 
 
+def searched(asked: int | None, device: str, strategy: Strategy) -> bool:
+    """Whether the micro-batch is found by trying: nobody asked for one, and each rank has a GPU with a whole model.
+
+    A trial holds a whole model, which shards need not have room for.
+    """
+    return asked is None and device == "cuda" and strategy == "ddp"
+
+
+def reserved_bytes(parameters: int, device: str, ranks: int) -> int:
+    """Bytes that a trial leaves free of a device's memory: what a step takes beside weights and what a trial makes, and
+    on a GPU what libraries take.
+    """
+    each = BESIDE + (BUCKETS if ranks > 1 else 0)
+    return each * parameters + (SPARE if device == "cuda" else 0)
+
+
 def fitted(batching: MicroBatching, model: Decoder, spec: RunSpec, ranks: RankGroup) -> MicroBatching:
     """Try which micro-batch is the largest that fits the device of every rank, and return `batching` with it.
 
@@ -59,8 +76,8 @@ def fitted(batching: MicroBatching, model: Decoder, spec: RunSpec, ranks: RankGr
 
     def attempt(micro_batch: int) -> None:
         parameters = sum(value.numel() for value in model.parameters())
-        spare = SPARE if ranks.device.type == "cuda" else 0
-        reserve = torch.empty(BESIDE * parameters + spare, dtype=torch.uint8, device=ranks.device)
+        size = reserved_bytes(parameters, ranks.device.type, ranks.world)
+        reserve = torch.empty(size, dtype=torch.uint8, device=ranks.device)
         tokens_BT = torch.zeros(micro_batch, spec.model.context, dtype=torch.long, device=ranks.device)
         with randomness.preserved(ranks.device):
             with autocast(spec.train.precision, ranks.device):

@@ -1,0 +1,190 @@
+"""Says how much of a device's memory a training step takes, and what its ranks send one another.
+
+A step of each kind was counted without a device (benchmarks/fake_device.jsonl): of one rank that holds the model whole,
+with one micro-batch. What several ranks and micro-batches add is reckoned here; none of it is measured.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from math import ceil
+from typing import Any
+
+from plumbline.core import package_data
+from plumbline.core.files import canonical_json, sha256_text
+from plumbline.plan import machines, model_counts
+from plumbline.plan.machines import Machine
+from plumbline.project import profiles
+from plumbline.specs.spec import RunSpec
+from plumbline.specs.study_config import Run
+
+#: Size classes whose runs profiles/slurm shards (`--strategy fsdp`); those of others are whole on every device.
+SHARDED = ("two_nodes",)
+#: Sharded or not -> what becomes of a run whose step does not fit.
+REMEDIES = {
+    False: "profiles/slurm gives it no --micro-batch, and its trainer takes the largest that fits",
+    True: "lower micro_batch.{size} of {machine} in config/machines.yaml",
+}
+#: Bytes that are left free for libraries and fragments, as where a trainer tries what fits (not measured).
+SPARE = 2**30
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepCount:
+    """A step that was counted, of `sequences` at a time; the rest are bytes.
+
+    Attributes:
+        parameters: that the parameters take in float32.
+        held: by parameters and the optimizer's state.
+        passes: at the peak of forward and backward pass, with what is held and without earlier gradients.
+        update: at the peak of clipping and update, with all gradients.
+    """
+
+    sequences: int
+    parameters: int
+    held: int
+    passes: int
+    update: int
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> StepCount:
+        """Take what is needed of a row of the file."""
+        return cls(
+            sequences=row["sequences"],
+            parameters=row["parameter_bytes"],
+            held=row["held_bytes"],
+            passes=row["passes_peak_bytes"],
+            update=row["peak_bytes"],
+        )
+
+    def of_rank(self, ranks: int, *, sharded: bool) -> int:
+        """Reckon the peak of one of `ranks` that train a run, over several micro-batches.
+
+        The gradients of the micro-batches before are there in every pass but the first. DDP keeps a copy of them in its
+        buckets. Shards are a part each of weights, gradients and moments; a whole model is gathered beside them, and
+        gradients that were not exchanged yet are whole.
+        """
+        if sharded:
+            own = ceil((self.held + self.parameters) / ranks)
+            return self.passes - self.held + own + 2 * self.parameters
+        return max(self.passes + self.parameters, self.update) + bucket_bytes(self.parameters, ranks)
+
+
+def bucket_bytes(parameters: int, ranks: int) -> int:
+    """Bytes of DDP's buckets: gradients once more, since parameters' gradients are no views of them.
+
+    Args:
+        parameters: bytes of the parameters; gradients are of their type.
+    """
+    return parameters if ranks > 1 else 0
+
+
+def sent_bytes(parameters: int, ranks: int, micro_batches: int, *, sharded: bool) -> int:
+    """Bytes that a rank sends in a step, and receives as many, where ranks pass on parts in a ring.
+
+    Whole models exchange gradients once a step: parts of sums, then the sums. Sharded ones exchange the sums of
+    gradients once, and gather layers before each backward pass and before the first forward pass (what is in no layer
+    is gathered once: counted here like a layer, which is more than it is).
+
+    Args:
+        parameters: bytes of the parameters.
+    """
+    times = 1 + micro_batches + 1 if sharded else 2
+    return ceil(times * parameters * (ranks - 1) / ranks)
+
+
+def step_kind(spec: RunSpec) -> str:
+    """Fingerprint what a step's kernels and memory depend on; numbers of optimizer and interventions are no part."""
+    hooks = [_words(one) for one in spec.interventions]
+    optimizer = [spec.optimizer.name, _words(spec.optimizer.options)]
+    return sha256_text(canonical_json([model_counts.key(spec.model), spec.train.precision, optimizer, hooks]))[:16]
+
+
+def _words(options: Mapping[str, Any]) -> dict[str, str | bool]:
+    return {key: value for key, value in options.items() if isinstance(value, str | bool)}
+
+
+@cache
+def counts() -> dict[str, StepCount]:
+    """Read what was counted, by kind; it travels with the package."""
+    path = package_data.folder() / "benchmarks" / "fake_device.jsonl"
+    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return {row["kind"]: StepCount.of_row(row) for row in rows}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeviceMemory:
+    """What a run's step takes of one device with the micro-batch that the machine states for its size.
+
+    `bytes` is None where no such step was counted, or with another micro-batch.
+    """
+
+    micro_batch: int
+    bytes: int | None
+    room: float
+    sharded: bool
+
+    @property
+    def fits(self) -> bool:
+        """Whether it is no more than there is, or not known."""
+        return self.bytes is None or self.bytes + SPARE <= self.room
+
+    @property
+    def asked(self) -> int | None:
+        """The micro-batch to ask for; None lets the trainer try, which it does not do with shards."""
+        return self.micro_batch if self.fits or self.sharded else None
+
+
+def of_device(machine: Machine, run: Run) -> DeviceMemory | None:
+    """Reckon what a run's step takes of one of the machine's devices; None where it states no micro-batch."""
+    stated = machine.micro_batch.get(run.size)
+    if stated is None:
+        return None
+    sharded, found = run.size in SHARDED, counts().get(step_kind(run.spec))
+    taken = None
+    if found is not None and found.sequences == stated:
+        taken = found.of_rank(machine.devices_of(run), sharded=sharded)
+    return DeviceMemory(micro_batch=stated, bytes=taken, room=machine.memory_gib * 2**30, sharded=sharded)
+
+
+def in_words(machine: Machine, runs: Iterable[Run]) -> list[str]:
+    """Say what steps take of the machine's devices, by size class, and name every run that is not given the stated
+    micro-batch, or would not fit with it; nothing where the machine states none.
+    """
+    found = [(run, one) for run in runs if (one := of_device(machine, run)) is not None]
+    if not found:
+        return []
+    most: dict[str, int] = {}
+    for run, one in found:
+        if one.bytes is not None and one.fits:
+            most[run.size] = max(most.get(run.size, 0), one.bytes)
+    peaks = [f"{size} {_gb(most[size])} ({stated})" for size, stated in machine.micro_batch.items() if size in most]
+    said = []
+    if peaks:
+        said.append(f"A step at most, counted without a device (with --micro-batch): {', '.join(peaks)}.")
+    for run, one in found:
+        if not one.fits and one.bytes is not None:
+            what = f"{run.key}, {_gb(one.bytes)} with {one.micro_batch}, does not fit"
+            said.append(f"{what}: {REMEDIES[one.sharded].format(size=run.size, machine=machine.name)}.")
+    unknown = sum(one.bytes is None for _, one in found)
+    if unknown:
+        said.append(f"Not counted: the steps of {unknown} runs, which get the micro-batch of their size all the same.")
+    return said
+
+
+def _gb(size: float) -> str:
+    return f"{size / 1e9:.3g} GB"
+
+
+def micro_batch_flag(wildcards: Any) -> str:
+    """Give the trainer's flag that sets the micro-batch of the run that a job's wildcards name (profiles/slurm).
+
+    Nothing where its step would not fit the machine's memory: the trainer then takes the largest that does.
+    """
+    loaded = profiles.loaded()
+    run = loaded.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed)
+    found = of_device(machines.load(loaded.config["machine"], loaded.root), run)
+    return "" if found is None or found.asked is None else f"--micro-batch {found.asked}"

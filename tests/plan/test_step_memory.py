@@ -1,0 +1,135 @@
+"""What a step takes of a device and what ranks send: arithmetic by hand, and what a run is started with for it."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import re
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+from torch import distributed
+from torch.testing._internal.distributed.fake_pg import FakeStore
+
+from plumbline.model.decoder import create
+from plumbline.plan import machines, model_counts, stage_page, step_memory
+from plumbline.plan.run_estimate import estimator
+from plumbline.plan.step_memory import StepCount, of_device, sent_bytes, step_kind
+from plumbline.plan.target_costs import table
+from plumbline.project import Project, profiles
+from plumbline.runtime.distributed import RankGroup, parallel
+from tests.model_specs import run_spec
+
+OFFICIAL = "transfer/base/hyper.official/s42"
+#: Parameters of 100 bytes with two moments, 400 of activations; clipping needs 450 in all.
+COUNT = StepCount(sequences=8, parameters=100, held=300, passes=700, update=450)
+
+
+def test_what_ranks_and_micro_batches_add_to_a_counted_peak() -> None:
+    assert COUNT.of_rank(1, sharded=False) == 700 + 100, "gradients of the micro-batches before"
+    assert COUNT.of_rank(2, sharded=False) == COUNT.of_rank(8, sharded=False) == 700 + 100 + 100, "and buckets"
+    update = dataclasses.replace(COUNT, passes=310)
+    assert update.of_rank(1, sharded=False) == 450 and update.of_rank(8, sharded=False) == 550
+    # A sixteenth of weights, moments and gradients, a gathered model, its gradients, and the activations.
+    assert COUNT.of_rank(16, sharded=True) == 25 + 100 + 100 + 400
+
+
+def test_what_a_rank_sends_in_a_step() -> None:
+    assert sent_bytes(800, 1, 5, sharded=False) == sent_bytes(800, 1, 5, sharded=True) == 0
+    assert sent_bytes(800, 8, 1, sharded=False) == sent_bytes(800, 8, 5, sharded=False) == 2 * 700, "once a step"
+    # Two gathers for the first micro-batch and one for each other, and the gradients' sums.
+    assert sent_bytes(800, 8, 1, sharded=True) == (2 + 1) * 700
+    assert sent_bytes(800, 8, 3, sharded=True) == (2 + 1 + 1 + 1) * 700
+
+
+def test_ddps_buckets_hold_gradients_once_more() -> None:
+    """As `bucket_bytes` has it: its views are off, and what it exchanges is every parameter once."""
+    if distributed.is_initialized():
+        pytest.skip("a process group is already there")
+    distributed.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
+    try:
+        model = create(run_spec().model, 0)
+        whole = parallel(model, RankGroup(rank=0, world=2, device=torch.device("cpu")), "ddp")
+        size = 4 * sum(value.numel() for value in model.parameters())
+        assert whole.gradient_as_bucket_view is False
+        said: Any = whole._get_ddp_logging_data()  # noqa: SLF001  # torch says it nowhere else
+        assert sum(map(int, said["bucket_sizes"].split(","))) == size
+        assert step_memory.bucket_bytes(size, 2) == size and step_memory.bucket_bytes(size, 1) == 0
+    finally:
+        distributed.destroy_process_group()
+
+
+def test_the_kind_of_a_step_leaves_numbers_out() -> None:
+    spec = run_spec()
+
+    def kind(*interventions: dict[str, Any], **optimizer: Any) -> str:
+        changed = msgspec.structs.replace(spec.optimizer, **optimizer)
+        return step_kind(msgspec.structs.replace(spec, interventions=interventions, optimizer=changed))
+
+    quack = {"name": "quack", "tau": 1.0, "norm": "frobenius"}
+    assert kind(quack) == kind(quack | {"tau": 2.0}) == kind(quack, learning_rate=1.0)
+    others = [kind(), kind(quack), kind(quack | {"norm": "spectral"}), kind(name="muon"), kind(quack, quack)]
+    wider = msgspec.structs.replace(spec, model=spec.model.resized(layers=1))
+    assert len({*others, step_kind(wider)}) == 6
+
+
+def test_every_run_at_paper_size_was_counted(every_paper: Project) -> None:
+    """After a change of a model: python -m benchmarks.fake_device."""
+    machine = machines.load("h100")
+    for run in every_paper.runs.values():
+        found = of_device(machine, run)
+        assert found is not None and found.bytes is not None, run.key
+        assert found.asked == (None if run.key == OFFICIAL else machine.micro_batch[run.size]), run.key
+        state = 16 * estimator(every_paper, machine).size(run).parameters
+        assert found.bytes > (0.5 if found.sharded else 0.7) * state, "Muon's one moment, shards"
+
+
+@pytest.mark.parametrize(("machine", "flag"), [("h100", ""), ("h200", "--micro-batch 8"), ("one_h100", "")])
+def test_a_step_that_does_not_fit_is_started_without_a_micro_batch(
+    every_paper: Project, monkeypatch: pytest.MonkeyPatch, machine: str, flag: str
+) -> None:
+    """By the machine that the configuration names; what is asked of the run itself stays."""
+    before = {key: run.spec.run_id for key, run in every_paper.runs.items()}
+    named = copy.copy(every_paper)
+    named.__dict__["config"] = every_paper.config | {"machine": machine}
+    monkeypatch.setattr(profiles, "_LOADED", named)
+    wildcards = SimpleNamespace(study="transfer", scale="base", method="hyper.official", seed="42")
+    assert step_memory.micro_batch_flag(wildcards) == flag
+    wildcards.method = "hyper"
+    assert step_memory.micro_batch_flag(wildcards) == ("" if machine == "one_h100" else "--micro-batch 8")
+    assert {key: run.spec.run_id for key, run in every_paper.runs.items()} == before
+
+
+def test_the_page_names_the_runs_that_do_not_fit(every_paper: Project) -> None:
+    for name, there in (("h100", True), ("h200", False)):
+        priced = estimator(every_paper, machines.load(name), sizes=model_counts.ModelCostLookup({}))
+        page = " ".join(stage_page.terminal(priced, table(priced)).split())
+        assert "MEMORY OF A DEVICE" in page and "Not counted" not in page
+        said = f"{OFFICIAL}, 91.8 GB with 8, does not fit: " in page and "trainer takes the largest that fits" in page
+        assert said == there and page.count("does not fit") == there
+        assert re.search(r"one_gpu [\d.]+ GB \(8\), node [\d.]+ GB \(8\), two_nodes [\d.]+ GB \(4\)\.", page)
+
+
+def test_a_step_that_was_not_counted_is_said_to_be(every_paper: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, runs = machines.load("h100"), list(every_paper.runs.values())
+    monkeypatch.setattr(step_memory, "counts", dict)
+    assert step_memory.in_words(machine, runs) == [
+        f"Not counted: the steps of {len(runs)} runs, which get the micro-batch of their size all the same."
+    ]
+    assert of_device(machine, runs[0]).asked == machine.micro_batch[runs[0].size]
+    assert step_memory.in_words(machines.load("core"), runs) == []
+
+
+def test_shards_that_do_not_fit_are_named(every_paper: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trainer tries only with whole models."""
+    run, machine = every_paper.runs["transfer/large/baseline/s42"], machines.load("h100")
+    huge = dataclasses.replace(COUNT, sequences=4, passes=10**12)
+    monkeypatch.setattr(step_memory, "counts", lambda: {step_kind(run.spec): huge})
+    assert of_device(machine, run).asked == 4
+    assert "lower micro_batch.two_nodes of h100 in config/machines.yaml" in step_memory.in_words(machine, [run])[-1]
+    small = dataclasses.replace(huge, sequences=2)
+    monkeypatch.setattr(step_memory, "counts", lambda: {step_kind(run.spec): small})
+    assert of_device(machine, run).bytes is None, "counted with another micro-batch"
