@@ -6,6 +6,7 @@ What an arm gives is read from the finished run: its last validation loss, what 
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -88,6 +89,13 @@ class StudyArms:
         """How long a run trains, in words."""
         train = self.spec.train
         return f"{train.steps:,} steps of {train.batch_tokens:,} tokens"
+
+    @property
+    def size(self) -> str:
+        """How large the model is and how long it trains, as a verdict's sentence says it."""
+        label = self.study.scale_label(self.given["scale"])
+        model = f"{label} parameters" if re.fullmatch(r"[\d.]+[kMB]", label) else f"scale {label}"
+        return f"{model} and {self.budget} (preset {self.study.preset})"
 
     @property
     def differs(self) -> tuple[str, ...]:
