@@ -98,7 +98,8 @@ def test_a_size_that_the_user_gives_is_in_the_sentence(tmp_path: Path, capsys: p
     main([*words, "--size", "124M parameters,\n3,000 steps <b>", "--json"])
     said = json.loads(capsys.readouterr().out)
     assert said["sentence"].startswith("At 124M parameters, 3,000 steps b: `good` improves `loss` by 0.0196 (95 % ")
-    assert said["size"].startswith("124M") and Path(said["page"]).read_text().startswith(f"# Verdict\n\n{said['sentence']}")
+    assert said["size"].startswith("124M")
+    assert Path(said["page"]).read_text().startswith(f"# Verdict\n\n{said['sentence']}")
     main([*words, "--json", "--out", str(tmp_path / "without.md")])
     without = json.loads(capsys.readouterr().out)
     assert without["sentence"].startswith("`good` improves") and "size" not in without

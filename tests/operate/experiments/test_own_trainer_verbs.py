@@ -672,6 +672,18 @@ def test_a_message_that_steers_a_terminal_is_shown_escaped(folder: Path) -> None
         assert "wider\\u202e\\x1b[31m" in done.stdout and not re.search("[\u202e\x1b]", done.stdout + done.stderr)
 
 
+def test_another_rule_over_fresh_seeds_leaves_the_first_page(folder: Path) -> None:
+    for seed in (42, 3000):
+        said = plumbline(folder, "try", "-m", "worse", "--first-seed", seed, "--", "--worse", "0.5")
+        assert said.returncode == 10, said.stderr
+    rows = json.loads(plumbline(folder, "log", "--json").stdout)["log"]
+    assert len({row["page"] for row in rows}) == 2
+    for row, seed in zip(rows, (1042, 4000), strict=True):
+        page = plumbline(folder, "page", row["number"])
+        assert page.returncode == 0 and re.search(rf"`worse` +\| +{seed} ", page.stdout), page.stdout
+    assert "The page of a row: plumbline page NUMBER" in plumbline(folder, "log").stdout
+
+
 def test_the_baseline_of_once_moves_nothing(folder: Path) -> None:
     change(folder, "GAIN = -0.2")
     git(folder, "commit", "-qam", "a step back")

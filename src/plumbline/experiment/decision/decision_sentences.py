@@ -184,7 +184,7 @@ def _fresh(decision: Decision) -> str:
 
 
 def _p(decision: Decision) -> str:
-    return "" if decision.estimate is None else f", one-sided p = {p(decision.estimate.p)}"
+    return "" if decision.estimate is None else f"; one-sided p = {p(decision.estimate.p)}"
 
 
 def _lost(decision: Decision, arm: str) -> str:
