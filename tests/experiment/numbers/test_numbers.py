@@ -97,7 +97,7 @@ def test_a_size_that_the_user_gives_is_in_the_sentence(tmp_path: Path, capsys: p
     words = [str(file_of(tmp_path, BASE + GOOD)), "--baseline", "base", "--metric", "loss", "--lower-is-better"]
     main([*words, "--size", "124M parameters,\n3,000 steps <b>", "--json"])
     said = json.loads(capsys.readouterr().out)
-    assert said["sentence"].startswith("At 124M parameters, 3,000 steps b: `good` improves `loss` by 0.0196 (95 % ")
+    assert said["sentence"].startswith("At 124M parameters, 3,000 steps b, `good` improves `loss` by 0.0196 (95 % ")
     assert said["size"].startswith("124M")
     assert Path(said["page"]).read_text().startswith(f"# Verdict\n\n{said['sentence']}")
     main([*words, "--json", "--out", str(tmp_path / "without.md")])

@@ -26,7 +26,7 @@ def sentence(decision: Decision, *, reason: str = "") -> str:
     `reason`: of a candidate that cannot be judged, or that was lost after its looks, why, where no run says it.
     """
     size = unmarked(decision.terms.size)
-    return f"{f'At {size}: ' if size else ''}{_said(decision, reason)}"
+    return f"{f'At {size}, ' if size else ''}{_said(decision, reason)}"
 
 
 def _said(decision: Decision, reason: str) -> str:

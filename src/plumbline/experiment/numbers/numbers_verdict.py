@@ -86,7 +86,7 @@ def _with_size(said: VerdictTexts, size: str) -> VerdictTexts:
     """The verdict with the size that the user gave in its sentence, on its page and in its numbers."""
     if not size:
         return said
-    sentence = f"At {unmarked(size)}: {said.sentence}"
+    sentence = f"At {unmarked(size)}, {said.sentence[:1].lower()}{said.sentence[1:]}"
     return replace(
         said,
         sentence=sentence,
