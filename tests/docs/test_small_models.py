@@ -39,6 +39,13 @@ def test_the_page_quotes_the_table(repository: Path, pictures: ModuleType) -> No
     assert f"Spread of seeds: {spread} nats" in page and freedom == "43"
 
 
+def test_the_page_shows_its_picture_in_light_and_dark(repository: Path) -> None:
+    page = (repository / "docs/small-models.md").read_text(encoding="utf-8")
+    dark, light = re.search(r'\(prefers-color-scheme: dark\)" srcset="(\S+)"><img .*src="(\S+)" alt="\S', page).groups()
+    drawn = [(repository / "docs" / path).read_text(encoding="utf-8") for path in (dark, light)]
+    assert all("<svg" in one[:1000] for one in drawn) and drawn[0] != drawn[1]
+
+
 def test_the_pages_other_numbers_are_the_records(repository: Path, pictures: ModuleType) -> None:
     page = " ".join((repository / "docs/small-models.md").read_text(encoding="utf-8").split())
 
