@@ -15,6 +15,7 @@ from scipy.stats import t
 from plumbline.bundle import archive
 from plumbline.cli import ls
 from plumbline.specs import study_config
+from plumbline.stats.protocol_error import pooled_survivor
 
 TABLE = "results/evening/transfer/order_across_scales"
 METRICS = ("climb_avg", "validation_loss", "answer_logprob")
@@ -68,6 +69,11 @@ def test_the_pages_other_numbers_are_the_records(repository: Path, pictures: Mod
         f"spread {shares[0]} times as far" in page
         and f"loss {shares[1]} times, by log-probability {shares[2]} " in page
     )
+    own = order.loc[["baseline", *order.index.drop("baseline")]]
+    seeds = own["seeds_base"].astype(int).tolist()
+    spreads = ([1.0] * len(own), own["spread_of_own_seeds_base"].tolist())
+    alike, as_here = (100 * pooled_survivor(each, seeds, m=19) for each in spreads)
+    assert f"different in {alike:.1f} % if they do, and in {as_here:.0f} % were their own spreads" in page
     resolved = kept("table2")["loss_resolved"].isin(["lower", "higher"])
     assert int(resolved.sum()) == 2 and "and resolves two." in page
     assert {"gated_attn_qknorm", "value_residual"} <= set(order.index[order["resolved_base"] == "not resolved"])
