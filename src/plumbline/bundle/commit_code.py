@@ -65,7 +65,8 @@ def _is_clone(top: Path) -> bool:
         said = tomllib.loads((top / "pyproject.toml").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return said.get("project", {}).get("name") == DISTRIBUTION
+    project = said.get("project")
+    return isinstance(project, dict) and project.get("name") == DISTRIBUTION
 
 
 def _check_out(repository: Path, commit: str, folder: Path) -> None:

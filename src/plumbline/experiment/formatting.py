@@ -16,7 +16,7 @@ def name(text: str) -> str:
 
 def unmarked(text: str) -> str:
     """Write a user's words in one line without what a page could take for markup."""
-    return re.sub(r"[^\w %/.,()=+-]", "", visible(re.sub(r"\s+", " ", text))).strip()
+    return re.sub(r"[^\w %/.,()=+×–-]", "", visible(re.sub(r"\s+", " ", text))).strip()
 
 
 def cell(text: str) -> str:

@@ -6,7 +6,6 @@ What an arm gives is read from the finished run: its last validation loss, what 
 from __future__ import annotations
 
 import json
-import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -22,6 +21,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, read_json, sha256_text
 from plumbline.experiment.decision.outcome import BASELINE, CRASHED, DIVERGED, FINISHED, ArmRun
 from plumbline.experiment.recipe_diff import differences
+from plumbline.experiment.size_words import budget_words, size_words
 from plumbline.project.project import Project
 from plumbline.specs import experiment_runs
 from plumbline.specs.experiment_runs import BOTH
@@ -87,15 +87,13 @@ class StudyArms:
     @property
     def budget(self) -> str:
         """How long a run trains, in words."""
-        train = self.spec.train
-        return f"{train.steps:,} steps of {train.batch_tokens:,} tokens"
+        return budget_words([self.spec])
 
     @property
     def size(self) -> str:
         """How large the model is and how long it trains, as a verdict's sentence says it."""
-        label = self.study.scale_label(self.given["scale"])
-        model = f"{label} parameters" if re.fullmatch(r"[\d.]+[kMB]", label) else f"scale {label}"
-        return f"{model} and {self.budget} (preset {self.study.preset})"
+        specs = [run.spec for run in self._runs.values()]
+        return size_words(self.study.scale_label(self.given["scale"]), self.study.preset, specs)
 
     @property
     def differs(self) -> tuple[str, ...]:

@@ -54,8 +54,10 @@ def _page(path: Path, of: str) -> ReportPage:
     said = read_json(path.with_suffix(".json"))
     said = said if isinstance(said, dict) else {}
     word, kind = _TRIED.get(str(said.get("verdict")), ("", ""))
+    terms = said.get("terms")
+    claim = isinstance(terms, dict) and terms.get("claim")
     content = {
-        "word": f"{word}, claim" if word and (said.get("terms") or {}).get("claim") else word,
+        "word": f"{word}, claim" if word and claim else word,
         "kind": kind,
         "when": str(said.get("at") or "")[:16].replace("T", " "),
         "body": markdown_page.html(re.sub(r"^!\[.*\]\(.*\)$", "", markdown.replace(first, "", 1), flags=re.MULTILINE)),

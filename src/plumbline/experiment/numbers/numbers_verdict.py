@@ -84,9 +84,9 @@ def write(request: NumbersRequest) -> VerdictTexts:
 
 def _with_size(said: VerdictTexts, size: str) -> VerdictTexts:
     """The verdict with the size that the user gave in its sentence, on its page and in its numbers."""
-    if not size:
+    if not (size := unmarked(size)):
         return said
-    sentence = f"At {unmarked(size)}, {said.sentence[:1].lower()}{said.sentence[1:]}"
+    sentence = f"At {size}, {said.sentence[:1].lower()}{said.sentence[1:]}"
     return replace(
         said,
         sentence=sentence,
