@@ -65,6 +65,16 @@ def test_another_rule_over_fresh_seeds_leaves_the_first_page(folder: Path) -> No
     assert "The page of a row: plumbline page NUMBER" in plumbline(folder, "log").stdout
 
 
+def test_the_size_that_the_file_says_is_in_the_sentence(folder: Path) -> None:
+    words = ("try", "-m", "worse", "--json", "--", "--worse", "0.5")
+    assert json.loads(plumbline(folder, *words).stdout)["sentence"].startswith("`worse`: "), "none is invented"
+    text = (folder / "plumbline.toml").read_text()
+    (written,) = re.findall(r"^# size = .+$", text, re.MULTILINE)
+    (folder / "plumbline.toml").write_text(text.replace(written, 'size = "2 layers, 10 steps"'))
+    done = plumbline(folder, "try", "-m", "worse yet", "--json", "--", "--worse", "0.6")
+    assert json.loads(done.stdout)["sentence"].startswith("At 2 layers, 10 steps, `worse yet`: "), done.stderr
+
+
 @pytest.mark.slow
 def test_a_claim_of_two_keeps_names_both_and_the_present_baseline_is_that_of_noise(folder: Path) -> None:
     change(folder)
