@@ -103,7 +103,9 @@ def test_a_gain_improves_and_nothing_is_ruled_out(tmp_path: Path) -> None:
     said = null.write()
     assert said.startswith(f"{SIZE}: `capped`: a gain in `validation_loss` is ruled out above")
     page = null.page.read_text()
-    assert page.startswith(f"# Verdict\n\n{said}\n\n![values by method, and each gain with its interval](caps.svg)\n")
+    assert page.startswith(
+        f"# Verdict on `caps`\n\n{said}\n\n![values by method, and each gain with its interval](caps.svg)\n"
+    )
     assert "survive" not in page and "must be at most 0.025" in page
     before = section(null, "Before the runs")
     assert "Causality held at the trained context of 128 tokens." in before

@@ -91,7 +91,13 @@ def page(result: VerdictContents) -> str:
     seen = result.seen
     groups = result.groups()
     image = f"![{ALT}]({result.page.stem}.svg)"
-    sections: list[str] = ["# Verdict", first(result), *implausible(result.found), image, *_each(result)]
+    sections: list[str] = [
+        f"# Verdict on {name(seen.mine.name)}",
+        first(result),
+        *implausible(result.found),
+        image,
+        *_each(result),
+    ]
     sections += ["## Before the runs", checked(result.found), repeated(result.found)]
     sections += [_parity(result), "## Evidence", _how(result)]
     for baseline, judged in groups.items():
