@@ -107,8 +107,8 @@ lint: setup
 	$(MAKE) --jobs=2 --output-sync=target lint-engine lint-studies lint-words
 
 lint-words: setup
-	$(BIN)/ruff check src studies tests benchmarks examples
-	$(BIN)/ruff format --check src studies tests benchmarks examples
+	$(BIN)/ruff check src studies tests benchmarks examples setup.py
+	$(BIN)/ruff format --check src studies tests benchmarks examples setup.py
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/snakemake --lint
 

@@ -1,4 +1,6 @@
-"""The one step of a build that pyproject.toml cannot say: a wheel takes along what travels (plumbline/core/package_data.py)."""
+"""Takes along in a wheel what travels (plumbline/core/package_data.py): the one step of a build that pyproject.toml
+cannot say.
+"""
 
 import json
 import runpy
@@ -28,6 +30,7 @@ class BuildWithProject(build_py):
     """build_py, and a copy of what travels. An editable install has the repository itself and needs none."""
 
     def run(self) -> None:
+        """Build the package, and copy what travels into it."""
         shutil.rmtree(Path(self.build_lib) / "plumbline", ignore_errors=True)  # of an earlier build in the same folder
         super().run()
         if self.editable_mode:

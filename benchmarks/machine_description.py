@@ -7,12 +7,15 @@ import platform
 import sys
 from pathlib import Path
 
+#: The option of a benchmark that writes its page from what was measured before.
+PAGE_ONLY = "--write-page-only"
+
 
 def command() -> str:
-    """The command that is running, as it was typed from the repository's root; folders and files outside of it by
-    their names alone."""
+    """The command that measures, as it was typed from the repository's root; folders and files outside of it by their
+    names alone. What only writes the page again measured nothing, and is left out."""
     root = Path(__file__).parents[1]
-    words = [f".../{Path(word).name}" if word.startswith("/") else word for word in sys.argv[1:]]
+    words = [f".../{Path(word).name}" if word.startswith("/") else word for word in sys.argv[1:] if word != PAGE_ONLY]
     return " ".join(["python", str(Path(sys.argv[0]).resolve().relative_to(root)), *words])
 
 

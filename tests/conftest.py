@@ -36,7 +36,7 @@ LONGEST = (
     "workflow/test_token_files.py",
     "workflow/test_two_snakemakes.py",
     "workflow/test_preflight.py",
-    "operate/experiments/test_own_trainer_verbs.py",
+    "operate/experiments/test_try_in_a_folder.py",
     "gpu_check/test_bare_machine.py",
     "bundle/test_records.py",
     "studies/premature/test_premature_claims.py",

@@ -285,6 +285,29 @@ def test_the_package_of_a_bundles_commit_makes_its_products_itself(
     assert sorted((repository / ".git").iterdir()) == before
 
 
+def test_an_installed_package_takes_the_code_of_the_clone_it_stands_in_and_of_no_other_repository(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = tmp_path / "repository"
+    (repository / "src/plumbline/bundle").mkdir(parents=True)
+    (repository / "src/plumbline/bundle/remake.py").write_text("raise SystemExit(0)")
+    (repository / "src/plumbline/__init__.py").touch()
+    commit = committed(repository)
+    edited(bundle, commit=commit, edited=False)
+    monkeypatch.setattr(code_hash, "PACKAGE", tmp_path / "lib/python3.11/site-packages/plumbline")
+    for where, said in ((tmp_path, "is in no repository"), (repository / "src", "is none of Plumbline's")):
+        monkeypatch.chdir(where)
+        with pytest.raises(PlumblineError, match=rf"{commit}.* {said}; repeat the command in a clone of Plumbline"):
+            rebuild.rebuild(bundle, tmp_path / "out", at_commit=True)
+    (repository / "pyproject.toml").write_text('[project]\nname = "plumbline-lm"\n')
+    with pytest.raises(PlumblineError, match=f"the code of its commit may not match .*worktree add .* {commit}"):
+        rebuild.rebuild(bundle, tmp_path / "out", at_commit=True)
+    shutil.rmtree(tmp_path / "edited")
+    edited(bundle, commit="12" * 20, edited=False)
+    with pytest.raises(PlumblineError, match=r"repository is no repository that has commit 1212.*git fetch"):
+        rebuild.rebuild(bundle, tmp_path / "out", at_commit=True)
+
+
 def test_what_says_nothing_of_itself_is_refused() -> None:
     with pytest.raises(PlumblineError, match="does not say what is in it"):
         description.parse(b'{"format": 2, "and": "nothing"}', "here")

@@ -90,6 +90,13 @@ def test_a_verb_is_spelt_as_a_verb(repository: Path) -> None:
     assert said == []
 
 
+def test_a_measured_page_names_the_command_that_measures(repository: Path) -> None:
+    """Whoever repeats what only writes the page again repeats no measurement."""
+    pages = [page for page in (repository / "benchmarks").glob("*.md") if page.name != "README.md"]
+    assert len(pages) > 20
+    assert [page.name for page in pages if "--write-page-only" in page.read_text(encoding="utf-8")] == []
+
+
 def test_the_first_page_asks_three_questions_shows_a_picture_and_leads_to_each_kind(repository: Path) -> None:
     page = (repository / "docs/index.md").read_text(encoding="utf-8")
     assert len(page.split()) < 450

@@ -15,6 +15,7 @@ from scipy.stats import t
 from plumbline.bundle import archive
 from plumbline.cli import ls
 from plumbline.specs import study_config
+from plumbline.stats.protocol_error import pooled_survivor
 
 TABLE = "results/evening/transfer/order_across_scales"
 METRICS = ("climb_avg", "validation_loss", "answer_logprob")
@@ -39,6 +40,13 @@ def test_the_page_quotes_the_table(repository: Path, pictures: ModuleType) -> No
     assert f"Spread of seeds: {spread} nats" in page and freedom == "43"
 
 
+def test_the_page_shows_its_picture_in_light_and_dark(repository: Path) -> None:
+    page = (repository / "docs/small-models.md").read_text(encoding="utf-8")
+    dark, light = re.search(r'\(prefers-color-scheme: dark\)" srcset="(\S+)"><img .*src="(\S+)" alt="\S', page).groups()
+    drawn = [(repository / "docs" / path).read_text(encoding="utf-8") for path in (dark, light)]
+    assert all("<svg" in one[:1000] for one in drawn) and drawn[0] != drawn[1]
+
+
 def test_the_pages_other_numbers_are_the_records(repository: Path, pictures: ModuleType) -> None:
     page = " ".join((repository / "docs/small-models.md").read_text(encoding="utf-8").split())
 
@@ -61,6 +69,11 @@ def test_the_pages_other_numbers_are_the_records(repository: Path, pictures: Mod
         f"spread {shares[0]} times as far" in page
         and f"loss {shares[1]} times, by log-probability {shares[2]} " in page
     )
+    own = order.loc[["baseline", *order.index.drop("baseline")]]
+    seeds = own["seeds_base"].astype(int).tolist()
+    spreads = ([1.0] * len(own), own["spread_of_own_seeds_base"].tolist())
+    alike, as_here = (100 * pooled_survivor(each, seeds, m=19) for each in spreads)
+    assert f"different in {alike:.1f} % if they do, and in {as_here:.0f} % were their own spreads" in page
     resolved = kept("table2")["loss_resolved"].isin(["lower", "higher"])
     assert int(resolved.sum()) == 2 and "and resolves two." in page
     assert {"gated_attn_qknorm", "value_residual"} <= set(order.index[order["resolved_base"] == "not resolved"])

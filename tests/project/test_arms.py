@@ -50,6 +50,12 @@ def test_what_snakemake_is_asked_for_puts_these_runs_into_the_dag(arms: StudyArm
     assert ids == [arms.run_id(BASELINE, 42), arms.run_id("softpick", 1042)]
 
 
+def test_the_size_that_a_sentence_says_is_that_of_the_runs(arms: StudyArms) -> None:
+    train = arms.spec_of("softpick", 1).train
+    budget = f"{train.steps} steps of {train.batch_tokens:,} tokens"
+    assert arms.size == f"80k parameters and {budget} (preset smoke)"
+
+
 def test_a_finished_run_is_read_and_one_of_another_spec_is_not(arms: StudyArms) -> None:
     finish(arms, BASELINE, 42)
     finish(arms, BASELINE, 43, outcome="diverged", validation_loss=None, reason="loss is NaN")

@@ -211,6 +211,31 @@ def test_an_experiment_without_a_picture_is_a_page(tmp_path: Path, monkeypatch: 
     assert "softpick is kept." in page and "<img" not in page
 
 
+def test_two_tries_of_one_name_are_told_apart_and_the_newest_is_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = Path("results/demo/experiment")
+    folder.mkdir(parents=True)
+    for name, verdict, day in (("a-1", "keep", 3), ("b-2", "discard", 5), ("c-3", "undecided", 4)):
+        (folder / f"{name}.md").write_text(f"# mine against baseline\n\nIt ended as {verdict}.\n")
+        said = {"verdict": verdict, "at": f"2026-11-0{day}T10:20:30+00:00", "terms": {"claim": verdict == "keep"}}
+        (folder / f"{name}.json").write_text(json.dumps(said))
+    write_report.build(planned("demo", "key_norms"), Path("results/demo/report/index.html"))
+    for where in ("index", "verdicts"):
+        text = Path(f"results/demo/report/{where}.html").read_text()
+        listed = re.findall(
+            r'<li><a href="experiments/(.+?).html">.*?</a> <span.*?>(.*?)</span> <small>(.*?)</small>', text
+        )
+        assert listed == [
+            ("b-2", "discarded", "2026-11-05 10:20 UTC"),
+            ("c-3", "not decided", "2026-11-04 10:20 UTC"),
+            ("a-1", "kept, claim", "2026-11-03 10:20 UTC"),
+        ]
+    page = Path("results/demo/report/experiments/a-1.html").read_text()
+    assert ">kept, claim</span> <small>2026-11-03 10:20 UTC</small>" in page
+
+
 @pytest.mark.parametrize("damage", [b"", b"half a file"])
 def test_a_damaged_run_is_a_page_without_its_curve(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes

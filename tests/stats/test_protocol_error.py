@@ -9,7 +9,7 @@ from scipy import stats
 
 from plumbline.core.errors import PlumblineError
 from plumbline.stats import adjust, verdicts
-from plumbline.stats.protocol_error import drawn, rejected, shares, standard_error
+from plumbline.stats.protocol_error import drawn, pooled_survivor, rejected, shares, standard_error
 
 
 def integral(n: int, m: int, statistic: str, alpha: float = 0.05) -> tuple[float, float]:
@@ -73,3 +73,15 @@ def test_a_larger_gain_is_found_more_often_and_an_endless_one_always() -> None:
 def test_what_cannot_be_simulated_is_refused(wrong) -> None:
     with pytest.raises(PlumblineError, match=r"need m >= 1, n >= 2"):
         shares("normal", "bh", **({"m": 3, "n": 3} | wrong))
+
+
+def test_the_test_of_all_seeds_is_as_wrong_as_it_says_and_more_where_a_method_spreads_wider() -> None:
+    alike = pooled_survivor([0.5, 0.5], [6, 3], m=1)
+    assert abs(alike - 0.05) < 4 * standard_error(0.05), "one method: Student's t, exactly"
+    many = pooled_survivor([1.0] * 20, [6] + [3] * 19, m=19)
+    assert 0.025 < many < 0.05, "Bonferroni, over differences that share a reference"
+    assert pooled_survivor([0.1] * 20, [6] + [3] * 19, m=19) == many, "whatever the unit"
+    assert pooled_survivor([1.0] * 19 + [4.0], [6] + [3] * 19, m=19) > 4 * many
+    for spreads, seeds in (([1.0], [6]), ([1.0, 1.0], [1, 1]), ([1.0, 1.0], [3, 0])):
+        with pytest.raises(PlumblineError, match="need a reference, a method"):
+            pooled_survivor(spreads, seeds, m=1)

@@ -99,7 +99,7 @@ def test_what_could_not_be_told_is_told_by_the_next_start(
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        ("missing", "No module named 'mlflow'; pip install 'plumbline-lm[mlflow]'. The run continues"),
+        ("missing", "No module named 'mlflow'; in a clone of Plumbline: pip install '.[mlflow]'. The run continues"),
         ("fails", "MlflowException: the server. The run continues"),
         ("hangs", "MLflow has not taken the last values in 0.5 s; training does not wait for it"),
     ],

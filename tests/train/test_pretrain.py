@@ -488,7 +488,7 @@ def test_tensorboard_is_optional(packs: Path, tmp_path: Path) -> None:
     try:
         import tensorboard  # noqa: F401
     except ImportError:
-        with pytest.raises(PlumblineError, match=r"pip install 'plumbline-lm\[tensorboard\]'"):
+        with pytest.raises(PlumblineError, match=r"clone of Plumbline: pip install '.\[tensorboard\]'"):
             train(run_spec(), settings(packs, tmp_path, tensorboard=tmp_path / "events"))
     else:
         assert train(run_spec(), settings(packs, tmp_path, tensorboard=tmp_path / "events")) == 0

@@ -33,7 +33,9 @@ VERDICT = "test_own_verdict.py::test_the_example_gets_its_page_and_a_later_try_m
 WHEEL = "test_wheel.py::test_a_wheel_writes_a_project_and_plans_it"
 AUDIT = "../audit/paper/test_tutorial.py::test_the_tutorial_is_what_happens"
 GATE = "../experiment/gate/test_gate_docs.py::test_every_command_of_the_page_does_what_it_says"
-FOLDER = "../operate/experiments/test_own_trainer_verbs.py::test_{}"
+IN_A_FOLDER = "../operate/experiments"
+SET_UP = f"{IN_A_FOLDER}/test_setup_trainer_verb.py::test_a_first_run_says_the_metric_the_seed_and_what_git_ignores"
+TRIED = f"{IN_A_FOLDER}/test_try_in_a_folder.py::test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone"
 NEW = "../cli/test_new.py::test_{}"
 NEW_METHOD = "a_new_method_passes_its_own_tests_and_can_be_tried"
 PAGE_ON_THE_COMMAND = END_TO_END.format("the_commands_of_the_page_on_the_command")
@@ -65,11 +67,11 @@ ELSEWHERE = {
     "plumbline try value_residual": TRY,
     "plumbline verdict printed.csv": PRINTED,
     "plumbline verdict table3.csv": PRINTED,
-    "plumbline setup-trainer": FOLDER.format("a_first_run_says_the_metric_the_seed_and_what_git_ignores"),
+    "plumbline setup-trainer": SET_UP,
     "plumbline audit --from": AUDIT,
     "plumbline audit examples/audit": AUDIT,
     "plumbline audit review": AUDIT,
-    "plumbline try -m": FOLDER.format("what_is_kept_becomes_the_baseline_by_fresh_runs_alone"),
+    "plumbline try -m": TRIED,
     "plumbline confirm": CLAIM,
     "pip install .": WHEEL,
     "pip install '.[pipeline]'": WHEEL,

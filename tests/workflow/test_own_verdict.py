@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tomllib
 from pathlib import Path
@@ -86,7 +87,7 @@ def test_the_example_gets_its_page_and_a_later_try_makes_it_anew(project: Projec
     assert {"pretrain": 2, "evaluate": 2, "verdict": 1, "copy_verdict": 1}.items() <= jobs_by_rule(done.stdout).items()
     page = project.root / "results/verdict/cosine.md"
     said = page.read_text().split("\n\n")[1]
-    assert said.startswith("At 80k (preset smoke, scale base): `cosine` ")
+    assert re.match(r"At 80k parameters and \d+ steps of [\d,]+ tokens \(preset smoke\): `cosine` ", said)
     told = f"{said}\n\nresults/verdict/cosine.md\n"
     assert told in done.stdout and told in project.snakemake(*words).stdout, "also where nothing is to be done"
     assert "![values by method, and each gain with its interval](cosine.svg)" in page.read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -35,6 +36,7 @@ def test_a_try_trains_decides_and_is_not_run_twice(finished_copy: Project) -> No
     assert seeds == [42, 43, 1042, 1043][: len(seeds)]
     held = ledger.read(project.root / "results/smoke/verdict/ledger.jsonl")
     assert [entry.verdict for entry in held.entries] == ["", found["verdict"]]
+    assert re.search(r"-softpick-against-baseline-[0-9a-f]{8}\.md$", found["page"])
     assert (project.root / found["page"]).read_text().startswith("# `softpick` against `baseline`")
     again = project.python(*words)
     assert again.returncode == done.returncode

@@ -15,19 +15,17 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from plumbline.bundle import archive, description, remake
+from plumbline.bundle import archive, commit_code, description, remake
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import atomic_write_text, sha256_file
 from plumbline.specs import code_hash, study_folders
-from plumbline.specs.yaml_files import ROOT
 
 EQUAL, DIFFERENT, MISSING = "equal", "different", "missing"
 
@@ -71,7 +69,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--into", type=Path, required=True, metavar="FOLDER", help="a new folder, or an empty one")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="targets at a time (default: 1)")
     commit = parser.add_mutually_exclusive_group()
-    taken = "with the code of the bundle's commit, taken from this repository's history, whatever is checked out"
+    taken = "with the code of the bundle's commit, from the history of this clone, whatever is checked out"
     commit.add_argument("--at-commit", action="store_true", help=taken)
     commit.add_argument("--any-commit", action="store_true", help="even where this code makes some targets differently")
     parser.add_argument("--any-versions", action="store_true", help="even with other versions of packages")
@@ -107,7 +105,7 @@ def rebuild(
     Args:
         folder: new or empty; afterwards a project's config/, studies/, work/ and results/, and `bundled/` beside them.
         jobs: products that are made at a time.
-        at_commit: make them with the code of the bundle's commit, from this repository's history.
+        at_commit: make them with the code of the bundle's commit, from a clone's history (`commit_code`).
         any_commit: make them even where this code would make some of them otherwise.
         any_versions: make them even where packages that decide bytes are of other versions.
 
@@ -116,7 +114,7 @@ def rebuild(
     """
     said = description.parse(archive.read_one(bundle, description.NAME), str(bundle))
     otherwise = _versions(said, bundle, allowed=any_versions)
-    with _code(said, bundle, at_commit) as (package, studies):
+    with commit_code.code(said, bundle, at_commit) as (package, studies):
         listed = archive.unpack(bundle, folder, {"results": BROUGHT})
         try:
             _lay_code(listed, studies, folder, bundle)
@@ -223,26 +221,6 @@ def _errors_once(files: list[Path]) -> str:
     return next(iter(refusals), "")
 
 
-@contextmanager
-def _code(said: description.BundleDescription, bundle: Path, at_commit: bool) -> Iterator[tuple[Path, Path]]:
-    """The package that makes the products, and the folder of the studies with their code: those here, or for the time
-    of the block those of the bundle's commit."""
-    if not at_commit:
-        yield code_hash.PACKAGE, ROOT / study_folders.STUDIES
-        return
-    repository = code_hash.PACKAGE.parents[1]
-    if said.commit is None:
-        raise PlumblineError(f"--at-commit: {bundle} was made where there was no repository, and names no commit")
-    if description.git(repository, "cat-file", "-e", f"{said.commit}^{{commit}}") is None:
-        raise PlumblineError(
-            f"--at-commit: {repository} is no repository that has commit {said.commit}; clone one that has it, or "
-            f"fetch it there (git fetch --unshallow, or git fetch origin {said.commit})"
-        )
-    with tempfile.TemporaryDirectory() as scratch:
-        _check_out(repository, said.commit, Path(scratch))
-        yield Path(scratch) / "src" / "plumbline", Path(scratch) / study_folders.STUDIES
-
-
 def _lay_code(listed: Iterable[str], studies: Path, folder: Path, bundle: Path) -> None:
     """Put the code of studies beside what a bundle brings of them. None is taken from the bundle: it would be run.
 
@@ -256,28 +234,6 @@ def _lay_code(listed: Iterable[str], studies: Path, folder: Path, bundle: Path) 
         if (folder / study_folders.STUDIES / path.relative_to(studies).parts[0]).is_dir():
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, place)
-
-
-def _check_out(repository: Path, commit: str, folder: Path) -> None:
-    """Write `src` and `studies` of a commit into a folder, by an index of its own. git writes nothing outside of the
-    folder, a link as a plain file, and lines as they are in the commit. (Once the code of studies was in `src`.)
-
-    Raises:
-        PlumblineError: it has no `src`, or git refuses to write one of them.
-    """
-    environment = os.environ | {"GIT_INDEX_FILE": str(folder / "index")}
-    # A shared index would stay behind in the repository.
-    settings = ("core.symlinks=false", "core.splitIndex=false", "core.autocrlf=false", "core.eol=lf")
-    git = ["git", "-C", str(repository), *(word for setting in settings for word in ("-c", setting))]
-    studies = description.git(repository, "ls-tree", "--name-only", commit, study_folders.STUDIES)
-    read = [("read-tree", f"--prefix={name}/", f"{commit}:{name}") for name in ("src", *[studies] * bool(studies))]
-    for words in (*read, ("checkout-index", "--all", f"--prefix={folder}/")):
-        done = subprocess.run([*git, *words], env=environment, capture_output=True, text=True, errors="replace")
-        if done.returncode:
-            raise PlumblineError(
-                f"--at-commit: git cannot write src of commit {commit} of {repository} ({done.stderr.strip()}); is it "
-                "a commit of Plumbline, and the repository whole (git fsck)?"
-            )
 
 
 def _versions(said: description.BundleDescription, bundle: Path, *, allowed: bool) -> list[str]:

@@ -108,6 +108,8 @@ def arguments() -> argparse.ArgumentParser:
         help="number of tries against this baseline that are planned, or that a paper made: corrected for from the "
         "first on, unless the ledger has more",
     )
+    words = "how large the models are and how long they were trained, as the sentence is to say it: '124M, 3,000 steps'"
+    add("--size", default="", metavar="WORDS", help=words)
     add("--ledger", type=Path, metavar="LEDGER.jsonl", help="default: ledger.jsonl next to the results")
     add("--out", type=Path, metavar="PAGE.md", help="default: RESULTS.verdict.md, with a PAGE.json next to it")
     add("--check-page", type=Path, metavar="PAGE.md", help="check a page against its ledger, and judge nothing")
@@ -216,6 +218,7 @@ def request(given: argparse.Namespace, repeat: str) -> NumbersRequest:
         kind=given.results_shape,
         told=PrintedSpread(given.seeds, given.spread or ""),
         planned=given.comparisons,
+        size=given.size.strip(),
         repeat=repeat,
     )
 

@@ -14,6 +14,11 @@ def name(text: str) -> str:
     return f"`{cell(text).replace('`', chr(39))}`"
 
 
+def unmarked(text: str) -> str:
+    """Write a user's words in one line without what a page could take for markup."""
+    return re.sub(r"[^\w %/.,()=+×–-]", "", visible(re.sub(r"\s+", " ", text))).strip()
+
+
 def cell(text: str) -> str:
     """Write any text in one line, as a cell of a Markdown table takes it, and visible."""
     return visible(re.sub(r"\s+", " ", text)).replace("|", "\\|")

@@ -45,6 +45,7 @@ class RunPart(Struct, frozen=True, forbid_unknown_fields=True):
         share: what git ignores and a run needs, linked into each copy.
         output: what git ignores and a run writes into: a folder that is empty in each copy.
         timeout: the longest that a run may take, such as 15m; none if empty.
+        size: how large the model is and how long it trains, as a verdict is to say it; not said if empty.
         data: files and folders whose content is part of what means do not cross.
     """
 
@@ -53,6 +54,7 @@ class RunPart(Struct, frozen=True, forbid_unknown_fields=True):
     share: tuple[str, ...] = ()
     output: tuple[str, ...] = ()
     timeout: str = ""
+    size: str = ""
     data: tuple[str, ...] = ()
 
     @property

@@ -21,6 +21,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, read_json, sha256_text
 from plumbline.experiment.decision.outcome import BASELINE, CRASHED, DIVERGED, FINISHED, ArmRun
 from plumbline.experiment.recipe_diff import differences
+from plumbline.experiment.size_words import budget_words, size_words
 from plumbline.project.project import Project
 from plumbline.specs import experiment_runs
 from plumbline.specs.experiment_runs import BOTH
@@ -86,8 +87,13 @@ class StudyArms:
     @property
     def budget(self) -> str:
         """How long a run trains, in words."""
-        train = self.spec.train
-        return f"{train.steps:,} steps of {train.batch_tokens:,} tokens"
+        return budget_words([self.spec])
+
+    @property
+    def size(self) -> str:
+        """How large the model is and how long it trains, as a verdict's sentence says it."""
+        specs = [run.spec for run in self._runs.values()]
+        return size_words(self.study.scale_label(self.given["scale"]), self.study.preset, specs)
 
     @property
     def differs(self) -> tuple[str, ...]:

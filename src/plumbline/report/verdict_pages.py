@@ -5,10 +5,21 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from plumbline.core.files import read_json
 from plumbline.project.paths import EXPERIMENTS, VERDICTS
 from plumbline.report import markdown_page
 from plumbline.report.page_frame import ReportPage
 from plumbline.report.results_on_disk import ResultsOnDisk
+
+#: Verdict of a try -> the word for it, and how its badge looks.
+_TRIED = {
+    "keep": ("kept", "good"),
+    "discard": ("discarded", "none"),
+    "undecided": ("not decided", "odd"),
+    "implausible": ("implausible", "odd"),
+    "crashed": ("crashed", "bad"),
+    "cannot be judged": ("cannot be judged", "bad"),
+}
 
 
 def page(found: ResultsOnDisk) -> ReportPage:
@@ -19,9 +30,9 @@ def page(found: ResultsOnDisk) -> ReportPage:
     )
 
 
-def listed(found: ResultsOnDisk) -> list[tuple[str, str, str]]:
-    """What was tried: title, page and sentence of each verdict and experiment."""
-    return [(one.title, one.path, one.content["says"]) for one in verdict_pages(found)]
+def listed(found: ResultsOnDisk) -> list[ReportPage]:
+    """The pages of what was tried: the newest decision first, then verdicts, which have no date."""
+    return sorted(verdict_pages(found), key=lambda one: str(one.content["when"]), reverse=True)
 
 
 def verdict_pages(found: ResultsOnDisk) -> list[ReportPage]:
@@ -40,7 +51,15 @@ def _page(path: Path, of: str) -> ReportPage:
     for ending in (".json", ".svg"):
         if path.with_suffix(ending).exists():
             files[path.with_suffix(ending)] = f"files/{of}/{path.stem}{ending}"
+    said = read_json(path.with_suffix(".json"))
+    said = said if isinstance(said, dict) else {}
+    word, kind = _TRIED.get(str(said.get("verdict")), ("", ""))
+    terms = said.get("terms")
+    claim = isinstance(terms, dict) and terms.get("claim")
     content = {
+        "word": f"{word}, claim" if word and claim else word,
+        "kind": kind,
+        "when": str(said.get("at") or "")[:16].replace("T", " "),
         "body": markdown_page.html(re.sub(r"^!\[.*\]\(.*\)$", "", markdown.replace(first, "", 1), flags=re.MULTILINE)),
         "name": path.stem,
         "title": title,

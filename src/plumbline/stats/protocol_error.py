@@ -10,7 +10,7 @@ Shapes: W worlds (simulated studies), M methods, N runs of the reference. Distan
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -18,6 +18,7 @@ from typing import Literal
 import numpy as np
 
 from plumbline.core.errors import PlumblineError
+from plumbline.stats.distributions import t_isf
 from plumbline.stats.multiplicity import Correction
 from plumbline.stats.noise_floor import two_sided_normal, two_sided_t
 
@@ -96,6 +97,42 @@ def shares(
         improver=float((rejected_WM & up_WM).any(axis=1).mean()),
         found=found,
     )
+
+
+def pooled_survivor(
+    spreads: Sequence[float],
+    seeds: Sequence[int],
+    *,
+    m: int,
+    worlds: int = WORLDS,
+    alpha: float = ALPHA,
+    seed: int = 0,
+) -> float:
+    """Simulate the test of all seeds where no method has an effect: in what share of worlds one is called different.
+
+    The test pools the spread of all methods about their own means, as if they spread alike, under Bonferroni over m.
+
+    Args:
+        spreads: the true spread of the reference's seeds, then of each method's.
+        seeds: how many each has.
+
+    Raises:
+        PlumblineError: no method beside the reference, one without a seed, or none with two.
+    """
+    freedom = sum(seeds) - len(seeds)
+    if len(seeds) < 2 or min(seeds) < 1 or freedom < 1:
+        raise PlumblineError(f"need a reference, a method, and two seeds of one of them; got seeds {list(seeds)}")
+    rng = np.random.default_rng([seed, m, *seeds])
+    means, squares_W = [], np.zeros(worlds)
+    for spread, n in zip(spreads, seeds, strict=True):
+        values_WN = spread * rng.standard_normal((worlds, n))
+        means.append(values_WN.mean(axis=1))
+        squares_W += n * values_WN.var(axis=1)
+    critical_W = t_isf(alpha / m / 2, freedom) * np.sqrt(squares_W / freedom)
+    called_W = np.zeros(worlds, dtype=bool)
+    for mean_W, n in zip(means[1:], seeds[1:], strict=True):
+        called_W |= np.abs(mean_W - means[0]) > critical_W * math.sqrt(1 / n + 1 / seeds[0])
+    return float(called_W.mean())
 
 
 def rejected(p_WM: np.ndarray, correction: Correction, alpha: float = ALPHA) -> np.ndarray:

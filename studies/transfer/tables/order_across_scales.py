@@ -31,13 +31,16 @@ from plumbline.results.tables.table import (
 )
 from plumbline.specs.study_config import Study
 from plumbline.stats.order_agreement import OrderAgreement, order_agreement
+from plumbline.stats.protocol_error import WORLDS, pooled_survivor
 
 from ..headline_runs import BASE, LARGE
 from ..scale_differences import LEVEL, ScaleDifferences, scale_differences
 from .signals import METRICS
 
-#: Metrics of the runs themselves: validation loss leads, the right answers' log-probability stands beside.
-LOSS, LOGPROB = (next(one for one in METRICS if one.name == name) for name in ("validation_loss", "answer_logprob"))
+#: Metrics of the runs themselves: validation loss leads, the right answers' log-probability and accuracy stand beside.
+LOSS, LOGPROB, ACCURACY = (
+    next(one for one in METRICS if one.name == name) for name in ("validation_loss", "answer_logprob", "climb_avg")
+)
 
 #: The words of a method's difference.
 BETTER, WORSE, NOT_RESOLVED, ONE_SEED = "lower", "higher", "not resolved", "no spread"
@@ -58,6 +61,8 @@ def _columns(scale: str, word: str) -> list[Column]:
         ours(f"spread_of_own_seeds_{scale}", f"own spread, {word}", ".4f", readable=False),
         ours(f"answer_logprob_minus_baseline_{scale}", f"Δ log p, {word}", "+.2f", readable=False),
         ours(f"answer_logprob_p_bonferroni_{scale}", f"p Bonferroni of log p, {word}", PROBABILITY, readable=False),
+        ours(f"climb_avg_minus_baseline_{scale}", f"Δ CLIMB-avg, {word}", "+.4f", readable=False),
+        ours(f"climb_avg_p_bonferroni_{scale}", f"p Bonferroni of CLIMB-avg, {word}", PROBABILITY, readable=False),
         ours(f"seeds_{scale}", f"seeds, {word}", "d"),
     ]
 
@@ -78,7 +83,7 @@ def order_across_scales(frames: RunFrames, study: Study, published: PrintedNumbe
     found = {
         (scale, metric.name): scale_differences(frames, study, reference, scale, metric)
         for scale in (BASE, LARGE)
-        for metric in (LOSS, LOGPROB)
+        for metric in (LOSS, LOGPROB, ACCURACY)
     }
     base = found[BASE, LOSS.name]
     order = base.means.reindex(study.methods).sort_values(kind="stable", na_position="last").index
@@ -88,7 +93,12 @@ def order_across_scales(frames: RunFrames, study: Study, published: PrintedNumbe
         row = {"method": Cell(method), "label": Cell(study.label(method))}
         for scale, word in ((BASE, "base"), (LARGE, "large")):
             row |= _scale_cells(
-                frames, found[scale, LOSS.name], found[scale, LOGPROB.name], scale, word, method, reference
+                frames,
+                {metric.name: found[scale, metric.name] for metric in (LOSS, LOGPROB, ACCURACY)},
+                scale,
+                word,
+                method,
+                reference,
             )
         row |= printed_cells(table2, method, {"z": "z"}) | printed_cells(table3, method, {"delta_3b": "delta_3b"})
         rows.append(row | context(study, BASE, frames))
@@ -109,14 +119,14 @@ def order_across_scales(frames: RunFrames, study: Study, published: PrintedNumbe
 
 def _scale_cells(
     frames: RunFrames,
-    loss: ScaleDifferences,
-    logprob: ScaleDifferences,
+    by: Mapping[str, ScaleDifferences],
     scale: str,
     word: str,
     method: str,
     reference: str,
 ) -> dict[str, Cell]:
-    """The cells of one scale."""
+    """The cells of one scale; `by`: metric -> differences."""
+    loss, logprob, accuracy = (by[metric.name] for metric in (LOSS, LOGPROB, ACCURACY))
     runs = frames.select(scale, [method])
     mine, both = loss.runs.get(method, ()), (*loss.runs.get(method, ()), *loss.runs.get(reference, ()))
     gone = absent(runs["outcome"]) if len(runs) else NOT_RUN
@@ -142,6 +152,8 @@ def _scale_cells(
         f"spread_of_own_seeds_{word}": number(at(loss.spread), gone if gone != "missing" else ONE_SEED, mine),
         f"answer_logprob_minus_baseline_{word}": number(at(logprob.delta), gone, both),
         f"answer_logprob_p_bonferroni_{word}": number(at(logprob.p_bonferroni), untested, both),
+        f"climb_avg_minus_baseline_{word}": number(at(accuracy.delta), gone, both),
+        f"climb_avg_p_bonferroni_{word}": number(at(accuracy.p_bonferroni), untested, both),
         f"seeds_{word}": number(int(loss.seeds[method]) if mine else None, gone, mine),
     }
 
@@ -255,5 +267,35 @@ def _notes(study: Study, found: Mapping[tuple[str, str], ScaleDifferences]) -> l
                 f"{study.scale_label(scale)}: pooled spread {one.sigma:.4f} nats ({one.freedom} degrees of freedom); "
                 f"methods' own from {own.min():.4f} ({study.label(str(own.idxmin()))}) to {own.max():.4f} "
                 f"({study.label(str(own.idxmax()))}). Where a method's own is larger, its test is too easy."
+                f"{_called_for_nothing(study, one)}"
             )
+        notes += _of_accuracy(study, found[scale, ACCURACY.name], scale)
     return notes
+
+
+def _called_for_nothing(study: Study, one: ScaleDifferences) -> str:
+    """How often a method that does nothing would be called different, were seeds spread alike, and as they are here."""
+    reference = reference_of(study, "order_across_scales")
+    whole = [method for method in one.means.dropna().index if method != reference]
+    seeds = [int(one.seeds[method]) for method in (reference, *whole)]
+    if not whole or min(seeds) < 2:
+        return ""
+    own = [float(one.spread[method]) for method in (reference, *whole)]
+    alike, as_here = (pooled_survivor(each, seeds, m=study.m) for each in ([1.0] * len(own), own))
+    return (
+        f" In {WORLDS:,} simulated worlds in which no method does anything, at least one is called different in "
+        f"{alike:.1%} if all spread alike, and in {as_here:.0%} were the methods' own spreads the true ones."
+    )
+
+
+def _of_accuracy(study: Study, one: ScaleDifferences, scale: str) -> list[str]:
+    """What the same test says of accuracy, where there is a spread to say it by."""
+    if not one.freedom:
+        return []
+    found = one.delta[one.resolved()].sort_values(ascending=False)
+    named = ", ".join(f"{study.label(str(method))} {value:+.4f}" for method, value in found.items())
+    which = f"{len(found)} of {int(one.p.notna().sum())} methods{': ' if named else ''}{named}"
+    return [
+        f"{study.scale_label(scale)} by CLIMB-avg, the same test of all seeds (ours): resolved {which}; pooled spread "
+        f"{one.sigma:.4f} ({one.freedom} degrees of freedom). Of these items alone: their sampling error is in Table 2."
+    ]

@@ -145,6 +145,22 @@ def test_each_verdict_has_its_words() -> None:
         assert "survive" not in one.sentence + decision_page.markdown(one, "x.svg")
 
 
+def test_the_sentence_can_be_quoted_alone_and_invents_no_size(tmp_path: Path) -> None:
+    size = "1.2M parameters and 44 steps of 4,096 tokens (preset demo)"
+    kept, poor = (decided(values, size=size) for values in ((4.9912, 4.9935), (5.0005, 5.0004)))
+    assert poor.verdict == "discard" and poor.estimate is not None and kept.estimate is not None
+    decision_page.write(kept, tmp_path / "x.md")
+    page, numbers = (tmp_path / "x.md").read_text(), json.loads((tmp_path / "x.json").read_text())
+    assert numbers["terms"]["size"] == size
+    for one in (page, numbers["sentence"], " ".join(shown(kept).split())):
+        assert f"At {size}, `cosine` improves `loss` by " in one
+        assert f"one-sided p = {kept.estimate.p:.2g})" in one and "2 runs against 5 of `plain`" in one
+    for words in (f"At {size}, ", f"estimated as {poor.estimate.median:.4f}, 90 % interval ", "one-sided p = "):
+        assert words in poor.sentence
+    assert decided((4.9912, 4.9935)).sentence.startswith("`cosine` improves")
+    assert "<b>" not in decided((4.9912, 4.9935), size="<b>[x](http://y)").sentence
+
+
 def test_the_page_says_how_many_are_kept_for_nothing_in_a_session_so_long() -> None:
     made = replace(decided((4.9945, 4.9947)), tries=40)
     kept = false_keeps(made.terms.design, 40)

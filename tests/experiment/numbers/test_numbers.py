@@ -93,6 +93,18 @@ def test_the_first_sentence_of_each_outcome(tmp_path: Path) -> None:
     assert f"{ps}); only gains above 0.0170 are ruled out." in made.page
 
 
+def test_a_size_that_the_user_gives_is_in_the_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [str(file_of(tmp_path, BASE + GOOD)), "--baseline", "base", "--metric", "loss", "--lower-is-better"]
+    main([*words, "--size", "124M parameters,\n3,000 steps <b>", "--json"])
+    said = json.loads(capsys.readouterr().out)
+    assert said["sentence"].startswith("At 124M parameters, 3,000 steps b, `good` improves `loss` by 0.0196 (95 % ")
+    assert said["size"].startswith("124M")
+    assert Path(said["page"]).read_text().startswith(f"# Verdict\n\n{said['sentence']}")
+    main([*words, "--json", "--out", str(tmp_path / "without.md")])
+    without = json.loads(capsys.readouterr().out)
+    assert without["sentence"].startswith("`good` improves") and "size" not in without
+
+
 def test_both_levels_are_printed_and_alpha_is_one_sided(tmp_path: Path) -> None:
     between = [("x", "1", 3.2785), ("x", "2", 3.2782), ("x", "3", 3.2780)]  # one-sided p = 0.03
     made = verdict(asked(file_of(tmp_path, BASE + between)))

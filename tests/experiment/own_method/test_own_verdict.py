@@ -29,6 +29,8 @@ MINE = {
 }
 LOSSES = {42: 5.000, 43: 5.004, 44: 4.997, 45: 5.002, 46: 4.999}
 
+SIZE = "At 1.2M parameters and 44 steps of 2,304 tokens (preset demo)"
+
 
 @pytest.fixture(autouse=True)
 def held(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +93,7 @@ def test_a_gain_improves_and_nothing_is_ruled_out(tmp_path: Path) -> None:
     (tmp_path / "gain").mkdir()
     (tmp_path / "null").mkdir()
     said = Made(tmp_path / "gain", gain=0.05).write()
-    assert said.startswith("At 1.2M (preset demo, scale base): `capped` improves `validation_loss` by 0.049")
+    assert said.startswith(f"{SIZE}: `capped` improves `validation_loss` by 0.049")
     assert "Flagged" not in (tmp_path / "gain/verdict/caps.md").read_text()
     (tmp_path / "leak").mkdir()
     leak = Made(tmp_path / "leak", gain=1.0)
@@ -99,11 +101,11 @@ def test_a_gain_improves_and_nothing_is_ruled_out(tmp_path: Path) -> None:
     assert "Flagged: `capped`: a gain of 333 standard" in leak.page.read_text().partition("![")[0]
     null = Made(tmp_path / "null")
     said = null.write()
-    assert said.startswith(
-        "At 1.2M (preset demo, scale base): `capped`: a gain in `validation_loss` is ruled out above"
-    )
+    assert said.startswith(f"{SIZE}: `capped`: a gain in `validation_loss` is ruled out above")
     page = null.page.read_text()
-    assert page.startswith(f"# Verdict\n\n{said}\n\n![values by method, and each gain with its interval](caps.svg)\n")
+    assert page.startswith(
+        f"# Verdict on `caps`\n\n{said}\n\n![values by method, and each gain with its interval](caps.svg)\n"
+    )
     assert "survive" not in page and "must be at most 0.025" in page
     before = section(null, "Before the runs")
     assert "Causality held at the trained context of 128 tokens." in before

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +11,9 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.decision.outcome import BASELINE, Session
-from plumbline.operate.experiments.carry_out_experiment import decide, settle_try
+from plumbline.operate.experiments import __main__ as experiment_verbs
+from plumbline.operate.experiments import past_experiments, study_verbs
+from plumbline.operate.experiments.carry_out_experiment import decide, settle_try, with_own_page
 from plumbline.operate.experiments.experiment_folders import ExperimentFolders
 from tests.experiment.decision.test_loop import QUESTION, NumbersTrainer, noisy
 
@@ -42,3 +46,35 @@ def test_a_claim_is_made_of_what_was_kept_and_of_nothing_else(place: ExperimentF
     assert decide(place, lost).verdict == "discard" and place.named(QUESTION.name).verdict == "discard"
     with pytest.raises(PlumblineError, match="x ended as 'discard', and only what a try kept is run again"):
         place.named(QUESTION.name, kept=True)
+
+
+def test_an_edited_method_of_one_name_has_a_page_of_its_own_and_the_log_leads_to_both(
+    place: ExperimentFolders, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = {"code 1": noisy(8), "code 2": noisy(-3)}
+    for code, of in values.items():
+        record = {"methods": ["base", code], "design": [5, 8]}
+        asked = with_own_page(replace(QUESTION, candidate="mine"), record)
+        decide(place, settle_try(place, asked, NumbersTrainer(of, code), place.bank(), "base", record))
+    first, second = place.named("1"), place.named("2")
+    assert [one.asked["methods"][1] for one in (first, second)] == list(values)
+    assert place.named("mine") == second
+    past_experiments.print_log(argparse.Namespace(json=True, long=False), place)
+    rows = json.loads(capsys.readouterr().out)["log"]
+    assert [row["number"] for row in rows] == [1, 2] and all(row["gain"] for row in rows)
+    for row, one in zip(rows, (first, second), strict=True):
+        assert one.sentence in Path(row["page"]).read_text()
+
+
+def test_a_method_that_was_edited_since_is_not_confirmed_under_its_name(
+    place: ExperimentFolders, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given = experiment_verbs.arguments().parse_args(["confirm", "softpick", "--preset", "smoke"])
+    record = {"preset": "smoke", "study": "transfer", "mine": "", "methods": ["as it was", "as it was"], "design": []}
+    record |= {"experiment": {"study": "transfer", "scale": "base", "method": "softpick", "against": "baseline"}}
+    asked = replace(QUESTION, name="softpick", candidate="softpick")
+    trainer = NumbersTrainer(noisy(8), "softpick")
+    assert decide(place, settle_try(place, asked, trainer, place.bank(), "base", record)).verdict == "keep"
+    monkeypatch.setattr(study_verbs, "_place", lambda project: place)
+    with pytest.raises(PlumblineError, match="its code is no longer what was kept; plumbline try softpick"):
+        study_verbs.confirm(given)

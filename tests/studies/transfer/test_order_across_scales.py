@@ -11,7 +11,8 @@ from scipy import stats
 
 from plumbline.results.tables.table import Table
 from plumbline.specs import study_parts
-from tests.studies.transfer.synthetic_runs import PUBLISHED, World
+from plumbline.stats.protocol_error import pooled_survivor
+from tests.studies.transfer.synthetic_runs import PUBLISHED, World, tasks_of
 
 #: Baseline, six seeds.
 SEEDS = (0.00, 0.02, -0.02, 0.01, -0.01, 0.00)
@@ -56,6 +57,42 @@ def test_a_row_by_hand(tmp_path: Path) -> None:
     assert row["z_published"] == 4.47
     assert "Resolved by validation loss at 1.2M and 330 steps: 1 of 2 methods" in table.warnings[0]
     assert "Lower: Softpick -0.10." in table.warnings[0]
+
+
+def test_the_note_says_how_often_nothing_is_called_something_by_the_methods_own_spreads(tmp_path: Path) -> None:
+    world = world_of(tmp_path, {"softpick": -0.10, "qknorm": -0.02}, {"softpick": -0.06})
+    for place, seed in enumerate((42, 43, 44)):
+        world.completed("base", "ssmax", seed, None, 5.2 + 0.2 * (place - 1))
+    (said,) = [note for note in made(world).notes if note.startswith("1.2M: pooled spread")]
+    seeds, own = [6, 3, 3, 3], [float(np.std(SEEDS, ddof=1)), 0.02, 0.02, 0.2]
+    order = [method for method in world.study.methods if method in ("softpick", "qknorm", "ssmax")]
+    own = own[:1] + [0.2 if method == "ssmax" else 0.02 for method in order]
+    alike, as_here = (pooled_survivor(spreads, seeds, m=19) for spreads in ([1.0] * 4, own))
+    assert f"in {alike:.1%} if all spread alike, and in {as_here:.0%} were the methods' own spreads" in said
+    assert as_here > 2 * alike
+    lone = World(tmp_path / "lone", "evening")
+    for seed in (42, 43):
+        lone.completed("base", "baseline", seed, None, 5.2 + 0.01 * (seed - 42))
+    lone.completed("base", "softpick", 42, None, 4.0)
+    assert not any("simulated worlds" in note for note in made(lone).notes), "one seed has no spread of its own"
+
+
+def test_accuracy_has_the_same_test_of_all_seeds(tmp_path: Path) -> None:
+    world = World(tmp_path, "evening")
+    for method, scores in (
+        ("baseline", (0.40, 0.41, 0.42)),
+        ("softpick", (0.47, 0.48, 0.49)),
+        ("qknorm", (0.40, 0.42)),
+    ):
+        for seed, score in enumerate(scores, 42):
+            world.completed("base", method, seed, tasks_of(score), 5.2 + 0.01 * score)
+    table = made(world)
+    error = math.sqrt((2e-4 + 2e-4 + 2e-4) / 5) * math.sqrt(2 / 3)
+    row = table.frame.set_index("method").loc["softpick"]
+    assert row["climb_avg_minus_baseline_base"] == pytest.approx(0.07)
+    assert row["climb_avg_p_bonferroni_base"] == pytest.approx(2 * 19 * stats.t.sf(0.07 / error, 5))
+    (said,) = [note for note in table.notes if "by CLIMB-avg" in note]
+    assert "1.2M by CLIMB-avg, the same test of all seeds (ours): resolved 1 of 2 methods: Softpick +0.07" in said
 
 
 METHODS = ("softpick", "sigmoid_attn", "layerscale", "sandwich_norm", "ssmax", "diff_attn", "hybrid_norm")

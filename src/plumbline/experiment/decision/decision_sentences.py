@@ -9,12 +9,10 @@ is said not to be there because few runs did not show it.
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING
 
-from plumbline.core.errors import visible
 from plumbline.experiment.decision.outcome import BASELINE, FINISHED, Decision
-from plumbline.experiment.formatting import counted, fixed, listed, name, p, percent
+from plumbline.experiment.formatting import counted, fixed, listed, name, p, percent, unmarked
 from plumbline.stats.sequential import operating
 from plumbline.stats.sessions import false_keeps
 
@@ -23,10 +21,15 @@ if TYPE_CHECKING:
 
 
 def sentence(decision: Decision, *, reason: str = "") -> str:
-    """Write what was decided in a sentence, to be quoted as it is.
+    """Write what was decided in a sentence, to be quoted as it is: with its size, where that is known.
 
     `reason`: of a candidate that cannot be judged, or that was lost after its looks, why, where no run says it.
     """
+    size = unmarked(decision.terms.size)
+    return f"{f'At {size}, ' if size else ''}{_said(decision, reason)}"
+
+
+def _said(decision: Decision, reason: str) -> str:
     terms = decision.terms
     if decision.verdict == "cannot be judged":
         return f"{_candidate(decision)} cannot be judged: {_lost(decision, BASELINE) or reason}."
@@ -143,6 +146,9 @@ def _discarded(decision: Decision) -> str:
             f"ends so in at most {chance} of cases."
         )
     level = f"{percent((1 + found.level) / 2)}, one-sided"
+    if math.isfinite(found.low):
+        level += f"; its gain is estimated as {amount(found.median, decision)}, {interval(decision)}"
+    level += _p(decision)
     if found.high <= terms.min_gain:
         any_gain = f"any gain{_beyond(decision)} in {_metric(decision)}"
         return f"{_candidate(decision)}: {any_gain} is ruled out ({level}): {tail}."
@@ -154,7 +160,7 @@ def _discarded(decision: Decision) -> str:
 def _undecided(decision: Decision) -> str:
     if not decision.candidate_values:
         return f"{_candidate_is(decision)} not decided: it has no run yet."
-    known = f"; the gain in {_metric(decision)} has the {interval(decision)}" if decision.estimate else ""
+    known = f"; the gain in {_metric(decision)} has the {interval(decision)}{_p(decision)}" if decision.estimate else ""
     more = ""
     if decision.more:
         more = f": {decision.more:,} more {'runs' if decision.more > 1 else 'run'} would probably decide"
@@ -178,7 +184,7 @@ def _fresh(decision: Decision) -> str:
 
 
 def _p(decision: Decision) -> str:
-    return "" if decision.p is None else f", one-sided p = {p(decision.p)}"
+    return "" if decision.estimate is None else f"; one-sided p = {p(decision.estimate.p)}"
 
 
 def _lost(decision: Decision, arm: str) -> str:
@@ -197,7 +203,7 @@ def _lost(decision: Decision, arm: str) -> str:
 
 def _unit(decision: Decision) -> str:
     """What the metric is counted in, with a blank before it; nothing of it that a page could take for more."""
-    unit = re.sub(r"[^\w %/.-]", "", visible(decision.terms.unit))
+    unit = unmarked(decision.terms.unit)
     return f" {unit}" if unit else ""
 
 

@@ -45,6 +45,7 @@ class ExperimentQuestion:
     unit: str = ""
     trainer: str = ""
     budget: str = ""
+    size: str = ""
     varies: str = "initialisation"
     scope: str = ""
     differs: tuple[str, ...] = ()

@@ -100,6 +100,7 @@ def _terms(asked: ExperimentQuestion, design: SequentialDesign, *, claim: bool =
         unit=asked.unit,
         trainer=asked.trainer,
         budget=asked.budget,
+        size=asked.size,
         varies=asked.varies,
         scope=asked.scope,
         differs=asked.differs,

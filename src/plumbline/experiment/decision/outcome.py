@@ -83,6 +83,8 @@ class ExperimentTerms:
         session: how the error over many candidates is controlled; `alpha` is the level that this candidate got of it.
         trainer: what trains both arms, in words: study, preset and scale, or a command.
         budget: how long a run trains, in words.
+        size: how large the model is and how long it trains, as the sentence to quote says it; empty where that is not
+            known.
         fingerprint: of the runs (`ArmRun.fingerprint`): means never cross it.
         varies: what a seed changes: "initialisation", or "initialisation and data order".
         scope: what a reader should know of the size ("results at so small a size say nothing about a larger one").
@@ -106,6 +108,7 @@ class ExperimentTerms:
     unit: str = ""
     trainer: str = ""
     budget: str = ""
+    size: str = ""
     fingerprint: str = ""
     varies: str = "initialisation"
     scope: str = ""

@@ -52,6 +52,7 @@ class NumbersRequest:
         candidate: the method on which the exit code is the verdict; None: no one is asked for.
         told: what was said of printed means and their spreads, for a table of them.
         planned: tries that are planned in all against this baseline; 0 if not said.
+        size: how large the models are and how long they were trained, in the user's words; not said if empty.
         repeat: the command line that makes the page again.
     """
 
@@ -68,6 +69,7 @@ class NumbersRequest:
     candidate: str | None = None
     told: PrintedSpread = field(default_factory=PrintedSpread)
     planned: int = 0
+    size: str = ""
     repeat: str = ""
 
 

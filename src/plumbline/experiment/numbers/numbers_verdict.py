@@ -13,6 +13,7 @@ from plumbline.core import files
 from plumbline.core.errors import PlumblineError, nearest, visible
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment import ledger_pages
+from plumbline.experiment.formatting import unmarked
 from plumbline.experiment.ledger import Ledger, LedgerEntry
 from plumbline.experiment.numbers import items_verdict, search_verdict, table_verdict
 from plumbline.experiment.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts
@@ -42,7 +43,7 @@ def verdict(request: NumbersRequest, keep: Callable[[VerdictTexts], None] = lamb
     made: list[VerdictTexts] = []
 
     def prepare(ledger: Ledger) -> None:
-        said = draft(ledger)
+        said = _with_size(draft(ledger), request.size)
         made.append(replace(said, sentence=visible(said.sentence), page=visible(said.page)))
         if (candidate := request.candidate) is not None and candidate not in (there := made[0].outcomes):
             raise PlumblineError(
@@ -79,6 +80,19 @@ def write(request: NumbersRequest) -> VerdictTexts:
                 os.fsync(file.fileno())
 
         return verdict(request, keep)
+
+
+def _with_size(said: VerdictTexts, size: str) -> VerdictTexts:
+    """The verdict with the size that the user gave in its sentence, on its page and in its numbers."""
+    if not (size := unmarked(size)):
+        return said
+    sentence = f"At {size}, {said.sentence[:1].lower()}{said.sentence[1:]}"
+    return replace(
+        said,
+        sentence=sentence,
+        page=said.page.replace(said.sentence, sentence, 1),
+        numbers=said.numbers | {"size": size},
+    )
 
 
 def _drafted(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:

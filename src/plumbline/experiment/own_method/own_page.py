@@ -25,6 +25,7 @@ from plumbline.experiment.own_method.decision_accuracy import DecisionAccuracy
 from plumbline.experiment.own_method.finished_run_reader import FinishedRunReader
 from plumbline.experiment.own_method.published_means import PublishedMean
 from plumbline.experiment.recipe_diff import differences
+from plumbline.experiment.size_words import size_words
 from plumbline.specs.own_methods_file import OwnMethodsFile
 
 #: What the picture shows, where it cannot be seen.
@@ -65,10 +66,11 @@ class VerdictContents:
 def first(result: VerdictContents) -> str:
     """Write the page's first sentence: the verdict on each method, and the size at which it was reached."""
     mine, metric = result.seen.mine, result.seen.deciding.name
-    label = f"{mine.study.scale_label(mine.scale)} (preset {mine.study.preset}, scale {mine.scale})"
+    compared = [run.spec for method in (*mine.references, *mine.against) for run in mine.runs(mine.scale, method)]
+    size = size_words(mine.study.scale_label(mine.scale), mine.study.preset, compared)
     said = [headline(judged, baseline, metric, tried=_tried(result)) for baseline, judged in result.groups().items()]
     said += [why for method in mine.against if (why := result.seen.unjudged(method))]
-    return f"At {label}: {' '.join([*said, *_diverged_larger(result.seen)])}"
+    return f"At {size}: {' '.join([*said, *_diverged_larger(result.seen)])}"
 
 
 def _diverged_larger(seen: FinishedRunReader) -> list[str]:
@@ -89,7 +91,13 @@ def page(result: VerdictContents) -> str:
     seen = result.seen
     groups = result.groups()
     image = f"![{ALT}]({result.page.stem}.svg)"
-    sections: list[str] = ["# Verdict", first(result), *implausible(result.found), image, *_each(result)]
+    sections: list[str] = [
+        f"# Verdict on {name(seen.mine.name)}",
+        first(result),
+        *implausible(result.found),
+        image,
+        *_each(result),
+    ]
     sections += ["## Before the runs", checked(result.found), repeated(result.found)]
     sections += [_parity(result), "## Evidence", _how(result)]
     for baseline, judged in groups.items():

@@ -61,7 +61,7 @@ def arguments() -> argparse.ArgumentParser:
             one.add_argument("--forget", metavar="NAME", help=words)
         if verb == "page":
             one.add_argument(
-                "name", nargs="?", help="the words of -m, or a name in plumbline log --long; default: newest"
+                "name", nargs="?", help="the words of -m, or a number or name in plumbline log; default: newest"
             )
     return parser
 

@@ -62,6 +62,12 @@ def entry_of(
     )
 
 
+def with_own_page(asked: ExperimentQuestion, record: Mapping[str, Any]) -> ExperimentQuestion:
+    """Name a question by the code of its arms and by its rule too, so that no other try writes over its page."""
+    what = [record.get("trainer"), record["methods"], record["design"]]
+    return replace(asked, name=f"{asked.name}-{sha256_text(canonical_json(what))[:8]}")
+
+
 def settle_try(
     place: ExperimentFolders,
     asked: ExperimentQuestion,

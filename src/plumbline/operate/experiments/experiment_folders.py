@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -62,7 +63,9 @@ class ExperimentFolders:
             decision_page.write(lost, self.pages / f"{name}.md")
 
     def named(self, name: str | None, *, kept: bool = False, claims: bool = True) -> Decision:
-        """Read a decision by its name or by the words of what was tried, or the newest one; `kept`: of a kept one.
+        """Read a decision by its name, the words of what was tried or its number in the log, or the newest one.
+
+        `kept`: of a kept one.
 
         Without `claims` words mean the try, not what `plumbline confirm` made of it.
 
@@ -73,6 +76,8 @@ class ExperimentFolders:
         if name is not None:
             there = {path.stem: path for path in known}
             words = {} if name in there else self._by_words(known, claims=claims and not kept)
+            if name.isdecimal() and name not in words:
+                words = self._by_number(there)
             if name not in {**there, **words}:
                 like = nearest(name, [*there, *words]) or "; plumbline log lists them"
                 raise PlumblineError(f"there is no experiment {name!r} {self.where}{like}")
@@ -90,6 +95,11 @@ class ExperimentFolders:
                 return decision
         what = "that was kept" if kept else "yet"
         raise PlumblineError(f"{self.lacking}there is no experiment {what} {self.where}: {self.first}")
+
+    def _by_number(self, there: Mapping[str, Path]) -> dict[str, Path]:
+        """Find the decisions by the numbers of their tries, which a ledger never changes."""
+        tried = (one for one in self.tried().entries if one.is_try)
+        return {str(number): there[one.name] for number, one in enumerate(tried, start=1) if one.name in there}
 
     @staticmethod
     def _by_words(paths: list[Path], *, claims: bool) -> dict[str, Path]:

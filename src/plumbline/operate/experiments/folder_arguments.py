@@ -81,6 +81,7 @@ def question_again(
         unit=file.metric.unit,
         trainer=" ".join(file.run.command.replace("{flags}", "").split()),
         budget=f"at most {file.run.timeout} a run" if file.run.timeout else "",
+        size=file.run.size,
         varies="what the trainer's seed changes",
     )
 

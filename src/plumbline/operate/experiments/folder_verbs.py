@@ -33,6 +33,7 @@ from plumbline.operate.experiments.carry_out_experiment import (
     settle_try,
     tell,
     told,
+    with_own_page,
 )
 from plumbline.operate.experiments.experiment_folders import ExperimentFolders
 from plumbline.operate.experiments.folder_arguments import (
@@ -109,6 +110,7 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         question = question_of(given, baseline, candidate, other)
         trainer, bank = baseline.trainer(candidate, other), place.bank()
         record = record_of(question, candidate, other, trainer)
+        question = with_own_page(question, record)
         settled = settle_try(place, question, trainer, bank, trainer.method(BASELINE), record)
         theirs = [one for step, _ in settled.plan.steps for one in step if one[0] == BASELINE]
         there = sum(bank.known(trainer.run_id(*one)) is not None for one in theirs)
@@ -142,6 +144,7 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         trainer = baseline.trainer(candidate, other)
         question = question_of(given, baseline, candidate, other)
         record = record_of(question, candidate, other, trainer)
+        question = with_own_page(question, record)
         known = _decided(place, question, record)
         if known is not None and not (known.verdict == "implausible" and given.accept_implausible):
             decision = known

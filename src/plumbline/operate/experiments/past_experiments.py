@@ -52,14 +52,19 @@ def print_log(given: argparse.Namespace, place: ExperimentFolders, now: Arm | No
     known = place.tried()
     decided = {(one.name, one.test): one for one in known.entries if one.verdict}
     tried = [one for one in known.entries if one.is_try]
-    rows = [_logged(one, decided.get((one.name, one.test)), place, now) for one in tried]
+    rows = [
+        {"number": number} | _logged(one, decided.get((one.name, one.test)), place, now)
+        for number, one in enumerate(tried, start=1)
+    ]
     if given.json:
         print(json.dumps({"log": rows, "ledger": str(known.path), "length": len(known), "head": known.head}))
         return 0
     if not rows:
         raise PlumblineError(f"{place.lacking}{known.path}: nothing was tried yet; {place.first}")
-    heads = ("when (UTC)", "what was tried", "against", "runs", "gain", "verdict")
-    _print(heads, [_cells(row) for row in rows], whole=("when (UTC)", "runs", "gain", "verdict"))
+    heads = ("#", "when (UTC)", "what was tried", "against", "runs", "gain", "verdict")
+    _print(heads, [_cells(row) for row in rows], whole=("#", "when (UTC)", "runs", "gain", "verdict"))
+    if any(row["page"] for row in rows):
+        print(folded("The page of a row: plumbline page NUMBER", sys.stdout))
     if now is not None:
         print(folded(visible(f"* the baseline now: {now.words} ({now.commit[:7]})"), sys.stdout))
     if given.long:
@@ -74,7 +79,8 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     runs = f"{row['runs']} + {row['baseline_runs']}" if row["runs"] else ""
     when = row["at"][5:16].replace("T", " ")
     mark = "* " if row["is_baseline"] else ""
-    return [when, mark + row["tried"], row["against"], runs, row["gain"], row["verdict"] + ", claim" * row["claim"]]
+    verdict = row["verdict"] + ", claim" * row["claim"]
+    return [str(row["number"]), when, mark + row["tried"], row["against"], runs, row["gain"], verdict]
 
 
 def _logged(
@@ -92,12 +98,13 @@ def _logged(
         "at": decided.at if decided else "",
     }
     known: dict[str, Any] = {"tried": one.name, "against": "", "runs": 0, "baseline_runs": 0, "gain": ""}
-    known |= {"claim": False, "is_baseline": False}
+    known |= {"claim": False, "is_baseline": False, "page": ""}
     path = page_of(place, one.name).with_suffix(".json")
     if one.kind == "try" and path.exists():
         decision = decision_records.read(path)
         terms, estimate = decision.terms, decision.estimate
         known |= {"tried": terms.candidate, "against": terms.baseline, "claim": terms.claim}
+        known["page"] = str(path.with_suffix(".md"))
         if decision.sentence == found["sentence"]:  # else it is of another rule, whose page this was
             known |= {"runs": len(decision.candidate_values), "baseline_runs": len(decision.baseline_values)}
             known["gain"] = "" if estimate is None else fixed(estimate.median, decision.looks[-1].sigma)

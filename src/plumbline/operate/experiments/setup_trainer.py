@@ -298,7 +298,7 @@ def _toml(file: TrainerFile) -> str:
     for key, names in (("share", run.share), ("output", run.output)):
         lines += [f"{key} = [{', '.join(map(_text, names))}]"] if names else []
     lines += [f"timeout = {_text(run.timeout)}"] if run.timeout else []
-    lines += ["", "[metric]"]
+    lines += ['# size = "124M parameters, 3,000 steps"  # in your words, for the sentence to quote', "", "[metric]"]
     lines += [f"{key} = {_text(value)}" for key in ("pattern", "json", "name") if (value := getattr(said, key))]
     lines += [f"direction = {_text(said.direction)}", "", "[decide]"]
     for setting, words in (

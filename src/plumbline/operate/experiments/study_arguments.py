@@ -158,6 +158,7 @@ def _with_words(question: ExperimentQuestion, arms: StudyArms) -> ExperimentQues
         unit=UNIT,
         trainer=arms.trainer,
         budget=arms.budget,
+        size=arms.size,
         varies=varies,
         scope=scope,
         differs=arms.differs,

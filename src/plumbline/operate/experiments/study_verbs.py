@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plumbline.core.errors import visible
+from plumbline.core.errors import PlumblineError, visible
 from plumbline.experiment.decision.experiment_question import APART, FIRST_SEED, ExperimentQuestion
 from plumbline.experiment.decision.outcome import BASELINE, EXIT_CODES
 from plumbline.operate.experiments.study_arguments import (
@@ -57,11 +57,12 @@ def try_(given: argparse.Namespace) -> int:
     # numpy and scipy, which a dry run needs not
     from plumbline.experiment.decision import bank as banks
     from plumbline.experiment.decision import decision_records
-    from plumbline.operate.experiments.carry_out_experiment import decide, page_of, settle_try, told
+    from plumbline.operate.experiments.carry_out_experiment import decide, page_of, settle_try, told, with_own_page
     from plumbline.operate.experiments.checks_before_keep import looked_at_again
 
     place = _place(project)
     record = record_of(project, asked, question, arms)
+    question = with_own_page(question, record)
     page = page_of(place, question.name)
     if page.with_suffix(".json").exists():
         known = decision_records.read(page.with_suffix(".json"))
@@ -100,6 +101,11 @@ def confirm(given: argparse.Namespace) -> int:
     config |= {"studies": [asked["study"]], "main_study": asked["study"], "work": configuration["work"]}
     project = load(config)
     arms = arms_of(project, asked["experiment"], profile_words(given))
+    if [arms.method(BASELINE), arms.method(arms.candidate)] != asked["methods"]:
+        raise PlumblineError(
+            f"{kept.terms.name}: its code is no longer what was kept; plumbline try {arms.candidate} tries what is "
+            "there now, and git brings back what was kept"
+        )
     name = f"{kept.terms.name.removesuffix('.confirmed')}.confirmed"
     question = replace(question_again(kept.terms, arms), name=name)
     with banks.hold(place.work, f"plumbline confirm {kept.terms.name}"):

@@ -100,7 +100,7 @@ class MLflowFollower:
                 self._tell(ended)
                 wait = EVERY
             except ImportError as error:
-                self._say(f"{error}; pip install 'plumbline-lm[mlflow]'")
+                self._say(f"{error}; in a clone of Plumbline: pip install '.[mlflow]'")
                 return
             except Exception as error:  # whatever MLflow raises
                 self._say(f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")

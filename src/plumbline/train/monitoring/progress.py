@@ -61,7 +61,7 @@ class TensorBoardSink:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             raise PlumblineError(
-                "--tensorboard: tensorboard is not installed; pip install 'plumbline-lm[tensorboard]'"
+                "--tensorboard: tensorboard is not installed; in a clone of Plumbline: pip install '.[tensorboard]'"
             ) from error
         self.writer = SummaryWriter(str(directory), purge_step=step + 1)
 

@@ -1,0 +1,33 @@
+"""A folder with a trainer of milliseconds that is set up: made once a file, and copied for each test."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from plumbline.operate.experiments import setup_trainer
+from tests import run_in_process
+from tests.operate.experiments.trainer_folder import TRAINER, Done, plumbline, repository_of
+
+
+@pytest.fixture(autouse=True)
+def agreed(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
+    folder = repository_of(tmp_path_factory.mktemp("trainer") / "there", TRAINER)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder.parent / "state"))
+        return folder, run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
+
+
+@pytest.fixture
+def folder(made: tuple[Path, Done], tmp_path: Path) -> Path:
+    """A folder that is set up, of the test's own."""
+    copy = shutil.copytree(made[0], tmp_path / "own")
+    assert plumbline(copy, "try", "-n", "-m", "x", "--trust", "--", "--worse", "1").returncode == 0
+    return copy

@@ -1,0 +1,200 @@
+"""What a person and a program are told by the verbs of a folder: questions, errors, stops, wrong words."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from plumbline.operate.experiments import setup_trainer
+from plumbline.own_trainer.folder import Folder
+from tests import run_in_process
+from tests.operate import fake_terminal
+from tests.operate.experiments.trainer_folder import Done, banked, change, git, plumbline
+
+
+def test_a_command_from_elsewhere_is_run_when_it_was_agreed_to(made: tuple[Path, Done], tmp_path: Path) -> None:
+    folder = shutil.copytree(made[0], tmp_path / "theirs")
+    shutil.rmtree(folder / ".plumbline")
+    (folder / "plumbline.toml").write_text(f"[run]\ncommand = 'touch {tmp_path}/run'\n[metric]\nname = 'q'\n")
+    for words in (("try", "-m", "x"), ("confirm",)):
+        done = plumbline(folder, *words)
+        assert done.returncode == 1 and "would run 'touch " in done.stderr and "--trust" in done.stderr
+    done = run_in_process.run(setup_trainer.main, cwd=folder)
+    assert done.returncode == 1 and "--trust" in done.stderr and not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_a_person_is_asked_once_and_shown_all_that_would_run(made: tuple[Path, Done], tmp_path: Path) -> None:
+    folder = shutil.copytree(made[0], tmp_path / "theirs")
+    text = (folder / "plumbline.toml").read_text()
+    hidden = r'command = "touch run; \u001b[2K\rpython train.py {flags}"'
+    (folder / "plumbline.toml").write_text(re.sub("command = .*", hidden.replace("\\", r"\\"), text))
+    command = [sys.executable, "-m", "plumbline", "try", "-n", "-m", "x", "--", "--worse", "1"]
+    environment = os.environ | {"XDG_STATE_HOME": str(tmp_path / "state")}
+    for typed, code in ((b"\n", 1), (b"\x04", 1), (b"y\n", 0)):
+        said, ended = fake_terminal.run(command, folder, environment, typed)
+        assert ended == code and r"toml runs: touch run; \x1b[2K python train.py" in " ".join(said.split()), said
+        assert said.count("[y/N]") == 1
+    assert "[y/N]" not in fake_terminal.run(command, folder, environment)[0]
+
+
+def test_a_second_try_is_told_who_holds_the_folder(folder: Path) -> None:
+    with Folder(folder).held("plumbline try -m first"):
+        done = plumbline(folder, "try", "-m", "second", "--", "--worse", "1")
+    assert done.returncode == 1 and f"process {os.getpid()} " in done.stderr
+    assert "(plumbline try -m first)" in done.stderr and len(banked(folder)) == 5
+
+
+@pytest.mark.slow
+def test_a_stop_that_is_asked_for_at_any_instant_ends_with_75(folder: Path) -> None:
+    change(folder)
+    words = [sys.executable, "-m", "plumbline", "try", "-m", "better"]
+    for line in ("runs of baseline are there", "seed 1042", "runs again with fresh seeds"):
+        with subprocess.Popen(words, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+            assert process.stderr is not None
+            assert any(line in each.decode() for each in process.stderr)
+            process.terminate()
+        assert process.returncode == 75, line
+    assert plumbline(folder, "try", "-m", "better").returncode == 0
+
+
+def test_a_try_without_a_method_or_a_trainer_names_both_remedies(tmp_path: Path, folder: Path) -> None:
+    done = plumbline(tmp_path, "try")
+    assert done.returncode == 2 and "plumbline try qknorm" in done.stderr and "plumbline setup-trainer" in done.stderr
+    done = plumbline(tmp_path, "noise")
+    assert done.returncode == 1 and "no plumbline.toml here or above; " in done.stderr
+    done = plumbline(tmp_path, "try", "qknorm", "-m", "x")
+    assert done.returncode == 2 and "--message is of a folder with plumbline.toml" in done.stderr
+    done = plumbline(folder, "try", "-m", "x", "--quick")
+    assert done.returncode == 2 and "--quick is of METHOD|FILE.yaml" in done.stderr
+    done = plumbline(folder, "confirm")
+    assert done.returncode == 1 and "nothing was kept yet" in done.stderr
+
+
+def test_a_program_reads_an_error_as_it_reads_a_decision(folder: Path) -> None:
+    git(folder, "branch", "no-such")
+    done = plumbline(folder, "try", "-m", "x", "--json", "--baseline", "nosuch")
+    said = json.loads(done.stdout)
+    assert done.returncode == said["exit_code"] == 2 and "did you mean 'no-such'?" in said["error"], done
+    session = folder / ".plumbline/session.json"
+    for content, at in (
+        ("[1]", "object"),
+        ('{"first_seed": "a"}', "first_seed"),
+        ('{"pending": {}}', "pending"),
+        ("{", ""),
+    ):
+        session.write_text(content)
+        done = plumbline(folder, "try", "-m", "x", "--json", "--", "--worse", "1")
+        error = json.loads(done.stdout)["error"]
+        assert done.returncode == 1 and str(session) in error and at in error and "delete it" in error, done
+    assert "--json" not in plumbline(folder, "try", "-m", "x", "--", "--json").stdout  # the trainer's own flag
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["try", "-m", "x", "--json", "--baseline-runs", "0"],
+            "argument --baseline-runs: '0' is not a whole number from 1 on",
+        ),
+        (["noise", "--json", "--nosuch"], "unrecognized arguments: --nosuch"),
+        (["tryy", "--json"], "No such command 'tryy'. Did you mean 'try'?"),
+    ],
+)
+def test_a_program_reads_a_wrong_word_as_it_reads_a_decision(tmp_path: Path, words: list[str], said: str) -> None:
+    command = [sys.executable, "-m", "plumbline", *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    found = json.loads(done.stdout)
+    assert done.returncode == found["exit_code"] == 2 and said in found["error"] and said in done.stderr, done
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)], ids=["stopped", "Ctrl-C"])
+def test_a_program_reads_a_stop_as_it_reads_a_decision(folder: Path, number: signal.Signals, code: int) -> None:
+    change(folder, "GAIN = 0.0; import time; time.sleep(60)")
+    command = [sys.executable, "-m", "plumbline", "try", "-m", "slow", "--json"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        while "5 runs of baseline are there" not in process.stderr.readline():
+            pass
+        while not list((folder / ".plumbline/logs").glob("*/seed-1042.log")):
+            time.sleep(0.05)
+        process.send_signal(number)
+        out, errors = process.communicate()
+        said = json.loads(out)
+    assert process.returncode in (code, -number) and said["exit_code"] == code and "same command" in said["error"]
+    assert errors == "stopped; the same command goes on (finished runs are used)\n"
+
+
+def test_a_decision_whose_commit_is_refused_is_one_object(folder: Path) -> None:
+    change(folder)
+    hook = folder / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    for _ in range(2):
+        done = plumbline(folder, "try", "-m", "better", "--commit", "--json")
+        assert done.returncode == 1 and "a hook may have refused it" in json.loads(done.stdout)["error"]
+    hook.unlink()
+    assert json.loads(plumbline(folder, "try", "-m", "better", "--commit", "--json").stdout)["verdict"] == "keep"
+
+
+def test_a_reader_that_is_gone_ends_a_verb_without_a_word(folder: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "plumbline", "noise"]
+    done = subprocess.run(command, cwd=folder, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (-signal.SIGPIPE, b"")
+
+
+@pytest.mark.slow
+def test_the_wheel_alone_runs_a_folders_verbs(folder: Path, repository: Path) -> None:
+    for words, code in ((["try", "-m", "worse", "--", "--worse", "1"], 10), (["noise"], 0), (["log"], 0)):
+        command = [sys.executable, "-m", "tests.cli.without_pipeline_packages", "plumbline", *words]
+        path = {"PYTHONPATH": f"{repository}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=os.environ | path)
+        assert done.returncode == code and done.stdout, done.stderr
+
+
+def test_a_message_that_steers_a_terminal_is_shown_escaped(folder: Path) -> None:
+    change(folder)
+    asked = ("try", "-m", "wider\u202e\x1b[31m")
+    for done in (plumbline(folder, *asked, "--dry-run"), plumbline(folder, *asked), plumbline(folder, "log")):
+        assert "wider\\u202e\\x1b[31m" in done.stdout and not re.search("[\u202e\x1b]", done.stdout + done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["try", "--lr", "0.1"], "flags of your script go behind --: plumbline try -m WORDS -- --lr 0.1"),
+        (
+            ["try", "-m", "lr up", "--fast", "--lr", "0.1"],
+            "no --fast; flags of your script go behind --: plumbline try -m 'lr up' -- --fast --lr 0.1",
+        ),
+        (["try", "lr up", "--", "--lr", "0.1"], "words go behind -m: plumbline try -m 'lr up' -- --lr 0.1"),
+    ],
+)
+def test_a_guess_is_answered_with_the_command_that_was_meant(folder: Path, words: list[str], said: str) -> None:
+    done = plumbline(folder, *words)
+    assert done.returncode == 2 and said in done.stderr, done.stderr
+
+
+def test_a_dry_run_says_how_many_runs_are_made_and_how_long_they_take(folder: Path) -> None:
+    change(folder)
+    bank = folder / ".plumbline/runs.jsonl"
+    for entry in (rows := banked(folder)):
+        entry["run"]["seconds"] = 100.0
+    bank.write_text("".join(f"{json.dumps(entry)}\n" for entry in rows))
+    said = " ".join(plumbline(folder, "try", "-m", "wider", "--dry-run").stdout.split())
+    assert said.endswith("At most 8 runs to be made: 13 min, by the median of 5 runs of the baseline.")
+    bank.unlink()
+    said = " ".join(plumbline(folder, "try", "-m", "wider", "--dry-run").stdout.split())
+    assert said.endswith("At most 13 runs to be made; how long one takes is known when the first has been made.")

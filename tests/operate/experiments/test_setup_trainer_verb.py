@@ -1,0 +1,193 @@
+"""`plumbline setup-trainer`, on a trainer of milliseconds: what is found, and what is told where it is not."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from plumbline.operate.experiments import setup_guesses, setup_trainer
+from plumbline.operate.experiments.__main__ import arguments
+from plumbline.own_trainer.trainer_file import DecidePart, load
+from tests import run_in_process
+from tests.operate.experiments.trainer_folder import TRAINER, Done, banked, git, plumbline, repository_of
+
+
+def test_a_first_run_says_the_metric_the_seed_and_what_git_ignores(made: tuple[Path, Done]) -> None:
+    folder, done = made
+    assert done.returncode == 0, done.stderr
+    said = load(folder)
+    assert (said.run.seed, said.run.share) == ("--seed {seed}", ("data",))
+    assert (said.metric.called, said.metric.direction) == ("val_loss", "lower")
+    assert "metric: val_loss, 2.99" in done.stderr and "is better: the last in 'val_loss: 2.99" in done.stderr
+    assert "also seen: --metric train_loss, 3.5: the last in 'step 10: train loss 3.5'" in done.stderr
+    assert [line["run"]["seed"] for line in banked(folder)] == [42, 43, 44, 45, 46]
+    assert "sigma 0.0" in done.stdout and "from 5 runs of 1 arm." in done.stdout
+    assert git(folder, "status", "--short") == "?? plumbline.toml\n" and not (folder / ".plumbline/.gitignore").exists()
+    before = (folder / "plumbline.toml").read_text()
+    again = run_in_process.run(setup_trainer.main, "python other.py", cwd=folder)
+    assert again.returncode == 1 and "is never written over" in again.stderr
+    assert (folder / "plumbline.toml").read_text() == before
+
+
+FIRST = "print('begin'); print('nothing here'); "
+
+
+@pytest.mark.parametrize(
+    ("script", "words", "said"),
+    [
+        (TRAINER, ["pythn train.py"], "there is no such command: "),
+        (TRAINER, ["python train.py", "--metric", "accuracy"], "did not say accuracy (seen: val_loss, train_loss)"),
+        (FIRST, ["python train.py"], "said no metric that is known by its name: print a line METRIC name=value"),
+        (
+            "import random; print('METRIC q=2.12345')",
+            ["python train.py", "--seed", "--seed {seed}"],
+            'write seed = "inject"',
+        ),
+        ("import json; print('loss 1.5')", ["python train.py"], "no call that sets a seed was seen"),
+    ],
+    ids=["no such command", "another metric", "no metric", "a seed that is ignored", "a constant"],
+)
+def test_what_cannot_be_set_up_says_what_to_do(tmp_path: Path, script: str, words: list[str], said: str) -> None:
+    folder = repository_of(tmp_path / "own", script)
+    done = run_in_process.run(setup_trainer.main, *words, cwd=folder)
+    assert done.returncode == 1 and said in done.stderr, done.stderr
+    if script is FIRST:
+        assert (
+            done.stderr.endswith("ends with:\n  begin\n  nothing here\n") and not (folder / "plumbline.toml").exists()
+        )
+
+
+def test_the_last_value_is_told_from_the_best_and_from_what_a_file_has(tmp_path: Path) -> None:
+    script = """\
+        import json, random
+        random.seed(1)
+        last = 2 + random.random()
+        print(f"step 500 train loss: {last + 1} test loss: {last}")
+        print("test loss: 1.5 is the best so far, saving")
+        json.dump({"eval": {"nll": last}}, open("out.json", "w"), indent=1)
+        """
+    folder = repository_of(tmp_path / "own", textwrap.dedent(script))
+    done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "metric: test_loss, 2." in done.stderr and "the last in 'step 500 train loss: " in done.stderr
+    assert "--metric best_test_loss, 1.5: the last in 'test loss: 1.5 is the best so far, saving'" in done.stderr
+    assert "random.seed x 1. Every seed that random, numpy (seed, default_rng) and torch are given" in done.stderr
+    for words in (["--metric", "best_test_loss"], ["--metric", "out.json:eval.nll", "--direction", "higher"]):
+        (folder / "plumbline.toml").unlink()
+        done = run_in_process.run(setup_trainer.main, "python train.py", *words, cwd=folder)
+        assert f"metric: {words[1].rpartition(':')[2]}, " in done.stderr, done.stderr
+        assert done.returncode == (0 if len(words) > 2 else 1)  # the best is a constant here
+    assert load(folder).metric.direction == "higher"
+
+
+@pytest.mark.parametrize("call", ["np.random.seed(42)", "random.seed(7)", "torch.cuda.manual_seed_all(1)"])
+def test_a_seed_in_the_code_is_named_as_it_stands_there_and_said_to_be_shifted(tmp_path: Path, call: str) -> None:
+    (tmp_path / "train.py").write_text(f"import x\n{call}\n")
+    way, why = setup_guesses.seed(tmp_path / "train.py")
+    assert way == "inject" and f"fixes its seed ({call}), which is shifted without an edit, so that no run" in why
+
+
+def test_an_indented_file_of_metrics_is_found_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "metrics.json").write_text(json.dumps({"steps": 5, "val_loss": 2.5}, indent=2))
+    (seen,) = setup_guesses.metrics(tmp_path / "no.log", tmp_path)
+    assert (seen.said, seen.text) == ({"json": "metrics.json:val_loss"}, "2.5")
+
+
+@pytest.mark.parametrize(
+    ("line", "chosen", "training"),
+    [
+        ("step 9 train_loss 1.1511 val 1.2877", "val", False),
+        ("epoch 3: training 1.2, validation: 1.31; validation 10/100", "validation", False),
+        ("train loss 1.5 | test 3/7 | valid 98.1 %", "train_loss", True),
+        ("iter 10: loss 2.25, time 31ms", "loss", True),
+        ("METRIC loss=2.25", "loss", False),
+        ("train_loss: 1.1 score: 3", "score", False),
+    ],
+)
+def test_a_held_out_name_comes_before_a_training_loss_which_alone_is_told(
+    tmp_path: Path, line: str, chosen: str, training: bool
+) -> None:
+    (tmp_path / "run.log").write_text(f"{line}\n")
+    seen = setup_guesses.metrics(tmp_path / "run.log", tmp_path)
+    assert seen[0].name == chosen
+    said = setup_guesses.only_of_training(seen)
+    assert ("a change that overfits would be kept; name another with --metric" in said) == training
+    if "pattern" in seen[0].said:
+        assert re.search(seen[0].said["pattern"], line), seen[0]
+
+
+def test_a_script_that_names_the_users_tree_is_told_before_the_first_run(tmp_path: Path) -> None:
+    folder = tmp_path / "own"
+    script = f"open('{folder}/data/input.txt')\nopen('{folder}/words.txt')\nraise SystemExit(3)\n"
+    repository_of(folder, script)
+    (folder / "README.md").write_text(f"cd {folder}\n")
+    git(folder, "add", "README.md")
+    git(folder, "commit", "-qm", "words")
+    done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
+    told = done.stderr.split("the first run, seed 42")[0]
+    assert f"mind: train.py names {folder}/words.txt: there every run reads your own tree" in told, done.stderr
+    assert "README" not in told
+    assert "input.txt" not in told  # git ignores it: it is one for all arms
+    assert done.returncode == 1 and "\n" not in git(folder, "worktree", "list").strip()
+
+
+def test_a_folder_that_a_run_writes_into_is_its_own(tmp_path: Path) -> None:
+    script = TRAINER.replace('print(f"val_loss: {', 'open("runs/loss.jsonl", "w").write(f"{{\\"val_loss\\": {')
+    folder = repository_of(tmp_path / "own", script.replace(':.6f}")', ':.6f}}}")'))
+    (folder / ".gitignore").write_text("data/\nruns/\n")
+    git(folder, "commit", "-qam", "ignores")
+    (folder / "runs").mkdir()
+    (folder / "runs/loss.jsonl").write_text("mine")
+    done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    file = load(folder)
+    assert (file.run.share, file.run.output) == (("data",), ("runs",))
+    assert file.metric.json == "runs/loss.jsonl:val_loss" and (folder / "runs/loss.jsonl").read_text() == "mine"
+
+
+def test_a_baseline_that_breaks_costs_one_run_and_what_mends_it_becomes_the_baseline(tmp_path: Path) -> None:
+    folder = repository_of(tmp_path / "own", "import no_such_module\n" + TRAINER)
+    path = folder / "plumbline.toml"
+    text = "[run]\ncommand = 'python train.py'\nshare = ['data']\n[metric]\npattern = '{}'\n"
+    path.write_text(text.format(r"val_loss: (\S+)"))
+    done = plumbline(folder, "try", "--trust", "-m", "better", "--json", "--", "--worse", "-1")
+    log = Path(json.loads(done.stdout)["log"])
+    assert done.returncode == 13 and [line["run"]["seed"] for line in banked(folder)] == [42]
+    assert "baseline, seed 42: crashed: exit code 1: ModuleNotFoundError: No module" in done.stderr, done.stderr
+    assert f"{log} ends with:\n  Traceback" in done.stderr and "commit that" in done.stderr and log.exists()
+    (folder / "train.py").write_text(TRAINER)
+    done = run_in_process.run(setup_trainer.main, cwd=folder)
+    assert done.returncode == 1 and "put that right in plumbline.toml, or in the code, and commit that" in done.stderr
+    git(folder, "commit", "-qam", "mended")
+    path.write_text(text.format(r"val_los: (\S+)"))
+    done = plumbline(folder, "try", "-m", "better", "--", "--worse", "-1")
+    assert done.returncode == 13
+    path.write_text(text.format(r"val_loss: (\S+)"))
+    done = run_in_process.run(setup_trainer.main, cwd=folder)
+    assert done.returncode == 0 and "the baseline is the commit" in done.stderr, done.stderr
+    assert plumbline(folder, "try", "-m", "worse", "--", "--worse", "1").returncode == 10
+
+
+def test_a_command_without_quotes_is_shown_with_them(tmp_path: Path) -> None:
+    words = ["python", "train.py", "--lr", "0.1", "--seed", "3"]
+    done = run_in_process.run(setup_trainer.main, *words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert 'quote the command: plumbline setup-trainer "python train.py --lr 0.1 --seed 3"' in done.stderr
+    done = run_in_process.run(setup_trainer.main, "python train.py", "--nosuch", cwd=tmp_path)
+    assert done.returncode == 2 and "unrecognized arguments: --nosuch" in done.stderr
+
+
+def test_every_key_of_what_decides_is_an_option_of_try_and_is_explained_where_it_is_written(folder: Path) -> None:
+    written = (folder / "plumbline.toml").read_text().partition("[decide]\n")[2].splitlines()
+    assert len(written) == 5 and all(re.fullmatch(r"(\w+) = \S+ +# .+", line) for line in written), written
+    with pytest.raises(SystemExit), contextlib.redirect_stdout(io.StringIO()) as shown:
+        arguments().parse_args(["try", "--help"])
+    for field in structs.fields(DecidePart):
+        assert f"--{field.name.replace('_', '-')}" in shown.getvalue().split(), field.name

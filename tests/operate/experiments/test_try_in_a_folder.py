@@ -1,0 +1,299 @@
+"""`plumbline try` in a folder with a trainer of milliseconds: what is kept, refused, and committed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from plumbline.experiment.decision.outcome import BASELINE
+from plumbline.operate.experiments import setup_trainer
+from plumbline.operate.experiments.folder_baseline import FolderBaseline
+from plumbline.own_trainer import seed as seeds
+from plumbline.own_trainer.folder import Folder
+from plumbline.own_trainer.snapshot import Repository
+from plumbline.own_trainer.trainer_file import load
+from tests import run_in_process
+from tests.operate.experiments.trainer_folder import TRAINER, banked, change, git, plumbline, repository_of
+
+
+@pytest.mark.slow
+def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> None:
+    change(folder)
+    before = git(folder, "status", "--short"), git(folder, "rev-parse", "HEAD"), (folder / ".git/index").read_bytes()
+    done = plumbline(folder / "data", "try", "-m", "halve the batch")
+    assert done.returncode == 0 and "`halve the batch` improves `val_loss` by 0." in done.stdout, done.stderr
+    assert re.search(
+        r"seed 1042: 2\.8\d+ \([^)]+\); gain \+0\.2\d+ \(\d+\.\d sigma\); after 1 run .*: one more run, seed 1043",
+        done.stderr,
+    )
+    assert re.search(
+        r"seed 1043: 2\.\d+ \([^)]+\); mean gain of 2 runs \+0\.\d+ \(\d+\.\d sigma\); after 2 runs T", done.stderr
+    )
+    assert "deciding with a number of runs fixed beforehand would take 6" in " ".join(done.stdout.split())
+    assert done.stderr.count("T: the mean gain over its standard error.") == 1
+    assert "It is the baseline now: the mean of its 5 fresh runs is 2.8" in done.stderr
+    assert "Next: git commit -am 'halve the batch' (nothing was committed)" in done.stderr
+    after = git(folder, "status", "--short"), git(folder, "rev-parse", "HEAD"), (folder / ".git/index").read_bytes()
+    assert after == before
+    mine = [line["run"]["seed"] for line in banked(folder) if line["method"] != banked(folder)[0]["method"]]
+    assert mine == [1042, 1043, *range(1044, 1049)]
+    rows = [line.split("\t") for line in (folder / "results.tsv").read_text().splitlines()]
+    assert rows[0] == ["commit", "val_loss", "memory_gb", "status", "description", "seeds", "p"]
+    assert rows[1][2:6] == ["0.0", "keep", "baseline", "5"] and rows[2][2:6] == ["0.0", "keep", "halve the batch", "2"]
+    nothing = plumbline(folder, "try", "-m", "the same again")
+    assert nothing.returncode == 1 and "the working tree is the baseline (halve the batch, " in nothing.stderr
+    # What is next is compared with the fresh runs alone, and the claim is of all that was kept against the start.
+    worse = plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "0.3")
+    said = json.loads(worse.stdout)
+    assert worse.returncode == said["exit_code"] == 10
+    assert [run["seed"] for run in said["runs"] if run["arm"] == BASELINE] == [*range(1044, 1049)]
+    assert "; gain -0." in worse.stderr and " sigma); after 1 run T = -" in worse.stderr
+    claim = plumbline(folder, "confirm", "--json")
+    claimed = json.loads(claim.stdout)
+    assert claim.returncode == 0 and claimed["terms"]["baseline"] == "baseline" and len(claimed["runs"]) == 10
+    assert not {run["seed"] for run in claimed["runs"]} & {line["run"]["seed"] for line in banked(folder)[:-10]}
+    log, page = plumbline(folder, "log", "--json"), plumbline(folder, "page")
+    logged = json.loads(log.stdout)["log"]
+    assert [(one["verdict"], one["exit_code"]) for one in logged] == [("keep", 0), ("discard", 10), ("keep", 0)]
+    assert "GAIN = 0.2" in git(folder, "show", f"{logged[0]['commit']}:train.py")
+    assert page.stdout.startswith("# `halve the batch` against `baseline`")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("GAIN = 0.2; assert given.seed != 1045", "seed 1045 of its fresh runs crashed"),
+        ("print('val_loss: 2.8'); raise SystemExit", "it gives 2.8 whatever the seed"),
+    ],
+    ids=["a crash", "a constant"],
+)
+def test_what_breaks_in_its_fresh_runs_is_not_kept(folder: Path, what: str, why: str) -> None:
+    change(folder, what)
+    head = git(folder, "rev-parse", "HEAD")
+    for _ in range(2):  # the same seeds again: luck gives no second chance
+        done = plumbline(folder, "try", "-m", "broken", "--commit")
+        assert done.returncode == 12 and why in " ".join(done.stdout.split()), done.stderr
+    assert git(folder, "rev-parse", "HEAD") == head and "keep\tbroken" not in (folder / "results.tsv").read_text()
+    change(folder, "GAIN = 0.1", what)
+    done = plumbline(folder, "try", "-m", "sound")
+    assert done.returncode == 0 and "sound against baseline" in done.stderr, done.stderr
+
+
+@pytest.mark.slow
+def test_a_try_that_was_stopped_before_its_fresh_runs_is_carried_on_by_the_next(folder: Path) -> None:
+    change(folder)
+    words = ("try", "-m", "better")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FolderBaseline, "settle_pending", lambda *_: "")
+        assert plumbline(folder, *words).returncode == 0
+    assert load(folder) and not (folder / ".git/refs/plumbline/start").exists()
+    done = plumbline(folder, "try", "-m", "worse", "--", "--worse", "1")
+    assert done.returncode == 10 and "It is the baseline now" in done.stderr
+    assert "worse against better" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_gain_like_that_of_a_leak_is_kept_when_somebody_has_looked(folder: Path) -> None:
+    change(folder, "GAIN = 1.0")
+    words = ("try", "-m", "too good", "--commit")
+    done = plumbline(folder, *words, "--json")
+    assert done.returncode == json.loads(done.stdout)["exit_code"] == 14
+    runs = banked(folder)
+    assert plumbline(folder, *words).returncode == 14 and "Flagged: `too good`" in plumbline(folder, "page").stdout
+    log = json.loads(plumbline(folder, "log", "--json").stdout)["log"]
+    assert log[-1]["verdict"] == "implausible" and "is not kept" in log[-1]["sentence"]
+    assert git(folder, "log", "--format=%s").split("\n")[0] == "start"
+    looked = plumbline(folder, *words, "--accept-implausible")
+    assert looked.returncode == 0 and "Committed: too good" in looked.stderr
+    assert banked(folder)[: len(runs)] == runs and len(banked(folder)) == len(runs) + 5  # the fresh runs of a keep
+    rows = [line.split("\t")[3] for line in (folder / "results.tsv").read_text().splitlines()]
+    assert rows == ["status", "keep", "implausible", "keep"]
+
+
+def test_only_what_was_asked_for_is_committed_and_what_a_hook_refused_is_repeated(folder: Path) -> None:
+    change(folder)
+    hook = folder / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    done = plumbline(folder, "try", "-m", "better", "--commit")
+    assert done.returncode == 1 and "git commit says: nothing; a hook may have refused it" in done.stderr
+    assert git(folder, "diff", "--cached", "--name-only") == ""  # a loop's `git restore` takes plumbline.toml else
+    hook.unlink()
+    done = plumbline(folder, "try", "-m", "better", "--commit")
+    assert done.returncode == 0 and "Committed: better (with plumbline.toml, which was new)" in done.stderr
+    change(folder, "GAIN = 0.3", "GAIN = 0.2")
+    done = plumbline(folder, "try", "-m", "better yet", "--commit")
+    assert "Committed: better yet\n" in done.stderr
+    for _ in range(2):
+        last = (folder / "results.tsv").read_text().splitlines()[-1].split("\t")
+        assert last[0] == git(folder, "rev-parse", "--short=7", "HEAD").strip() and last[4] == "better yet"
+        assert plumbline(folder, "try", "-m", "better yet", "--commit").returncode == 0  # writes no row again
+    assert (folder / "results.tsv").read_text().count("better yet") == 1
+    git(folder, "reset", "-q", "--soft", "HEAD~1")
+    git(folder, "commit", "-q", "--amend", "-m", "better")
+    done = plumbline(folder, "try", "-m", "other flags", "--commit", "--", "--worse", "-0.1")
+    assert done.returncode == 0 and "Next: plumbline confirm" in done.stderr, done.stderr  # nothing is there to commit
+    assert git(folder, "show", "--format=%s", "--name-only").split() == ["better", "plumbline.toml", "train.py"]
+    assert git(folder, "status", "--short") == ""
+
+
+@pytest.mark.parametrize(
+    ("what", "code", "said"),
+    [
+        ("GAIN = float('nan')", 12, "1 diverged (seed 1042: `val_loss is nan`), while none of `baseline` did"),
+        ("raise SystemExit('what is this')", 12, "1 crashed (seed 1042: `exit code 1: what is this`)"),
+        ("print('No space left on device'); raise SystemExit(1)", 1, "the disk is full"),
+        ("raise SystemExit(127)", 12, "1 crashed (seed 1042: `there is no such command: "),
+        (
+            "GAIN = 0.0; given.seed = 7",
+            12,
+            "has no effect: seeds 1042, 1043 all gave 2.997441; the trainer ignores its seed",
+        ),
+    ],
+    ids=["nan", "a crash", "a full disk", "another command", "a seed without effect"],
+)
+def test_a_candidate_that_gives_no_numbers(folder: Path, what: str, code: int, said: str) -> None:
+    change(folder, what)
+    done = plumbline(folder, "try", "-m", "broken")
+    assert done.returncode == code and said in " ".join((done.stdout + done.stderr).split()), done.stderr
+    rows = (folder / "results.tsv").read_text() if (folder / "results.tsv").exists() else ""
+    assert ("crash\tbroken" in rows) == (code == 12)
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_no_discard_and_the_same_command_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    change(folder)
+    real, left = os.fsync, [3]
+
+    def full(descriptor: int) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(28, "No space left on device")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    done = plumbline(folder, "try", "-m", "better")
+    assert done.returncode == 1 and "no disk space" in done.stderr and ".plumbline" in done.stderr
+    monkeypatch.undo()
+    again = plumbline(folder, "try", "-m", "better", "--trust")
+    assert again.returncode == 0, again.stderr
+
+
+def test_without_git_or_with_a_dirty_submodule_nothing_is_run(folder: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    done = run_in_process.run(setup_trainer.main, "python train.py", cwd=bare)
+    assert done.returncode == 1 and "git init && git add -A && git commit -m start" in done.stderr
+    library = repository_of(tmp_path / "library", "x = 1\n")
+    git(folder, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library), "library")
+    git(folder, "commit", "-qm", "a library")
+    (folder / "library/train.py").write_text("x = 2\n")
+    done = plumbline(folder, "try", "-m", "the library")
+    assert done.returncode == 1 and "library is a repository of its own with changes" in done.stderr
+    assert len(banked(folder)) == 5
+
+
+@pytest.mark.slow
+def test_means_cross_no_machine_and_no_torch(folder: Path) -> None:
+    words = ("try", "-m", "worse", "--", "--worse", "1")
+    results = sorted((folder / ".plumbline/runs").glob("*.result.json"))
+    found = {path: json.loads(path.read_text()) for path in results}
+
+    def made_on(**parts: str) -> None:
+        for path, said in found.items():
+            path.write_text(json.dumps(said | {"fingerprint": said["fingerprint"] | parts}))
+
+    made_on(cpu="another one")
+    done = plumbline(folder, *words)
+    assert done.returncode == 1 and "cpu: another one, " in done.stderr and "setup-trainer --again" in done.stderr
+    made_on(torch="2.5.1")
+    runs = folder / ".plumbline/runs.jsonl"
+    runs.write_text(re.sub(r'"fingerprint":"\w+"', '"fingerprint":"of torch 2.5.1"', runs.read_text()))
+    done = plumbline(folder, *words)
+    assert done.returncode == 13 and "torch: 2.5.1, none" in " ".join(done.stdout.split()), done.stdout
+    again = run_in_process.run(setup_trainer.main, "--again", "--trust", cwd=folder)
+    assert again.returncode == 0, again.stderr
+    assert plumbline(folder, *words).returncode == 10
+
+
+@pytest.mark.slow
+def test_the_session_of_the_file_is_that_of_its_tries_unless_another_is_asked_for(folder: Path) -> None:
+    text = (folder / "plumbline.toml").read_text()
+    (folder / "plumbline.toml").write_text(text.replace('"each"', '"fwer"\nplanned_candidates = 5'))
+    done = plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "1")
+    terms = json.loads(done.stdout)["terms"]
+    assert (done.returncode, terms["session"], terms["alpha"]) == (10, "fwer", 0.01)
+    done = plumbline(folder, "try", "-m", "worse yet", "--json", "--session", "each", "--", "--worse", "2")
+    assert done.returncode == 10 and json.loads(done.stdout)["terms"]["alpha"] == 0.05, done.stderr
+    (folder / "plumbline.toml").write_text(text.replace('"each"', '"fdr"\nplanned_candidates = 5'))
+    done = plumbline(folder, "try", "-m", "worst", "--json", "--", "--worse", "3")
+    assert done.returncode == 10 and json.loads(done.stdout)["terms"]["session"] == "fdr", done.stderr
+
+
+def test_what_is_next_after_a_keep_commits_new_files_too(folder: Path) -> None:
+    change(folder, "from the_gain import GAIN")
+    (folder / "the_gain.py").write_text("GAIN = 0.2")
+    done = plumbline(folder, "try", "-m", "better")
+    (command,) = re.findall(r"Next: (.*) \(nothing was committed\)", done.stderr)
+    subprocess.run(command, shell=True, cwd=folder, check=True)
+    assert git(folder, "show", "--format=%s", "--name-only").split() == ["better", "the_gain.py", "train.py"]
+
+
+def test_a_metric_without_spread_is_told_again_by_every_try(tmp_path: Path) -> None:
+    folder = repository_of(tmp_path / "own", TRAINER.replace("random.Random(given.seed).gauss(0, 0.01)", "0"))
+    words = "[run]\ncommand = 'python train.py'\nshare = ['data']\n[metric]\npattern = 'val_loss: (\\S+)'\n"
+    (folder / "plumbline.toml").write_text(words)
+    for _ in range(2):
+        done = plumbline(folder, "try", "--trust", "-m", "better", "--", "--worse", "-1")
+        assert done.returncode == 1 and "seeds 42, 43, 44, 45, 46 all gave 3.000000" in done.stderr, done.stderr
+
+
+def test_the_baseline_of_once_moves_nothing(folder: Path) -> None:
+    change(folder, "GAIN = -0.2")
+    git(folder, "commit", "-qam", "a step back")
+    change(folder, "GAIN = 0.0", "GAIN = -0.2")
+    change(folder, "GAIN = 0.00")
+    done = plumbline(folder, "try", "-m", "no step back", "--baseline", "HEAD")
+    assert done.returncode == 0 and "It is the baseline now" not in done.stderr, done.stderr
+    file = load(folder)
+    assert FolderBaseline(file, Folder(folder), Repository(folder), print).arm.words == "baseline"
+
+
+@pytest.mark.parametrize(
+    ("was", "what", "only"),
+    [
+        ("random.seed(1)", "random.seed(3)", True),
+        ("random.seed(1)", "random.seed(3); lr = 2", False),
+        ("lr = 1", "lr = 3", False),
+        ("-- a", "-- b", False),
+        ("own.manual_seed(1)", "own.manual_seed(2)", False),  # inject leaves it alone
+    ],
+)
+def test_a_change_of_a_seed_alone_is_known_for_what_it_is(tmp_path: Path, was: str, what: str, only: bool) -> None:
+    text = "import random\nrandom.seed(1)\nlr = 1\n-- a\nown.manual_seed(1)\n"
+    repository = Repository(repository_of(tmp_path / "own", text))
+    change(repository.folder, what, was)
+    change(repository.folder, "random.seed(7)  ", "random.seed(1)") if was == "-- a" else None
+    (repository.folder / "plumbline.toml").write_text("no part of an arm")
+    lines = repository.changed_lines(repository.arm("HEAD").commit, repository.candidate().commit)
+    assert seeds.only_a_seed(*lines) == only, lines
+    (repository.folder / "new.py").write_text("")
+    lines = repository.changed_lines(repository.arm("HEAD").commit, repository.candidate().commit)
+    assert not seeds.only_a_seed(*lines), lines
+
+
+def test_a_try_of_another_seed_says_that_runs_have_others_anyway(tmp_path: Path) -> None:
+    script = "import random\nrandom.seed(1)\nprint(f'METRIC q={2 + random.random()}')\n"
+    folder = repository_of(tmp_path / "own", script)
+    assert run_in_process.run(setup_trainer.main, "python train.py", cwd=folder).returncode == 0
+    change(folder, "random.seed(3)", "random.seed(1)")
+    done = plumbline(folder, "try", "-m", "seed 3")
+    assert "mind: this changes only a seed, which every run changes anyway" in done.stderr, done.stderr
+    said = " ".join(done.stdout.split())
+    assert done.returncode == 10 and "`. (this" not in said and " (this does not say that it is worse)." in said, said

@@ -1,0 +1,58 @@
+"""A folder with a trainer of milliseconds, and what a test does with it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from plumbline.operate.experiments.__main__ import main
+from tests import run_in_process
+
+TRAINER = """\
+import argparse, random
+parser = argparse.ArgumentParser()
+parser.add_argument("--seed", type=int, default=0)
+parser.add_argument("--worse", type=float, default=0.0)
+given = parser.parse_args()
+open("data/input.txt").read()
+GAIN = 0.0
+print(f"step 10: train loss {3.5 - GAIN}")
+print(f"val_loss: {3 + given.worse - GAIN + random.Random(given.seed).gauss(0, 0.01):.6f}")
+"""
+
+
+Done = subprocess.CompletedProcess[str]
+
+
+def git(folder: Path, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def repository_of(folder: Path, script: str) -> Path:
+    """A repository with a script, and with data that git ignores."""
+    (folder / "data").mkdir(parents=True)
+    (folder / "data/input.txt").write_text("text")
+    (folder / ".gitignore").write_text("data/\n")
+    (folder / "train.py").write_text(script)
+    git(folder, "init", "-q")
+    for key, value in (("user.name", "a"), ("user.email", "a@b")):
+        git(folder, "config", key, value)
+    git(folder, "add", "--all")
+    git(folder, "commit", "-qm", "start")
+    return folder
+
+
+def plumbline(folder: Path, *words: object) -> Done:
+    return run_in_process.run(main, *words, cwd=folder)
+
+
+def change(folder: Path, what: str = "GAIN = 0.2", was: str = "GAIN = 0.0") -> None:
+    text = (folder / "train.py").read_text()
+    assert was in text
+    (folder / "train.py").write_text(text.replace(was, what))
+
+
+def banked(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / ".plumbline/runs.jsonl").read_text().splitlines()]
