@@ -33,11 +33,14 @@ def project(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Proje
     ("words", "folder"), [(("work=elsewhere",), "elsewhere/paper"), (("preset=mini", "-C", "work=w"), "w/mini")]
 )
 def test_a_cluster_profile_keeps_what_is_not_named(project: Project, words: tuple[str, ...], folder: str) -> None:
-    """`work=...` alone had planned 66 jobs of the preset demo for the cluster, `preset=mini` for another machine."""
+    """`work=...` alone had planned 66 jobs of the preset demo for the cluster, `preset=mini` for another machine; a
+    `--set-resources` of one rule had trained without a GPU."""
     target = f"{folder}/runs/transfer/base/softpick/s42/outcome.json"
-    done = project.snakemake("-n", target, "--profile", "slurm", "--config", *words)
+    more = ("--set-resources", "tokenizer:mem_mb=20000", "-p")
+    done = project.snakemake("-n", target, "--profile", "slurm", *more, "--config", *words)
     assert done.returncode == 0, done.stdout[-3000:]
     assert jobs_by_rule(done.stdout)["pretrain"] == 1
+    assert "mem_mb=20000" in done.stdout and re.search(r"^Shell command: exec srun .*--gres=gpu:\d", done.stdout, re.M)
     page = project.snakemake("-n", "plan", "--profile", "slurm", "--config", *words).stdout
     assert '"machine": "h100"' in page.replace("\\", "")
 

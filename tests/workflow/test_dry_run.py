@@ -68,6 +68,14 @@ def test_make_quick_is_a_try_that_trains_two_methods_and_evaluates_nothing(proje
     assert planned == {"documents": 1, "tokenizer": 1, "tokenize": 4, "pack": 2, "pretrain": 4}
 
 
+def test_the_gpu_checks_sequences_are_as_long_as_the_papers(project: Project) -> None:
+    """On a smaller preset's corpus, whose own runs read shorter ones."""
+    done = subprocess.run(["make", "-n", "gpu-check-packs"], cwd=project.root, capture_output=True, text=True)
+    (line,) = (line for line in done.stdout.splitlines() if "bin/snakemake" in line)
+    planned = project.planned(*line.split()[1:])
+    assert planned["pack"] == 2, done.stderr
+
+
 def test_profile_slurm_plans_the_paper_preset_to_the_letter(project: Project) -> None:
     done = project.snakemake("results/table2.csv", "--profile", "slurm", "-n")
     assert done.returncode == 0, done.stdout[-3000:]

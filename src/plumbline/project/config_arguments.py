@@ -32,13 +32,14 @@ def merge_config_arguments(workflow: Any) -> None:
     for path in (CONFIG, *snakemake_internals.config_files(workflow)):
         if path.exists() and not isinstance(read_yaml(path), dict):
             raise PlumblineError(f"{path}: top level: not a mapping; write `key: value`, a line each")
-    if snakemake_internals.is_main_process(workflow) and _is_snakemake(Path(sys.argv[0])):
+    if snakemake_internals.is_main_process(workflow) and is_snakemake_command():
         words = in_force(sys.argv[1:], snakemake_internals.config_words(workflow))
         snakemake_internals.use_config(workflow, parsed(words), words)
 
 
-def _is_snakemake(program: Path) -> bool:
-    """Whether `sys.argv` are its words; what uses Snakemake from Python has no profiles."""
+def is_snakemake_command() -> bool:
+    """Whether `sys.argv` are Snakemake's words; what uses it from Python has no profiles."""
+    program = Path(sys.argv[0])
     return program.stem == "snakemake" or program.parts[-2:] == ("snakemake", "__main__.py")
 
 
@@ -76,8 +77,8 @@ def profile_file(profile: str | Path) -> Path:
     return found
 
 
-def profile_words(path: Path) -> list[str]:
-    """Read the KEY=VALUE words of a profile's `config:`, as Snakemake reads them.
+def profile_words(path: Path, key: str = "config") -> list[str]:
+    """Read the words of a profile's `config:`, or of another of its keys, as Snakemake reads them.
 
     Raises:
         PlumblineError: the file is not YAML, has a key twice, or an expression of it cannot be worked out here.
@@ -86,7 +87,7 @@ def profile_words(path: Path) -> list[str]:
 
     read_yaml(path)
     try:
-        words = snakemake_internals.read_profile(path).get("config", [])
+        words = snakemake_internals.read_profile(path).get(key, [])
     except ConfigFileParserException as error:
         # Snakemake keeps the words of ours and not the error: what stands after its name is the remedy.
         _, ours, said = str(error).partition("PlumblineError: ")

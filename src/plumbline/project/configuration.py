@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.specs import study_folders, suites
+from plumbline.specs import study_config, study_folders, suites
 from plumbline.specs.corpus import Corpus
 from plumbline.specs.experiment_runs import ExperimentRuns
 from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.specs.study_config import Run, Study
 from plumbline.specs.yaml_files import ROOT
+
+#: The preset of the papers' own sizes.
+PAPER = "paper"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,16 +130,22 @@ class Configuration:
         return {name: sorted(contexts) for name, contexts in found.items()}
 
     def require_context(self, corpus: str, context: int) -> None:
-        """Refuse packs that no run would read.
+        """Refuse packs that no run would read, of this preset or of the papers' sizes: the GPU check trains at a
+        paper's length on a smaller preset's corpus.
 
         Raises:
             PlumblineError: naming the context lengths that runs train at.
         """
-        if context not in self.contexts[corpus]:
+        if context not in self.contexts[corpus] and context not in self._paper_contexts(corpus):
             raise PlumblineError(
                 f"no run here trains on the corpus {corpus} at context {context}: packs are made for "
                 f"{self.contexts[corpus]}, the `model.context` of the studies' scales"
             )
+
+    def _paper_contexts(self, corpus: str) -> set[int]:
+        held = [name for name in self.studies if study_config.has_preset(name, PAPER, self.root)]
+        runs = [run for name in held for run in study_config.load(name, PAPER, self.root).runs.values()]
+        return {run.spec.model.context for run in runs if run.spec.data.corpus == corpus}
 
     @property
     def evaluation_source(self) -> str:

@@ -8,6 +8,7 @@ inside the functions, since what merely prints help imports this module too.
 
     command line   parse_config_word, profile_files, find_profile, read_profile, executor_and_cores, main
     configuration  is_main_process, config_files, config_words, use_config
+    resources      resources_in_force, parsed_resources, use_resources
     jobs           on_dag_built, force_jobs, all_jobs, needed_jobs, stays_here, remembers, compares_parameters,
                    makes_files, only_touches
     scheduler      priced_jobs, resource_limits, runs_jobs_here, without_default_rate_limit, before_cancelling
@@ -43,6 +44,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "snakemake.persistence": ("PersistenceBase",),
     "snakemake.persistence.PersistenceBase": ("cleanup_locks", "has_metadata", "lock", "path"),
     "snakemake.settings.types.ConfigSettings": ("config", "config_args", "configfiles", "overwrite_config"),
+    "snakemake.settings.types.ResourceSettings": ("default_resources", "overwrite_resources", "overwrite_threads"),
     "snakemake.workflow.Workflow": (
         "_build_dag",
         "_localrules",
@@ -55,6 +57,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         "local_exec",
         "persistence",
         "rerun_triggers",
+        "resource_settings",
         "scheduler",
         "touch",
     ),
@@ -149,6 +152,45 @@ def use_config(workflow: Any, config: dict[str, Any], words: list[str]) -> None:
     """Make a workflow, and the processes that run its jobs, use another --config; to be called before `configfile:`."""
     workflow.config_settings = dataclasses.replace(workflow.config_settings, config=config, config_args=words)
     workflow.globals["config"] = copy.deepcopy(workflow.config_settings.overwrite_config)
+
+
+def resources_in_force(workflow: Any) -> dict[str, dict[str, str]]:
+    """List what Snakemake goes by of resources: option -> RULE:NAME or the like -> value."""
+    settings = workflow.resource_settings
+    return _resource_values(settings.overwrite_resources, settings.overwrite_threads, settings.default_resources)
+
+
+def parsed_resources(words: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
+    """Parse words of --set-resources, --set-threads and --default-resources, by option, into the same form."""
+    given = _parsed_options(words)
+    return _resource_values(given.set_resources, given.set_threads, given.default_resources)
+
+
+def use_resources(workflow: Any, words: Mapping[str, Sequence[str]]) -> None:
+    """Make a workflow, and the processes that run its jobs, use these words; to be called before the first rule."""
+    given = _parsed_options(words)
+    workflow.resource_settings = dataclasses.replace(
+        workflow.resource_settings,
+        overwrite_resources=given.set_resources,
+        overwrite_threads=given.set_threads,
+        default_resources=given.default_resources,
+    )
+
+
+def _parsed_options(words: Mapping[str, Sequence[str]]) -> Any:
+    from snakemake.cli import parse_args
+
+    options = [word for option, found in words.items() if found for word in (f"--{option}", *found)]
+    return parse_args(["--workflow-profile", "none", *options])[1]
+
+
+def _resource_values(resources: Any, threads: Any, defaults: Any) -> dict[str, dict[str, str]]:
+    by_rule = {f"{rule}:{name}": str(value.raw) for rule, of in (resources or {}).items() for name, value in of.items()}
+    return {
+        "set-resources": by_rule,
+        "set-threads": {rule: str(value.raw) for rule, value in (threads or {}).items()},
+        "default-resources": {name: str(value.raw) for name, value in (defaults or {}).items()},
+    }
 
 
 def on_dag_built(workflow: Any, call: Callable[[], None]) -> None:
