@@ -29,6 +29,8 @@ ROWS = PAGE.with_suffix(".jsonl")
 SEQUENCES = 8
 #: Methods that are planned whole: `denseformer` as well, to hold the others against.
 WHOLE = ("baseline", "denseformer")
+#: Variants that are planned beside the study's methods, since their steps take another time (fake_device.md).
+VARIANTS = ("selective_attn.original", "hyper.official", "attnres.whole_layers")
 #: Those whose layers read all earlier ones.
 GROWING = ("attnres",)
 #: Layers that the others are planned with, in equal steps; the third only for those that grow.
@@ -89,7 +91,7 @@ def row(name: str, sequences: int, layers: int | None) -> dict[str, Any]:
     if layers is not None or name in WHOLE:
         made = {"method": name, "planned": "whole", "groups": totals(planned(spec, sequences, layers=layers))}
         return made | ({"update": update(spec, sequences, layers)} if name == method_rows.BASELINE else {})
-    counts = FEW if name in GROWING else FEW[:2]
+    counts = FEW if name.split(".")[0] in GROWING else FEW[:2]
     tables = [totals(planned(spec, sequences, layers=count)) for count in counts]
     words = f"with {', '.join(map(str, counts[:-1]))} and {counts[-1]} layers"
     return {"method": name, "planned": words, "groups": grown(tables, spec.model.layers)}
@@ -124,7 +126,9 @@ def main() -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--methods", nargs="+", metavar="METHOD", help="default: the study's twenty")
+    parser.add_argument(
+        "--methods", nargs="+", metavar="METHOD", help="default: the study's twenty, and three variants"
+    )
     parser.add_argument("--layers", type=command_line.positive, help="of each model (default: its own)")
     parser.add_argument("--sequences", type=command_line.positive, default=SEQUENCES, help="default: %(default)s")
     parser.add_argument("--json", action="store_true", help="print the rows, and write no page")
@@ -134,7 +138,7 @@ def main() -> int:
     from benchmarks.fake_device import compiled_page
     from benchmarks.gpu_check import base_scale_specs
 
-    names = given.methods or list(base_scale_specs.methods())
+    names = given.methods or [*base_scale_specs.methods(), *VARIANTS]
     known = base_scale_specs.runs("paper")
     if unknown := sorted(set(names) - set(known)):
         raise command_line.PlumblineError(f"--methods {' '.join(unknown)}: there are {', '.join(known)}")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 import statistics
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.fake_device import compiled_ideas, compiled_page, compiled_step, machine_rates
-from benchmarks.gpu_check import fill_step_times
+from benchmarks.gpu_check import base_scale_specs, fill_step_times
 from plumbline.plan import machines
 from plumbline.specs import study_config
 from plumbline.specs.yaml_files import read_yaml
@@ -34,6 +35,17 @@ def named(relative: machines.Relative, least: float) -> machines.Relative:
     return {slot: times for slot, times in found.items() if times}
 
 
+def of_variants(ratios: dict[str, float]) -> Iterator[tuple[str, str, float]]:
+    """Slot, component with the option that differs from its method's, and ratio of each variant that was planned."""
+    runs = base_scale_specs.runs("paper")
+    assert set(compiled_step.VARIANTS) == {name for name in ratios if "." in name}
+    for variant in compiled_step.VARIANTS:
+        model, own = runs[variant].model, runs[variant.partition(".")[0]].model
+        (slot,) = (slot for slot in model.slots if model.slot(slot) != own.slot(slot))
+        options = model.slot(slot).options.items() - own.slot(slot).options.items()
+        yield slot, " ".join([model.slot(slot).name, *(f"{key}={value}" for key, value in options)]), ratios[variant]
+
+
 def test_relative_steps_of_gpus_are_those_of_the_rows(rows: list[dict[str, Any]]) -> None:
     """Of every machine with reckoned times, by the speeds of the device that it has."""
     reckoned = compiled_page.relative(rows)
@@ -43,9 +55,11 @@ def test_relative_steps_of_gpus_are_those_of_the_rows(rows: list[dict[str, Any]]
     study = study_config.load("transfer", "paper")
     for name, one in held.items():
         ratios = reckoned[one.device_name.lower()]
-        expected = fill_step_times.by_component({method: ratio - 1 for method, ratio in ratios.items()})
+        expected = fill_step_times.by_component({method: ratios[method] - 1 for method in study.methods})
+        for slot, words, ratio in of_variants(ratios):
+            expected[slot][words] = round(ratio, 2)
         assert one.relative_step_time == named(expected, NAMED), name
-        for method in study.methods:  # whose components add up, to what is not named
+        for method in ratios:  # whose components add up, to what is not named
             run = study.runs[f"transfer/base/{method}/s42"]
             assert one.relative(run) == pytest.approx(ratios[method], abs=0.021), (name, method)
 
@@ -83,7 +97,8 @@ def test_relative_steps_of_a_core_are_the_averages_of_its_table(repository: Path
 
 
 def test_the_page_is_what_its_code_makes_of_the_rows(rows: list[dict[str, Any]]) -> None:
-    assert {row["method"] for row in rows} == set(study_config.load("transfer", "paper").methods)
+    methods = study_config.load("transfer", "paper").methods
+    assert [row["method"] for row in rows] == [*methods, *compiled_step.VARIANTS]
     assert all(re.fullmatch(r"whole|with [\d, ]+ and \d+ layers", row["planned"]) for row in rows)
     assert compiled_page.page(rows, compiled_step.SEQUENCES) == compiled_step.PAGE.read_text()
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs.study_config import Run
@@ -85,11 +87,10 @@ class Machine:
 
         What each component and the precision add is stated in config/machines.yaml, and is added up.
         """
-        step_times = self.step_times
-        chosen = {slot: run.spec.model.slot(slot).name for slot in step_times if slot != "precision"}
-        chosen["precision"] = run.spec.train.precision
-        times = [known.get(chosen[slot], 1.0) for slot, known in step_times.items()]
-        return 1.0 + sum(time - 1.0 for time in times)
+        step_times, model = self.step_times, run.spec.model
+        chosen = {slot: (model.slot(slot).name, model.slot(slot).options) for slot in step_times if slot != "precision"}
+        chosen["precision"] = (run.spec.train.precision, {})
+        return 1.0 + sum(_stated(known, *chosen[slot]) - 1.0 for slot, known in step_times.items())
 
     def updating(self, devices: int) -> int:
         """Give the number of devices, of so many, whose updates count beside the tokens that are read.
@@ -114,6 +115,16 @@ class Machine:
     def made(self, manifest: dict[str, object]) -> bool:
         """Whether a run's manifest names this machine's device."""
         return manifest["device"] == self.device and self.device_name in str(manifest["device_name"])
+
+
+def _stated(times: Mapping[str, float], component: str, options: Mapping[str, Any]) -> float:
+    """The time of a component, or of the component with options (`name option=value`): the most exact one stated."""
+    found = [(0, 1.0)]
+    for key, time in times.items():
+        name, *words = key.split()
+        if name == component and {*words} <= {f"{option}={value}" for option, value in options.items()}:
+            found.append((1 + len(words), time))
+    return max(found)[1]
 
 
 def load(name: str, root: Path = ROOT) -> Machine:

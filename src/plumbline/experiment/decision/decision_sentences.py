@@ -146,9 +146,11 @@ def _discarded(decision: Decision) -> str:
             f"ends so in at most {chance} of cases."
         )
     level = f"{percent((1 + found.level) / 2)}, one-sided"
+    # No p: it is of the order in which tries end, and may be small where the interval, which holds at every look,
+    # reaches zero.
+    level += f"; its gain is estimated as {amount(found.median, decision)}"
     if math.isfinite(found.low):
-        level += f"; its gain is estimated as {amount(found.median, decision)}, {interval(decision)}"
-    level += _p(decision)
+        level += f", {interval(decision)}"
     if found.high <= terms.min_gain:
         any_gain = f"any gain{_beyond(decision)} in {_metric(decision)}"
         return f"{_candidate(decision)}: {any_gain} is ruled out ({level}): {tail}."
@@ -160,7 +162,7 @@ def _discarded(decision: Decision) -> str:
 def _undecided(decision: Decision) -> str:
     if not decision.candidate_values:
         return f"{_candidate_is(decision)} not decided: it has no run yet."
-    known = f"; the gain in {_metric(decision)} has the {interval(decision)}{_p(decision)}" if decision.estimate else ""
+    known = f"; the gain in {_metric(decision)} has the {interval(decision)}" if decision.estimate else ""
     more = ""
     if decision.more:
         more = f": {decision.more:,} more {'runs' if decision.more > 1 else 'run'} would probably decide"
