@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs.study_config import Run
 from plumbline.specs.yaml_files import ROOT, read_checked
+
+#: Words by which a device's name is of another board than the same name without them, or of a part of one: `NVIDIA H100
+#: PCIe`, `NVIDIA H100 80GB HBM3 MIG 1g.10gb`, `GRID A100-20C`.
+_OTHER_BOARD = re.compile(r"pcie|nvl|mig|grid|\d+[abcq]|ti|super|laptop|max")
 
 #: Slot -> component -> time of a step relative to the baseline's.
 Relative = dict[str, dict[str, float]]
@@ -113,7 +118,17 @@ class Machine:
 
     def made(self, manifest: dict[str, object]) -> bool:
         """Whether a run's manifest names this machine's device."""
-        return manifest["device"] == self.device and self.device_name in str(manifest["device_name"])
+        return manifest["device"] == self.device and names_device(self.device_name, str(manifest["device_name"]))
+
+
+def names_device(stated: str, name: str) -> bool:
+    """Say whether a device's `name` is of the device that a machine states.
+
+    It has every word that is stated, in any case, and no word of another board or of a part of one that is not stated.
+    Where none is stated, as of processors, every name is meant.
+    """
+    asked, there = (set(re.findall(r"[\w.]+", text.casefold())) for text in (stated, name))
+    return not asked or (asked <= there and not any(_OTHER_BOARD.fullmatch(word) for word in there - asked))
 
 
 def load(name: str, root: Path = ROOT) -> Machine:
