@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs.study_config import Run
 from plumbline.specs.yaml_files import ROOT, read_checked
+
+#: The machine that profiles/slurm plans for: the paper's sizes are for GPUs, and config/config.yaml names a processor.
+PAPER_MACHINE = "h100"
 
 #: Words by which a device's name is of another board than the same name without them, or of a part of one: `NVIDIA H100
 #: PCIe`, `NVIDIA H100 80GB HBM3 MIG 1g.10gb`, `GRID A100-20C`.
@@ -116,6 +122,10 @@ class Machine:
             )
         return self.devices[run.size]
 
+    def runs_at_once(self, runs: Iterable[Run]) -> int:
+        """Count how many of such runs stand beside each other, with the devices of each."""
+        return max(1, self.devices_at_once // max(self.devices_of(run) for run in runs))
+
     def made(self, manifest: dict[str, object]) -> bool:
         """Whether a run's manifest names this machine's device."""
         return manifest["device"] == self.device and names_device(self.device_name, str(manifest["device_name"]))
@@ -147,6 +157,19 @@ def load(name: str, root: Path = ROOT) -> Machine:
     if "measured_step_time" in entry:
         entry["measured_step_time"] = MeasuredStepTime(**entry["measured_step_time"])
     return Machine(name=name, **entry)
+
+
+def for_preset(config: dict[str, Any], *, named: bool) -> dict[str, Any]:
+    """Take PAPER_MACHINE for estimates at the preset paper where config/config.yaml has a processor, and say so, unless
+    a machine was `named`."""
+    if named or config["preset"] != "paper" or load(config["machine"]).device != "cpu":
+        return config
+    print(
+        f"planned for {PAPER_MACHINE}, since the preset paper is for GPUs and config/config.yaml names the processor "
+        f"{config['machine']!r}; --config machine=NAME names another",
+        file=sys.stderr,
+    )
+    return config | {"machine": PAPER_MACHINE}
 
 
 def priced(machine: Machine, price: float) -> Machine:
