@@ -38,6 +38,8 @@ SECTION = "compiled_method_steps"
 MACHINES = ROOT / "config" / "machines.yaml"
 #: The key, and the one below which it is written.
 KEY, BELOW = "measured_step_time", "relative_step_time"
+#: The baseline's rows, around those of the methods.
+BASELINES = (f"{BASELINE}, first", f"{BASELINE}, last")
 #: By how much the baseline's step may change from the first row to the last. Methods in between are held against the
 #: mean of the two, and some differ from it by no more than this.
 DRIFT = 0.03
@@ -79,7 +81,7 @@ def _device(state: MeasuredRows) -> str:
 def _over(state: MeasuredRows) -> tuple[dict[str, float], str]:
     """How much more of a baseline's step each method takes, and of how many micro-batches that step is."""
     seconds = {key: _seconds(state, SECTION, key, row) for key, row in state.rows(SECTION).items()}
-    baselines = [seconds.pop(key) for key in (f"{BASELINE}, first", f"{BASELINE}, last") if key in seconds]
+    baselines = [seconds.pop(key) for key in BASELINES if key in seconds]
     if not baselines or not seconds:
         lacking = "methods" if baselines else "baseline"
         raise PlumblineError(f"{state.path}: no step of the {lacking} is measured in it; run the section {SECTION}")
@@ -238,6 +240,8 @@ def main() -> None:
                 print(f"  {slot} {component}: {ratio:g}, reckoned {reckoned.get(slot, {}).get(component, 1.0):g}")
     if spare := unused(_over(state)[0]):
         print(f"measured, and used for nothing (other rows tell their components, or none does): {', '.join(spare)}")
+    if lacking := [key for key in BASELINES if key not in state.rows(SECTION)]:
+        print(f"not measured: {', '.join(lacking)}; whether the device's speed changed in between is not known")
     print(f"{MACHINES}: written; commit it with {given.state}")
 
 

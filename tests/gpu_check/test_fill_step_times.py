@@ -189,6 +189,16 @@ def test_a_file_that_lacks_something_is_named_with_the_key(tmp_path: Path, edit:
         fill_step_times.measured(state)
 
 
+def test_a_baseline_that_was_measured_once_is_said_to_be(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As where a call's time was over before the last row."""
+    filled(monkeypatch, left(tmp_path, STEPS))
+    assert "not measured" not in capsys.readouterr().out
+    filled(monkeypatch, left(tmp_path / "cut", {key: STEPS[key] for key in ("baseline, first", "qknorm")}))
+    assert "not measured: baseline, last; whether" in capsys.readouterr().out
+
+
 def test_a_row_that_is_used_for_nothing_is_named(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
