@@ -51,14 +51,13 @@ def describe(kind: str) -> dict[str, Any]:
 
 def stated(name: str) -> dict[str, Any]:
     """The peak of the entry of config/machines.yaml whose device this is; empty where none is."""
-    from plumbline.plan.machines import load
+    from plumbline.plan.machines import load, names_device
     from plumbline.specs.yaml_files import ROOT, read_yaml
 
-    entries = read_yaml(ROOT / "config" / "machines.yaml")
-    found = [key for key, entry in entries.items() if entry["device"] == "cuda" and entry["device_name"] in name]
-    if not found:
-        return {}
-    return {"machine": found[0], "peak_tflops": load(found[0]).peak_tflops}
+    for machine in map(load, read_yaml(ROOT / "config" / "machines.yaml")):
+        if machine.device == "cuda" and names_device(machine.device_name, name):
+            return {"machine": machine.name, "peak_tflops": machine.peak_tflops}
+    return {}
 
 
 def _version(name: str) -> str | None:

@@ -6,15 +6,22 @@ Of each component, from the section "methods by compiled step": how much more a 
 baseline's share of a whole step of the trainer, compiled, where that is measured too; else over the same step, of one
 micro-batch and an update, which is longer. The plan adds components up, and so they are taken apart here. They become
 `measured_step_time` of each entry whose device it is and which has reckoned times, in the place of an earlier one, and
-the plan goes by them. Nothing is written from a rehearsal, another device's rows, or rows without the baseline's.
+the plan goes by them. A row that is used for nothing is named. Nothing is written from a rehearsal, another device's
+rows, or rows without the baseline's or where those drift; nor what would make the file unreadable.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import statistics
+import textwrap
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from benchmarks.gpu_check import base_scale_specs
 from benchmarks.gpu_check.base_scale_specs import BASELINE
@@ -24,88 +31,160 @@ from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text
 from plumbline.plan import machines
-from plumbline.plan.machines import MeasuredStepTime, Relative
-from plumbline.specs.yaml_files import ROOT, read_yaml
+from plumbline.plan.machines import Machine, MeasuredStepTime, Relative
+from plumbline.specs.yaml_files import ROOT, check, parse_yaml, read_yaml
 
 SECTION = "compiled_method_steps"
 MACHINES = ROOT / "config" / "machines.yaml"
 #: The key, and the one below which it is written.
 KEY, BELOW = "measured_step_time", "relative_step_time"
+#: The baseline's rows, around those of the methods.
+BASELINES = (f"{BASELINE}, first", f"{BASELINE}, last")
+#: By how much the baseline's step may change from the first row to the last. Methods in between are held against the
+#: mean of the two, and some differ from it by no more than this.
+DRIFT = 0.03
 
 
 def measured(state: MeasuredRows) -> MeasuredStepTime:
     """The relative step times of a check.
 
     Raises:
-        PlumblineError: nothing that counts was measured.
+        PlumblineError: nothing that counts was measured, or the file lacks something of it; the message names the key.
     """
-    told, machine = state.told(), state.content["machine"]
+    device = _device(state)
+    over, counted = _over(state)
+    relative = by_component(over)
+    if not relative:
+        raise PlumblineError(f"{state.path}: {_lacking(over)}")
+    commit = str(state.content["machine"].get("git_commit") or "unknown")[:8]
+    source = f"{state.path.name}, commit {commit}, beside a compiled step of {counted}"
+    return MeasuredStepTime(device=device, source=source, relative=relative)
+
+
+def _device(state: MeasuredRows) -> str:
+    """The GPU that all was measured on, at paper size."""
+    told, device = state.told(), state.content["machine"].get("device")
+    wanted = "name what the check wrote on a GPU at paper sizes"
     if told["rehearsal"]:
-        raise PlumblineError(f"{state.path}: a {told['rehearsal']}; name what the check wrote on a GPU")
-    seconds = {key: float(row["seconds"]) for key, row in state.rows(SECTION).items()}
-    baselines = [seconds.pop(key) for key in (f"{BASELINE}, first", f"{BASELINE}, last") if key in seconds]
+        raise PlumblineError(f"{state.path}: a {told['rehearsal']}; {wanted}")
+    for key, value in {"kind": "cuda", "sizes": "paper"}.items():
+        if told[key] != value:
+            raise PlumblineError(f"{state.path}: told.{key}: {told[key]!r} is not {value!r}; {wanted}")
+    if not isinstance(device, str) or device != told["device"]:
+        raise PlumblineError(
+            f"{state.path}: machine.device is {device!r} and told.device {told['device']!r}, so that nobody knows "
+            "which one was measured; measure again (GPU_CHECK=--restart)"
+        )
+    return device
+
+
+def _over(state: MeasuredRows) -> tuple[dict[str, float], str]:
+    """How much more of a baseline's step each method takes, and of how many micro-batches that step is."""
+    seconds = {key: _seconds(state, SECTION, key, row) for key, row in state.rows(SECTION).items()}
+    baselines = [seconds.pop(key) for key in BASELINES if key in seconds]
     if not baselines or not seconds:
         lacking = "methods" if baselines else "baseline"
         raise PlumblineError(f"{state.path}: no step of the {lacking} is measured in it; run the section {SECTION}")
+    for name in seconds:
+        if name not in base_scale_specs.runs("paper"):
+            raise PlumblineError(
+                f"{state.path}: sections.{SECTION}.rows: {name!r} is no method of the transfer study's base scale; "
+                "take the row out, or take the commit that measured it"
+            )
+    drift = max(baselines) / min(baselines) - 1
+    if drift > DRIFT:
+        raise PlumblineError(
+            f"{state.path}: the baseline's step changed by {100 * drift:.1f} % from the first row to the last, more "
+            f"than {100 * DRIFT:.0f} %: what methods take in between says nothing; take the rows of {SECTION} out, and "
+            "run the section again"
+        )
     baseline = statistics.mean(baselines)
     whole, counted = _of_whole_steps(state)
-    over = {name: (taken - baseline) / (whole or baseline) for name, taken in seconds.items()}
-    commit = str(machine.get("git_commit") or "unknown")[:8]
-    source = f"{state.path.name}, commit {commit}, beside a compiled step of {counted}"
-    return MeasuredStepTime(device=machine["device"], source=source, relative=by_component(over))
+    return {name: (taken - baseline) / (whole or baseline) for name, taken in seconds.items()}, counted
+
+
+def _seconds(state: MeasuredRows, section: str, key: str, row: dict[str, Any]) -> float:
+    value = row.get("seconds")
+    if not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise PlumblineError(
+            f"{state.path}: sections.{section}.rows.{key}.seconds: {value!r} is not a time; take the row out, and run "
+            "the section again"
+        )
+    return float(value)
 
 
 def _of_whole_steps(state: MeasuredRows) -> tuple[float | None, str]:
     """Seconds of a micro-batch in the trainer's compiled step of several, and of how many; None where none is there."""
-    size = SIZES["paper"]
-    row = state.rows("eager_steps").get(f"trainer, micro-batch {size.sequences}, compiled")
+    size, section = SIZES["paper"], "eager_steps"
+    key = f"trainer, micro-batch {size.sequences}, compiled"
+    row = state.rows(section).get(key)
     if row is None:
         return None, "1 micro-batch"
-    return float(row["seconds"]) / size.accumulated, f"{size.accumulated} micro-batches"
+    return _seconds(state, section, key, row) / size.accumulated, f"{size.accumulated} micro-batches"
 
 
 def by_component(over: dict[str, float]) -> Relative:
     """Slot -> component -> relative time, from how much each method takes over the baseline; a method whose components
     are known but for one tells that one's."""
-    specs = base_scale_specs.runs("paper")
-    plain = specs[BASELINE].model
-    found: dict[tuple[str, str], float] = {}
-    left = {}
-    for name in over:
-        model = specs[name].model
-        left[name] = [(slot, model.slot(slot).name) for slot in model.slots if model.slot(slot) != plain.slot(slot)]
-    while left:
-        told = [name for name, slots in left.items() if sum(slot not in found for slot in slots) <= 1]
-        if not told:
-            break
-        name = min(told, key=lambda each: len(left[each]))
-        slots = left.pop(name)
-        for slot in (slot for slot in slots if slot not in found):
-            found[slot] = over[name] - sum(found[other] for other in slots if other != slot)
     relative: Relative = {}
-    for (slot, component), more in sorted(found.items()):
+    for (slot, component), (_, more) in sorted(_solved(over).items()):
         relative.setdefault(slot, {})[component] = round(1 + more, 2)
     return relative
 
 
-def entries(device: str, asked: str | None) -> list[str]:
+def unused(over: dict[str, float]) -> list[str]:
+    """The methods of which nothing is used: all their components are told by others, or several are not."""
+    used = {name for name, _ in _solved(over).values()}
+    return [name for name in over if name not in used]
+
+
+def _solved(over: dict[str, float]) -> dict[tuple[str, str], tuple[str, float]]:
+    """Slot and component -> the method that tells it, and how much it takes over the baseline."""
+    found: dict[tuple[str, str], tuple[str, float]] = {}
+    left = {name: _components(name) for name in over}
+    while known := [name for name, slots in left.items() if sum(slot not in found for slot in slots) <= 1]:
+        name = min(known, key=lambda each: len(left[each]))
+        slots = left.pop(name)
+        for slot in (slot for slot in slots if slot not in found):
+            found[slot] = name, over[name] - sum(found[other][1] for other in slots if other != slot)
+    return found
+
+
+def _components(name: str) -> list[tuple[str, str]]:
+    """The slots in which a method differs from the baseline, with its component."""
+    specs = base_scale_specs.runs("paper")
+    model, plain = specs[name].model, specs[BASELINE].model
+    return [(slot, model.slot(slot).name) for slot in model.slots if model.slot(slot) != plain.slot(slot)]
+
+
+def _lacking(over: dict[str, float]) -> str:
+    """Which methods would tell the components apart of those that were measured."""
+    alone = {slots[0]: name for name in base_scale_specs.methods() if len(slots := _components(name)) == 1}
+    parts = [
+        f"{name} adds {' and '.join(component for _, component in slots)} at once "
+        f"(measure {' or '.join(alone[slot] for slot in slots if slot in alone) or 'another with one of them'} too)"
+        for name in over
+        if (slots := _components(name))
+    ]
+    why = "; ".join(parts) or f"{', '.join(over)} have the baseline's components"
+    return f"no component's time can be told: {why}"
+
+
+def entries(device: str, asked: str | None) -> list[Machine]:
     """The machines whose device this is, and that have reckoned times; `asked`: the one that was named.
 
     Raises:
         PlumblineError: there is none, or what was named is of another device.
     """
-    known = read_yaml(MACHINES)
+    root = MACHINES.parents[1]
     if asked is not None:
-        there = machines.load(asked, MACHINES.parents[1])
-        if there.device == "cpu" or there.device_name not in device:
+        there = machines.load(asked, root)
+        if there.device == "cpu" or not machines.names_device(there.device_name, device):
             raise PlumblineError(f"--machine {asked}: {MACHINES} says {there.device_name!r}, and {device} was measured")
-        return [asked]
-    found = [
-        name
-        for name, entry in known.items()
-        if entry["device"] != "cpu" and entry["device_name"] in device and entry[BELOW]
-    ]
-    if not found:
+        return [there]
+    known = [machines.load(name, root) for name in read_yaml(MACHINES)]
+    found = [one for one in known if one.device != "cpu" and machines.names_device(one.device_name, device)]
+    if not (found := [one for one in found if one.relative_step_time]):
         raise PlumblineError(f"{MACHINES}: no entry with `{BELOW}` is of {device}; add one, or name it with --machine")
     return found
 
@@ -116,14 +195,8 @@ def written(source: str, name: str, times: MeasuredStepTime) -> str:
     Raises:
         PlumblineError: the text has no place for them.
     """
-    slots = "".join(
-        f"      {slot}: {{{', '.join(f'{one}: {ratio:g}' for one, ratio in each.items())}}}\n"
-        for slot, each in times.relative.items()
-    )
-    block = (
-        f"  {KEY}:  # of methods at the transfer study's base scale\n"
-        f'    device: "{times.device}"\n    source: "{times.source}"\n    relative:\n{slots}'
-    )
+    entry = yaml.safe_dump(asdict(times), default_flow_style=None, sort_keys=False, width=1000, allow_unicode=True)
+    block = f"  {KEY}:  # of methods at the transfer study's base scale\n{textwrap.indent(entry, '    ')}"
     parts = re.split(r"^(?=\S)", source, flags=re.MULTILINE)
     for place, part in enumerate(parts):
         if not part.startswith(f"{name}:\n"):
@@ -137,6 +210,14 @@ def written(source: str, name: str, times: MeasuredStepTime) -> str:
     raise PlumblineError(f"{MACHINES}: no `{BELOW}` of {name} on a line of its own; write this below it:\n{block}")
 
 
+def _require_readable(text: str, path: Path) -> None:
+    """Refuse a text of the machines that could not be read again."""
+    try:
+        check(parse_yaml(text, str(MACHINES)), "machines", MACHINES)
+    except PlumblineError as error:
+        raise PlumblineError(f"{path}: nothing is written, for it would leave {error}; measure again") from error
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("state", type=Path, metavar="GPU_CHECK.json", help="what the check wrote on a GPU")
@@ -144,14 +225,23 @@ def main() -> None:
     given = parser.parse_args()
     if not given.state.is_file():
         raise PlumblineError(f"{given.state}: no such file; `make gpu-check` writes it")
-    times = measured(MeasuredRows.read(given.state))
-    for name in entries(times.device, given.machine):
-        reckoned = machines.load(name, MACHINES.parents[1]).relative_step_time
-        atomic_write_text(MACHINES, written(MACHINES.read_text(encoding="utf-8"), name, times))
-        print(f"{name}: step times of methods are {machines.load(name, MACHINES.parents[1]).relative_in_words}")
+    state = MeasuredRows.read(given.state)
+    times = measured(state)
+    text, before = MACHINES.read_text(encoding="utf-8"), entries(times.device, given.machine)
+    for machine in before:
+        text = written(text, machine.name, times)
+    _require_readable(text, given.state)
+    atomic_write_text(MACHINES, text)
+    for machine in before:
+        now, reckoned = machines.load(machine.name, MACHINES.parents[1]), machine.relative_step_time
+        print(f"{machine.name}: step times of methods are {now.relative_in_words}")
         for slot, each in times.relative.items():
             for component, ratio in each.items():
                 print(f"  {slot} {component}: {ratio:g}, reckoned {reckoned.get(slot, {}).get(component, 1.0):g}")
+    if spare := unused(_over(state)[0]):
+        print(f"measured, and used for nothing (other rows tell their components, or none does): {', '.join(spare)}")
+    if lacking := [key for key in BASELINES if key not in state.rows(SECTION)]:
+        print(f"not measured: {', '.join(lacking)}; whether the device's speed changed in between is not known")
     print(f"{MACHINES}: written; commit it with {given.state}")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.gpu_check import fill_step_times
+from benchmarks.gpu_check import device_under_test, fill_step_times
 from benchmarks.gpu_check.call_settings import REHEARSAL
 from benchmarks.gpu_check.measured_rows import MEASURED, MeasuredRows
 from plumbline.core.errors import PlumblineError
@@ -116,3 +116,94 @@ def test_what_is_no_measurement_of_methods_on_a_known_device_is_refused(
     with pytest.raises(PlumblineError, match="--machine a100"):
         filled(monkeypatch, left(tmp_path, STEPS), "--machine", "a100")
     assert table.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("steps", "says"),
+    [
+        ({"selective_qknorm": 119.0}, r"adds qk_norm and selective at once \(measure qknorm or selective_attn too\)"),
+        ({"gated_attn_qknorm": 110.0}, r"adds qk_norm and head_gate at once \(measure qknorm too\)"),
+        (
+            {"qknorm": 0.01},
+            r"nothing is written, .*measured_step_time\.relative\.query_key\.qk_norm: 0\.0 is less",
+        ),
+    ],
+)
+def test_what_would_make_the_file_unreadable_is_not_written(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: dict[str, float], says: str
+) -> None:
+    before = table.read_text()
+    with pytest.raises(PlumblineError, match=says):
+        filled(monkeypatch, left(tmp_path, {"baseline, first": 100.0} | steps))
+    assert table.read_text() == before
+
+
+def test_a_name_of_any_signs_is_read_again_as_it_was(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = 'NVIDIA H100 "x": #1 \\ {y}'
+    for _ in range(2):
+        filled(monkeypatch, left(tmp_path, STEPS, device=device))
+    assert machines.load("h100", tmp_path).measured_step_time.device == device
+
+
+@pytest.mark.parametrize(
+    "device", ["NVIDIA GH200 480GB", "NVIDIA H100 PCIe", "NVIDIA H100 NVL", f"{DEVICE} MIG 1g.10gb"]
+)
+def test_another_board_or_a_part_of_one_is_another_device(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str
+) -> None:
+    before = table.read_text()
+    with pytest.raises(PlumblineError, match=f"is of {device}"):
+        filled(monkeypatch, left(tmp_path, STEPS, device=device))
+    assert table.read_text() == before
+    assert device_under_test.stated(device) == {}, "no peak either"
+    assert device_under_test.stated(DEVICE) == {"machine": "h100", "peak_tflops": 989}
+
+
+def without_seconds(state: MeasuredRows) -> None:
+    del state.content["sections"]["compiled_method_steps"]["rows"]["qknorm"]["seconds"]
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        (lambda state: state.told().update(device="NVIDIA A100-SXM4-80GB"), "machine.device .* and told.device"),
+        (lambda state: state.content.update(machine={}), "machine.device is None"),
+        (lambda state: state.told().update(sizes="tiny"), "told.sizes: 'tiny'"),
+        (lambda state: state.told().update(kind="cpu"), "told.kind: 'cpu'"),
+        (without_seconds, r"sections\.compiled_method_steps\.rows\.qknorm\.seconds: None"),
+        (lambda state: add(state, "compiled_method_steps", STEPS | {"gone": 100.0}), "'gone' is no method"),
+        (
+            lambda state: add(state, "compiled_method_steps", STEPS | {"baseline, last": 103.0}),
+            r"changed by 4\.0 % .* more than 3 %",
+        ),
+    ],
+)
+def test_a_file_that_lacks_something_is_named_with_the_key(tmp_path: Path, edit: Any, says: str) -> None:
+    state = left(tmp_path, STEPS)
+    fill_step_times.measured(state)
+    edit(state)
+    with pytest.raises(PlumblineError, match=rf"gpu_check_x\.json: .*{says}"):
+        fill_step_times.measured(state)
+
+
+def test_a_baseline_that_was_measured_once_is_said_to_be(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As where a call's time was over before the last row."""
+    filled(monkeypatch, left(tmp_path, STEPS))
+    assert "not measured" not in capsys.readouterr().out
+    filled(monkeypatch, left(tmp_path / "cut", {key: STEPS[key] for key in ("baseline, first", "qknorm")}))
+    assert "not measured: baseline, last; whether" in capsys.readouterr().out
+
+
+def test_a_row_that_is_used_for_nothing_is_named(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    filled(monkeypatch, left(tmp_path, STEPS))
+    assert "used for nothing" not in capsys.readouterr().out
+    filled(monkeypatch, left(tmp_path, STEPS | {"selective_attn": 115.0, "qknorm_geglu": 104.0}))
+    assert "used for nothing (other rows tell their components, or none does): selective_qknorm\n" in (
+        capsys.readouterr().out
+    )

@@ -9,7 +9,7 @@ import pytest
 
 from plumbline import project
 from plumbline.core.errors import PlumblineError
-from plumbline.plan import data_stage, fit_to_time
+from plumbline.plan import data_stage, fit_to_time, machines
 from plumbline.plan.run_estimate import estimator
 from plumbline.project import Project
 from plumbline.specs import experiment_runs
@@ -94,6 +94,17 @@ def test_an_experiment_is_said_to_take_what_its_missing_runs_take(tmp_path: Path
     assert f"about {fit_to_time.roughly(slower)} on one CPU core, speed measured on finished runs" in left
     finish(whole, runs[3], seconds=500.0)
     assert fit_to_time.expected(whole, study, runs) == "Nothing is to be trained: all runs are there."
+
+
+def test_an_experiment_takes_as_long_as_its_slower_method_whichever_comes_first(tmp_path: Path) -> None:
+    given = {"study": "transfer", "scale": "base", "method": "attnres", "against": "baseline"}
+    whole = planned(tmp_path, experiment=given | {"baseline_seeds": [42], "seeds": [1042]})
+    runs, priced = list(whole.experiment.runs.values()), estimator(whole)
+    fast, slow = sorted(priced.pretrain_seconds(run) for run in runs)
+    assert slow > 1.1 * fast and machines.load("core").devices_at_once == 2
+    took = fit_to_time.roughly(slow + data_stage.seconds(whole, runs))
+    for order in (runs, runs[::-1]):
+        assert f"about {took} on one CPU core" in fit_to_time.expected(whole, whole.study("transfer"), order)
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,27 @@ def test_every_machine_of_the_file_can_be_loaded_and_knows_every_size() -> None:
         assert 1 == devices[0] <= devices[1] <= devices[2]
 
 
+def test_a_machine_is_named_by_whole_words_and_another_board_only_where_it_is_stated() -> None:
+    plain = {
+        "H100": ["NVIDIA H100 80GB HBM3", "nvidia h100"],
+        "A100": ["NVIDIA A100-SXM4-80GB"],
+        "A100 PCIe": ["NVIDIA A100 80GB PCIe", "NVIDIA A100-PCIE-40GB"],
+        "H100 MIG 1g.10gb": ["NVIDIA H100 80GB HBM3 MIG 1g.10gb"],
+        "": ["x86_64", "AMD EPYC PCIe"],
+    }
+    others = {
+        "H200": ["NVIDIA GH200 480GB", "NVIDIA H200 NVL"],
+        "H100": ["NVIDIA H100 PCIe", "NVIDIA H100 NVL", "NVIDIA H100 80GB HBM3 MIG 1g.10gb", "NVIDIA H200"],
+        "A100": ["GRID A100-20C", "NVIDIA A100-40C"],
+        "H100 MIG 1g.10gb": ["NVIDIA H100 80GB HBM3 MIG 2g.20gb", "NVIDIA H100 80GB HBM3"],
+    }
+    assert [name for stated in plain for name in plain[stated] if not machines.names_device(stated, name)] == []
+    assert [name for stated in others for name in others[stated] if machines.names_device(stated, name)] == []
+    made = machines.load("h100").made
+    assert made({"device": "cuda", "device_name": "NVIDIA H100 80GB HBM3"})
+    assert not made({"device": "cuda", "device_name": "NVIDIA H100 PCIe"})
+
+
 def test_an_unknown_machine_is_named_with_the_known_ones() -> None:
     with pytest.raises(
         PlumblineError, match=r"machines\.yaml: there is no machine 'h10'; did you mean 'h100'\?.*'core'"

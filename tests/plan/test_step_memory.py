@@ -123,6 +123,18 @@ def test_a_step_that_was_not_counted_is_said_to_be(every_paper: Project, monkeyp
     assert step_memory.in_words(machines.load("core"), runs) == []
 
 
+def test_a_step_fits_as_long_as_a_gibibyte_is_left(every_paper: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the byte, of a device whose memory is stated in GiB."""
+    run, machine = every_paper.runs["transfer/base/baseline/s42"], machines.load("h100")
+    assert machine.memory_gib == 80
+    for more, asked in ((0, 8), (1, None)):
+        passes = 79 * 2**30 - 2 * COUNT.parameters + more  # earlier gradients and buckets come on top
+        count = dataclasses.replace(COUNT, passes=passes)
+        monkeypatch.setattr(step_memory, "counts", lambda count=count: {step_kind(run.spec): count})
+        found = of_device(machine, run)
+        assert (found.bytes, found.asked) == (79 * 2**30 + more, asked)
+
+
 def test_shards_that_do_not_fit_are_named(every_paper: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """A trainer tries only with whole models."""
     run, machine = every_paper.runs["transfer/large/baseline/s42"], machines.load("h100")

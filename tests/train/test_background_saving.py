@@ -272,8 +272,46 @@ def test_the_copy_of_a_checkpoint_has_twelve_bytes_a_parameter(
     assert sizes and sizes == pytest.approx([12] * len(sizes), rel=0.01)
 
 
+@pytest.fixture
+def absent_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What copies from a GPU call of it does nothing."""
+    event = SimpleNamespace(record=lambda stream: None, synchronize=lambda: None)
+    monkeypatch.setattr(torch.cuda, "Event", lambda: event)
+    for name in ("current_stream", "set_device"):
+        monkeypatch.setattr(torch.cuda, name, lambda device: None)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_checkpoint_waits_for_the_memory_that_a_thread_is_getting(
+    there: bool, monkeypatch: pytest.MonkeyPatch, absent_gpu: None
+) -> None:
+    """It gets none beside it, and is told where the thread could get none."""
+    may_go, by_main = threading.Event(), []
+
+    def pinned(value: torch.Tensor) -> torch.Tensor:
+        by_main.append(threading.current_thread() is threading.main_thread())
+        if not by_main[-1]:
+            may_go.wait(10)
+            if not there:
+                raise RuntimeError("no pinned memory")
+        return torch.empty_like(value)
+
+    monkeypatch.setattr("plumbline.train.checkpoint.host_copies._pinned", pinned)
+    tensors = {"first": torch.ones(3), "second": torch.zeros(2)}
+    copies, files = HostCopies(torch.device("cuda")), [weight_files.TensorFile(path=Path("x"), tensors=tensors)]
+    copies.prepare(files)
+    threading.Timer(0.1, may_go.set).start()
+    if there:
+        ((copied,), _) = copies.copied(files)
+        assert all(torch.equal(copied.tensors[name], value) for name, value in tensors.items())
+        assert by_main == [False, False]
+    else:
+        with pytest.raises(RuntimeError, match="no pinned memory"):
+            copies.copied(files)
+
+
 def test_pinned_memory_is_got_once_and_not_by_the_thread_that_trains(
-    packs: Path, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
+    packs: Path, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch, absent_gpu: None
 ) -> None:
     """Memory of a processor stands in for what a GPU copies into; the run, and its checkpoints, are the same."""
     got: list[bool] = []
@@ -286,12 +324,8 @@ def test_pinned_memory_is_got_once_and_not_by_the_thread_that_trains(
         original(self, torch.device("cuda"))
 
     original = HostCopies.__init__
-    event = SimpleNamespace(record=lambda stream: None, synchronize=lambda: None)
     monkeypatch.setattr(HostCopies, "__init__", begun)
     monkeypatch.setattr("plumbline.train.checkpoint.host_copies._pinned", pinned)
-    monkeypatch.setattr(torch.cuda, "Event", lambda: event)
-    for name in ("current_stream", "set_device"):
-        monkeypatch.setattr(torch.cuda, name, lambda device: None)
     assert train(run_spec(), settings(packs, tmp_path, checkpoint_steps=3, background_io=True)) == 0
     with safe_open(tmp_path / "state/step-0000012/model.safetensors", "pt") as weights:
         parameters = len(weights.keys())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +15,14 @@ from plumbline.plan.target_costs import table
 from plumbline.project import load
 from plumbline.specs.yaml_files import PRESETS, load_config
 
-#: The machine that profiles/slurm plans for: the paper's sizes are for GPUs, and config/config.yaml names a processor.
-PAPER_MACHINE = "h100"
-
 
 def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `plumbline plan`."""
     parser = argparse.ArgumentParser(prog=prog("python -m plumbline.plan"), description=described(__doc__))
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     machine = (
-        f"an entry of config/machines.yaml (default: config/config.yaml's, and {PAPER_MACHINE} at paper where that "
-        "is a processor)"
+        f"an entry of config/machines.yaml (default: config/config.yaml's, and {machines.PAPER_MACHINE} at paper where "
+        "that is a processor)"
     )
     parser.add_argument("--machine", help=machine)
     parser.add_argument("--device-hour-price", type=float, help="price of a device-hour, in any currency")
@@ -83,14 +79,7 @@ def _configuration(given: argparse.Namespace) -> dict[str, Any]:
         config["preset"] = given.preset
     if given.machine:
         config["machine"] = given.machine
-    if config["preset"] == "paper" and not named and machines.load(config["machine"]).device == "cpu":
-        print(
-            f"planned for {PAPER_MACHINE}, since the preset paper is for GPUs and config/config.yaml names the "
-            f"processor {config['machine']!r}; --machine names another",
-            file=sys.stderr,
-        )
-        config["machine"] = PAPER_MACHINE
-    return config
+    return machines.for_preset(config, named=bool(named))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -148,7 +148,7 @@ def expected(project: Project, study: Study, runs: Sequence[Run]) -> str:
     to_do = [run for run in runs if not priced.trained(run)]
     if not to_do:
         return "Nothing is to be trained: all runs are there."
-    rounds = math.ceil(len(to_do) / _beside(priced, to_do))
+    rounds = math.ceil(len(to_do) / priced.machine.runs_at_once(to_do))
     training = rounds * max(priced.pretrain_seconds(run) for run in to_do)
     stage = data_stage.seconds(project, to_do)
     data = "; the data before them take a time that is not known" if stage is None else ""
@@ -158,11 +158,6 @@ def expected(project: Project, study: Study, runs: Sequence[Run]) -> str:
         f"At most {len(to_do)} run{are} to be trained ({there}): {about}{roughly(training + (stage or 0.0))} on "
         f"{priced.machine.label}, {_speed(priced)}{data}."
     )
-
-
-def _beside(priced: RunEstimator, runs: Iterable[Run]) -> int:
-    """How many runs stand beside each other."""
-    return max(1, priced.machine.devices_at_once // max(priced.machine.devices_of(run) for run in runs))
 
 
 def _speed(priced: RunEstimator) -> str:
@@ -189,7 +184,7 @@ def _price(priced: RunEstimator, study: Study, method: str, against: str, scale:
     return _Price(
         fixed=max(less - 10 * FEWEST_STEPS * slope for less, slope in zip(first, slopes, strict=True)),
         step=max(slopes),  # of two methods the slower one is the longer run: their starts are alike
-        beside=_beside(priced, low),
+        beside=priced.machine.runs_at_once(low),
         runs=low,
         parameters=priced.size(low[0]).parameters,
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import re
+import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,13 @@ from typing import Any
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs.study_config import Run
 from plumbline.specs.yaml_files import ROOT, read_checked
+
+#: The machine that profiles/slurm plans for: the paper's sizes are for GPUs, and config/config.yaml names a processor.
+PAPER_MACHINE = "h100"
+
+#: Words by which a device's name is of another board than the same name without them, or of a part of one: `NVIDIA H100
+#: PCIe`, `NVIDIA H100 80GB HBM3 MIG 1g.10gb`, `GRID A100-20C`.
+_OTHER_BOARD = re.compile(r"pcie|nvl|mig|grid|\d+[abcq]|ti|super|laptop|max")
 
 #: Slot -> component -> time of a step relative to the baseline's.
 Relative = dict[str, dict[str, float]]
@@ -112,9 +121,23 @@ class Machine:
             )
         return self.devices[run.size]
 
+    def runs_at_once(self, runs: Iterable[Run]) -> int:
+        """Count how many of such runs stand beside each other, with the devices of each."""
+        return max(1, self.devices_at_once // max(self.devices_of(run) for run in runs))
+
     def made(self, manifest: dict[str, object]) -> bool:
         """Whether a run's manifest names this machine's device."""
-        return manifest["device"] == self.device and self.device_name in str(manifest["device_name"])
+        return manifest["device"] == self.device and names_device(self.device_name, str(manifest["device_name"]))
+
+
+def names_device(stated: str, name: str) -> bool:
+    """Say whether a device's `name` is of the device that a machine states.
+
+    It has every word that is stated, in any case, and no word of another board or of a part of one that is not stated.
+    Where none is stated, as of processors, every name is meant.
+    """
+    asked, there = (set(re.findall(r"[\w.]+", text.casefold())) for text in (stated, name))
+    return not asked or (asked <= there and not any(_OTHER_BOARD.fullmatch(word) for word in there - asked))
 
 
 def _stated(times: Mapping[str, float], component: str, options: Mapping[str, Any]) -> float:
@@ -143,6 +166,19 @@ def load(name: str, root: Path = ROOT) -> Machine:
     if "measured_step_time" in entry:
         entry["measured_step_time"] = MeasuredStepTime(**entry["measured_step_time"])
     return Machine(name=name, **entry)
+
+
+def for_preset(config: dict[str, Any], *, named: bool) -> dict[str, Any]:
+    """Take PAPER_MACHINE for estimates at the preset paper where config/config.yaml has a processor, and say so, unless
+    a machine was `named`."""
+    if named or config["preset"] != "paper" or load(config["machine"]).device != "cpu":
+        return config
+    print(
+        f"planned for {PAPER_MACHINE}, since the preset paper is for GPUs and config/config.yaml names the processor "
+        f"{config['machine']!r}; --config machine=NAME names another",
+        file=sys.stderr,
+    )
+    return config | {"machine": PAPER_MACHINE}
 
 
 def priced(machine: Machine, price: float) -> Machine:

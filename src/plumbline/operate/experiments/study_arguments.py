@@ -100,13 +100,12 @@ def _sizes(given: argparse.Namespace) -> tuple[int, int]:
 
 
 def arms_of(project: Project, asked: dict[str, Any], words: list[str]) -> StudyArms:
-    """Make the two arms, with what of the machine runs at once."""
+    """Make the two arms, and look up how many of their runs the machine has devices for at once."""
     from plumbline.plan import machines
 
-    at_once = machines.load(project.config["machine"]).devices_at_once
-    arms = StudyArms(project=project, given=asked, candidate=asked["method"], words=words, at_once=at_once)
-    arms.run_of(BASELINE)  # refuses what cannot be meant
-    return arms
+    arms = StudyArms(project=project, given=asked, candidate=asked["method"], words=words)
+    runs = [arms.run_of(arm) for arm in (BASELINE, arms.candidate)]  # refuses what cannot be meant
+    return replace(arms, at_once=machines.load(project.config["machine"]).runs_at_once(runs))
 
 
 def question_of(given: argparse.Namespace, project: Project, arms: StudyArms) -> ExperimentQuestion:
@@ -179,7 +178,9 @@ def record_of(project: Project, asked: dict[str, Any], question: ExperimentQuest
 
 
 def configuration_of(given: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
-    """The configuration, and the user's own words for Snakemake's --config."""
+    """The configuration, and the user's own words for Snakemake's --config. A dry run, and a budget that is to fit a
+    time, are estimated for the machine that `plumbline plan` takes."""
+    from plumbline.plan import machines
     from plumbline.project import config_arguments
 
     profiles = [config_arguments.profile_file(one) for one in getattr(given, "profile", [])]
@@ -189,6 +190,9 @@ def configuration_of(given: argparse.Namespace) -> tuple[dict[str, Any], list[st
         config = config_arguments.changed(config, [*of_profiles, *given.config])
     if given.preset:
         config["preset"] = given.preset
+    if getattr(given, "dry_run", False) or getattr(given, "time_budget", None):
+        named = any(word.startswith("machine=") for word in [*of_profiles, *given.config])
+        config = machines.for_preset(config, named=named)
     return config, ["--config", *given.config] if given.config else []
 
 
