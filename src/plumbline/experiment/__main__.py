@@ -218,7 +218,7 @@ def request(given: argparse.Namespace, repeat: str) -> NumbersRequest:
         kind=given.results_shape,
         told=PrintedSpread(given.seeds, given.spread or ""),
         planned=given.comparisons,
-        size=given.size.strip(),
+        size=given.size.strip(" ."),
         repeat=repeat,
     )
 

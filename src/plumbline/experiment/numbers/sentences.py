@@ -63,8 +63,13 @@ def _interval(judged: BaselineComparison) -> str:
 
 
 def _unit(judged: BaselineComparison) -> str:
-    """What a gain in sigma is in: no z, which would be in standard errors."""
-    return f"standard deviations of {'a difference' if judged.plan == 'pairs' else 'one run'}"
+    """What a gain in sigma is in: no z, which would be in standard errors. A sigma that was told is said to be."""
+    unit = f"standard deviations of {'a difference' if judged.plan == 'pairs' else 'one run'}"
+    told = judged.terms.sigma
+    if told is None:
+        return unit
+    exact = ", which is taken as exact" if math.isinf(judged.freedom) else ""
+    return f"{unit}, stated as {told:g}{exact}"
 
 
 def _both_p(judged: BaselineComparison, tried: str | None) -> str:
