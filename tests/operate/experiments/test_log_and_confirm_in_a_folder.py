@@ -72,7 +72,10 @@ def test_the_size_that_the_file_says_is_in_the_sentence(folder: Path) -> None:
     (written,) = re.findall(r"^# size = .+$", text, re.MULTILINE)
     (folder / "plumbline.toml").write_text(text.replace(written, 'size = "2 layers, 10 steps"'))
     done = plumbline(folder, "try", "-m", "worse yet", "--json", "--", "--worse", "0.6")
-    assert json.loads(done.stdout)["sentence"].startswith("At 2 layers, 10 steps, `worse yet`: "), done.stderr
+    # A flag may be a number of steps: the words of the file alone would be untrue.
+    said = "At 2 layers, 10 steps (candidate with --worse 0.6), `worse yet`: "
+    assert json.loads(done.stdout)["sentence"].startswith(said), done.stderr
+    assert "`worse yet` differs in its recipe as well: `--worse 0.6`" in plumbline(folder, "page", "worse yet").stdout
 
 
 @pytest.mark.slow

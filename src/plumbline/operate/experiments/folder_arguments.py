@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 from dataclasses import replace
 from typing import Any
 
@@ -69,7 +70,7 @@ def question_again(
     baseline: FolderBaseline, candidate: Arm, other: Arm, trainer: CommandTrainer, name: str
 ) -> ExperimentQuestion:
     """What is the same of a try and of a claim."""
-    file = baseline.file
+    file, changed = baseline.file, shlex.join(candidate.flags[len(other.flags) :])
     return ExperimentQuestion(
         name=name,
         baseline=other.words,
@@ -81,7 +82,9 @@ def question_again(
         unit=file.metric.unit,
         trainer=" ".join(file.run.command.replace("{flags}", "").split()),
         budget=f"at most {file.run.timeout} a run" if file.run.timeout else "",
-        size=file.run.size,
+        # What flags change, such as a number of steps, would make the user's own words of the size untrue.
+        size=f"{file.run.size} (candidate with {changed})" if file.run.size and changed else file.run.size,
+        differs=(changed,) if changed else (),
         varies="what the trainer's seed changes",
     )
 
