@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from math import ceil
 from pathlib import Path
 
@@ -53,10 +54,24 @@ def test_the_largest_pack_is_what_the_plan_of_targets_has(paper: Project) -> Non
     found, whole = rules(paper, "large").values(), by_target(estimator(paper)).loc["table2"]
     assert sum(one.cpu_seconds for one in found) / 3600 == pytest.approx(whole["data_cpu_hours"])
     assert max(one.megabytes for one in found) / 1e3 == pytest.approx(whole["data_memory_gb"])
-    # The profile packs sixteen shards, one after another; the plan of targets has them side by side.
+    assert sum(one.wall for one in found) == pytest.approx(3600 * whole["data_hours"])
+    assert sum(one.disk for one in found) == pytest.approx(1e9 * whole["data_disk_gb"])
     shard = data_stage.tokenize(paper, "climbmix")
-    more = 15 * (shard.seconds - shard.verifying) - 12 * data_stage.START_SECONDS
-    assert sum(one.wall for one in found) == pytest.approx(3600 * whole["data_hours"] + more)
+    assert rules(paper, "large")["tokenize"].wall > 15 * (shard.seconds - shard.verifying), "sixteen in a job"
+
+
+@pytest.mark.parametrize(("machine", "chained"), [("h100", 16), ("core", 128)])
+def test_shards_wait_for_one_another_in_a_job_or_for_a_core(tmp_path: Path, machine: str, chained: int) -> None:
+    """Of 256, as profiles/slurm packs them, or on two cores."""
+    words = {"studies": ["transfer"], "preset": "paper", "work": str(tmp_path), "machine": machine}
+    whole = load(load_config() | words)
+    assert data_stage.one_after_another(whole) == chained
+    priced = estimator(whole)
+    page = " ".join(stage_page.terminal(priced, table(priced)).split())
+    said = {16: "16 shards of `tokenize` one after another as profiles/slurm", 128: "128 shards of `tokenize` on each"}
+    assert said[chained] in page
+    (corpora,) = re.findall(r"corpora: documents, tokens, packs (\d+) ", page)
+    assert re.search(rf"climbmix/large .*? {corpora} documents \d+%", page), "one figure"
 
 
 def test_the_bottleneck_is_the_longest_of_what_a_training_waits_for() -> None:

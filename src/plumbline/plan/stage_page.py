@@ -28,13 +28,13 @@ def terminal(priced: RunEstimator, frame: pd.DataFrame) -> str:
     making.sort(key=lambda one: one.most, reverse=True)
     parts = [
         _filled(
-            f"Preset `{project.name}` on {priced.machine.label}, {priced.machine.devices_at_once} at once. All figures "
-            "are estimates; the last section says what they rest on."
+            f"Preset `{project.name}` on {priced.machine.label}, {priced.machine.devices_at_once} at once. Estimates: "
+            "the last section says of what."
         ),
         f"DATA, on processors\n{_data(priced, making)}",
         f"RUNS, by size class\n{_filled(_what_runs_are(priced))}\n{_runs(classes)}" if classes else "",
         _memory(priced, to_do),
-        f"DISK\n{_disk(priced, classes, [one.name for one in making])}",
+        f"DISK, GB\n{_disk(priced, classes, [one.name for one in making])}",
         f"BY STUDY, device-hours (by target: --by targets)\n{_studies(frame)}",
         "RECKONED, not measured\n" + "\n".join(_filled(f"- {one}", 2) for one in reckoned(priced, making)),
     ]
@@ -88,9 +88,9 @@ def sizes(priced: RunEstimator) -> str:
 
 
 _WHAT_DATA_IS = (
-    "Hours are those of jobs that wait for one another, 16 shards of `tokenize` one after another as profiles/slurm "
-    "packs them, with what they wait for net and disk, to verify input too; corpora are made side by side. Text is "
-    "what is read at most, GB of disk what jobs leave there, RAM a job's at its peak."
+    "Hours are those of jobs that wait for one another, {shards} of `tokenize` {why}, with what they wait for net and "
+    "disk, to verify input too; corpora are made side by side. Text is what is read at most, GB of disk what jobs "
+    "write there (documents twice, as while they are shuffled), RAM a job's at its peak."
 )
 _WHAT_SIZES_ARE = (
     "Parameters and operations of training a token, counted from each model's modules on the meta device (without "
@@ -122,8 +122,11 @@ def _data(priced: RunEstimator, making: list[_Corpus]) -> str:
                     share,
                 ]
             )
-    first = making[0]
-    return f"{_filled(_WHAT_DATA_IS)}\n{_grid(heads, rows, words=1)}\n\n{_rules(priced, first)}"
+    first, beside = making[0], data_stage.one_after_another(priced.project)
+    shards = f"{beside} shards" if beside > 1 else "a shard"
+    why = "on each core" if priced.machine.device == "cpu" else "one after another as profiles/slurm packs them"
+    said = _filled(_WHAT_DATA_IS.format(shards=shards, why=why))
+    return f"{said}\n{_grid(heads, rows, words=1)}\n\n{_rules(priced, first)}"
 
 
 def _rules(priced: RunEstimator, corpus: _Corpus) -> str:
@@ -207,7 +210,7 @@ def _disk(priced: RunEstimator, classes: list[RunClass], making: list[str]) -> s
         [f"checkpoints, {stages.KEPT} of each run (work/*/state)", _figure(sum(one.state for one in classes) / 1e9)],
         ["weights, those for probes among them", _figure(sum(one.kept for one in classes) / 1e9)],
     ]
-    return _grid(["what", "GB"], rows, words=1)
+    return tabulate(rows, tablefmt="plain", disable_numparse=True, colalign=["left", "right"])
 
 
 def _studies(frame: pd.DataFrame) -> str:
@@ -231,7 +234,7 @@ def reckoned(priced: RunEstimator, making: list[_Corpus]) -> list[str]:
     machine, project = priced.machine, priced.project
     named = [one.name for one in making]
     said = [f"training speed: {speed_in_words(priced)} (config/machines.yaml)"]
-    said.append(f"step times of methods: {machine.relative_in_words} (config/machines.yaml)")
+    said.append(f"step times of methods: {machine.relative_in_words} (same file)")
     said.append(
         f"evaluation and probes: {machine.evaluation_mfu:g} of {machine.evaluation_tflops:g} TFLOP/s, in float32; a "
         f"job's start {machine.start_seconds['pretrain']:g} s; no waiting in queues"
@@ -240,8 +243,7 @@ def reckoned(priced: RunEstimator, making: list[_Corpus]) -> list[str]:
         said.append(f"the hub: {job_needs.laws()['documents']['waits']['extrapolated']}")
     if named:
         said.append(
-            f"the disk: {machine.disk_mb_per_second:g} MB/s a job, assumed (config/machines.yaml), for every pass that "
-            "was counted"
+            f"the disk: {machine.disk_mb_per_second:g} MB/s a job, assumed (same file), for every pass that was counted"
         )
         said.append(
             f"* laws of jobs of up to {job_needs.most_measured('documents', 'text_mb'):,.0f} MB of text and "

@@ -14,7 +14,6 @@ from math import ceil
 from msgspec import structs
 
 from plumbline.plan import data_stage
-from plumbline.plan.data_stage import TOGETHER
 from plumbline.plan.job_requests import JobRequests
 from plumbline.plan.model_cost import probe_points
 from plumbline.plan.run_estimate import KEPT, STATE_BYTES, WEIGHT_BYTES, RunEstimator
@@ -85,27 +84,20 @@ class RunClass:
 
 
 def data_rules(project: Project, name: str) -> list[DataRule]:
-    """Price the rules that make a corpus's packs, in their order; shards are tokenised as profiles/slurm packs them."""
-    shards = project.preset["tokenize_shards"]
-    kinds = [
-        ("documents", 1, 1, data_stage.documents(project, name)),
-        ("tokenizer", 1, 1, data_stage.tokenizer(project, name)),
-        ("tokenize", shards, min(TOGETHER, shards), data_stage.tokenize(project, name)),
-    ]
-    kinds += [("pack", 1, 1, data_stage.pack(project, name, context)) for context in project.contexts[name]]
+    """Price the rules that make a corpus's packs, in their order."""
     return [
         DataRule(
-            rule=rule,
-            jobs=jobs,
-            cpu_seconds=jobs * one.cpu_seconds,
-            wall=one.chained(chained),
-            network=chained * one.network,
-            disk_seconds=one.verifying + chained * one.reading_writing,
-            megabytes=one.megabytes,
-            disk=jobs * one.disk,
-            extrapolated=one.extrapolated,
+            rule=one.rule,
+            jobs=one.jobs,
+            cpu_seconds=one.jobs * one.cost.cpu_seconds,
+            wall=one.seconds,
+            network=one.chained * one.cost.network,
+            disk_seconds=one.cost.verifying + one.chained * one.cost.reading_writing,
+            megabytes=one.cost.megabytes,
+            disk=one.jobs * one.cost.disk,
+            extrapolated=one.cost.extrapolated,
         )
-        for rule, jobs, chained, one in kinds
+        for one in data_stage.path(project, name)
     ]
 
 
