@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.plan import data_stage, model_counts, stages
+from plumbline.plan import data_stage, model_counts, stages, step_memory
 from plumbline.plan.run_estimate import RunEstimator, estimator
 from plumbline.plan.stages import DataRule
 from plumbline.project import Project
@@ -93,6 +93,10 @@ def test_the_words_say_what_the_plan_says(page: str, paper: Project, priced: Run
     longest = max(paper.runs.values(), key=lambda run: priced.pretrain_seconds(run) * (run.spec.scale == "base"))
     assert longest.spec.method.startswith("attnres") and stages.training_jobs(priced, longest) == 2
     open_ = page[page.index("## What is open") :]
+    (sent,) = re.findall(r"send one another: (.*)\.", open_)
+    found = [(run, 4 * priced.size(run).parameters) for run in paper.runs.values()]
+    assert step_memory.sent_in_words(priced.machine, found) == "node 8.53 GB, two_nodes 114 GB"
+    assert numbers(sent) == ["8.5", "1.2", "114", "3"]
     (half,) = re.findall(r"At half the speed Table 2 takes (\S+) GPU-hours", open_)
     assert float(half.replace(",", "")) == pytest.approx(2 * targets.loc["table2", "device_hours"], rel=0.01)
     packs = [rules(paper, name)["pack"].disk for name in ("base", "large")]

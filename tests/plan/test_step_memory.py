@@ -16,6 +16,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from plumbline.model.decoder import create
 from plumbline.plan import machines, model_counts, stage_page, step_memory
+from plumbline.plan.calibration import group
 from plumbline.plan.run_estimate import estimator
 from plumbline.plan.step_memory import StepCount, of_device, sent_bytes, step_kind
 from plumbline.plan.target_costs import table
@@ -43,6 +44,21 @@ def test_what_a_rank_sends_in_a_step() -> None:
     # Two gathers for the first micro-batch and one for each other, and the gradients' sums.
     assert sent_bytes(800, 8, 1, sharded=True) == (2 + 1) * 700
     assert sent_bytes(800, 8, 3, sharded=True) == (2 + 1 + 1 + 1) * 700
+
+
+def test_the_page_says_what_ranks_send_where_no_run_was_measured(paper: Project) -> None:
+    """Of shards a gather a micro-batch more: 512 sequences on sixteen devices are eight of four."""
+    run, parameters = paper.runs["transfer/large/baseline/s42"], 16 * 10**9
+    cluster, node, one = (machines.load(name) for name in ("h100", "h100_node", "one_h100"))
+    assert run.spec.sequences_per_batch == 512 and step_memory.is_sharded(cluster, run)
+    said = [step_memory.sent_in_words(machine, [(run, parameters)]) for machine in (cluster, node, one)]
+    assert said == ["two_nodes 150 GB", "two_nodes 28 GB", ""], "whole models on a node: twice, 7 of 8 parts"
+    priced = estimator(paper)
+    (sent,) = [line for line in stage_page.reckoned(priced, []) if "ranks send" in line]
+    assert re.search(r"takes no time here: in a step at most node 8\.\d+ GB, two_nodes 11\d GB from each$", sent)
+    known = dict.fromkeys(map(group, paper.runs.values()), 1e14)
+    measured = dataclasses.replace(priced, calibration=dataclasses.replace(priced.calibration, speed=known))
+    assert not [line for line in stage_page.reckoned(measured, []) if "ranks send" in line], "in what was measured"
 
 
 def test_ddps_buckets_hold_gradients_once_more() -> None:

@@ -12,8 +12,9 @@ import pandas as pd
 from tabulate import tabulate
 
 from plumbline.plan import data_stage, job_needs, stages, step_memory
+from plumbline.plan.calibration import group
 from plumbline.plan.plan_page import WIDTH, hours, number
-from plumbline.plan.run_estimate import RunEstimator
+from plumbline.plan.run_estimate import WEIGHT_BYTES, RunEstimator
 from plumbline.plan.stages import DataRule, RunClass
 from plumbline.plan.target_costs import WHOLE, memory_in_words, speed_in_words
 from plumbline.project import Project
@@ -239,6 +240,8 @@ def reckoned(priced: RunEstimator, making: list[_Corpus]) -> list[str]:
         f"evaluation and probes: {machine.evaluation_mfu:g} of {machine.evaluation_tflops:g} TFLOP/s, in float32; a "
         f"job's start {machine.start_seconds['pretrain']:g} s; no waiting in queues"
     )
+    if sent := step_memory.sent_in_words(machine, _unmeasured(priced)):
+        said.append(f"what ranks send one another takes no time here: in a step at most {sent} from each")
     if any(project.corpora[name].source == "hub" for name in named):
         said.append(f"the hub: {job_needs.laws()['documents']['waits']['extrapolated']}")
     if named:
@@ -252,6 +255,12 @@ def reckoned(priced: RunEstimator, making: list[_Corpus]) -> list[str]:
     if any(not priced.size(run).exact for run in project.runs.values()):
         said.append("operations of some runs, estimated from their models' sizes and not counted from the modules")
     return said
+
+
+def _unmeasured(priced: RunEstimator) -> list[tuple[Run, float]]:
+    """The runs that are to do whose speed was not measured, with the bytes of their parameters."""
+    runs = [run for run in priced.project.runs.values() if group(run) not in priced.calibration.speed]
+    return [(run, priced.size(run).parameters * WEIGHT_BYTES) for run in runs if not priced.trained(run)]
 
 
 def _what_runs_are(priced: RunEstimator) -> str:

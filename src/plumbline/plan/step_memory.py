@@ -96,6 +96,30 @@ def sent_bytes(parameters: int, ranks: int, micro_batches: int, *, sharded: bool
     return ceil(times * parameters * (ranks - 1) / ranks)
 
 
+def sent_in_words(machine: Machine, runs: Iterable[tuple[Run, float]]) -> str:
+    """Say what a rank sends at most in a step, by size class; empty where no run has several GPUs.
+
+    Args:
+        runs: with the bytes of their parameters.
+    """
+    most: dict[str, int] = {}
+    for run, parameters in runs:
+        ranks = machine.devices_of(run)
+        parts = ceil(run.spec.sequences_per_batch / (ranks * machine.micro_batch.get(run.size, 1)))
+        sent = sent_bytes(ceil(parameters), ranks, parts, sharded=is_sharded(machine, run))
+        most[run.size] = max(most.get(run.size, 0), sent)
+    words = [f"{size} {_gb(most[size])}" for size in machine.devices if most.get(size)]
+    return ", ".join(words) if machine.device == "cuda" else ""
+
+
+def is_sharded(machine: Machine, run: Run) -> bool:
+    """Whether a run's model is sharded there.
+
+    profiles/gpus shards none; its machines state no micro-batch, which trainers find there, but not of shards.
+    """
+    return run.size in SHARDED and run.size in machine.micro_batch
+
+
 def step_kind(spec: RunSpec) -> str:
     """Fingerprint what a step's kernels and memory depend on; numbers of optimizer and interventions are no part."""
     hooks = [_words(one) for one in spec.interventions]
@@ -143,7 +167,7 @@ def of_device(machine: Machine, run: Run) -> DeviceMemory | None:
     stated = machine.micro_batch.get(run.size)
     if stated is None:
         return None
-    sharded, found = run.size in SHARDED, counts().get(step_kind(run.spec))
+    sharded, found = is_sharded(machine, run), counts().get(step_kind(run.spec))
     taken = None
     if found is not None and found.sequences == stated:
         taken = found.of_rank(machine.devices_of(run), sharded=sharded)
