@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.plan import data_stage, model_counts, stages, step_memory
+from plumbline.plan import data_stage, model_counts, stages, step_memory, target_costs
 from plumbline.plan.run_estimate import RunEstimator, estimator
 from plumbline.plan.stages import DataRule
 from plumbline.project import Project
@@ -97,6 +97,11 @@ def test_the_words_say_what_the_plan_says(page: str, paper: Project, priced: Run
     found = [(run, 4 * priced.size(run).parameters) for run in paper.runs.values()]
     assert step_memory.sent_in_words(priced.machine, found) == "node 8.53 GB, two_nodes 114 GB"
     assert numbers(sent) == ["8.5", "1.2", "114", "3"]
+    large = next(row for row in target_costs.published(priced, paper.root).to_dict("records") if row["run"][0] == "3")
+    (own,) = re.findall(r"The paper's own (.*? h)\.\n\n", page, re.S)
+    longest = stages.run_classes(priced)[1].longest / 3600
+    hours = (large["published_hours"], large["published_devices"], large["estimated_hours"])
+    says(own, 3, *hours, 3, 1 / large["ratio"], longest, longest / large["ratio"])
     (half,) = re.findall(r"At half the speed Table 2 takes (\S+) GPU-hours", open_)
     assert float(half.replace(",", "")) == pytest.approx(2 * targets.loc["table2", "device_hours"], rel=0.01)
     packs = [rules(paper, name)["pack"].disk for name in ("base", "large")]
