@@ -89,6 +89,10 @@ def test_probes_cost_a_job_that_grows_with_their_points(demo: Project) -> None:
 
     few, many = probed(1.0), probed(0.0, 0.1, 0.5, 1.0)
     assert 0 < priced.probe_seconds(few) < priced.probe_seconds(many)
+    halved = dataclasses.replace(priced.machine, disk_mb_per_second=priced.machine.disk_mb_per_second / 2)
+    slower = dataclasses.replace(priced, machine=halved).probe_seconds(many) - priced.probe_seconds(many)
+    read = 4 * 4 * priced.size(run).parameters / (1e6 * priced.machine.disk_mb_per_second)
+    assert slower == pytest.approx(read), "the weights of four points, at the speed of the machine's disk"
     assert priced.probe_minutes(few) >= 15
     read = {"scores": {}, "probes": {many.key: many}}
     cost = row(priced, "transfer", "mine", [many], read)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.operate import gpu_queue
 from plumbline.plan import __main__ as plan_verb
 from plumbline.plan import data_stage, machines, model_counts, stage_page, stages
 from plumbline.plan.run_estimate import estimator
@@ -132,6 +133,25 @@ def test_the_page_is_one_of_80_columns_and_marks_what_is_reckoned(preset: str, m
     assert marked.startswith("RECKONED, not measured") and "training speed: stated, MFU 0." in marked
     assert ("the hub: 15 MB/s" in marked) == (preset == "paper")
     assert "operations of some runs" in marked, "none was counted here"
+
+
+def test_a_disk_that_cannot_save_a_checkpoint_in_time_is_warned_of(paper: Project) -> None:
+    """Weights and two moments in float32 within torchrun's 280 s: 14.6 GB at 1.2 billion parameters, 36.5 GB at 3."""
+    assert stages.SAVE_SECONDS == gpu_queue.SHUTDOWN_SECONDS < stages.STOP_SECONDS
+
+    def said(speed: float) -> list[str]:
+        priced = estimator(paper, dataclasses.replace(machines.load("h100"), disk_mb_per_second=speed))
+        return stage_page.saving(priced, stages.run_classes(priced))
+
+    must, late = said(80)
+    assert re.search(
+        r"has 280 s to save its checkpoint: node 14\.\d GB \(53 MB/s\), two_nodes 36\.\d GB \(13\d MB/s\)", must
+    )
+    assert re.match(r"WARNING: at 80 MB/s two_nodes takes 45\d s: killed", late)
+    assert re.match(r"WARNING: at 50 MB/s node takes 29\d s, two_nodes takes 73\d s: killed", said(50)[1])
+    assert said(140) == [must]
+    core = estimator(paper, machines.load("core"))
+    assert stage_page.saving(core, stages.run_classes(core)) == [], "no torchrun there"
 
 
 def test_what_is_made_is_not_on_the_page(demo: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
+from math import ceil
 
 import pandas as pd
 from tabulate import tabulate
@@ -30,7 +31,7 @@ def terminal(priced: RunEstimator, frame: pd.DataFrame) -> str:
     parts = [
         _filled(
             f"Preset `{project.name}` on {priced.machine.label}, {priced.machine.devices_at_once} at once. Estimates: "
-            "the last section says of what."
+            "see the last section."
         ),
         f"DATA, on processors\n{_data(priced, making)}",
         f"RUNS, by size class\n{_filled(_what_runs_are(priced))}\n{_runs(classes)}" if classes else "",
@@ -89,9 +90,9 @@ def sizes(priced: RunEstimator) -> str:
 
 
 _WHAT_DATA_IS = (
-    "Hours are those of jobs that wait for one another, {shards} of `tokenize` {why}, with what they wait for net and "
-    "disk, to verify input too; corpora are made side by side. Text is what is read at most, GB of disk what jobs "
-    "write there (documents twice, as while they are shuffled), RAM a job's at its peak."
+    "Hours are those of jobs that wait for one another, {shards} of `tokenize` {why}, with waits for net and disk; "
+    "corpora are made side by side. Text is what is read at most, GB of disk what is written (documents twice, as "
+    "while they are shuffled), RAM a job's at its peak."
 )
 _WHAT_SIZES_ARE = (
     "Parameters and operations of training a token, counted from each model's modules on the meta device (without "
@@ -211,7 +212,25 @@ def _disk(priced: RunEstimator, classes: list[RunClass], making: list[str]) -> s
         [f"checkpoints, {stages.KEPT} of each run (work/*/state)", _figure(sum(one.state for one in classes) / 1e9)],
         ["weights, those for probes among them", _figure(sum(one.kept for one in classes) / 1e9)],
     ]
-    return tabulate(rows, tablefmt="plain", disable_numparse=True, colalign=["left", "right"])
+    table = tabulate(rows, tablefmt="plain", disable_numparse=True, colalign=["left", "right"])
+    return "\n".join([table, *map(_filled, saving(priced, classes))])
+
+
+def saving(priced: RunEstimator, classes: list[RunClass]) -> list[str]:
+    """Say what a disk must write of runs of several GPUs that are told to stop, and of which the machine's does not."""
+    speed, most, limit = priced.machine.disk_mb_per_second, dict[str, float](), stages.SAVE_SECONDS
+    for one in classes:
+        if one.devices > 1 and priced.machine.device == "cuda":
+            most[one.size] = max(most.get(one.size, 0.0), one.checkpoint / 1e6)
+    each = [f"{size} {_figure(most[size] / 1e3)} GB ({ceil(most[size] / limit)} MB/s)" for size in most]
+    said = [f"A run that is told to stop has {limit} s to save its checkpoint: {', '.join(each)}."] if each else []
+    late = [f"{size} takes {most[size] / speed:.0f} s" for size in most if most[size] / speed > limit]
+    if late:
+        said.append(
+            f"WARNING: at {speed:g} MB/s {', '.join(late)}: killed, it repeats what came after its last checkpoint. "
+            "Give it more time (docs/on-your-cluster.md)."
+        )
+    return said
 
 
 def _studies(frame: pd.DataFrame) -> str:
@@ -237,8 +256,8 @@ def reckoned(priced: RunEstimator, making: list[_Corpus]) -> list[str]:
     said = [f"training speed: {speed_in_words(priced)} (config/machines.yaml)"]
     said.append(f"step times of methods: {machine.relative_in_words} (same file)")
     said.append(
-        f"evaluation and probes: {machine.evaluation_mfu:g} of {machine.evaluation_tflops:g} TFLOP/s, in float32; a "
-        f"job's start {machine.start_seconds['pretrain']:g} s; no waiting in queues"
+        f"evaluation, probes: {machine.evaluation_mfu:g} of {machine.evaluation_tflops:g} TFLOP/s, float32; a "
+        f"job's start {machine.start_seconds['pretrain']:g} s; no queues"
     )
     if sent := step_memory.sent_in_words(machine, _unmeasured(priced)):
         said.append(f"what ranks send one another takes no time here: in a step at most {sent} from each")
@@ -268,9 +287,9 @@ def _what_runs_are(priced: RunEstimator) -> str:
     seen = f" Memory of a finished run at its most: {memory}." if memory else ""
     devices = ", ".join(f"{size} {machine.devices[size]}" for size in stages.CLASSES if size in machine.devices)
     return (
-        f"Devices of a run: {devices}, of {machine.memory_gib:g} GiB. Jobs a run: over how many it is chained, in "
-        f"slices of {machine.slice_hours:g} h at most (in brackets: if it takes half as long again). Hours a run: the "
-        f"longest, and the limit of a job; GB a node: memory that a job asks for.{seen}"
+        f"Devices of a run: {devices}, of {machine.memory_gib:g} GiB. Jobs a run: slices of {machine.slice_hours:g} h "
+        "at most that it is cut into (in brackets: if half as long again). Hours a run: the longest, and the limit of "
+        f"a job; GB a node: memory of a job.{seen}"
     )
 
 

@@ -22,6 +22,8 @@ from plumbline.specs.study_config import Run
 
 #: Seconds before the end of a slice at which SLURM sends TERM (profiles/slurm), from which on a training saves.
 STOP_SECONDS = 300
+#: Seconds that torchrun gives its ranks to save (profiles/slurm and profiles/gpus).
+SAVE_SECONDS = 280
 #: Size classes, the smallest first.
 CLASSES = ("one_gpu", "node", "two_nodes")
 
@@ -65,6 +67,7 @@ class RunClass:
         limit: minutes that one of its jobs asks for at most.
         jobs: over how many that one is chained; `jobs_slower`: if it takes half as long again.
         node_mb: memory that a job asks for on each node, at most.
+        checkpoint: bytes of its largest.
         state, kept: bytes of a run's checkpoints and of its weights, those for probes among them, of all.
     """
 
@@ -79,6 +82,7 @@ class RunClass:
     jobs: int
     jobs_slower: int
     node_mb: int
+    checkpoint: float
     state: float
     kept: float
 
@@ -186,6 +190,7 @@ def _class(priced: RunEstimator, study: str, scale: str, size: str, runs: list[R
         jobs=training_jobs(priced, longest),
         jobs_slower=training_jobs(priced, longest, 1.5),
         node_mb=max(requests.run_mb("pretrain", run, 1) for run in runs),
+        checkpoint=float(max(parameters) * STATE_BYTES),
         state=float(sum(parameters) * KEPT * STATE_BYTES),
         kept=float(sum(weights)),
     )
