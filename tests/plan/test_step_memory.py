@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -137,6 +138,28 @@ def test_a_step_that_was_not_counted_is_said_to_be(every_paper: Project, monkeyp
     ]
     assert of_device(machine, runs[0]).asked == machine.micro_batch[runs[0].size]
     assert step_memory.in_words(machines.load("core"), runs) == []
+
+
+def test_a_box_of_eight_is_told_what_its_whole_models_take(paper: Project) -> None:
+    """There DDP holds 3 billion parameters on each device: what was counted with four sequences is too much."""
+    machine, runs = machines.load("h100_node"), paper.runs.values()
+    (said,) = step_memory.in_words(machine, runs)
+    assert re.search(r"node [\d.]+ to 91\.8 GB with 8 sequences, too much for 1 of 68 runs; two_nodes 8\d", said)
+    assert re.search(r"two_nodes [\d.]+ to 93\.8 GB with 4 sequences, too much for 15 of 15 runs ", said)
+    roomy = dataclasses.replace(machine, memory_gib=141)
+    assert "too much" not in step_memory.in_words(roomy, runs)[0]
+    assert step_memory.in_words(machines.load("core"), runs) == [], "no GPU"
+    priced = estimator(paper, machine, sizes=model_counts.ModelCostLookup({}))
+    page = " ".join(stage_page.terminal(priced, table(priced)).split())
+    assert f"MEMORY OF A DEVICE, 80 GiB {said}" in page
+
+
+def test_what_a_box_of_eight_fits_is_on_its_page(repository: Path, paper: Project) -> None:
+    """The one figure of the committed count, with four sequences; the page names the command for the others."""
+    page = " ".join((repository / "docs/gpu-box.md").read_text().split())
+    found = step_memory.counts()[step_kind(paper.runs["transfer/large/baseline/s42"].spec)]
+    assert found.sequences == 4
+    assert f"and {found.of_rank(8, sharded=False) / 1e9:.1f} GB with one, two and four sequences" in page
 
 
 def test_shards_that_do_not_fit_are_named(every_paper: Project, monkeypatch: pytest.MonkeyPatch) -> None:
