@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.plan import data_stage, model_counts, stages, step_memory, target_costs
+from plumbline.plan import data_stage, model_cost, model_counts, stages, step_memory, target_costs
 from plumbline.plan.run_estimate import RunEstimator, estimator
 from plumbline.plan.stages import DataRule
 from plumbline.project import Project
@@ -65,7 +65,10 @@ def test_the_table_says_what_the_plan_says(page: str, paper: Project, priced: Ru
     says(rows.pop("a run"), *hours, *memory)
     runs = [paper.runs[f"transfer/{scale}/baseline/s42"] for scale in ("base", "large")]
     billions = [priced.size(run).parameters / 1e9 for run in runs]
-    says(rows.pop("its checkpoints (three) and weights"), *(size * number for number in billions for size in (36, 8)))
+    points = [model_cost.probe_points(run) for run in runs]
+    assert points == [6, 6] and sorted(map(model_cost.probe_points, paper.runs.values()))[len(paper.runs) // 2] == 1
+    says(rows.pop("its checkpoints (three) and weights"),
+         *(size * number for number, more in zip(billions, points) for size in (36, 8, 4 * (1 + more))))  # fmt: skip
     says(rows.pop(f"Table 2: {targets.loc['table2', 'runs_to_do']} runs, evaluated"),
          targets.loc["table2", "device_hours"], targets.loc["table2", "wall_hours"] / 24)  # fmt: skip
     says(rows.pop(f"whole study: {base.runs} + {large.runs} runs"),
