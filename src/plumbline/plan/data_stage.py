@@ -25,7 +25,7 @@ from plumbline.specs.study_config import Run
 CORPUS_TOKENS = {"packaged": 3.0e6, "packaged_large": 10.8e6}
 #: Tokens of a hub's data sets of which a corpus packs all: with GPT-2's tokenizer, as nanoGPT counted them.
 HUB_TOKENS = {"Skylion007/openwebtext": 9.04e9}
-#: Seconds of start-up of a job.
+#: Seconds of start-up of a job: 15 of the four that wait for one another.
 START_SECONDS = 3.75
 #: Shards that profiles/slurm packs into one job, where they are tokenised one after another.
 TOGETHER = 16

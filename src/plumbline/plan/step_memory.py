@@ -114,9 +114,8 @@ def sent_in_words(machine: Machine, runs: Iterable[tuple[Run, float]]) -> str:
 
 
 def is_sharded(machine: Machine, run: Run) -> bool:
-    """Whether a run's model is sharded there.
-
-    profiles/gpus shards none; its machines state no micro-batch, which trainers find there, but not of shards.
+    """Whether a run's model is sharded there: by profiles/slurm, whose machines state the micro-batch that a trainer of
+    shards does not find by trying.
     """
     return run.size in SHARDED and run.size in machine.micro_batch
 
