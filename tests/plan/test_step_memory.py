@@ -124,7 +124,7 @@ def test_the_page_names_the_runs_that_do_not_fit(every_paper: Project) -> None:
     for name, there in (("h100", True), ("h200", False)):
         priced = estimator(every_paper, machines.load(name), sizes=model_counts.ModelCostLookup({}))
         page = " ".join(stage_page.terminal(priced, table(priced)).split())
-        assert "MEMORY OF A DEVICE" in page and "Not counted" not in page
+        assert "MEMORY OF A DEVICE" in page and "and not compiled (" in page and "Not counted" not in page
         said = f"{OFFICIAL}, 91.8 GB with 8, does not fit: " in page and "trainer takes the largest that fits" in page
         assert said == there and page.count("does not fit") == there
         assert re.search(r"one_gpu [\d.]+ GB \(8\), node [\d.]+ GB \(8\), two_nodes [\d.]+ GB \(4\)\.", page)
