@@ -89,6 +89,10 @@ def test_probes_cost_a_job_that_grows_with_their_points(demo: Project) -> None:
 
     few, many = probed(1.0), probed(0.0, 0.1, 0.5, 1.0)
     assert 0 < priced.probe_seconds(few) < priced.probe_seconds(many)
+    halved = dataclasses.replace(priced.machine, disk_mb_per_second=priced.machine.disk_mb_per_second / 2)
+    slower = dataclasses.replace(priced, machine=halved).probe_seconds(many) - priced.probe_seconds(many)
+    read = 4 * 4 * priced.size(run).parameters / (1e6 * priced.machine.disk_mb_per_second)
+    assert slower == pytest.approx(read), "the weights of four points, at the speed of the machine's disk"
     assert priced.probe_minutes(few) >= 15
     read = {"scores": {}, "probes": {many.key: many}}
     cost = row(priced, "transfer", "mine", [many], read)
@@ -175,7 +179,8 @@ def test_corpora_are_made_side_by_side_and_a_target_pays_for_its_own(demo: Proje
     assert data_stage.seconds(demo, [run]) == one < other == data_stage.seconds(whole, [run, mine])
     both = data_stage.disk_bytes(whole, [run, mine])
     assert both == pytest.approx(data_stage.disk_bytes(whole, [run]) + data_stage.disk_bytes(whole, [mine]))
-    assert data_stage.disk_bytes(whole, [mine]) == pytest.approx(2 * data_stage.disk_bytes(whole, [run]))
+    made = [data_stage.disk_bytes(whole, [each]) - data_stage.tokenizer(whole, "other").disk for each in (run, mine)]
+    assert made[1] == pytest.approx(2 * made[0])
     packs = dict.fromkeys(read.packs)
     unknown = dataclasses.replace(demo, corpora={"climbmix": msgspec.structs.replace(read, packs=packs, source="hub")})
     assert data_stage.tokens(unknown, "climbmix") is None and data_stage.seconds(unknown, [run]) is None

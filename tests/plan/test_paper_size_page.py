@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.plan import data_stage, model_counts, stages
+from plumbline.plan import data_stage, model_cost, model_counts, stages, step_memory, target_costs
 from plumbline.plan.run_estimate import RunEstimator, estimator
 from plumbline.plan.stages import DataRule
 from plumbline.project import Project
@@ -65,7 +65,10 @@ def test_the_table_says_what_the_plan_says(page: str, paper: Project, priced: Ru
     says(rows.pop("a run"), *hours, *memory)
     runs = [paper.runs[f"transfer/{scale}/baseline/s42"] for scale in ("base", "large")]
     billions = [priced.size(run).parameters / 1e9 for run in runs]
-    says(rows.pop("its checkpoints (three) and weights"), *(size * number for number in billions for size in (36, 8)))
+    points = [model_cost.probe_points(run) for run in runs]
+    assert points == [6, 6] and sorted(map(model_cost.probe_points, paper.runs.values()))[len(paper.runs) // 2] == 1
+    says(rows.pop("its checkpoints (three) and weights"),
+         *(size * number for number, more in zip(billions, points) for size in (36, 8, 4 * (1 + more))))  # fmt: skip
     says(rows.pop(f"Table 2: {targets.loc['table2', 'runs_to_do']} runs, evaluated"),
          targets.loc["table2", "device_hours"], targets.loc["table2", "wall_hours"] / 24)  # fmt: skip
     says(rows.pop(f"whole study: {base.runs} + {large.runs} runs"),
@@ -90,9 +93,21 @@ def test_the_words_say_what_the_plan_says(page: str, paper: Project, priced: Run
     assert float(given[0]) >= corpus >= float(given[0]) - 0.2
     says(given[1], targets.loc["table2", "disk_gb"] / 1e3)
     assert "two slices of 24 hours" in rest and priced.machine.slice_hours == 24
-    longest = max(paper.runs.values(), key=lambda run: priced.pretrain_seconds(run) * (run.spec.scale == "base"))
-    assert longest.spec.method.startswith("attnres") and stages.training_jobs(priced, longest) == 2
+    base = [run for run in paper.runs.values() if run.spec.scale == "base"]
+    longest = {run.spec.method: jobs for run in base if (jobs := stages.training_jobs(priced, run)) > 1}
+    assert set(longest.values()) == {2} and {"attnres", "hyper.official"} <= set(longest)
+    assert all(name.startswith("attnres") for name in set(longest) - {"hyper.official"})
+    assert "AttnRes and `hyper.official` take two" in rest
     open_ = page[page.index("## What is open") :]
+    (sent,) = re.findall(r"send one another: (.*)\.", open_)
+    found = [(run, 4 * priced.size(run).parameters) for run in paper.runs.values()]
+    assert step_memory.sent_in_words(priced.machine, found) == "node 8.53 GB, two_nodes 114 GB"
+    assert numbers(sent) == ["8.5", "1.2", "114", "3"]
+    large = next(row for row in target_costs.published(priced, paper.root).to_dict("records") if row["run"][0] == "3")
+    (own,) = re.findall(r"The paper's own (.*? h)\.\n\n", page, re.S)
+    longest = stages.run_classes(priced)[1].longest / 3600
+    hours = (large["published_hours"], large["published_devices"], large["estimated_hours"])
+    says(own, 3, *hours, 3, 1 / large["ratio"], longest, longest / large["ratio"])
     (half,) = re.findall(r"At half the speed Table 2 takes (\S+) GPU-hours", open_)
     assert float(half.replace(",", "")) == pytest.approx(2 * targets.loc["table2", "device_hours"], rel=0.01)
     packs = [rules(paper, name)["pack"].disk for name in ("base", "large")]

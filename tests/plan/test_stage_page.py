@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from math import ceil
 from pathlib import Path
 
 import pytest
 
+from plumbline.operate import gpu_queue
 from plumbline.plan import __main__ as plan_verb
 from plumbline.plan import data_stage, machines, model_counts, stage_page, stages
 from plumbline.plan.run_estimate import estimator
@@ -53,10 +55,24 @@ def test_the_largest_pack_is_what_the_plan_of_targets_has(paper: Project) -> Non
     found, whole = rules(paper, "large").values(), by_target(estimator(paper)).loc["table2"]
     assert sum(one.cpu_seconds for one in found) / 3600 == pytest.approx(whole["data_cpu_hours"])
     assert max(one.megabytes for one in found) / 1e3 == pytest.approx(whole["data_memory_gb"])
-    # The profile packs sixteen shards, one after another; the plan of targets has them side by side.
+    assert sum(one.wall for one in found) == pytest.approx(3600 * whole["data_hours"])
+    assert sum(one.disk for one in found) == pytest.approx(1e9 * whole["data_disk_gb"])
     shard = data_stage.tokenize(paper, "climbmix")
-    more = 15 * (shard.seconds - shard.verifying) - 12 * data_stage.START_SECONDS
-    assert sum(one.wall for one in found) == pytest.approx(3600 * whole["data_hours"] + more)
+    assert rules(paper, "large")["tokenize"].wall > 15 * (shard.seconds - shard.verifying), "sixteen in a job"
+
+
+@pytest.mark.parametrize(("machine", "chained"), [("h100", 16), ("core", 128)])
+def test_shards_wait_for_one_another_in_a_job_or_for_a_core(tmp_path: Path, machine: str, chained: int) -> None:
+    """Of 256, as profiles/slurm packs them, or on two cores."""
+    words = {"studies": ["transfer"], "preset": "paper", "work": str(tmp_path), "machine": machine}
+    whole = load(load_config() | words)
+    assert data_stage.one_after_another(whole) == chained
+    priced = estimator(whole)
+    page = " ".join(stage_page.terminal(priced, table(priced)).split())
+    said = {16: "16 shards of `tokenize` one after another as profiles/slurm", 128: "128 shards of `tokenize` on each"}
+    assert said[chained] in page
+    (corpora,) = re.findall(r"corpora: documents, tokens, packs (\d+) ", page)
+    assert re.search(rf"climbmix/large .*? {corpora} documents \d+%", page), "one figure"
 
 
 def test_the_bottleneck_is_the_longest_of_what_a_training_waits_for() -> None:
@@ -117,6 +133,25 @@ def test_the_page_is_one_of_80_columns_and_marks_what_is_reckoned(preset: str, m
     assert marked.startswith("RECKONED, not measured") and "training speed: stated, MFU 0." in marked
     assert ("the hub: 15 MB/s" in marked) == (preset == "paper")
     assert "operations of some runs" in marked, "none was counted here"
+
+
+def test_a_disk_that_cannot_save_a_checkpoint_in_time_is_warned_of(paper: Project) -> None:
+    """Weights and two moments in float32 within torchrun's 280 s: 14.6 GB at 1.2 billion parameters, 36.5 GB at 3."""
+    assert stages.SAVE_SECONDS == gpu_queue.SHUTDOWN_SECONDS < stages.STOP_SECONDS
+
+    def said(speed: float) -> list[str]:
+        priced = estimator(paper, dataclasses.replace(machines.load("h100"), disk_mb_per_second=speed))
+        return stage_page.saving(priced, stages.run_classes(priced))
+
+    must, late = said(80)
+    assert re.search(
+        r"has 280 s to save its checkpoint: node 14\.\d GB \(53 MB/s\), two_nodes 36\.\d GB \(13\d MB/s\)", must
+    )
+    assert re.match(r"WARNING: at 80 MB/s two_nodes takes 45\d s: killed", late)
+    assert re.match(r"WARNING: at 50 MB/s node takes 29\d s, two_nodes takes 73\d s: killed", said(50)[1])
+    assert said(140) == [must]
+    core = estimator(paper, machines.load("core"))
+    assert stage_page.saving(core, stages.run_classes(core)) == [], "no torchrun there"
 
 
 def test_what_is_made_is_not_on_the_page(demo: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from plumbline.model.decoder import create
 from plumbline.plan import machines, model_counts, stage_page, step_memory
+from plumbline.plan.calibration import group
 from plumbline.plan.run_estimate import estimator
 from plumbline.plan.step_memory import StepCount, of_device, sent_bytes, step_kind
 from plumbline.plan.target_costs import table
@@ -43,6 +45,21 @@ def test_what_a_rank_sends_in_a_step() -> None:
     # Two gathers for the first micro-batch and one for each other, and the gradients' sums.
     assert sent_bytes(800, 8, 1, sharded=True) == (2 + 1) * 700
     assert sent_bytes(800, 8, 3, sharded=True) == (2 + 1 + 1 + 1) * 700
+
+
+def test_the_page_says_what_ranks_send_where_no_run_was_measured(paper: Project) -> None:
+    """Of shards a gather a micro-batch more: 512 sequences on sixteen devices are eight of four."""
+    run, parameters = paper.runs["transfer/large/baseline/s42"], 16 * 10**9
+    cluster, node, one = (machines.load(name) for name in ("h100", "h100_node", "one_h100"))
+    assert run.spec.sequences_per_batch == 512 and step_memory.is_sharded(cluster, run)
+    said = [step_memory.sent_in_words(machine, [(run, parameters)]) for machine in (cluster, node, one)]
+    assert said == ["two_nodes 150 GB", "two_nodes 28 GB", ""], "whole models on a node: twice, 7 of 8 parts"
+    priced = estimator(paper)
+    (sent,) = [line for line in stage_page.reckoned(priced, []) if "ranks send" in line]
+    assert re.search(r"takes no time here: in a step at most node 8\.\d+ GB, two_nodes 11\d GB from each$", sent)
+    known = dict.fromkeys(map(group, paper.runs.values()), 1e14)
+    measured = dataclasses.replace(priced, calibration=dataclasses.replace(priced.calibration, speed=known))
+    assert not [line for line in stage_page.reckoned(measured, []) if "ranks send" in line], "in what was measured"
 
 
 def test_ddps_buckets_hold_gradients_once_more() -> None:
@@ -107,7 +124,7 @@ def test_the_page_names_the_runs_that_do_not_fit(every_paper: Project) -> None:
     for name, there in (("h100", True), ("h200", False)):
         priced = estimator(every_paper, machines.load(name), sizes=model_counts.ModelCostLookup({}))
         page = " ".join(stage_page.terminal(priced, table(priced)).split())
-        assert "MEMORY OF A DEVICE" in page and "Not counted" not in page
+        assert "MEMORY OF A DEVICE" in page and "and not compiled (" in page and "Not counted" not in page
         said = f"{OFFICIAL}, 91.8 GB with 8, does not fit: " in page and "trainer takes the largest that fits" in page
         assert said == there and page.count("does not fit") == there
         assert re.search(r"one_gpu [\d.]+ GB \(8\), node [\d.]+ GB \(8\), two_nodes [\d.]+ GB \(4\)\.", page)
@@ -133,6 +150,28 @@ def test_a_step_fits_as_long_as_a_gibibyte_is_left(every_paper: Project, monkeyp
         monkeypatch.setattr(step_memory, "counts", lambda count=count: {step_kind(run.spec): count})
         found = of_device(machine, run)
         assert (found.bytes, found.asked) == (79 * 2**30 + more, asked)
+
+
+def test_a_box_of_eight_is_told_what_its_whole_models_take(paper: Project) -> None:
+    """There DDP holds 3 billion parameters on each device: what was counted with four sequences is too much."""
+    machine, runs = machines.load("h100_node"), paper.runs.values()
+    (said,) = step_memory.in_words(machine, runs)
+    assert re.search(r"node [\d.]+ to 91\.8 GB with 8 sequences, too much for 1 of 68 runs; two_nodes 8\d", said)
+    assert re.search(r"two_nodes [\d.]+ to 93\.8 GB with 4 sequences, too much for 15 of 15 runs ", said)
+    roomy = dataclasses.replace(machine, memory_gib=141)
+    assert "too much" not in step_memory.in_words(roomy, runs)[0]
+    assert step_memory.in_words(machines.load("core"), runs) == [], "no GPU"
+    priced = estimator(paper, machine, sizes=model_counts.ModelCostLookup({}))
+    page = " ".join(stage_page.terminal(priced, table(priced)).split())
+    assert f"MEMORY OF A DEVICE, 80 GiB {said}" in page
+
+
+def test_what_a_box_of_eight_fits_is_on_its_page(repository: Path, paper: Project) -> None:
+    """The one figure of the committed count, with four sequences; the page names the command for the others."""
+    page = " ".join((repository / "docs/gpu-box.md").read_text().split())
+    found = step_memory.counts()[step_kind(paper.runs["transfer/large/baseline/s42"].spec)]
+    assert found.sequences == 4
+    assert f"and {found.of_rank(8, sharded=False) / 1e9:.1f} GB with one, two and four sequences" in page
 
 
 def test_shards_that_do_not_fit_are_named(every_paper: Project, monkeypatch: pytest.MonkeyPatch) -> None:

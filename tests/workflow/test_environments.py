@@ -212,6 +212,14 @@ def test_environments_install_the_lock_and_then_the_project_alone(repository: Pa
     assert "requirements.lock" not in (repository / "envs/plumbline.yaml").read_text()
 
 
+def test_flash_attn_is_installed_by_one_command(repository: Path, project: dict) -> None:
+    """By itself, since an extra would put a built package in the place of a clone's editable one."""
+    (package,) = project["project"]["optional-dependencies"]["flash"]
+    for file in ("envs/README.md", "pyproject.toml", "src/plumbline/kernels/selection.py"):
+        text = (repository / file).read_text()
+        assert re.findall(r"pip install --no-build-isolation (\S+?)[`),]", text) == [f"'{package}'"], file
+
+
 def test_every_rule_that_runs_something_names_the_environment(repository: Path) -> None:
     for path in sorted((repository / "workflow/rules").glob("*.smk")):
         for rule in re.split(r"^rule ", path.read_text(), flags=re.M)[1:]:

@@ -137,7 +137,7 @@ def _flash_attn_version() -> str:
     except (ImportError, AttributeError, OSError) as error:  # one that was built for another torch; another package
         raise PlumblineError(
             f"flash-attn is installed and cannot be used ({error}); install one that is built for torch "
-            f"{torch.__version__} (pip install --no-build-isolation '.[flash]' in a clone), or take it away (pip "
+            f"{torch.__version__} (pip install --no-build-isolation 'flash-attn>=2.7'), or take it away (pip "
             "uninstall flash-attn), and torch's own attention computes the same"
         ) from error
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from plumbline.data import hub_read_budget, split
 from plumbline.data.hub_read_budget import MARGIN_PERCENT
@@ -24,8 +25,8 @@ from plumbline.specs.study_config import Run
 CORPUS_TOKENS = {"packaged": 3.0e6, "packaged_large": 10.8e6}
 #: Tokens of a hub's data sets of which a corpus packs all: with GPT-2's tokenizer, as nanoGPT counted them.
 HUB_TOKENS = {"Skylion007/openwebtext": 9.04e9}
-#: Seconds of start-up of the five jobs on the path.
-START_SECONDS = 15.0
+#: Seconds of start-up of a job: 15 of the four that wait for one another.
+START_SECONDS = 3.75
 #: Shards that profiles/slurm packs into one job, where they are tokenised one after another.
 TOGETHER = 16
 #: Where Arrow stops to read a Parquet file ahead (MB): of one with 2,400 MB of text a process took the 1,580 MB that
@@ -35,6 +36,22 @@ READ_AHEAD = 1450
 STORED = 1.05
 #: Files of the shuffle, of which each that has more than `split.SORT_BYTES` is split.
 SHUFFLE_FILES = 256
+
+
+class RulePath(NamedTuple):
+    """A rule on the path to a corpus's packs: `jobs` of the training side that each take `cost`, `chained` of them one
+    after another.
+    """
+
+    rule: str
+    jobs: int
+    chained: int
+    cost: DataJobCost
+
+    @property
+    def seconds(self) -> float | None:
+        """Of those that wait for one another."""
+        return self.cost.chained(self.chained)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -189,21 +206,31 @@ def job(project: Project, rule: str, wildcards: Any) -> DataJobCost:
     return {"documents": documents, "tokenizer": tokenizer, "tokenize": tokenize}[rule](project, wildcards.corpus)
 
 
-def jobs(project: Project, name: str) -> list[DataJobCost]:
-    """Estimate all jobs of a corpus, those of the training side standing for both."""
+def path(project: Project, name: str) -> list[RulePath]:
+    """List the rules that make a corpus's packs, in their order; the training side stands for both."""
     return [
-        documents(project, name),
-        tokenizer(project, name),
-        *[tokenize(project, name)] * project.preset["tokenize_shards"],
-        *(pack(project, name, context) for context in project.contexts[name]),
+        RulePath("documents", 1, 1, documents(project, name)),
+        RulePath("tokenizer", 1, 1, tokenizer(project, name)),
+        RulePath("tokenize", project.preset["tokenize_shards"], one_after_another(project), tokenize(project, name)),
+        *(RulePath("pack", 1, 1, pack(project, name, context)) for context in project.contexts[name]),
     ]
+
+
+def one_after_another(project: Project) -> int:
+    """Say how many shards wait for one another: those that profiles/slurm packs into a job, or a processor's share."""
+    shards, machine = project.preset["tokenize_shards"], machines.load(project.config["machine"], project.root)
+    return ceil(shards / machine.devices_at_once) if machine.device == "cpu" else min(TOGETHER, shards)
+
+
+def jobs(project: Project, name: str) -> list[DataJobCost]:
+    """Estimate all jobs of a corpus."""
+    return [one.cost for one in path(project, name) for _ in range(one.jobs)]
 
 
 def seconds(project: Project, runs: Iterable[Run]) -> float | None:
     """Estimate the wall seconds from nothing to the packs of `runs`; 0 once they are there.
 
-    Tokenising is scattered over as many jobs as the preset says. Corpora are made side by side, so that the longest
-    counts. None if the size of one is not known.
+    Corpora are made side by side, so that the longest counts. None if the size of one is not known.
     """
     stages = [_path(project, name) for name in to_make(project, runs)]
     return None if None in stages else max([0.0, *(stage for stage in stages if stage is not None)])
@@ -224,15 +251,11 @@ def disk_bytes(project: Project, runs: Iterable[Run]) -> float:
 
 
 def corpus_bytes(project: Project, name: str) -> float:
-    """Estimate the bytes on disk of a corpus: documents, tokenised shards, and a pack for each context.
+    """Estimate the bytes that the jobs of a corpus write: documents, tokenised shards, and a pack for each context.
 
-    0 if its size is not known. Documents of a hub count twice, as they are while they are shuffled, with the margin
-    that is read of them.
+    0 if its size is not known. Documents count twice, as they are while they are shuffled.
     """
-    copies = 1 + len(project.contexts[name])
-    there, text = tokens(project, name) or 0.0, text_bytes(project, name) or 0.0
-    twice = 2 if project.corpora[name].source == "hub" else 1
-    return there * _entry(project.corpora[name]) * copies + twice * text
+    return 0.0 if tokens(project, name) is None else sum(one.disk for one in jobs(project, name))
 
 
 def _entry(corpus: Corpus) -> int:
@@ -241,12 +264,10 @@ def _entry(corpus: Corpus) -> int:
 
 
 def _path(project: Project, name: str) -> float | None:
-    """Seconds of the jobs that wait for one another, with one start of all."""
-    chain = [documents(project, name), tokenizer(project, name), tokenize(project, name)]
-    chain += [pack(project, name, context) for context in project.contexts[name]]
-    taken = [one.seconds for one in chain]
-    known = [one - START_SECONDS for one in taken if one is not None]
-    return START_SECONDS + sum(known) if len(known) == len(taken) else None
+    """Seconds of the jobs that wait for one another."""
+    taken = [one.seconds for one in path(project, name)]
+    known = [one for one in taken if one is not None]
+    return sum(known) if len(known) == len(taken) else None
 
 
 def _by_corpus(runs: Iterable[Run]) -> dict[str, list[Run]]:

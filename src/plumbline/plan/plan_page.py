@@ -55,8 +55,8 @@ def notes(priced: RunEstimator, frame: pd.DataFrame) -> list[str]:
     said = [
         f"Preset `{priced.project.name}` on {machine.label}, {machine.devices_at_once} at once; speed "
         f"{speed_in_words(priced)}. {relative}",
-        "Finished work costs nothing; disk is the final total. Targets share runs, so their rows do "
-        "not add up. The longest path is data, one training and its evaluation; wall time is for that many devices, "
+        "Finished work costs nothing; disk is all that is written, documents twice. Targets share runs, so their rows "
+        "do not add up. The longest path is data, one training and its evaluation; wall time is for that many devices, "
         "without waiting in queues. What is measured besides the runs takes the minutes that its study states.",
         _preparing(frame),
     ]

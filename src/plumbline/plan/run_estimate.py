@@ -27,8 +27,8 @@ from plumbline.specs.yaml_files import ROOT
 PRETRAIN_MARGIN, EVALUATE_MARGIN, SPARE_MINUTES = 1.5, 3.0, 15
 #: Checkpoints kept in a state directory, and bytes a parameter in one (weights, two moments).
 KEPT, STATE_BYTES = 3, 12
-#: Bytes of a weight, and bytes a second at which a checkpoint is read and checked.
-WEIGHT_BYTES, CHECKPOINT_SPEED = 4, 3e8
+#: Bytes of a weight.
+WEIGHT_BYTES = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,7 +96,7 @@ class RunEstimator:
         """
         size, context = self.size(run), run.spec.model.context
         tokens = sum(len(probe.at) * probe.sequences * context for probe in run.spec.probes)
-        reading = probe_points(run) * size.parameters * WEIGHT_BYTES / CHECKPOINT_SPEED
+        reading = probe_points(run) * size.parameters * WEIGHT_BYTES / (1e6 * self.machine.disk_mb_per_second)
         forward = tokens * size.forward / (self.speed(run) * self.machine.evaluation_speed)
         return self._evaluate_start + reading + forward
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
+from math import ceil
 
 import pandas as pd
 from tabulate import tabulate
 
 from plumbline.plan import data_stage, job_needs, stages, step_memory
+from plumbline.plan.calibration import group
 from plumbline.plan.plan_page import WIDTH, hours, number
-from plumbline.plan.run_estimate import RunEstimator
+from plumbline.plan.run_estimate import WEIGHT_BYTES, RunEstimator
 from plumbline.plan.stages import DataRule, RunClass
 from plumbline.plan.target_costs import WHOLE, memory_in_words, speed_in_words
 from plumbline.project import Project
@@ -28,13 +30,13 @@ def terminal(priced: RunEstimator, frame: pd.DataFrame) -> str:
     making.sort(key=lambda one: one.most, reverse=True)
     parts = [
         _filled(
-            f"Preset `{project.name}` on {priced.machine.label}, {priced.machine.devices_at_once} at once. All figures "
-            "are estimates; the last section says what they rest on."
+            f"Preset `{project.name}` on {priced.machine.label}, {priced.machine.devices_at_once} at once. Estimates: "
+            "see the last section."
         ),
         f"DATA, on processors\n{_data(priced, making)}",
         f"RUNS, by size class\n{_filled(_what_runs_are(priced))}\n{_runs(classes)}" if classes else "",
         _memory(priced, to_do),
-        f"DISK\n{_disk(priced, classes, [one.name for one in making])}",
+        f"DISK, GB\n{_disk(priced, classes, [one.name for one in making])}",
         f"BY STUDY, device-hours (by target: --by targets)\n{_studies(frame)}",
         "RECKONED, not measured\n" + "\n".join(_filled(f"- {one}", 2) for one in reckoned(priced, making)),
     ]
@@ -88,9 +90,9 @@ def sizes(priced: RunEstimator) -> str:
 
 
 _WHAT_DATA_IS = (
-    "Hours are those of jobs that wait for one another, 16 shards of `tokenize` one after another as profiles/slurm "
-    "packs them, with what they wait for net and disk, to verify input too; corpora are made side by side. Text is "
-    "what is read at most, GB of disk what jobs leave there, RAM a job's at its peak."
+    "Hours are those of jobs that wait for one another, {shards} of `tokenize` {why}, with waits for net and disk; "
+    "corpora are made side by side. Text is what is read at most, GB of disk what is written (documents twice, as "
+    "while they are shuffled), RAM a job's at its peak."
 )
 _WHAT_SIZES_ARE = (
     "Parameters and operations of training a token, counted from each model's modules on the meta device (without "
@@ -122,8 +124,11 @@ def _data(priced: RunEstimator, making: list[_Corpus]) -> str:
                     share,
                 ]
             )
-    first = making[0]
-    return f"{_filled(_WHAT_DATA_IS)}\n{_grid(heads, rows, words=1)}\n\n{_rules(priced, first)}"
+    first, beside = making[0], data_stage.one_after_another(priced.project)
+    shards = f"{beside} shards" if beside > 1 else "a shard"
+    why = "on each core" if priced.machine.device == "cpu" else "one after another as profiles/slurm packs them"
+    said = _filled(_WHAT_DATA_IS.format(shards=shards, why=why))
+    return f"{said}\n{_grid(heads, rows, words=1)}\n\n{_rules(priced, first)}"
 
 
 def _rules(priced: RunEstimator, corpus: _Corpus) -> str:
@@ -207,7 +212,25 @@ def _disk(priced: RunEstimator, classes: list[RunClass], making: list[str]) -> s
         [f"checkpoints, {stages.KEPT} of each run (work/*/state)", _figure(sum(one.state for one in classes) / 1e9)],
         ["weights, those for probes among them", _figure(sum(one.kept for one in classes) / 1e9)],
     ]
-    return _grid(["what", "GB"], rows, words=1)
+    table = tabulate(rows, tablefmt="plain", disable_numparse=True, colalign=["left", "right"])
+    return "\n".join([table, *map(_filled, saving(priced, classes))])
+
+
+def saving(priced: RunEstimator, classes: list[RunClass]) -> list[str]:
+    """Say what a disk must write of runs of several GPUs that are told to stop, and of which the machine's does not."""
+    speed, most, limit = priced.machine.disk_mb_per_second, dict[str, float](), stages.SAVE_SECONDS
+    for one in classes:
+        if one.devices > 1 and priced.machine.device == "cuda":
+            most[one.size] = max(most.get(one.size, 0.0), one.checkpoint / 1e6)
+    each = [f"{size} {_figure(most[size] / 1e3)} GB ({ceil(most[size] / limit)} MB/s)" for size in most]
+    said = [f"A run that is told to stop has {limit} s to save its checkpoint: {', '.join(each)}."] if each else []
+    late = [f"{size} takes {most[size] / speed:.0f} s" for size in most if most[size] / speed > limit]
+    if late:
+        said.append(
+            f"WARNING: at {speed:g} MB/s {', '.join(late)}: killed, it repeats what came after its last checkpoint. "
+            "Give it more time (docs/on-your-cluster.md)."
+        )
+    return said
 
 
 def _studies(frame: pd.DataFrame) -> str:
@@ -231,17 +254,18 @@ def reckoned(priced: RunEstimator, making: list[_Corpus]) -> list[str]:
     machine, project = priced.machine, priced.project
     named = [one.name for one in making]
     said = [f"training speed: {speed_in_words(priced)} (config/machines.yaml)"]
-    said.append(f"step times of methods: {machine.relative_in_words} (config/machines.yaml)")
+    said.append(f"step times of methods: {machine.relative_in_words} (same file)")
     said.append(
-        f"evaluation and probes: {machine.evaluation_mfu:g} of {machine.evaluation_tflops:g} TFLOP/s, in float32; a "
-        f"job's start {machine.start_seconds['pretrain']:g} s; no waiting in queues"
+        f"evaluation, probes: {machine.evaluation_mfu:g} of {machine.evaluation_tflops:g} TFLOP/s, float32; a "
+        f"job's start {machine.start_seconds['pretrain']:g} s; no queues"
     )
+    if sent := step_memory.sent_in_words(machine, _unmeasured(priced)):
+        said.append(f"what ranks send one another takes no time here: in a step at most {sent} from each")
     if any(project.corpora[name].source == "hub" for name in named):
         said.append(f"the hub: {job_needs.laws()['documents']['waits']['extrapolated']}")
     if named:
         said.append(
-            f"the disk: {machine.disk_mb_per_second:g} MB/s a job, assumed (config/machines.yaml), for every pass that "
-            "was counted"
+            f"the disk: {machine.disk_mb_per_second:g} MB/s a job, assumed (same file), for every pass that was counted"
         )
         said.append(
             f"* laws of jobs of up to {job_needs.most_measured('documents', 'text_mb'):,.0f} MB of text and "
@@ -252,14 +276,20 @@ def reckoned(priced: RunEstimator, making: list[_Corpus]) -> list[str]:
     return said
 
 
+def _unmeasured(priced: RunEstimator) -> list[tuple[Run, float]]:
+    """The runs that are to do whose speed was not measured, with the bytes of their parameters."""
+    runs = [run for run in priced.project.runs.values() if group(run) not in priced.calibration.speed]
+    return [(run, priced.size(run).parameters * WEIGHT_BYTES) for run in runs if not priced.trained(run)]
+
+
 def _what_runs_are(priced: RunEstimator) -> str:
     machine, memory = priced.machine, memory_in_words(priced)
     seen = f" Memory of a finished run at its most: {memory}." if memory else ""
     devices = ", ".join(f"{size} {machine.devices[size]}" for size in stages.CLASSES if size in machine.devices)
     return (
-        f"Devices of a run: {devices}, of {machine.memory_gib:g} GiB. Jobs a run: over how many it is chained, in "
-        f"slices of {machine.slice_hours:g} h at most (in brackets: if it takes half as long again). Hours a run: the "
-        f"longest, and the limit of a job; GB a node: memory that a job asks for.{seen}"
+        f"Devices of a run: {devices}, of {machine.memory_gib:g} GiB. Jobs a run: slices of {machine.slice_hours:g} h "
+        "at most that it is cut into (in brackets: if half as long again). Hours a run: the longest, and the limit of "
+        f"a job; GB a node: memory of a job.{seen}"
     )
 
 

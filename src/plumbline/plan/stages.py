@@ -14,7 +14,6 @@ from math import ceil
 from msgspec import structs
 
 from plumbline.plan import data_stage
-from plumbline.plan.data_stage import TOGETHER
 from plumbline.plan.job_requests import JobRequests
 from plumbline.plan.model_cost import probe_points
 from plumbline.plan.run_estimate import KEPT, STATE_BYTES, WEIGHT_BYTES, RunEstimator
@@ -23,6 +22,8 @@ from plumbline.specs.study_config import Run
 
 #: Seconds before the end of a slice at which SLURM sends TERM (profiles/slurm), from which on a training saves.
 STOP_SECONDS = 300
+#: Seconds that torchrun gives its ranks to save (profiles/slurm and profiles/gpus).
+SAVE_SECONDS = 280
 #: Size classes, the smallest first.
 CLASSES = ("one_gpu", "node", "two_nodes")
 
@@ -66,6 +67,7 @@ class RunClass:
         limit: minutes that one of its jobs asks for at most.
         jobs: over how many that one is chained; `jobs_slower`: if it takes half as long again.
         node_mb: memory that a job asks for on each node, at most.
+        checkpoint: bytes of its largest.
         state, kept: bytes of a run's checkpoints and of its weights, those for probes among them, of all.
     """
 
@@ -80,32 +82,26 @@ class RunClass:
     jobs: int
     jobs_slower: int
     node_mb: int
+    checkpoint: float
     state: float
     kept: float
 
 
 def data_rules(project: Project, name: str) -> list[DataRule]:
-    """Price the rules that make a corpus's packs, in their order; shards are tokenised as profiles/slurm packs them."""
-    shards = project.preset["tokenize_shards"]
-    kinds = [
-        ("documents", 1, 1, data_stage.documents(project, name)),
-        ("tokenizer", 1, 1, data_stage.tokenizer(project, name)),
-        ("tokenize", shards, min(TOGETHER, shards), data_stage.tokenize(project, name)),
-    ]
-    kinds += [("pack", 1, 1, data_stage.pack(project, name, context)) for context in project.contexts[name]]
+    """Price the rules that make a corpus's packs, in their order."""
     return [
         DataRule(
-            rule=rule,
-            jobs=jobs,
-            cpu_seconds=jobs * one.cpu_seconds,
-            wall=one.chained(chained),
-            network=chained * one.network,
-            disk_seconds=one.verifying + chained * one.reading_writing,
-            megabytes=one.megabytes,
-            disk=jobs * one.disk,
-            extrapolated=one.extrapolated,
+            rule=one.rule,
+            jobs=one.jobs,
+            cpu_seconds=one.jobs * one.cost.cpu_seconds,
+            wall=one.seconds,
+            network=one.chained * one.cost.network,
+            disk_seconds=one.cost.verifying + one.chained * one.cost.reading_writing,
+            megabytes=one.cost.megabytes,
+            disk=one.jobs * one.cost.disk,
+            extrapolated=one.cost.extrapolated,
         )
-        for rule, jobs, chained, one in kinds
+        for one in data_stage.path(project, name)
     ]
 
 
@@ -194,6 +190,7 @@ def _class(priced: RunEstimator, study: str, scale: str, size: str, runs: list[R
         jobs=training_jobs(priced, longest),
         jobs_slower=training_jobs(priced, longest, 1.5),
         node_mb=max(requests.run_mb("pretrain", run, 1) for run in runs),
+        checkpoint=float(max(parameters) * STATE_BYTES),
         state=float(sum(parameters) * KEPT * STATE_BYTES),
         kept=float(sum(weights)),
     )

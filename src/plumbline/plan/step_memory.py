@@ -40,7 +40,7 @@ class StepCount:
         parameters: that the parameters take in float32.
         held: by parameters and the optimizer's state.
         passes: at the peak of forward and backward pass, with what is held and without earlier gradients.
-        update: at the peak of clipping and update, with all gradients.
+        update: at the peak of all phases: passes, clipping and update, these with all gradients.
     """
 
     sequences: int
@@ -61,11 +61,12 @@ class StepCount:
         )
 
     def of_rank(self, ranks: int, *, sharded: bool) -> int:
-        """Reckon the peak of one of `ranks` that train a run, over several micro-batches.
+        """Reckon the peak of one of `ranks` that train a run, over several micro-batches, or more than that.
 
-        The gradients of the micro-batches before are there in every pass but the first. DDP keeps a copy of them in its
-        buckets. Shards are a part each of weights, gradients and moments; a whole model is gathered beside them, and
-        gradients that were not exchanged yet are whole.
+        It is an upper bound: gradients are added to a pass whose peak may hold some already. The gradients of the
+        micro-batches before are there in every pass but the first. DDP keeps a copy of them in its buckets. Shards are
+        a part each of weights, gradients and moments; a whole model is gathered beside them, and gradients that were
+        not exchanged yet are whole.
         """
         if sharded:
             own = ceil((self.held + self.parameters) / ranks)
@@ -94,6 +95,29 @@ def sent_bytes(parameters: int, ranks: int, micro_batches: int, *, sharded: bool
     """
     times = 1 + micro_batches + 1 if sharded else 2
     return ceil(times * parameters * (ranks - 1) / ranks)
+
+
+def sent_in_words(machine: Machine, runs: Iterable[tuple[Run, float]]) -> str:
+    """Say what a rank sends at most in a step, by size class; empty where no run has several GPUs.
+
+    Args:
+        runs: with the bytes of their parameters.
+    """
+    most: dict[str, int] = {}
+    for run, parameters in runs:
+        ranks = machine.devices_of(run)
+        parts = ceil(run.spec.sequences_per_batch / (ranks * machine.micro_batch.get(run.size, 1)))
+        sent = sent_bytes(ceil(parameters), ranks, parts, sharded=is_sharded(machine, run))
+        most[run.size] = max(most.get(run.size, 0), sent)
+    words = [f"{size} {_gb(most[size])}" for size in machine.devices if most.get(size)]
+    return ", ".join(words) if machine.device == "cuda" else ""
+
+
+def is_sharded(machine: Machine, run: Run) -> bool:
+    """Whether a run's model is sharded there: by profiles/slurm, whose machines state the micro-batch that a trainer of
+    shards does not find by trying.
+    """
+    return run.size in SHARDED and run.size in machine.micro_batch
 
 
 def step_kind(spec: RunSpec) -> str:
@@ -143,7 +167,7 @@ def of_device(machine: Machine, run: Run) -> DeviceMemory | None:
     stated = machine.micro_batch.get(run.size)
     if stated is None:
         return None
-    sharded, found = run.size in SHARDED, counts().get(step_kind(run.spec))
+    sharded, found = is_sharded(machine, run), counts().get(step_kind(run.spec))
     taken = None
     if found is not None and found.sequences == stated:
         taken = found.of_rank(machine.devices_of(run), sharded=sharded)
@@ -152,11 +176,10 @@ def of_device(machine: Machine, run: Run) -> DeviceMemory | None:
 
 def in_words(machine: Machine, runs: Iterable[Run]) -> list[str]:
     """Say what steps take of the machine's devices, by size class, and name every run that is not given the stated
-    micro-batch, or would not fit with it; nothing where the machine states none.
+    micro-batch, or would not fit with it. Where the machine states none, say what was counted.
     """
+    runs = list(runs)
     found = [(run, one) for run in runs if (one := of_device(machine, run)) is not None]
-    if not found:
-        return []
     most: dict[str, int] = {}
     for run, one in found:
         if one.bytes is not None and one.fits:
@@ -164,7 +187,9 @@ def in_words(machine: Machine, runs: Iterable[Run]) -> list[str]:
     peaks = [f"{size} {_gb(most[size])} ({stated})" for size, stated in machine.micro_batch.items() if size in most]
     said = []
     if peaks:
-        said.append(f"A step at most, counted without a device (with --micro-batch): {', '.join(peaks)}.")
+        said.append(
+            f"A step at most, counted without a device and not compiled (with --micro-batch): {', '.join(peaks)}."
+        )
     for run, one in found:
         if not one.fits and one.bytes is not None:
             what = f"{run.key}, {_gb(one.bytes)} with {one.micro_batch}, does not fit"
@@ -172,7 +197,27 @@ def in_words(machine: Machine, runs: Iterable[Run]) -> list[str]:
     unknown = sum(one.bytes is None for _, one in found)
     if unknown:
         said.append(f"Not counted: the steps of {unknown} runs, which get the micro-batch of their size all the same.")
-    return said
+    return said + _left_to_trainers(machine, runs)
+
+
+def _left_to_trainers(machine: Machine, runs: Iterable[Run]) -> list[str]:
+    """Say what steps take of the GPUs of a machine that states no micro-batch for them, as they were counted."""
+    room, taken = machine.memory_gib * 2**30 - SPARE, dict[tuple[str, int], list[int]]()
+    for run in runs:
+        found = counts().get(step_kind(run.spec))
+        if machine.device == "cuda" and run.size not in machine.micro_batch and found is not None:
+            whole = found.of_rank(machine.devices_of(run), sharded=False)
+            taken.setdefault((run.size, found.sequences), []).append(whole)
+    each = []
+    for (size, sequences), bytes_ in sorted(taken.items()):
+        words = f"{size} {min(bytes_) / 1e9:.3g} to {_gb(max(bytes_))} with {sequences} sequences"
+        over = sum(one > room for one in bytes_)
+        each.append(f"{words}, too much for {over} of {len(bytes_)} runs" if over else words)
+    if not each:
+        return []
+    counted = "Trainers take what fits. Counted without a device and not compiled, each with the whole model"
+    where = " (docs/gpu-box.md says what fits)" if any("too much" in words for words in each) else ""
+    return [f"{counted}: {'; '.join(each)}{where}."]
 
 
 def _gb(size: float) -> str:
