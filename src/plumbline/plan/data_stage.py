@@ -184,7 +184,7 @@ def _stored_mb(project: Project, name: str) -> float:
 def _cost(project: Project, rule: str, units: dict[str, float], known: bool, disk: float) -> DataJobCost:
     """What the table of needs says of such a job, what the machine's disk takes for it, and its start."""
     found = need(rule, units)
-    speed = machines.load(project.config["machine"], project.root).disk_mb_per_second
+    speed = machines.load(project.config["machine"]).disk_mb_per_second
     verifying, moving = found.verified_mb / speed, found.moved_mb / speed
     works = max(found.cpu_seconds, found.waits + moving)
     return DataJobCost(
@@ -218,7 +218,7 @@ def path(project: Project, name: str) -> list[RulePath]:
 
 def one_after_another(project: Project) -> int:
     """Say how many shards wait for one another: those that profiles/slurm packs into a job, or a processor's share."""
-    shards, machine = project.preset["tokenize_shards"], machines.load(project.config["machine"], project.root)
+    shards, machine = project.preset["tokenize_shards"], machines.load(project.config["machine"])
     return ceil(shards / machine.devices_at_once) if machine.device == "cpu" else min(TOGETHER, shards)
 
 
