@@ -39,7 +39,7 @@ IDEAS = (
         gain="accumulation",
         words="{accumulation:.1f} ms for each 16 sequences: half as many additions of gradients",
         here="all: the trainer takes them; the peak by fake tensors",
-        there="whether 80 GB hold it: activations are most of the peak",
+        there="what libraries leave free: by count a rank takes 71.1 GB (`benchmarks.fake_device --sequences 16`)",
     ),
     Idea(
         what="bfloat16 copies of the weights, kept over the micro-batches of a step",
@@ -88,7 +88,7 @@ IDEAS = (
         gain="chunks",
         words="{chunks:.1f} ms: the head's gradient is added up once",
         here="all: a constant",
-        there="whether {chunk_gigabytes:.1f} GB more at the peak are there",
+        there="whether that is worth {chunk_gigabytes:.1f} GB of logits more at the peak",
     ),
     Idea(
         what="products at 700 TFLOP/s instead of 620",
