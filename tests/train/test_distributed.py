@@ -61,8 +61,8 @@ def test_two_ranks_train_as_one(packs: Path, tmp_path: Path, probed: Path, strat
     assert (manifest["world_size"], manifest["micro_batch"], manifest["accumulation"]) == (2, 2, 2)
 
 
-def test_sharded_layers_are_gathered_once_a_micro_batch() -> None:
-    """But for the first of a step, which gathers them for its forward pass too; what is in no layer once a step."""
+def test_sharded_layers_are_gathered_once_a_step() -> None:
+    """For the first micro-batch's forward pass; what no gradient follows leaves them sharded."""
     if distributed.is_initialized():
         pytest.skip("a process group is already there")
     spec = run_spec().model
@@ -76,8 +76,11 @@ def test_sharded_layers_are_gathered_once_a_micro_batch() -> None:
                     with gradient_sync(model, last):
                         model(tokens_BT, loss=True).backward()
             made = [name for name, _ in calls.made]
-            assert made.count("_allgather_base_") == (2 + 1 + 1) * spec.layers + 1
-            assert made.count("_reduce_scatter_base_") == spec.layers + 1
+            assert made.count("_allgather_base_") == made.count("_reduce_scatter_base_") == spec.layers + 1
+        for _ in range(2):  # of validation
+            with Calls() as calls, torch.no_grad():
+                model(tokens_BT, loss=True)
+            assert [name for name, _ in calls.made].count("_allgather_base_") == spec.layers + 1
     finally:
         distributed.destroy_process_group()
 

@@ -83,18 +83,16 @@ def bucket_bytes(parameters: int, ranks: int) -> int:
     return parameters if ranks > 1 else 0
 
 
-def sent_bytes(parameters: int, ranks: int, micro_batches: int, *, sharded: bool) -> int:
+def sent_bytes(parameters: int, ranks: int) -> int:
     """Bytes that a rank sends in a step, and receives as many, where ranks pass on parts in a ring.
 
-    Whole models exchange gradients once a step: parts of sums, then the sums. Sharded ones exchange the sums of
-    gradients once, and gather layers before each backward pass and before the first forward pass (what is in no layer
-    is gathered once: counted here like a layer, which is more than it is).
+    Whole models exchange gradients: parts of sums, then the sums. Sharded ones exchange parts of the gradients' sums,
+    and gather what the first micro-batch reads, which stays until the last: as much.
 
     Args:
         parameters: bytes of the parameters.
     """
-    times = 1 + micro_batches + 1 if sharded else 2
-    return ceil(times * parameters * (ranks - 1) / ranks)
+    return ceil(2 * parameters * (ranks - 1) / ranks)
 
 
 def sent_in_words(machine: Machine, runs: Iterable[tuple[Run, float]]) -> str:
@@ -105,10 +103,7 @@ def sent_in_words(machine: Machine, runs: Iterable[tuple[Run, float]]) -> str:
     """
     most: dict[str, int] = {}
     for run, parameters in runs:
-        ranks = machine.devices_of(run)
-        parts = ceil(run.spec.sequences_per_batch / (ranks * machine.micro_batch.get(run.size, 1)))
-        sent = sent_bytes(ceil(parameters), ranks, parts, sharded=is_sharded(machine, run))
-        most[run.size] = max(most.get(run.size, 0), sent)
+        most[run.size] = max(most.get(run.size, 0), sent_bytes(ceil(parameters), machine.devices_of(run)))
     words = [f"{size} {_gb(most[size])}" for size in machine.devices if most.get(size)]
     return ", ".join(words) if machine.device == "cuda" else ""
 

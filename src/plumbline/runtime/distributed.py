@@ -245,13 +245,18 @@ def parallel(model: nn.Module, ranks: RankGroup, strategy: Strategy) -> nn.Modul
 def gradient_sync(model: nn.Module, last: bool) -> Iterator[None]:
     """Exchange the gradients of the block between ranks only if it computes the `last` micro-batch of a step.
 
-    Sharded parameters that are gathered for the gradient of any other stay so for the next one's forward pass: one
-    gather less for each, at the price of the whole model in memory while no activations are.
+    Sharded parameters that are gathered for the first micro-batch's forward pass stay so until the last one's gradient:
+    one gather a step, at the price of the whole model in memory. Outside of the block a forward pass, which no gradient
+    follows, leaves them sharded.
     """
     if hasattr(model, "set_requires_gradient_sync"):
         model.set_requires_gradient_sync(last)
         model.set_reshard_after_backward(last)
-        yield
+        model.set_reshard_after_forward(False)
+        try:
+            yield
+        finally:
+            model.set_reshard_after_forward(True)
     elif hasattr(model, "no_sync") and not last:
         with model.no_sync():
             yield
