@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
@@ -31,10 +32,11 @@ def merge_resource_arguments(workflow: Any) -> None:
     if not (snakemake_internals.is_main_process(workflow) and config_arguments.is_snakemake_command()):
         return
     argv = sys.argv[1:]
+    profiles = snakemake_internals.profile_files(argv)
     known = snakemake_internals.resources_in_force(workflow)
     last, merged = {}, {}
     for option in OPTIONS:
-        told = _told(argv, option)
+        told = _told(argv, profiles, option)
         last[option] = told[-1] if told else []
         merged[option] = list({word.partition("=")[0]: word for words in told for word in words}.values())
     if snakemake_internals.parsed_resources(last) != known:
@@ -46,9 +48,9 @@ def merge_resource_arguments(workflow: Any) -> None:
     snakemake_internals.use_resources(workflow, merged)
 
 
-def _told(argv: Sequence[str], option: str) -> list[list[str]]:
+def _told(argv: Sequence[str], profiles: Sequence[Path], option: str) -> list[list[str]]:
     """The words of each profile for an option, in the order of the profiles, and those of the command line."""
-    of_profiles = [config_arguments.profile_words(path, option) for path in snakemake_internals.profile_files(argv)]
+    of_profiles = [config_arguments.profile_words(path, option) for path in profiles]
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument(f"--{option}", *OPTIONS[option], nargs="*", action="append", default=[], dest="given")
     return [words for words in (*of_profiles, *parser.parse_known_args(list(argv))[0].given) if words]
