@@ -17,12 +17,12 @@ FOUND = command -v $(firstword $(PYTHON)) >/dev/null || \
 
 setup: .venv/complete
 
-.venv/complete: requirements.lock pyproject.toml | interpreter
+.venv/complete: requirements.lock requirements-cuda.lock pyproject.toml | interpreter
 	@$(FOUND)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 2))' || { echo "error: $(PYTHON) is older than 3.11.2; set PYTHON=/path/to/a/newer/python3"; exit 1; }
 	@echo "set-up: virtual environment and pinned packages (a few minutes, once)"
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --requirement requirements.lock
+	sh envs/install_locks.sh $(BIN)/python --quiet --disable-pip-version-check --no-compile
 	@# On every core, which pip does on one; what some packages bring for another Python does not compile.
 	@$(BIN)/python -m compileall -qq -j 0 .venv/lib >/dev/null 2>&1 || true
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
@@ -76,11 +76,13 @@ gpu-check: setup
 # wheel (WHEELS= leaves them out, for a machine that has them). Carried there as gpu-check-pack.tar.
 GPU_CHECK_PRESET ?= mini
 WHEELS ?= wheels
+GET_WHEELS = $(BIN)/python -m pip wheel --quiet --no-deps --require-hashes --wheel-dir work/$(WHEELS) --requirement
 gpu-check-pack: setup
 	@$(BIN)/python -m plumbline.operate.locks.workflow_lock
 	$(BIN)/snakemake results/$(GPU_CHECK_PRESET)/transfer/table2.csv --until pack items \
 	  --config preset=$(GPU_CHECK_PRESET)
-	$(if $(WHEELS),$(BIN)/python -m pip wheel --quiet --wheel-dir work/$(WHEELS) --requirement requirements.lock)
+	$(if $(WHEELS),$(GET_WHEELS) requirements.lock)
+	$(if $(WHEELS),ls work/$(WHEELS)/torch-*+cpu-*.whl >/dev/null 2>&1 || $(GET_WHEELS) requirements-cuda.lock)
 	tar --create --file gpu-check-pack.tar work/$(GPU_CHECK_PRESET)/corpora $(if $(WHEELS),work/$(WHEELS))
 
 # For a machine that has a GPU and its own torch, and no index: all that the check needs there but for Table 2, less
@@ -107,8 +109,8 @@ lint: setup
 	$(MAKE) --jobs=2 --output-sync=target lint-engine lint-studies lint-words
 
 lint-words: setup
-	$(BIN)/ruff check src studies tests benchmarks examples setup.py
-	$(BIN)/ruff format --check src studies tests benchmarks examples setup.py
+	$(BIN)/ruff check src studies tests benchmarks examples envs setup.py
+	$(BIN)/ruff format --check src studies tests benchmarks examples envs setup.py
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/snakemake --lint
 
@@ -141,11 +143,12 @@ test-triton: setup
 	export PYTHONPATH=work/triton-$(TRITON):src; $(BIN)/python -c 'import triton; assert triton.__version__ == "$(TRITON)"' \
 	  && $(BIN)/python -m pytest -n 0 tests/kernels
 
+# A torch that is on no index is accepted by its hash too: make lock WHEEL=/path/to/torch-2.13.0+cpu-....whl
 lock:
 	$(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/python -m pip install --quiet torch==2.13.0
+	.venv-lock/bin/python -m pip install --quiet uv $(or $(WHEEL),torch==2.13.0)
 	.venv-lock/bin/python -m pip install --quiet --editable '.[pipeline,test]'
-	.venv-lock/bin/python -m pip freeze --all --exclude-editable --exclude pip | sed 's/+cpu$$//' > requirements.lock
+	.venv-lock/bin/python envs/write_locks.py $(WHEEL)
 	rm -rf .venv-lock
 
 # Removes what was made; the README of results/ is part of the repository.

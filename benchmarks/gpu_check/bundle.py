@@ -52,11 +52,16 @@ def main() -> None:
 def wheels(python: str) -> None:
     """Fetch the packages, pinned as in the lock, for that Python on Linux."""
     shutil.rmtree(WHEELS, ignore_errors=True)
-    pinned = dict(line.split("==") for line in Path("requirements.lock").read_text().splitlines() if "==" in line)
+    lock = Path("requirements.lock").read_text()
+    entries = (re.search(rf"^{name}==.*(?:\n +--hash=.*)*", lock, re.MULTILINE) for name in PACKAGES)
+    requirements = WHEELS.with_suffix(".txt")
+    requirements.parent.mkdir(parents=True, exist_ok=True)
+    requirements.write_text("".join(f"{entry[0]}\n" for entry in entries if entry))
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
+    command += ["--require-hashes", "--requirement", str(requirements)]
     command += ["--python-version", python, "--implementation", "cp", "--dest", str(WHEELS)]
     command += [word for platform in PLATFORMS for word in ("--platform", platform)]
-    if subprocess.run([*command, *(f"{name}=={pinned[name]}" for name in PACKAGES)]).returncode:
+    if subprocess.run(command).returncode:
         raise PlumblineError(f"no wheels for Python {python}: a package index has to be reached, and to have them")
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from collections.abc import Iterable
 from importlib import metadata
 from importlib.metadata import packages_distributions
@@ -34,12 +36,83 @@ def project(repository: Path) -> dict[str, Any]:
     return tomllib.loads((repository / "pyproject.toml").read_text())
 
 
+def read_lock(path: Path) -> dict[str, tuple[Version, list[str]]]:
+    """Version and hashes of each pin; every line is a comment, a pin without a local version, or a hash of it."""
+    pins: dict[str, tuple[Version, list[str]]] = {}
+    name = ""
+    for line in path.read_text().splitlines():
+        if not line.startswith("#"):
+            match = re.fullmatch(
+                r"([a-z0-9-]+)==([^\s+]+)|--hash=sha256:([0-9a-f]{64})", line.removesuffix("\\").strip()
+            )
+            assert match, line
+            if match[3]:
+                pins[name][1].append(match[3])
+            else:
+                name = match[1]
+                pins[name] = (Version(match[2]), [])
+    return pins
+
+
 @pytest.fixture(scope="module")
 def lock(repository: Path) -> dict[str, Version]:
-    lines = (repository / "requirements.lock").read_text().splitlines()
-    pins = [line for line in lines if line and not line.startswith("#")]
-    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[^\s+]+", line) for line in pins), "one pin a line, no local versions"
-    return {canonicalize_name(name): Version(version) for name, _, version in (line.partition("==") for line in pins)}
+    return {name: version for name, (version, _) in read_lock(repository / "requirements.lock").items()}
+
+
+def test_every_file_that_set_up_may_install_has_its_hash_in_a_lock(repository: Path) -> None:
+    locks = [read_lock(repository / name) for name in ("requirements.lock", "requirements-cuda.lock")]
+    assert all(hashes for pins in locks for _, hashes in pins.values())
+    assert locks[0].keys().isdisjoint(locks[1])
+    assert all(name.startswith(OF_CUDA) for name in locks[1])
+    # what the pinned torch says of its own CUDA build, where it does (a CPU wheel names none of it)
+    needed = [Requirement(line) for line in metadata.requires("torch") or []]
+    assert {need.name for need in needed if need.name.startswith(OF_CUDA)} <= locks[1].keys()
+
+
+def write_wheel(folder: Path, requires: str = "") -> str:
+    """A wheel of nothing, and its SHA-256."""
+    files = {
+        "plumb_bob-1.0.dist-info/METADATA": f"Metadata-Version: 2.1\nName: plumb-bob\nVersion: 1.0\n{requires}",
+        "plumb_bob-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        "plumb_bob-1.0.dist-info/RECORD": "",
+    }
+    folder.mkdir(exist_ok=True)
+    path = folder / "plumb_bob-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        for name, text in files.items():
+            wheel.writestr(name, text)
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def install(repository: Path, folder: Path, lock: str, cuda_lock: str = "") -> subprocess.CompletedProcess[str]:
+    """The script over these locks, with a pip that knows only the wheels of the folder and installs beside them."""
+    (folder / "requirements.lock").write_text(lock)
+    (folder / "requirements-cuda.lock").write_text(cuda_lock)
+    shell = f'[ "$3" = check ] && exec test ! -e lacking; exec {sys.executable} "$@" --target there'
+    (folder / "python").write_text(f"#!/bin/sh\n{shell}\n")
+    (folder / "python").chmod(0o755)
+    words = ["sh", str(repository / "envs/install_locks.sh"), "./python", "--no-index", "--find-links", "wheels"]
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True)
+
+
+def test_set_up_takes_only_files_whose_hash_is_locked(repository: Path, tmp_path: Path) -> None:
+    right = write_wheel(tmp_path / "wheels")
+    for lock, expected in (
+        (f"plumb-bob==1.0 --hash=sha256:{right}\n", ""),
+        (f"plumb-bob==1.0 --hash=sha256:{'0' * 64}\n", "DO NOT MATCH THE HASHES"),
+        ("plumb-bob==1.0\n", "missing from some requirements"),
+    ):
+        done = install(repository, tmp_path, lock)
+        assert (done.returncode == 0) == (expected == ""), done.stderr
+        assert expected.lower() in done.stderr.lower()
+
+
+def test_what_a_cuda_build_needs_comes_from_the_second_lock(repository: Path, tmp_path: Path) -> None:
+    right = write_wheel(tmp_path / "wheels")
+    (tmp_path / "lacking").touch()  # `pip check` misses what torch needs
+    done = install(repository, tmp_path, "# none\n", f"plumb-bob==1.0 --hash=sha256:{right}\n")
+    assert (tmp_path / "there/plumb_bob-1.0.dist-info").is_dir()
+    assert done.returncode != 0, "it is still missing, and set-up says so"
 
 
 def with_what_they_need(texts: list[str], lock: dict[str, Version]) -> set[str]:
@@ -141,7 +214,7 @@ def test_a_python_that_is_asked_for_is_the_one_that_is_used(repository: Path, tm
     python = tmp_path / ".venv/bin/python"
     python.parent.mkdir(parents=True)
     shutil.copyfile(repository / "Makefile", tmp_path / "Makefile")
-    for name in ("requirements.lock", "pyproject.toml", ".venv/complete"):
+    for name in ("requirements.lock", "requirements-cuda.lock", "pyproject.toml", ".venv/complete"):
         (tmp_path / name).touch()
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHON", "MAKEFLAGS")}
 
@@ -163,7 +236,7 @@ def test_a_python_that_is_asked_for_is_the_one_that_is_used(repository: Path, tm
 @pytest.mark.parametrize("there", [False, True], ids=["fresh", "beside .venv"])
 def test_a_python_that_is_not_there_is_not_called_old(repository: Path, tmp_path: Path, there: bool) -> None:
     shutil.copyfile(repository / "Makefile", tmp_path / "Makefile")
-    for name in ("requirements.lock", "pyproject.toml", *[".venv"] * there):
+    for name in ("requirements.lock", "requirements-cuda.lock", "pyproject.toml", *[".venv"] * there):
         (tmp_path / name).touch()
     command = ["make", "setup", "PYTHON=/nowhere/python3"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
@@ -203,7 +276,7 @@ def test_continuous_integration_installs_a_compiler_and_demands_it(
 def test_environments_install_the_lock_and_then_the_project_alone(repository: Path, project: dict) -> None:
     for file in ("Dockerfile", "plumbline.post-deploy.sh"):
         text = (repository / "envs" / file).read_text()
-        assert re.search(r"pip install (--no-cache-dir )?--requirement requirements.lock\b", text), file
+        assert re.search(r"sh envs/install_locks.sh python\b", text), file
         assert re.search(r"pip install (--no-cache-dir )?--no-deps --no-build-isolation --editable \.$", text, re.M), (
             file
         )

@@ -31,7 +31,7 @@ ITEM = re.compile(r"[\w./:+-]{1,120}")
 WORK = "work"
 
 #: The environment, beside what was asked for.
-LOCK = "requirements.lock"
+LOCKS = ("requirements.lock", "requirements-cuda.lock")
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -101,7 +101,7 @@ def pack(
     said = _contents(project, products, work, [path for path in read if path.endswith(".json")])
     files: dict[str, bytes | Path] = {name: _packed(project.root / path) for path, name in read.items()}
     configuration = project.bundles.configuration_files()
-    configuration += [LOCK] if (project.root / LOCK).is_file() else []
+    configuration += [lock for lock in LOCKS if (project.root / lock).is_file()]
     files |= {path: project.root / path for path in configuration}
     results = frozenset(f"{project.paths.results}/{name}" for product in products for name in product.files)
     files |= {name: project.root / name for name in results}

@@ -24,6 +24,7 @@ TRAVELS = (
     "studies",
     "workflow",
     "profiles",
+    "envs/install_locks.sh",
     "envs/plumbline.yaml",
     "envs/plumbline.post-deploy.sh",
     "examples",
@@ -38,6 +39,7 @@ TRAVELS = (
     "docs/_assets/*.svg",
     "CONTRIBUTING.md",
     "requirements.lock",
+    "requirements-cuda.lock",
 )
 
 

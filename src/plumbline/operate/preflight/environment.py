@@ -25,7 +25,7 @@ IMPORTS = {
     "table": ("pandas", "scipy"),
     "figure": ("matplotlib",),
 }
-_REMEDY = "make setup, or pip install --requirement requirements.lock"
+_REMEDY = "make setup, or sh envs/install_locks.sh python"
 
 
 def check(dry_run: DryRun) -> list[CheckResult]:
