@@ -68,6 +68,7 @@ onstart:
     ctrl_c.watch(workflow)
     forecast.announce(workflow, ESTIMATOR)
     snakemake_internals.without_default_rate_limit(workflow)
+    snakemake_internals.count_other_processes(prefork_client.forks)
     before_first_job.started(workflow, PROJECT)
 
 

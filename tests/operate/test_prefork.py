@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from snakemake import benchmark
 
 from plumbline.operate.prefork import client
 from plumbline.operate.prefork import server as prefork_server
 from plumbline.operate.prefork.server import PRELOADED
+from plumbline.project import snakemake_internals
 
 SEEN = """
 import atexit, os, sys
@@ -58,6 +60,14 @@ open(sys.argv[2], "w").write(str(os.getpid()))
 time.sleep(60)
 """
 
+WORKS = """
+import time
+text = bytearray(b"0") * 200_000_000
+while time.process_time() < 1.2:
+    pass
+time.sleep(0.8)  # a sample is taken every half second
+"""
+
 Job = Callable[..., subprocess.Popen[str]]
 
 
@@ -74,7 +84,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             place.mkdir(exist_ok=True)
             (place / "__init__.py").touch()
         (place / f"{last}.py").touch()
-    for name, text in {"seen": SEEN, "has": HAS, "uses": USES, "ends": ENDS, "sleeps": SLEEPS}.items():
+    for name, text in {"seen": SEEN, "has": HAS, "uses": USES, "ends": ENDS, "sleeps": SLEEPS, "works": WORKS}.items():
         (made / "packages" / f"{name}.py").write_text(text)
     _install(made, "9.0")
     return made
@@ -273,6 +283,15 @@ subprocess.run([*words, "sleeps", "saves", {str(tmp_path / "pid")!r}])
     assert {*servers(mine)} == {server, forked}
     os.kill(forked, signal.SIGTERM)
     until(lambda: not servers(mine), "the end of the process that jobs are forked from")
+
+
+def test_benchmark_files_have_the_job_and_not_its_client(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmark, "BenchmarkTimer", benchmark.BenchmarkTimer)
+    snakemake_internals.count_other_processes(client.forks)
+    working = job("works")
+    with benchmark.benchmarked(working.pid) as record:
+        assert outcome(working)[0] == 0
+    assert record.cpu_time > 0.5 and record.max_rss > 200
 
 
 def test_a_folder_that_others_may_write_is_not_used(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from plumbline.operate import ctrl_c, staleness, verdict_sentence
 from plumbline.operate.console import forecast
 from plumbline.operate.locks import workflow_lock
 from plumbline.operate.preflight import before_first_job, tokenizers
+from plumbline.operate.prefork import client as prefork_client
 from plumbline.plan import data_stage, job_needs
 from plumbline.plan.job_requests import JobRequests
 from plumbline.plan.run_estimate import estimator

@@ -13,6 +13,7 @@ inside the functions, since what merely prints help imports this module too.
                    makes_files, only_touches
     scheduler      priced_jobs, resource_limits, runs_jobs_here, without_default_rate_limit, before_cancelling
     lock           take_lock_over, lock_files
+    benchmarks     count_other_processes
     log            logger, own_log_handler, show_sentences_alone, answer_unknown_targets
 """
 
@@ -37,6 +38,8 @@ SEEN_WITH = ("9.27",)
 
 #: What is private and used below: names by the module or class that has them.
 PARTS: dict[str, tuple[str, ...]] = {
+    "snakemake.benchmark": ("BenchmarkTimer",),
+    "snakemake.benchmark.BenchmarkTimer": ("main",),
     "snakemake.cli": ("get_profile_dir", "main", "parse_args", "parse_config"),
     "snakemake.exceptions": ("MissingRuleException", "WorkflowError", "format_exception_to_string"),
     "snakemake.profiles": ("ProfileConfigFileParser",),
@@ -342,6 +345,38 @@ def take_lock_over(
 def lock_files(folder: Path) -> list[Path]:
     """List the files with which Snakemake locks what it is to make; `folder` is `.snakemake`."""
     return sorted((folder / "locks").glob("*.lock"))
+
+
+def count_other_processes(find: Callable[[Sequence[str]], Sequence[int]]) -> None:
+    """Let benchmarks count, next to a job's own processes, those that `find` returns for the names of these.
+
+    Their descendants count too. A second call in one process changes nothing.
+    """
+    import psutil
+    import snakemake.benchmark as benchmark
+
+    if benchmark.BenchmarkTimer.__module__ == __name__:
+        return
+
+    class JobProcess(psutil.Process):
+        def children(self, recursive: bool = False) -> list[psutil.Process]:
+            below = super().children(recursive)
+            names = []
+            for process in (self, *below):
+                with contextlib.suppress(psutil.Error):
+                    names.append(process.name())
+            for number in find(names):
+                with contextlib.suppress(psutil.Error):
+                    other = psutil.Process(number)
+                    below += [other, *other.children(recursive)]
+            return below
+
+    class Timer(benchmark.BenchmarkTimer):  # type: ignore[misc]
+        def __init__(self, pid: int, *rest: Any) -> None:
+            super().__init__(pid, *rest)
+            self.main = JobProcess(pid)
+
+    benchmark.BenchmarkTimer = Timer
 
 
 def logger() -> logging.Logger:

@@ -13,7 +13,7 @@ folder, interpreter and environment, down to the last variable, or where a packa
 always with PLUMBLINE_WARM=0. Nor is it a fork of a process that began with another umask, other limits, another
 niceness, another class for disks or on other processors, as `nice`, `ionice`, `taskset` and `ulimit` in a job's
 `launch` have it, or before a package was installed: three such jobs have a process of their own. To Snakemake a job is
-this process: of its benchmark files the seconds are the job's, processor time and memory are not.
+this process, which is called `job PID` after the fork; `forks` finds that one for Snakemake's benchmark files.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -44,6 +45,9 @@ _HANDED_DOWN = (
     *("Umask", "Uid", "Gid", "Groups", "SigBlk", "SigIgn", "Cap", "NoNewPrivs", "Seccomp"),
     *("Cpus_allowed_list", "Mems_allowed_list"),
 )
+#: What this process is called while it waits for a fork of that number: 15 bytes hold every number that Linux gives.
+_NAME = "job {}"
+_SET_NAME = 15  # of prctl(2)
 #: The number of the system call ioprio_get(2), which neither Python nor /proc has.
 _IOPRIO_GET = {"x86_64": 252, "aarch64": 31}
 #: What a person sends to a job.
@@ -87,6 +91,13 @@ def socket_place(folder: Path | None = None, parent: int = _PARENT) -> Path | No
     # What the shell says of the command itself is no part of an environment.
     environment = sorted((name, value) for name, value in os.environ.items() if name != "_")
     return folder / hashlib.sha256(json.dumps([*alike, environment]).encode()).hexdigest()[:24]
+
+
+def forks(names: Iterable[str]) -> list[int]:
+    """List the processes that the clients among processes of these names wait for."""
+    before, _, after = _NAME.partition("{}")
+    numbers = (name.removeprefix(before).removesuffix(after) for name in names if name.startswith(before))
+    return [int(number) for number in numbers if number.isdecimal()]
 
 
 def _handed_down() -> list[Any]:
@@ -165,6 +176,9 @@ def _waited(channel: socket.socket, words: list[str]) -> int | None:
             signal.signal(signal.SIGTSTP, stop_along)
             signal.signal(signal.SIGCONT, pass_on)
         answer = channel.recv(100)
+        if answer.startswith(b"pid "):
+            ctypes.CDLL(None).prctl(_SET_NAME, _NAME.format(answer.split()[1].decode()).encode())
+            answer = channel.recv(100)
     except OSError as error:
         sys.exit(f"a forked job was lost ({error}); run the same command again")
     if not answer:

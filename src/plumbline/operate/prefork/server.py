@@ -156,6 +156,8 @@ def _fork(channel: socket.socket, jobs: dict[socket.socket, int]) -> list[str] |
     if child is None:
         channel.close()
     else:
+        with contextlib.suppress(OSError):  # its client is gone, which is seen when it is asked for
+            channel.send(f"pid {child}".encode())
         jobs[channel] = child
     return None
 
