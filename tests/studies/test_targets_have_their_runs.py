@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from functools import cache
 
@@ -27,7 +28,7 @@ def overlooked(study: str, read: dict[str, list[str]]) -> list[str]:
     found = []
     for target, groups in read.items():
         methods: dict[str, set[str]] = defaultdict(set)
-        for run in sum(runs.values(), []):
+        for run in itertools.chain(*runs.values()):
             if set(groups) & set(run.groups):
                 methods[run.spec.scale].add(run.spec.method)
         for preset in PRESETS:
