@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.core import process_record
+from plumbline.core import process_record, temporary_files
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json
+from plumbline.data import folder_lock
 from plumbline.operate import cleanup
 from plumbline.train.checkpoint import run_lock
 
@@ -126,3 +127,30 @@ def test_a_fresh_start_is_asked_for(work: Path) -> None:
         with pytest.raises(PlumblineError, match="is not the state of a run"):
             cleanup.restart(other)
     assert [path.name for path in users_own.iterdir()] == ["a.txt"] and outputs.is_dir()
+
+
+def test_what_a_killed_data_job_was_writing_is_listed_with_its_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    documents = tmp_path / "work/demo/corpora/mine/documents"
+    ours = temporary_files.beside(documents / "train.jsonl")
+    machine = temporary_files.parse(ours.name).machine
+    file(ours, 3)
+    dead = file(documents.parent / f"tokens/.train-0000.npy.{machine}_{2**22 + 1}_7_0a1b", 5)
+    other = file(documents.parent / "items/climb12/.items.json.00000000_7_7_0a1b", 7)
+    long_ago = file(tmp_path / "work/demo/scores/a/.scores.parquet.00000000_7_7_0a1b", 11)
+    os.utime(long_ago, (0, 0))
+    shuffle = file(documents / ".shuffle.abc/train/00", 13).parent.parent
+    listed = {Path(entry.path): entry for entry in cleanup.collect(tmp_path / "work")}
+    assert set(listed) == {ours, dead, other, long_ago, shuffle} and {e.kind for e in listed.values()} == {"half"}
+    assert listed[ours].owner == f"process {os.getpid()}, which runs"
+    assert listed[dead].owner.endswith("which has ended") and "another machine" in listed[other].owner
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["cleanup", "--remove", "half"])
+    with folder_lock.alone(documents):
+        cleanup.main()
+    assert ours.exists() and other.exists() and shuffle.exists() and not dead.exists() and not long_ago.exists()
+    said = capsys.readouterr().err
+    assert "which runs, may be writing it" in said and "a job is making the files of" in said
+    cleanup.main()
+    assert not shuffle.exists()

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 import torch.utils.deterministic
 
+from plumbline.core.errors import PlumblineError
+from plumbline.core.numeric_environment import recorded
+from plumbline.evaluate.score_models import score
+from plumbline.export.check_export import checked
 from plumbline.model.decoder import create
 from plumbline.model.next_token_loss import ROWS
+from plumbline.results.measurements.run_measurement import measure
 from plumbline.runtime.distributed import ranks
-from plumbline.runtime.numerics import numerics
+from plumbline.runtime.numerics import float32_error, numerics, require_float32
+from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec
 from tests.golden.method_runs import tokens
 from tests.model.transfer_methods import ALL, overlay
+from tests.model_specs import run_spec
 from tests.operator_calls import Calls
+from tests.train.small_runs import read, settings, train
 
 
 @pytest.fixture
@@ -123,3 +132,40 @@ def test_a_gpus_memory_grows_by_segments_unless_it_is_configured(monkeypatch, de
     monkeypatch.setattr(torch.cuda, "set_device", lambda number: asked())
     with ranks(device):
         assert found() == after
+
+
+def test_a_product_is_probed_without_moving_any_random_state(monkeypatch: pytest.MonkeyPatch):
+    before = torch.get_rng_state()
+    error = float32_error(torch.device("cpu"))
+    assert 0 < error < 5e-7 and torch.equal(torch.get_rng_state(), before)
+    for narrow, size in ((torch.bfloat16, 3e-4), (torch.float16, 3e-5)):  # float16 and TF32 have as many bits
+
+        def narrowed(x_XI: torch.Tensor, y_OI: torch.Tensor, narrow: torch.dtype = narrow) -> torch.Tensor:
+            return x_XI.to(narrow).float() @ y_OI.to(narrow).float().T
+
+        for library in ("product", "_by_torch"):
+            with monkeypatch.context() as patched:
+                patched.setattr(f"plumbline.runtime.numerics.{library}", narrowed)
+                assert float32_error(torch.device("cpu")) > size
+                with pytest.raises(PlumblineError, match=r"^float32 products on cpu are off by .* and start again$"):
+                    require_float32(torch.device("cpu"))
+
+
+def test_whoever_computes_is_refused_in_an_environment_that_narrows_products(
+    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    assert train(run_spec(), settings(packs, tmp_path / "plain")) == 0
+    manifest = read(tmp_path / "plain/out/manifest.json")
+    assert 0 < manifest["float32_error"] < 5e-7 and manifest["environment"] == recorded()
+    assert manifest["environment"]["OMP_NUM_THREADS"] == os.environ["OMP_NUM_THREADS"]
+    monkeypatch.setenv("ONEDNN_DEFAULT_FPMATH_MODE", "BF16")
+    for compute in (
+        lambda: train(run_spec(), settings(packs, tmp_path / "narrow")),
+        lambda: numerics(torch.device("cpu")),  # probes
+        lambda: score(None, "name", None, "acc", "cpu"),
+        lambda: checked(tmp_path, None, code=False, absent=()),
+        lambda: measure(study_config.load("quack", "demo"), "step_time", tmp_path / "step_time.parquet", print),
+    ):
+        with pytest.raises(PlumblineError, match="ONEDNN_DEFAULT_FPMATH_MODE=BF16 in the environment"):
+            compute()
+    assert not (tmp_path / "narrow/out").exists()

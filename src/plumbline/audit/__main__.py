@@ -80,7 +80,7 @@ def main() -> int:
         out.with_suffix(".md"),
         to_markdown(rows, studies, told, read, {study: paper_of(study) for study in studies}, numbered),
     )
-    fingerprint_file.write(out, given.fingerprint)
+    fingerprint_file.write(out, given.fingerprint, companions=[out.with_suffix(".md")])
     print(as_markdown(summary(rows, studies)))
     if any(numbered.values()):
         print(f"\n{sentences_in_short(numbered)}")

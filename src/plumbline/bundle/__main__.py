@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from plumbline.bundle import archive, description, ro_crate
-from plumbline.core import fingerprint_file, process_record
+from plumbline.core import fingerprint_file, process_record, run_files
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import pretty_json, sha256_file
@@ -131,6 +131,7 @@ def _packed(path: Path) -> bytes | Path:
     """A file as it is packed. What cannot be read goes along as it is: what needs it says so."""
     if path.name != "manifest.json" or (manifest := fingerprint_file.read(path)) is None:
         return path
+    run_files.require_manifest(path, manifest)
     return pretty_json(process_record.travelling(manifest)).encode()
 
 

@@ -14,10 +14,12 @@ import shutil
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Self
 
 from plumbline.bundle import ro_crate
+from plumbline.core import fingerprint_file, run_files
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic, make_folder, naming, parse_json, sha256_file
 
@@ -122,6 +124,56 @@ def read_one(archive: Path, name: str) -> bytes:
                 _compare(entry, len(content), hashlib.sha256(content).hexdigest(), archive)
                 return content
     raise PlumblineError(f"{archive} has no {name}, so it is not a Plumbline bundle")
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedArchive:
+    """An archive whose files are all as its crate says: their number, and that of the manifests of runs without a
+    SHA-256 of their own (`unsealed`)."""
+
+    files: int
+    unsealed: int
+
+
+def compare(archive: Path) -> ComparedArchive:
+    """Read every file of an archive and compare it with its crate; each manifest of a run with itself as well.
+
+    Raises:
+        PlumblineError: as `unpack`; or a manifest was changed before it was packed.
+    """
+    seen: set[str] = set()
+    unsealed = 0
+    with _opened(archive) as (tar, stream):
+        members = iter(tar)
+        listed = _crate(tar, next(members, None), archive)
+        for member in members:
+            entry = _checked(member, listed, archive)
+            if entry.name in seen:
+                raise PlumblineError(f"{archive}: {entry.name} is in it twice; it is not a Plumbline bundle")
+            seen.add(entry.name)
+            hashed = _Hashed(_content(tar, member))
+            content = io.BytesIO()
+            is_manifest = PurePosixPath(entry.name).name == "manifest.json" and entry.size <= LARGEST_CRATE
+            while piece := hashed.read(_PIECE):
+                if is_manifest:
+                    content.write(piece)
+            _compare(entry, entry.size, hashed.sha256, archive)
+            if is_manifest:
+                unsealed += not _is_sealed(content.getvalue(), f"{archive}: {entry.name}")
+        stream.read_to_its_end(tar.offset)
+    if missing := sorted(listed.keys() - seen):
+        raise PlumblineError(f"{archive} lacks {len(missing)} of its {len(listed)} files ({missing[0]}); copy it again")
+    return ComparedArchive(files=len(listed), unsealed=unsealed)
+
+
+def _is_sealed(content: bytes, where: str) -> bool:
+    """Whether the manifest of a run has its own SHA-256, which is then compared."""
+    try:
+        manifest = parse_json(content)
+    except ValueError as error:
+        raise PlumblineError(f"{where} is not JSON ({error})") from error
+    run_files.require_manifest(Path(where), manifest)
+    return fingerprint_file.OF_THE_REST in manifest
 
 
 def _unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, ro_crate.ArchivedFile]:

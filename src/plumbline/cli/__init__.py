@@ -83,6 +83,7 @@ VERBS = {
         "every table and figure again from a release bundle, and compared",
         needs=("pandas",),
     ),
+    "verify": Verb("plumbline.bundle.verify", "whether files are what their makers wrote, by the checksums kept"),
     "verdict": Verb("plumbline.experiment", "numbers from anywhere, judged by the noise-floor protocol"),
     "gate": Verb("plumbline.experiment.gate", "a community's record against its own logs, its goal, the one before"),
     "board": Verb("plumbline.experiment.board", "records as pages: their claims, their logs, and what luck gives"),

@@ -83,6 +83,7 @@ def main() -> None:
 
     from plumbline.evaluate.harness_model import end_of_text
     from plumbline.runtime.finished_run import FinishedRun
+    from plumbline.runtime.numerics import require_float32
 
     run = FinishedRun.read(found.folder)
     if run.outcome != "completed":
@@ -95,6 +96,7 @@ def main() -> None:
     room = run.spec.model.context - len(prompt)
     if room < 1:
         raise PlumblineError(f"--prompt has {len(prompt)} tokens, the model reads {run.spec.model.context}; give less")
+    require_float32(torch.device("cpu"))
     model, generator = run.model().eval(), torch.Generator().manual_seed(given.seed)
     print(f"{run.spec.key} ({run.spec.preset}): samples, not evidence")
     for _ in range(given.samples):

@@ -8,7 +8,6 @@ import itertools
 import json
 import os
 import re
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -202,16 +201,20 @@ def atomic(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
     all.
 
     It is written next to `path` under another name and renamed: a reader sees the old file or the new one, never half
-    of one, also after a power cut. An error in the block leaves `path` as it was. The mode is what `open` gives a new
-    file (0666 less the umask). A library that takes a name instead of a file is given the file's `name`; it may replace
-    what lies there.
+    of one, also after a power cut. What processes of this machine that were killed were writing in the folder is
+    removed first (`plumbline.core.temporary_files`). An error in the block leaves `path` as it was. The mode is what
+    `open` gives a new file (0666 less the umask). A library that takes a name instead of a file is given the file's
+    `name`; it may replace what lies there.
 
     Args:
         mode: "wb" or "w"; text is UTF-8, with line ends written unchanged.
     """
+    from plumbline.core import temporary_files  # which reads records of processes, and these read files
+
     path = Path(path)
     make_folder(path.parent)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    temporary_files.remove_abandoned(path.parent)
+    temporary = temporary_files.beside(path)
     text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
     try:
         with naming(path):

@@ -8,6 +8,7 @@ the file.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ KEY = "fingerprint"
 #: The key of the product's own SHA-256 in the small file next to it.
 BYTES = "sha256"
 
+#: The key of the SHA-256 of each file of the product, by its name, in that small file.
+FILES = "files"
+
 #: The key of the SHA-256 of all else that a JSON file of facts says.
 OF_THE_REST = "sha256_of_the_rest"
 
@@ -29,18 +33,20 @@ def beside(product: str | Path) -> Path:
     return Path(product).with_suffix(f".{KEY}.json")
 
 
-def write(product: str | Path, fingerprint: str, **facts: Any) -> None:
-    """Write the fingerprint of `product`, which has been written already, into the small file next to it, with facts
-    and the product's SHA-256.
+def write(product: str | Path, fingerprint: str, *, companions: Iterable[Path] = (), **facts: Any) -> None:
+    """Write the fingerprint of `product`, which has been written already, into the small file next to it, with facts,
+    the SHA-256 of the product and that of the small file itself.
 
     Args:
         fingerprint: the fingerprint; empty for a file made by hand, of whose code and settings nothing is known.
+        companions: further files of the product beside it, such as a figure's numbers; their SHA-256 is written too.
         facts: further entries of the small file, such as hashes of what the product was made from. Without a
             fingerprint and facts no small file is left.
     """
     said = ({KEY: fingerprint} if fingerprint else {}) | facts
     if said:
-        atomic_write_json(beside(product), said | {BYTES: sha256_file(product)})
+        files = {path.name: sha256_file(path) for path in (Path(product), *companions)}
+        write_facts(beside(product), said | {BYTES: files[Path(product).name], FILES: files})
     else:
         beside(product).unlink(missing_ok=True)
 
@@ -50,9 +56,10 @@ def checked(product: str | Path) -> dict[str, Any]:
     for; empty where there is no small file.
 
     Raises:
-        PlumblineError: the product has other bytes.
+        PlumblineError: the product has other bytes, or the small file says something else than was written.
     """
     said = read(beside(product)) or {}
+    require_as_written(beside(product), said, "delete it and the file that it is of, and have that made again")
     expected = said.get(BYTES)
     if expected is not None and (found := sha256_file(product)) != expected:
         raise PlumblineError(
@@ -65,11 +72,16 @@ def checked(product: str | Path) -> dict[str, Any]:
 
 def write_facts(path: str | Path, facts: dict[str, Any]) -> None:
     """Write a JSON file of facts with the SHA-256 of them all, which `require_as_written` compares."""
-    said = parse_json(canonical_json(facts))  # as it is read again: keys that are numbers are strings there
-    atomic_write_json(path, said | {OF_THE_REST: _digest(said)})
+    atomic_write_json(path, sealed(facts))
 
 
-def require_as_written(path: str | Path, facts: dict[str, Any], remedy: str) -> None:
+def sealed(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts with the SHA-256 of them all (a new one, where they had one), as `write_facts` writes them."""
+    read_again: dict[str, Any] = parse_json(canonical_json(facts))  # keys that are numbers are strings there
+    return read_again | {OF_THE_REST: _digest(read_again)}
+
+
+def require_as_written(path: str | Path, facts: Mapping[str, Any], remedy: str) -> None:
     """Refuse a JSON file whose `facts` are not those that were written, if it has their SHA-256.
 
     Raises:
@@ -83,7 +95,7 @@ def require_as_written(path: str | Path, facts: dict[str, Any], remedy: str) -> 
         )
 
 
-def _digest(facts: dict[str, Any]) -> str:
+def _digest(facts: Mapping[str, Any]) -> str:
     return sha256_text(canonical_json({name: value for name, value in facts.items() if name != OF_THE_REST}))
 
 

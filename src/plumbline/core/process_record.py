@@ -16,6 +16,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, NoReturn
 
+from plumbline.core import fingerprint_file
 from plumbline.core.files import free_name, naming
 
 #: What a record may hold of itself, and what it must.
@@ -56,11 +57,15 @@ def now() -> str:
 
 
 def travelling(manifest: dict[str, Any]) -> dict[str, Any]:
-    """A run's manifest for publication: each start without what means something only on the machine it was on."""
+    """A run's manifest for publication: each start without what means something only on the machine it was on.
+
+    A manifest that has its own SHA-256 gets that of what it says now; who publishes it has compared it before.
+    """
     if not isinstance(starts := manifest.get("starts"), list):
         return manifest
     kept = [{key: value for key, value in start.items() if key not in _LOCAL} for start in starts]
-    return manifest | {"starts": kept}
+    changed = manifest | {"starts": kept}
+    return fingerprint_file.sealed(changed) if fingerprint_file.OF_THE_REST in manifest else changed
 
 
 def machine() -> str:

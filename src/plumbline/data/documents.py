@@ -38,11 +38,10 @@ from plumbline.data.local_read_cache import LocalReadCache
 from plumbline.data.pinned_packages import PACKAGED, PACKAGED_LARGE, PINS
 from plumbline.data.progress import ProgressCounter
 from plumbline.data.sources import Document, debian, key, local, packaged, tokens
-from plumbline.data.split import By, DocumentShuffle, held_out, rule
+from plumbline.data.split import SHUFFLES, By, DocumentShuffle, held_out, rule
 from plumbline.data.text_cleaning import pieces
 
 SPLITS = ("train", "validation")
-_SHUFFLES = ".shuffle."
 
 
 class DocumentSplitter:
@@ -98,7 +97,7 @@ def gather(
     """
     out.mkdir(parents=True, exist_ok=True)
     (out / "documents.json").unlink(missing_ok=True)  # it vouches for the files beside it, which now change
-    for left in out.glob(f"{_SHUFFLES}*"):  # of killed processes, since `out` is this process's alone
+    for left in out.glob(f"{SHUFFLES}*"):  # of killed processes, since `out` is this process's alone
         shutil.rmtree(left)
     wanted = about.get("budget")
     with contextlib.ExitStack() as stack:
@@ -141,7 +140,7 @@ def gather(
 
 def _temporary(out: Path) -> contextlib.AbstractContextManager[str]:
     """Make a folder for the shuffles."""
-    return tempfile.TemporaryDirectory(prefix=_SHUFFLES, dir=out)
+    return tempfile.TemporaryDirectory(prefix=SHUFFLES, dir=out)
 
 
 def _read(

@@ -13,9 +13,9 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
+from plumbline.core import temporary_files
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic, sha256_file
@@ -44,8 +44,8 @@ def fetch(requirement: str, sha256: str, out: Path, *, debian: bool = False, ind
             os.replace(out, _rejected(out))
         print(f"{out} is not {requirement} (its sha256 differs): kept as {_rejected(out)}", file=sys.stderr)
     out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:
-        archive = _download(requirement, sha256, out, Path(folder), debian=debian, index_url=index_url)
+    with temporary_files.folder_beside(out) as folder:
+        archive = _download(requirement, sha256, out, folder, debian=debian, index_url=index_url)
         found = sha256_file(archive)
         if found != sha256:
             os.replace(archive, _rejected(out))

@@ -57,9 +57,11 @@ def read_pack(path: Path) -> dict[str, Any]:
     """Read the manifest of a pack.
 
     Raises:
-        PlumblineError: the file is missing, or is no manifest; its shards are not cut where it says.
+        PlumblineError: the file is missing, is no manifest, or says something else than was written; its shards are not
+            cut where it says.
     """
     manifest = _read(path, tuple(field.name for field in msgspec.structs.fields(_Pack) if field.required), "pack")
+    fingerprint_file.require_as_written(path, manifest, "rerun the rule `pack`")
     try:
         pack = msgspec.convert(manifest, _Pack)
     except msgspec.ValidationError as error:

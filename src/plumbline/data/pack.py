@@ -25,7 +25,7 @@ import numpy as np
 from plumbline.core import fingerprint_file
 from plumbline.core.command_line import run, token_id
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_bytes, atomic_write_json
+from plumbline.core.files import atomic_write_bytes
 from plumbline.data import hub_read_budget, npy
 from plumbline.data.progress import ProgressCounter
 from plumbline.data.tokenizer import Tokenizer
@@ -111,7 +111,7 @@ def pack(
             | {"name": corpus["corpus"], "documents_sha256": corpus["splits"][split]["sha256"]},
         }
     for name, manifest in manifests.items():
-        atomic_write_json(out / f"{name}.json", manifest)
+        fingerprint_file.write_facts(out / f"{name}.json", manifest)
     return manifests
 
 

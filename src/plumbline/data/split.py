@@ -28,6 +28,9 @@ from plumbline.core.files import fsync_directory, fsync_file, naming
 #: What is held out together: a whole group, or each document by itself.
 By = Literal["group", "id"]
 
+#: How the folder of a job's shuffles begins, where nothing of them is kept; it lies where the documents will.
+SHUFFLES = ".shuffle."
+
 #: Bytes that wait in memory to be written, and bytes that are sorted in memory.
 WRITE_BYTES, SORT_BYTES = 64_000_000, 256_000_000
 

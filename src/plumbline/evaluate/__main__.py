@@ -79,8 +79,9 @@ def main() -> None:
         make_folder(out)
         frames.write(examples, "examples", out / "examples.parquet", labels | more)
         frames.write(scores, "scores", out / "scores.parquet", labels | more)
-        examples_sha256 = sha256_file(out / "examples.parquet")
-        fingerprint_file.write(out / "scores.parquet", given.fingerprint, **labels, examples_sha256=examples_sha256)
+        of_items = out / "examples.parquet"
+        facts = labels | {"examples_sha256": sha256_file(of_items)}
+        fingerprint_file.write(out / "scores.parquet", given.fingerprint, companions=[of_items], **facts)
         if len(scores):
             average, count = scores["value"].iloc[-1], int(scores["items"].iloc[-1])
             print(f"{suite.average} {average:.4f} ({count} items)", flush=True)
@@ -124,7 +125,7 @@ def _evaluate(
             "that every row is read whole, by itself or with others",
             file=sys.stderr,
         )
-    scores, examples = score(model, finished.spec.run_id, questions, given.metric_policy)
+    scores, examples = score(model, finished.spec.run_id, questions, given.metric_policy, device)
     yamls = {task.name: harness_tasks.yaml_checksums(task, questions.tasks[task.name]) for task in questions.suite}
     labels: dict[str, Any] = {
         "outcome": finished.outcome,

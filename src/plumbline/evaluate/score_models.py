@@ -74,14 +74,21 @@ class EvaluationItems:
         return cls(suite, sources, tasks)
 
 
-def score(model: LM, name: str, questions: EvaluationItems, policy: MetricPolicy) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The `scores` and `examples` frames of a harness model; `name` stands in them as the run's id."""
+def score(
+    model: LM, name: str, questions: EvaluationItems, policy: MetricPolicy, device: str
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The `scores` and `examples` frames of a harness model on a `device`; `name` stands in them as the run's id.
+
+    Raises:
+        PlumblineError: float32 products come out with fewer bits there.
+    """
     import torch
 
     from plumbline.evaluate import harness_tasks
     from plumbline.evaluate import score_frames as scoring
+    from plumbline.runtime.numerics import require_float32
 
-    torch.backends.cuda.matmul.allow_tf32 = False
+    require_float32(torch.device(device))
     suite, by_task = questions.suite, questions.tasks
     results = harness_tasks.run(model, {leaf: task for leaves in by_task.values() for leaf, task in leaves.items()})
     found = {task.name: scoring.examples(task, by_task[task.name], results) for task in suite}
@@ -168,7 +175,8 @@ def scored(
         name, model = _ours(folder, tokenizer, items_folder, device)
     else:
         name, model = _hugging_face(folder, tokenizer, device, trust_remote_code)
-    return score(model, name, _questions(of, items_folder, limit, sha256_file(items_folder / items.INDEX)), policy)[0]
+    questions = _questions(of, items_folder, limit, sha256_file(items_folder / items.INDEX))
+    return score(model, name, questions, policy, device)[0]
 
 
 def main() -> None:

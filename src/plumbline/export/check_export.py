@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 from plumbline.core.errors import PlumblineError
 from plumbline.export.capability_check import some_tokens
 from plumbline.model.decoder import Decoder
+from plumbline.runtime.numerics import require_float32
 
 #: The largest difference of logits that is let pass, as a share of the largest logit: of the model's own code, and of
 #: a Llama, whose arithmetic is transformers' own.
@@ -37,6 +38,7 @@ def checked(folder: Path, model: Decoder, *, code: bool, absent: tuple[str, ...]
     Raises:
         PlumblineError: the folder cannot be loaded so, or gives other logits.
     """
+    require_float32(torch.device("cpu"))
     tokens_BT = some_tokens(model, LENGTH)
     with tempfile.TemporaryDirectory(prefix="plumbline-export-") as scratch:
         out = Path(scratch) / "logits.safetensors"

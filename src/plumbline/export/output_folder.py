@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_json, free_name, fsync_directory, make_folder, sha256_file
+from plumbline.core.files import free_name, fsync_directory, make_folder, sha256_file
 from plumbline.runtime import export_record
 from plumbline.runtime.export_record import RECORD as RECORD
 
@@ -67,7 +68,7 @@ def filled(folder: Path, record: dict[str, Any]) -> Iterator[Path]:
     try:
         yield temporary
         files = {path.name: sha256_file(path) for path in sorted(temporary.iterdir())}
-        atomic_write_json(temporary / RECORD, record | {"files": files})
+        fingerprint_file.write_facts(temporary / RECORD, record | {"files": files})
         before = None
         if folder.exists() and any(folder.iterdir()):
             before = free_name(folder, "replaced")

@@ -14,7 +14,8 @@ what they are, by kind:
     `set-aside`  state that somebody restarted from step 0
     `damaged`    checkpoints and records that were not as they were written,
                archives that were not the pinned ones
-    `half`       what a trainer that was killed was about to write
+    `half`       what a trainer or another job that was killed was about to
+                 write; the next job in its folder removes it too
     `fetched`    what was read of a hub's data set: a fetch continues from it, or
                from its documents to more of them
 
@@ -26,21 +27,26 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import sys
+import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from plumbline.core import process_record
+from plumbline.core import process_record, temporary_files
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json
-from plumbline.data import hub_read_cache, local_read_cache
+from plumbline.data import folder_lock, hub_read_cache, local_read_cache
+from plumbline.data.split import SHUFFLES
 from plumbline.train.checkpoint import read_state
 
 #: Where the work of each preset is, unless told.
 _WORK = Path("work")
+#: After how long nothing is being written to a file of a process of which nothing else is known.
+_QUIET_SECONDS = 86400
 KINDS = ("finished", "other-run", "set-aside", "damaged", "half", "fetched")
 
 
@@ -49,18 +55,20 @@ class UnneededFile:
     """A file or folder that nothing needs any more.
 
     `bytes` is what removing it frees: a file that outputs share is not counted. `state`: the run's state directory,
-    whose lock says whether a trainer is at work there; empty where there is none.
+    whose lock says whether a trainer is at work there; empty where there is none. `owner`: which process was writing
+    it, where its name tells.
     """
 
     kind: str
     path: str
     bytes: int
     state: str
+    owner: str = ""
 
 
 def collect(work: Path) -> list[UnneededFile]:
     """List all leftovers below ``work/<preset>/``, by kind and path."""
-    found = [*_packages(work), *_fetched(work)]
+    found = [*_packages(work), *_fetched(work), *_temporary(work)]
     for place in sorted(work.glob("*/state/*/*/*/*")):
         if not place.is_dir():
             continue
@@ -87,6 +95,25 @@ def _fetched(work: Path) -> Iterator[UnneededFile]:
     for prefix in (hub_read_cache.PREFIX, local_read_cache.PREFIX):
         for path in work.glob(f"*/corpora/*/documents/{prefix}*"):
             yield _leftover("fetched", path, None)
+
+
+def _temporary(work: Path) -> Iterator[UnneededFile]:
+    """What data jobs, evaluation and probes were about to write: by its name, whose; and documents' shuffles, by the
+    lock of their folder. What a trainer leaves in its state goes with that state."""
+    for place in sorted(path for path in work.glob("*/*") if path.is_dir() and path.name != "state"):
+        for folder, folders, files in os.walk(place):
+            for entry in sorted([*folders, *files]):
+                if name := temporary_files.parse(entry):
+                    yield replace(_leftover("half", Path(folder, entry), None), owner=_owner(name))
+            folders[:] = [entry for entry in folders if temporary_files.parse(entry) is None]
+    for path in work.glob(f"*/corpora/*/documents/{SHUFFLES}*"):
+        yield _leftover("half", path, None)
+
+
+def _owner(name: temporary_files.TemporaryName) -> str:
+    if not name.is_here:
+        return f"process {name.pid} of another machine, or before its last start"
+    return f"process {name.pid}, {'which has ended' if name.is_abandoned else 'which runs'}"
 
 
 def _finished(state: Path, work: Path) -> bool:
@@ -118,6 +145,12 @@ def _size(path: Path) -> int:
 def remove(leftover: UnneededFile) -> str | None:
     """Remove a leftover; returns what prevents that, None if it was removed."""
     path, state = Path(leftover.path), leftover.state
+    if (name := temporary_files.parse(path.name)) and not name.is_abandoned:
+        quiet = time.time() - path.lstat().st_mtime
+        if name.is_here or quiet < _QUIET_SECONDS:
+            return f"{leftover.owner}, may be writing it; what has been quiet for a day is removed"
+    if path.name.startswith(SHUFFLES) and not folder_lock.is_free(path.parent):
+        return f"a job is making the files of {path.parent}"
     if state:
         holder = read_state.holder(Path(state))
         if holder is not None and not process_record.gone(holder):
@@ -191,7 +224,8 @@ def main() -> None:
         print(json.dumps([asdict(entry) for entry in found], indent=2))
     else:
         for entry in found:
-            print(f"{entry.kind:<10}{_human(entry.bytes):>10}  {entry.path}")
+            owner = f"  ({entry.owner})" if entry.owner else ""
+            print(f"{entry.kind:<10}{_human(entry.bytes):>10}  {entry.path}{owner}")
         print(f"{len(found)} leftovers, {_human(sum(entry.bytes for entry in found))}")
     for entry in found:
         if entry.kind in given.remove:

@@ -9,6 +9,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from plumbline.core import run_files
+from plumbline.core.errors import PlumblineError
 from plumbline.core.permissions import denied
 from plumbline.plan.evaluation_workload import amount, inside_evaluation
 from plumbline.plan.machines import Machine
@@ -118,6 +120,7 @@ def finished(run: Run, work: Path) -> dict[str, Any] | None:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if manifest["run_id"] != run.spec.run_id:
             return None
+        run_files.require_manifest(path, manifest)
         wrong = [name for name, types in _READ.items() if type(manifest.get(name)) not in types]
         trouble = f"has no {wrong[0]!r} that can be read" if wrong else _impossible(manifest)
     except PermissionError:
@@ -125,6 +128,9 @@ def finished(run: Run, work: Path) -> dict[str, Any] | None:
         return None
     except OSError as error:
         warn(f"{path} cannot be read ({error.strerror}), so {run.key} counts as not done here; nothing was changed")
+        return None
+    except PlumblineError as error:
+        warn(f"{error}; until then {run.key} counts as not done")
         return None
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         trouble = f"is not the manifest of a run ({error!r})"

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from plumbline.core import run_files
 from plumbline.core.errors import PlumblineError
 from plumbline.plan import data_stage, machines, model_counts
 from plumbline.plan.run_estimate import RunEstimator, estimator
@@ -204,7 +205,9 @@ def _earlier(project: Project, study: str) -> list[Run]:
     found = []
     for path in sorted((Path(project.paths.work) / "runs" / study).glob("*_steps_*/*/s*/manifest.json")):
         try:
-            spec = RunSpec.from_dict(json.loads(path.read_text(encoding="utf-8"))["spec"])
+            manifest = json.loads(path.read_text(encoding="utf-8"))
+            run_files.require_manifest(path, manifest)
+            spec = RunSpec.from_dict(manifest["spec"])
         except (OSError, ValueError, KeyError, TypeError):
             continue  # of another version, or damaged: it counts for nothing here
         run = Run(spec=spec, groups=("experiment",))

@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec import structs
 
+from plumbline.core import run_files
 from plumbline.core.called_program import call
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, read_json, sha256_text
@@ -151,11 +152,16 @@ class StudyArms:
         ]
 
     def read(self, arm: str, seed: int) -> ArmRun | None:
-        """Read a finished run; None where there is none of this very spec."""
+        """Read a finished run; None where there is none of this very spec.
+
+        Raises:
+            PlumblineError: its manifest is not as it was written.
+        """
         folder, run_id = self.folder(arm, seed), self.run_id(arm, seed)
         outcome, manifest = read_json(folder / "outcome.json"), read_json(folder / "manifest.json")
         if not outcome or not manifest or outcome.get("run_id") != run_id:
             return None
+        run_files.require_manifest(folder / "manifest.json", manifest)
         value = outcome.get("validation_loss")
         whole = outcome["outcome"] == "completed" and value is not None
         return ArmRun(

@@ -32,7 +32,7 @@ from plumbline.results.measurements import measurement_file
 from plumbline.specs.study_config import Run
 from plumbline.train.monitoring import peak_memory
 
-METRICS, OUTCOME = "metrics.parquet", "outcome.json"
+METRICS, OUTCOME, _MANIFEST = "metrics.parquet", "outcome.json", "manifest.json"
 UNREADABLE = "cannot be read"
 #: How much of a log is shown.
 LINES, CHARACTERS = 40, 6000
@@ -98,7 +98,7 @@ def page(
     """
     scored = [one for one in found.project.scored_runs.values() if run.planned and one.key == run.key and one.suite]
     of_scores = [Path(found.project.paths.scores(one)) for one in scored]
-    of_run = (run.folder / OUTCOME, run.folder / METRICS)
+    of_run = (run.folder / OUTCOME, run.folder / METRICS, run.folder / _MANIFEST)
     content: dict[str, Any] = {
         "run": run,
         "wrong": [(path, why) for path in (*of_run, *of_scores) if (why := wrong(run, path))],
@@ -175,7 +175,9 @@ def wrong(run: FoundRun, path: Path) -> str:
         if path.suffix == ".parquet" and not pq.read_schema(path):
             return UNREADABLE
         fingerprint_file.checked(path)
-        if path.parent == run.folder:
+        if path.name == _MANIFEST:
+            run_files.require_manifest(path, run.manifest)
+        elif path.parent == run.folder:
             run_files.require(run.folder, run.manifest, path.name)
     except PlumblineError:
         return "is not the file that was made"

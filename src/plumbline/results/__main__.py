@@ -99,7 +99,7 @@ def _target(given: argparse.Namespace) -> None:
         paths = figure_style.save(product, given.out)
         for note in frames.notes:  # a picture has no place for them; its log has
             print(f"note: {note}")
-        fingerprint_file.write(given.out, given.fingerprint)
+        fingerprint_file.write(given.out, given.fingerprint, companions=paths[1:])
     else:
         from plumbline.results.tables import table, write_table
 
@@ -161,7 +161,7 @@ def _claims(given: argparse.Namespace) -> None:
     page = claim_verdicts.to_markdown(rows, study.definition["title"], study, notes)
     atomic_write_text(given.out.with_suffix(".md"), page)
     atomic_write_text(given.out, claim_verdicts.to_csv(rows))
-    fingerprint_file.write(given.out, given.fingerprint)
+    fingerprint_file.write(given.out, given.fingerprint, companions=[given.out.with_suffix(".md")])
     print(given.out)
 
 

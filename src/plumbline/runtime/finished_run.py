@@ -52,6 +52,7 @@ class FinishedRun:
                 f"{folder}: outcome.json is of run {outcome.get('run_id')}, manifest.json of {manifest.get('run_id')}; "
                 f"{REMEDY}"
             )
+        run_files.require_manifest(folder / "manifest.json", manifest)
         run_files.require(folder, manifest, "outcome.json")
         spec = RunSpec.from_dict(manifest["spec"])
         return cls(folder=folder, outcome=outcome["outcome"], spec=spec, manifest=manifest)

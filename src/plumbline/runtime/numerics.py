@@ -8,21 +8,75 @@ from typing import Any
 import torch
 import torch.utils.deterministic
 
+from plumbline.core import numeric_environment
+from plumbline.core.errors import PlumblineError
+from plumbline.model.cpu_matmul import product
 from plumbline.model.float32_widening import wide_attention
 from plumbline.runtime.allocator import keep_memory
 from plumbline.specs.spec import Precision
 
+#: The most that a number of the float32 products that are probed may be off, as a share of the sum of what is added
+#: without signs. Float32 is off by 7e-8, TF32 and float16 by 8e-5, bfloat16 by 7e-4.
+_LARGEST_ERROR = 5e-6
+#: Rows and columns of the product that is probed, enough for the library that serves large ones, and its rows that are
+#: compared.
+_SIDE, _COMPARED = 256, 8
+
 
 def numerics(device: torch.device) -> None:
-    """Set this process's numerics: deterministic algorithms on a CPU, and no TF32 on any device."""
+    """Set this process's numerics: deterministic algorithms on a CPU, and no TF32 on any device.
+
+    Raises:
+        PlumblineError: float32 products come out with fewer bits (`require_float32`).
+    """
     if device.type == "cpu":
         keep_memory()
     # The same as use_deterministic_algorithms, without its import of torch.compile's machinery.
     torch.set_deterministic_debug_mode("error" if device.type == "cpu" else "default")
     # Else each new tensor is filled with NaN before it is written: 1 to 2 % of a step. Tests see that none is read so.
     torch.utils.deterministic.fill_uninitialized_memory = False
+    require_float32(device)
+
+
+def require_float32(device: torch.device) -> None:
+    """Turn TF32 off, and refuse a process whose float32 products come out with fewer bits.
+
+    That is one whose environment narrows them (`plumbline.core.numeric_environment`), or in which a product that is
+    probed is off by more than float32's rounding, whatever the reason.
+
+    Raises:
+        PlumblineError: naming the variable, or the error of the product.
+    """
+    numeric_environment.require_wide_products()
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
+    error = float32_error(device)
+    if not error <= _LARGEST_ERROR:
+        raise PlumblineError(
+            f"float32 products on {device} are off by {error:.1g} (float32 by 7e-8, TF32 by 8e-5, bfloat16 by 7e-4): a "
+            "setting of torch, of a library below it or of the driver narrows them. Leave out torch.backends' "
+            "fp32_precision, torch.set_float32_matmul_precision and such variables of the environment, and start again"
+        )
+
+
+@torch.no_grad()
+def float32_error(device: torch.device) -> float:
+    """Measure the largest error of two float32 products, of those that models take, against float64.
+
+    As a share of the sum of what is added, without signs; NaN where a product holds NaN. Takes a millisecond or two.
+    """
+    place = torch.arange(2 * _SIDE * _SIDE, dtype=torch.float64)  # of no random generator: none moves on
+    numbers = (place * place + 12345) % 65521 * (place % 251) % 4093
+    x_II, y_OI = (numbers / 4093 - 0.5).to(torch.float32).view(2, _SIDE, _SIDE)
+    exact_XO = x_II[:_COMPARED].double() @ y_OI.double().T
+    added_XO = x_II[:_COMPARED].abs().double() @ y_OI.abs().double().T
+    x_II, y_OI = x_II.to(device), y_OI.to(device)
+    products = [multiply(x_II, y_OI)[:_COMPARED].cpu().double() for multiply in (product, _by_torch)]
+    return max(((made - exact_XO).abs() / added_XO).max().item() for made in products)
+
+
+def _by_torch(x_XI: torch.Tensor, y_OI: torch.Tensor) -> torch.Tensor:
+    return x_XI @ y_OI.T
 
 
 def autocast(precision: Precision, device: torch.device) -> contextlib.AbstractContextManager[Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline import __version__
-from plumbline.core import package_data
+from plumbline.core import numeric_environment, package_data
 from plumbline.core.files import sha256_file, sha256_text
 from plumbline.core.package_version import version
 
@@ -92,8 +92,10 @@ def one_code(starts: list[dict[str, Any]]) -> str:
 
 
 def machine(device: Any) -> dict[str, Any]:
-    """Host, device and the numerical settings in force."""
+    """Host, device and the numerical settings in force, with the error of a float32 product that was probed."""
     import torch
+
+    from plumbline.runtime.numerics import float32_error
 
     processor = platform.processor() or platform.machine()
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor
@@ -104,6 +106,8 @@ def machine(device: Any) -> dict[str, Any]:
         "torch_threads": torch.get_num_threads(),
         "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
         "tf32": torch.backends.cuda.matmul.allow_tf32,
+        "float32_error": float32_error(device),
+        "environment": numeric_environment.recorded(),
         "slurm_job_id": os.environ.get("SLURM_JOB_ID"),
     }
 

@@ -9,11 +9,13 @@ from typing import Any
 
 import torch
 
+from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, sha256_file
 from plumbline.model import model_folder
 from plumbline.model.decoder import Decoder
 from plumbline.runtime.finished_run import FinishedRun
+from plumbline.runtime.numerics import require_float32
 from plumbline.runtime.provenance import code, packages
 from plumbline.specs.spec import RunSpec
 from plumbline.theory.elimination_source import CheckpointOfKnownArchitecture
@@ -64,6 +66,7 @@ def eliminate(
     silent = in_double(_without_any_query(original.decoder, layers))
     rule.apply(parts, layers)
     reduced = parts.without_queries(layers)
+    require_float32(torch.device("cpu"))
     tokens_BT = random_tokens(source.spec.vocabulary, sequences, length)
     exact = apart(in_double(reduced), original.in_double, tokens_BT)
     if not exact <= ROUNDING:
@@ -145,7 +148,7 @@ def _write_run(folder: Path, run: RunSpec, outcome: dict[str, Any], model: Decod
     weights = folder / model_folder.WEIGHTS
     files = {weights.name: {"bytes": weights.stat().st_size, "sha256": sha256_file(weights)}}
     manifest = {"run_id": spec.run_id, "spec": spec.to_dict(), "files": files} | facts
-    atomic_write_json(folder / "manifest.json", manifest)
+    fingerprint_file.write_facts(folder / "manifest.json", manifest)
     kept = {key: outcome[key] for key in ("study", "preset", "scale", "init_seed", "outcome", "weights_step")}
     new = {"run_id": spec.run_id, "method": spec.method, "eliminated_from": run.run_id}
     atomic_write_json(folder / "outcome.json", kept | new)

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from plumbline.core import fingerprint_file
 from plumbline.core.files import atomic_write_json, fsync_directory, sha256_file
 from plumbline.probes._online_frame import FILE, leaves_frame
 from plumbline.runtime.finished_run import MODEL
@@ -95,7 +96,7 @@ def write(
             atomic_write_json(staging / "outcome.json", result)
             named = ("metrics.parquet", MODEL, f"{FOLDER}/{INDEX}", f"{FOLDER}/{FILE}", "outcome.json")
             files = {name: _facts(staging / name) for name in named if (staging / name).exists()}
-            atomic_write_json(staging / "manifest.json", manifest | {"files": files})
+            fingerprint_file.write_facts(staging / "manifest.json", manifest | {"files": files})
             saver.check()
             (directory / "outcome.json").unlink(missing_ok=True)
             for name in OUTPUTS:

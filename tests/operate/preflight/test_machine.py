@@ -139,6 +139,10 @@ def test_the_environment(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sees(monkeypatch)
     assert "torch 2.13.0" in found("ok", TRAIN)
     assert "torch" not in found("ok", JobToRun(rule="audit"))
+    with monkeypatch.context() as narrowed:
+        narrowed.setenv("ONEDNN_DEFAULT_FPMATH_MODE", "BF16")
+        assert "ONEDNN_DEFAULT_FPMATH_MODE=BF16 in the environment makes" in found("would stop", TRAIN)
+        assert "fewer bits" not in found("ok", JobToRun(rule="tokenize")), "nothing is multiplied"
     monkeypatch.setattr(gpu, "seen", lambda: {"fault": "ImportError: libcudart.so.13"})
     assert "pretrain imports torch, which fails here (ImportError: libcudart.so.13)" in found("would stop", TRAIN)
     find = environment.importlib.util.find_spec

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from plumbline.core import fingerprint_file
 from plumbline.core.files import atomic_write_json, atomic_write_text, make_folder
 from plumbline.experiment.board.board_rows import TIERS, Board, BoardRow
 from plumbline.experiment.board.progress import progress
@@ -23,6 +24,7 @@ def write_board(board: Board, folder: Path) -> list[Path]:
     atomic_write_text(files[1], progress_svg(board))
     atomic_write_text(files[2], card_svg(board))
     atomic_write_text(files[3], page(board))
+    fingerprint_file.write(files[3], "", companions=files[:3], rows=len(board.rows))
     return files
 
 

@@ -118,7 +118,8 @@ def write(request: VerdictInputs) -> str:
         files.atomic_write_text(request.page.with_suffix(".svg"), picture)
         files.atomic_write_text(request.page, page)
     numbers = {decision_accuracy_from_pages.NUMBERS: files.sha256_file(request.page.with_suffix(".json"))}
-    fingerprint_file.write(request.page, request.fingerprint, **numbers)
+    others = [request.page.with_suffix(ending) for ending in (".json", ".svg")]
+    fingerprint_file.write(request.page, request.fingerprint, companions=others, **numbers)
     return sentence
 
 

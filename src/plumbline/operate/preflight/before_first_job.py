@@ -40,13 +40,15 @@ def check(project: Project, jobs: list[Any]) -> None:
     Raises:
         ApiError: a user's own folder is not there, or has nothing to read; of all such folders. A user's own method
             fails a check that is made before it is trained. A run that is to be scored has another tokenizer now. A
-            file that is read lies in the future. Jobs go to SLURM, from a folder that its jobs cannot start in.
+            file that is read lies in the future. Jobs go to SLURM, from a folder that its jobs cannot start in. The
+            environment narrows the products of jobs that compute.
     """
     from snakemake_interface_common.exceptions import ApiError  # said without a traceback
 
     from plumbline.operate.preflight import (
         clock,
         data_archives,
+        environment,
         folders,
         hub,
         own_method,
@@ -61,6 +63,7 @@ def check(project: Project, jobs: list[Any]) -> None:
     if account := dry_run.account(jobs):
         refused += [found.words for found in slurm_paths.check(project.root)]
     refused += own_method.refused(asked) + sharing.refused(jobs) + tokenizers.refused(asked) + clock.refused(jobs)
+    refused += environment.refused(asked)
     if refused:
         raise ApiError("\n".join(refused))
     warnings = (

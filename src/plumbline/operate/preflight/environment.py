@@ -7,6 +7,7 @@ import re
 import sys
 from importlib import metadata
 
+from plumbline.core import numeric_environment
 from plumbline.operate.preflight import gpu
 from plumbline.operate.preflight.check_result import OK, STOP, CheckResult
 from plumbline.operate.preflight.dry_run import DryRun
@@ -25,6 +26,8 @@ IMPORTS = {
     "table": ("pandas", "scipy"),
     "figure": ("matplotlib",),
 }
+#: The rules whose jobs compute numbers with torch.
+COMPUTES = ("pretrain", "probe", "evaluate", "measure")
 _REMEDY = "make setup, or sh envs/install_locks.sh python"
 
 
@@ -39,6 +42,7 @@ def check(dry_run: DryRun) -> list[CheckResult]:
         for name, rule in wanted.items()
         if importlib.util.find_spec(name) is None
     ]
+    found += [CheckResult(state=STOP, what="environment", words=words) for words in refused(dry_run)]
     told = [f"Python {sys.version.split()[0]}", f"snakemake {metadata.version('snakemake')}"]
     if "torch" in wanted and not found:
         here = gpu.seen()
@@ -48,6 +52,12 @@ def check(dry_run: DryRun) -> list[CheckResult]:
         else:
             told.append(f"torch {here['torch']}")
     return found or [CheckResult(state=OK, what="environment", words=", ".join(told))]
+
+
+def refused(dry_run: DryRun) -> list[str]:
+    """Say why no job to do that computes with torch would start in this environment, which jobs inherit."""
+    computes = any(dry_run.of(rule) for rule in COMPUTES)
+    return [words] if computes and (words := numeric_environment.refusal()) else []
 
 
 def executor(refused: str) -> list[CheckResult]:

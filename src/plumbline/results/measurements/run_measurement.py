@@ -21,6 +21,7 @@ from typing import Any
 
 import pandas as pd
 
+from plumbline.core import numeric_environment
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.results.measurements import measurement_file
@@ -60,6 +61,7 @@ def measure(study: Study, name: str, out: Path, say: Callable[[str], None]) -> N
     one = entry(study, name)
     function = study_parts.function(one.study, "measurements", name, study.root)
     seen = dataclasses.replace(study, runs={each.key: each for each in study.group(*one.runs)})
+    numeric_environment.require_wide_products()  # before the function imports torch
     started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
     frame = function(seen, dict(one.options), say)
     seconds = time.perf_counter() - clock
@@ -78,7 +80,11 @@ def _machine() -> dict[str, Any]:
     """Host and device, as a run's manifest has them; what never loaded torch was measured on the processor."""
     torch = sys.modules.get("torch")
     if torch is not None:
-        return provenance.machine(torch.device("cuda" if torch.cuda.is_initialized() else "cpu"))
+        from plumbline.runtime.numerics import require_float32
+
+        device = torch.device("cuda" if torch.cuda.is_initialized() else "cpu")
+        require_float32(device)
+        return provenance.machine(device)
     processor = platform.processor() or platform.machine()
     return {"host": socket.gethostname(), "device": "cpu", "device_name": processor}
 

@@ -221,6 +221,7 @@ def load(
             manifest = _read(work / "runs" / run.key / "manifest.json", run)
             if manifest is None:
                 raise PlumblineError(f"{work / 'runs' / run.key}: outcome.json without manifest.json; rerun it")
+            run_files.require_manifest(work / "runs" / run.key / "manifest.json", manifest)
             run_files.require(work / "runs" / run.key, manifest, "outcome.json")
             outcomes[run.key], manifests[run.key] = outcome, manifest
             row["outcome"] = outcome["outcome"]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from plumbline.core import run_files
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError, nearest, visible
 from plumbline.core.files import canonical_json, parse_json, sha256_file, sha256_text
@@ -99,6 +100,10 @@ def _run(key: str, facts: dict[str, Any]) -> list[str]:
         return [*lines, f"  DAMAGED: the manifest is unreadable ({error}); what the table recorded:", *_show(facts)]
     if sha256_text(spec) != facts["spec_sha256"]:
         lines.append("  CHANGED since the table was made: the manifest's spec is another one")
+    try:
+        run_files.require_manifest(path, manifest)
+    except PlumblineError as error:
+        lines.append(f"  CHANGED: {error}")
     return [*lines, *_show(manifest), *_scores(facts), *_beside(facts, "examples"), *_beside(facts, "probes")]
 
 

@@ -11,7 +11,7 @@ from tabulate import tabulate
 
 from plumbline.audit.printed_numbers import NOT_PRINTED
 from plumbline.core import fingerprint_file
-from plumbline.core.files import atomic_write_json, atomic_write_text
+from plumbline.core.files import atomic_write_text, sha256_file
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.paper_columns import paper_columns, texts
 from plumbline.results.tables.provenance import headings, provenance
@@ -36,7 +36,9 @@ def write(table: Table, frames: RunFrames, out: str | Path, fingerprint: str = "
     for ending, write_as in AS_TEXT.items():
         atomic_write_text(out.with_suffix(ending), write_as(table))
     said = provenance(table, frames, text) | {fingerprint_file.KEY: fingerprint}
-    atomic_write_json(out.with_suffix(PROVENANCE), said)
+    others = {path.name: sha256_file(path) for path in map(out.with_suffix, AS_TEXT)}
+    said[fingerprint_file.FILES] = {out.name: said["csv_sha256"]} | others
+    fingerprint_file.write_facts(out.with_suffix(PROVENANCE), said)
     atomic_write_text(out, text)
     return [out, *(out.with_suffix(ending) for ending in (*AS_TEXT, PROVENANCE))]
 

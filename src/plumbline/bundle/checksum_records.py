@@ -1,0 +1,166 @@
+"""Reads what files of work/, results/, records and boards say of the SHA-256 of others and of themselves.
+
+Nothing here has a form of its own: manifests of runs, packs and documents, metadata of checkpoints, indices, the small
+files beside products, provenance of tables, records of bundles and exports are read as their makers wrote them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from plumbline.core import fingerprint_file, run_files
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import canonical_json, parse_json, sha256_file, sha256_text
+from plumbline.runtime import export_record
+from plumbline.runtime.probe_checkpoints import FOLDER, INDEX
+
+AS_WRITTEN, CHANGED, MISSING, NOT_KNOWN = "as written", "changed", "missing", "not known"
+Status = Literal["as written", "changed", "missing", "not known"]
+
+#: The most bytes of a file that is read as a record: what lists the files of the largest corpus has a thousandth.
+LARGEST = 256 << 20
+
+#: Endings of the small file beside a product and of a table's provenance.
+_BESIDE, _PROVENANCE = f".{fingerprint_file.KEY}.json", ".provenance.json"
+
+#: Endings of what an earlier version's small file beside several files was written for, the likeliest first.
+_PRODUCTS = (".png", ".csv", ".parquet")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChecksumRecord:
+    """A file that keeps the SHA-256 of others: which, and what is known of itself with the reason."""
+
+    path: Path
+    files: Mapping[Path, str]
+    status: Status
+    why: str = ""
+
+
+def read_record(path: Path) -> ChecksumRecord | None:
+    """Read a JSON file that keeps checksums; None of a file that keeps none.
+
+    A file with the name of one that is none, since it is no JSON or lacks what its maker writes, was changed.
+    """
+    if path.suffix != ".json" or path.stat().st_size > LARGEST:
+        return None
+    form = _form_of_name(path)
+    try:
+        content = parse_json(path.read_bytes())
+        if not isinstance(content, dict):
+            raise ValueError("holds no object")
+        form = form or _form_of_content(content)
+        if form is None:
+            return None
+        files = {path.parent / name: str(sha256) for name, sha256 in form(path, content).items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if form is None:
+            return None
+        return ChecksumRecord(path=path, files={}, status=CHANGED, why=f"it is not as its maker writes it ({error})")
+    status, why = _itself(path, content)
+    return ChecksumRecord(path=path, files=files, status=status, why=why)
+
+
+def _itself(path: Path, content: dict[str, Any]) -> tuple[Status, str]:
+    """What a record's own SHA-256 says of it."""
+    try:
+        if path.name == "metadata.json":
+            rest = {name: value for name, value in content.items() if name != "sha256"}
+            right = content.get("sha256") == sha256_text(canonical_json(rest))
+            return (AS_WRITTEN, "") if right else (CHANGED, "its own sha256 is another one")
+        if path.name == "manifest.json":
+            run_files.require_manifest(path, content)
+        fingerprint_file.require_as_written(path, content, "")
+    except PlumblineError as error:
+        return CHANGED, str(error).partition(": ")[2] or str(error)
+    if fingerprint_file.OF_THE_REST in content:
+        return AS_WRITTEN, ""
+    return NOT_KNOWN, "it has no sha256 of itself (an earlier version's, or of a kind that keeps none)"
+
+
+_Form = Callable[[Path, dict[str, Any]], dict[str, str]]
+
+
+def _form_of_name(path: Path) -> _Form | None:
+    if path.name.endswith(_BESIDE):
+        return _beside
+    if path.name.endswith(_PROVENANCE):
+        return _provenance
+    if path.name == "metadata.json" and path.parent.name.lstrip(".").startswith("step-"):
+        return _listed
+    if path.name == INDEX and path.parent.name == FOLDER:
+        return _points
+    forms: dict[str, _Form] = {
+        "manifest.json": _listed,
+        "documents.json": _splits,
+        "items.json": _items,
+        export_record.RECORD: _listed,
+        "record.json": _archive,
+    }
+    return forms.get(path.name)
+
+
+def _form_of_content(content: dict[str, Any]) -> _Form | None:
+    if "shards" in content and "tokenizer_sha256" in content:
+        return _shards
+    if "frame_sha256" in content:
+        return _frame
+    return _nothing if fingerprint_file.OF_THE_REST in content else None
+
+
+def _listed(path: Path, content: dict[str, Any]) -> dict[str, str]:
+    """Of a run, a checkpoint or an export: ``files``, with bytes or without."""
+    files = content.get("files", {}).items()
+    return {name: said["sha256"] if isinstance(said, dict) else said for name, said in files}
+
+
+def _beside(path: Path, content: dict[str, Any]) -> dict[str, str]:
+    """Of a product, and of what stands beside it; an earlier version's does not name the product."""
+    if fingerprint_file.FILES in content:
+        return dict(content[fingerprint_file.FILES])
+    expected = content.get(fingerprint_file.BYTES)
+    there = sorted(file for file in path.parent.iterdir() if file.is_file() and file != path)
+    alike = [file for file in there if fingerprint_file.beside(file) == path]
+    if expected is None or not alike:
+        return {}
+    likeliest = [file for ending in _PRODUCTS for file in alike if file.suffix == ending]
+    right = next((file for file in alike if sha256_file(file) == expected), [*likeliest, *alike][0])
+    return {right.name: expected}
+
+
+def _provenance(path: Path, content: dict[str, Any]) -> dict[str, str]:
+    csv = f"{path.name.removesuffix(_PROVENANCE)}.csv"
+    return dict(content.get(fingerprint_file.FILES, {})) | {csv: content["csv_sha256"]}
+
+
+def _points(path: Path, content: dict[str, Any]) -> dict[str, str]:
+    return {point["file"]: point["sha256"] for point in content["points"] if point["file"] is not None}
+
+
+def _splits(path: Path, content: dict[str, Any]) -> dict[str, str]:
+    return {split["file"]: split["sha256"] for split in content["splits"].values()}
+
+
+def _shards(path: Path, content: dict[str, Any]) -> dict[str, str]:
+    return {shard["file"]: shard["sha256"] for shard in content["shards"]}
+
+
+def _frame(path: Path, content: dict[str, Any]) -> dict[str, str]:
+    return {path.with_suffix(".parquet").name: content["frame_sha256"]}
+
+
+def _items(path: Path, content: dict[str, Any]) -> dict[str, str]:
+    found = {f"{task}.jsonl": entry["sha256"] for task, entry in content.items()}
+    shown = {task: entry["few_shot_sha256"] for task, entry in content.items() if entry.get("few_shot_sha256")}
+    return found | {f"{task}.few_shot.jsonl": sha256 for task, sha256 in shown.items()}
+
+
+def _archive(path: Path, content: dict[str, Any]) -> dict[str, str]:
+    return {"bundle.tar.xz": content["sha256"]}
+
+
+def _nothing(path: Path, content: dict[str, Any]) -> dict[str, str]:
+    return {}

@@ -1,0 +1,287 @@
+"""Says of every file below a folder whether it is what its maker wrote, by the checksums that makers left there.
+
+    plumbline verify                          work/ and results/
+    plumbline verify results/demo             a folder, or one file
+    plumbline verify records/evening-38f80c4  a record: its archive, and every file in that
+
+A file is `as written`, `changed`, `missing` (a checksum of it is there), or `not known` (no checksum of it was kept:
+logs, and what earlier versions made). Nothing is changed, and every file is read, whenever it was last found right.
+A checksum tells of damage and of what was edited or replaced, not of somebody who computes it anew. Exit codes: 0
+where something was verified and nothing is changed or missing, 10 where something is, 16 where nothing was checked, 2
+of a command line that cannot be meant, 1 after an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from plumbline.bundle import archive
+from plumbline.bundle.checksum_records import (
+    AS_WRITTEN,
+    CHANGED,
+    MISSING,
+    NOT_KNOWN,
+    ChecksumRecord,
+    Status,
+    read_record,
+)
+from plumbline.core.command_line import described, prog, run
+from plumbline.core.errors import PlumblineError, UsageError, visible
+from plumbline.core.files import sha256_file
+from plumbline.data.pinned_packages import PINS
+from plumbline.data.progress import ProgressCounter
+from plumbline.experiment import ledger
+from plumbline.project import packed_bundle
+from plumbline.project.paths import RESULTS
+
+#: What is looked at where nothing is named.
+_FOLDERS = ("work", RESULTS)
+EXIT_CHANGED, EXIT_NOTHING_CHECKED = 10, 16
+
+#: Lines of files that are not known which are printed; `--json` has all.
+_LINES = 20
+
+_NO_CHECKSUM = "no checksum of it was kept"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VerifiedFile:
+    """A file and what is known of it; `why`: by which record, or the reason."""
+
+    path: str
+    status: Status
+    why: str
+
+
+def verify(paths: Iterable[Path]) -> list[VerifiedFile]:
+    """Compare every file below some folders, or single files, with the checksums that were kept of them.
+
+    Raises:
+        PlumblineError: the file system fails.
+    """
+    found: dict[Path, VerifiedFile] = {}
+    for path in paths:
+        found |= {file: said for file, said in _verified(path).items() if file not in found}
+    return [found[file] for file in sorted(found)]
+
+
+def exit_code(found: Iterable[VerifiedFile]) -> int:
+    """The exit code of what was found: 0, 10 (changed or missing) or 16 (nothing could be compared)."""
+    counted = Counter(file.status for file in found)
+    if counted[CHANGED] or counted[MISSING]:
+        return EXIT_CHANGED
+    return 0 if counted[AS_WRITTEN] else EXIT_NOTHING_CHECKED
+
+
+def _verified(root: Path) -> dict[Path, VerifiedFile]:
+    """Of one file or folder; what stands beside it, or one folder higher, may keep its checksums."""
+    inside = [root] if root.is_file() else list(_files(root))
+    higher = [root.parent, root.parent.parent] if root.is_file() else [Path(os.path.normpath(root / ".."))]
+    around = [path for folder in higher for path in _json_in(folder)]
+    records = [record for path in {*inside, *around} if _is_plain(path) and (record := read_record(path)) is not None]
+    wanted: dict[Path, list[tuple[str, ChecksumRecord]]] = {}
+    for record in sorted(records, key=lambda record: record.path):
+        for named, sha256 in record.files.items():
+            wanted.setdefault(Path(os.path.normpath(named)), []).append((sha256, record))
+    own = {Path(os.path.normpath(record.path)): record for record in records}
+    packed = _packed_above(root)
+    found: dict[Path, VerifiedFile] = {}
+    hashes = _Hashes()
+    with ProgressCounter(f"verify {root}", "files", len(inside)) as progress:
+        for path in inside:
+            place = Path(os.path.normpath(path))
+            status, why = _of_file(place, wanted.get(place, []), own.get(place), hashes)
+            found[place] = VerifiedFile(path=str(path), status=status, why=why)
+            progress.add()
+    for place, kept in wanted.items():
+        below = place == root or place.is_relative_to(os.path.normpath(root)) or str(root) == "."
+        if place not in found and below and not place.is_absolute() | os.path.lexists(place) and not packed:
+            found[place] = VerifiedFile(path=str(place), status=MISSING, why=f"{kept[0][1].path.name} names it")
+    return _with_copies(found, hashes)
+
+
+class _Hashes:
+    """SHA-256 of files, each content read once, however many names it has."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, ...], str] = {}
+
+    def of(self, path: Path) -> str:
+        status = path.stat()
+        key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        if key not in self._known:
+            self._known[key] = sha256_file(path)
+        return self._known[key]
+
+
+def _of_file(
+    path: Path, kept: list[tuple[str, ChecksumRecord]], own: ChecksumRecord | None, hashes: _Hashes
+) -> tuple[Status, str]:
+    """What is known of a file: `kept` are the checksums of it, `own` what it says of itself as a record."""
+    if not _is_plain(path):
+        return NOT_KNOWN, "it is no plain file"
+    if own is not None and own.status == CHANGED:
+        return CHANGED, own.why
+    if path.name.endswith(".tar.xz"):
+        return _of_archive(path, kept, hashes)
+    for sha256, record in kept:
+        if hashes.of(path) != sha256:
+            return CHANGED, f"its sha256 is {hashes.of(path)}, and {record.path.name} says {sha256}"
+    trusted = [record for _, record in kept if record.status != CHANGED]
+    if trusted:
+        return AS_WRITTEN, f"by {trusted[0].path.name}"
+    if kept:
+        return NOT_KNOWN, f"{kept[0][1].path.name}, which names it, was changed"
+    if own is not None:
+        return own.status, own.why or "by its own sha256"
+    return _by_its_maker(path, hashes)
+
+
+def _by_its_maker(path: Path, hashes: _Hashes) -> tuple[Status, str]:
+    """Of a ledger, which is a chain of hashes, and of an archive that is pinned."""
+    if path.name == "ledger.jsonl":
+        try:
+            entries = len(ledger.read(path))
+        except PlumblineError as error:
+            return CHANGED, str(error)
+        return AS_WRITTEN, f"by its chain of {entries} hashes"
+    pin = PINS.get(path.stem) if path.parent.name == "packages" else None
+    if pin is not None and path.suffix == pin.suffix:
+        right = hashes.of(path) == pin.sha256
+        return (AS_WRITTEN, "by its pin") if right else (CHANGED, f"its sha256 is not the pinned {pin.sha256}")
+    return NOT_KNOWN, _NO_CHECKSUM
+
+
+def _of_archive(path: Path, kept: list[tuple[str, ChecksumRecord]], hashes: _Hashes) -> tuple[Status, str]:
+    """Of a bundle: the checksum that was kept of it, and those that its crate has of every file in it."""
+    for sha256, record in kept:
+        if hashes.of(path) != sha256:
+            return CHANGED, f"its sha256 is {hashes.of(path)}, and {record.path.name} says {sha256}"
+    try:
+        compared = archive.compare(path)
+    except PlumblineError as error:
+        return (CHANGED, str(error)) if kept else (NOT_KNOWN, f"{_NO_CHECKSUM}, and it cannot be read as a bundle")
+    said = f"by {kept[0][1].path.name}, and " if kept else "by "
+    said += f"its crate, which has the sha256 of each of its {compared.files} files"
+    if compared.unsealed:
+        said += (
+            f"; {compared.unsealed} manifests of runs in it have no sha256 of their own (an earlier version's): it is "
+            f"{NOT_KNOWN} whether they were changed before they were packed, but each one's spec is that of its run id"
+        )
+    return AS_WRITTEN, said
+
+
+def _with_copies(found: dict[Path, VerifiedFile], hashes: _Hashes) -> dict[Path, VerifiedFile]:
+    """Of a file without a checksum that is a copy of one that is as written (``results/`` has copies of the preset
+    asked for) the same is known."""
+    written: dict[str, list[Path]] = {}
+    for path, said in found.items():
+        if said.status == AS_WRITTEN:
+            written.setdefault(path.name, []).append(path)
+    copies = {}
+    for path, said in found.items():
+        if said.status != NOT_KNOWN or said.why != _NO_CHECKSUM or path.name not in written:
+            continue
+        for original in written[path.name]:
+            if original.stat().st_size == path.stat().st_size and hashes.of(original) == hashes.of(path):
+                copies[path] = VerifiedFile(path=said.path, status=AS_WRITTEN, why=f"as {original}")
+                break
+    return found | copies
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """All files below a folder, in order of their names; folders that are links are not entered."""
+    for place, folders, names in os.walk(folder, onerror=_refuse):
+        folders.sort()
+        yield from (Path(place, name) for name in sorted(names))
+
+
+def _refuse(error: OSError) -> None:
+    raise PlumblineError(f"{error.filename} cannot be read ({error.strerror}); nothing below it was compared")
+
+
+def _json_in(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.glob("*.json"))
+    except OSError:
+        return []
+
+
+def _is_plain(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False
+
+
+def _packed_above(root: Path) -> bool:
+    """Whether a folder lies in one that a bundle was rebuilt in, which has no weights, and need not."""
+    return any(packed_bundle.read(folder) is not None for folder in (root, *root.absolute().parents))
+
+
+def _in_words(found: list[VerifiedFile]) -> Iterator[str]:
+    for file in found:
+        if file.status in (CHANGED, MISSING):
+            yield f"{file.status:<11} {file.path}: {file.why}"
+    alike: dict[tuple[Path, str, str], list[str]] = {}
+    for file in found:
+        if file.status == NOT_KNOWN:
+            path = Path(file.path)
+            folder = Path(*path.parent.parts[: 4 if path.is_absolute() else 3])
+            alike.setdefault((folder, path.suffix, file.why), []).append(file.path)
+    for (folder, ending, why), paths in sorted(alike.items(), key=lambda entry: entry[1][0])[:_LINES]:
+        more = f" and {len(paths) - 1} more files *{ending} in {folder} (--json names them)" if len(paths) > 1 else ""
+        yield f"{NOT_KNOWN:<11} {paths[0]}{more}: {why}"
+    if len(alike) > _LINES:
+        yield f"{NOT_KNOWN:<11} and {len(alike) - _LINES} more kinds of files (--json names them)"
+    for file in found:
+        if file.status == AS_WRITTEN and file.path.endswith(".tar.xz"):
+            yield f"{AS_WRITTEN:<11} {file.path}: {file.why}"
+    counted = Counter(file.status for file in found)
+    kinds: tuple[Status, ...] = (AS_WRITTEN, CHANGED, MISSING, NOT_KNOWN)
+    yield f"{len(found)} files: " + ", ".join(f"{counted[kind]} {kind}" for kind in kinds)
+    if not counted[AS_WRITTEN]:
+        yield "nothing was verified: of no file here a checksum was kept that it has"
+
+
+def arguments() -> argparse.ArgumentParser:
+    """Build the command-line parser of `plumbline verify`."""
+    parser = argparse.ArgumentParser(
+        prog=prog("python -m plumbline.bundle.verify"),
+        description=described(__doc__),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="folders or files (default: work, results)")
+    parser.add_argument("--json", action="store_true", help="print every file with what is known of it as JSON")
+    return parser
+
+
+def main() -> int:
+    """Run `plumbline verify`, and return its exit code."""
+    given = arguments().parse_args()
+    paths = given.paths or [path for name in _FOLDERS if (path := Path(name)).is_dir()]
+    for path in given.paths:
+        if not path.exists():
+            raise UsageError(f"there is no {path}; name a folder or a file, such as work/demo")
+    if not paths:
+        raise UsageError(f"here is neither {' nor '.join(_FOLDERS)}; name a folder or a file")
+    found = verify(paths)
+    code = exit_code(found)
+    if given.json:
+        counted = Counter(file.status for file in found)
+        print(json.dumps({"exit_code": code, "counts": counted, "files": [asdict(file) for file in found]}, indent=1))
+    else:
+        for line in _in_words(found):
+            print(visible(line))
+    return code
+
+
+if __name__ == "__main__":
+    run(main)
