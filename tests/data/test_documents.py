@@ -169,6 +169,7 @@ def test_no_folder_is_not_the_working_directory(tmp_path: Path, folder: str, mon
         ('{"id": "a", "source": "s", "text": " "}', r"a\.jsonl:2: key 'text' must be a non-empty string"),
         ('{"id": "a", "source": "s", "text": "t", "txt": "t"}', r"a\.jsonl:2: unknown key 'txt'"),
         ('{"id": "a", "source": "s", "text": "\\ud800"}', r"a\.jsonl:2: key 'text' holds half a surrogate"),
+        ('{"id": "a", "text": "t", "text": "u"}', r"a\.jsonl:2: the key 'text' is there twice in one object; leave"),
         ('{"id": "x", "source": "s", "text": "t"}', r"two documents have the id 'x'"),
     ],
 )

@@ -164,14 +164,16 @@ def test_what_cannot_be_probed_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_p
     (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 6}))
     refused(r"lacks 'model.layers.5\..*which would be left random", folder, "--token-ids", ids)
     (folder / "config.json").write_text(json.dumps(config | {"hidden_size": 64}))
-    refused("does not hold weights of its config", folder, "--token-ids", ids)
+    refused(
+        r"'lm_head.weight' has the shape \[90, 48\], and config.json describes \[90, 64\]", folder, "--token-ids", ids
+    )
     (folder / "config.json").write_text(json.dumps(config))
     weights = folder / "model.safetensors"
     held = {name: value.clone() for name, value in load_file(weights).items()}
     save_file(held | {"model.norm.weight": held["model.norm.weight"] * torch.nan}, weights, metadata={"format": "pt"})
     refused("'model.norm.weight' has values that are not finite", folder, "--token-ids", ids)
     weights.write_bytes(weights.read_bytes()[:100])
-    refused("does not hold weights of its config", folder, "--token-ids", ids)
+    refused("model.safetensors: cannot be read as weights", folder, "--token-ids", ids)
 
 
 def test_a_sliding_window_is_refused_where_it_bites(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -40,6 +40,10 @@ def main() -> None:
     """Run `plumbline export`: write the folder, and say where it is."""
     given = arguments().parse_args()
     found = named_run.find(given.run, given.preset)
+    if not (found.folder / "outcome.json").is_file() and (found.folder / "config.json").is_file():
+        raise PlumblineError(
+            f"{given.run} is a model in Hugging Face form already; plumbline export writes a finished run in that form"
+        )
     from plumbline.export.write_export import export_hf
     from plumbline.runtime.finished_run import FinishedRun
 

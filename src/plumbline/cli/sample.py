@@ -1,4 +1,4 @@
-"""Prints what a finished run writes, to be read by a person: ``plumbline sample RUN``.
+"""Prints what a model writes, to be read by a person: ``plumbline sample RUN``, or a folder in Hugging Face form.
 
 Evidence of nothing: a look at whether a model has learned words.
 """
@@ -6,8 +6,10 @@ Evidence of nothing: a look at whether a model has learned words.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
@@ -20,12 +22,64 @@ if TYPE_CHECKING:
     from plumbline.model.decoder import Decoder
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Writer:
+    """What writes a text.
+
+    Attributes:
+        title: what is printed of it.
+        reader: makes what reads tokens (1, T), each time those that are new, and gives logits (V) of the next one.
+        encode, decode: between a text and its ids.
+        end: id of the token that begins and ends a text.
+        context: the most tokens that the model reads.
+    """
+
+    title: str
+    reader: Callable[[], Callable[[torch.Tensor], torch.Tensor]]
+    encode: Callable[[str], list[int]]
+    decode: Callable[[list[int]], str]
+    end: int
+    context: int
+
+
+def decoder_reader(model: Decoder) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Make what reads tokens through a decoder's key-value cache; see `Writer.reader`."""
+    from plumbline.model.cache import DecodingCache
+
+    cache = DecodingCache()
+    return lambda read_BT: model(read_BT, cache=cache)[0, -1]
+
+
+def _library_reader(model: Any) -> Callable[[torch.Tensor], torch.Tensor]:
+    """The same of a model of the Hugging Face library; one that keeps no cache reads all again for each token."""
+    import torch
+
+    kept: list[torch.Tensor] = []
+    cache: list[Any] = [None]
+
+    def read(read_BT: torch.Tensor) -> torch.Tensor:
+        kept.append(read_BT)
+        whole_BT = read_BT if cache[0] is not None else torch.cat(kept, dim=1)
+        uses = getattr(model.config, "use_cache", False)
+        out = model(input_ids=whole_BT, past_key_values=cache[0], use_cache=uses)
+        cache[0] = out.past_key_values if uses else None
+        return out.logits[0, -1].float()
+
+    return read
+
+
 def continuation(
-    model: Decoder, prompt: list[int], tokens: int, temperature: float, generator: torch.Generator, end: int | None
+    read: Callable[[torch.Tensor], torch.Tensor],
+    prompt: list[int],
+    tokens: int,
+    temperature: float,
+    generator: torch.Generator,
+    end: int | None,
 ) -> list[int]:
-    """Let a model continue a prompt, one token at a time, through its key-value cache; the ids of the new tokens.
+    """Let a model continue a prompt, one token at a time; the ids of the new tokens.
 
     Args:
+        read: reads the tokens (1, T) that are new, and gives logits (V) of the next one.
         prompt: ids of at least one token.
         tokens: how many new tokens at most.
         temperature: of the softmax that a token is drawn from; 0: the likeliest.
@@ -33,13 +87,11 @@ def continuation(
     """
     import torch
 
-    from plumbline.model.cache import DecodingCache
-
-    cache, found = DecodingCache(), list[int]()
+    found = list[int]()
     read_BT = torch.tensor([prompt])
     with torch.inference_mode():
         while len(found) < tokens:
-            logits_V = model(read_BT, cache=cache)[0, -1]
+            logits_V = read(read_BT)
             if temperature:
                 chances_V = (logits_V / temperature).softmax(dim=-1)
                 token = int(torch.multinomial(chances_V, 1, generator=generator))
@@ -52,14 +104,62 @@ def continuation(
     return found
 
 
+def _run_writer(run: named_run.NamedRun, name: str, tokenizer_file: Path | None) -> Writer:
+    from plumbline.evaluate.harness_model import end_of_text
+    from plumbline.runtime.finished_run import FinishedRun
+
+    finished = FinishedRun.read(run.folder)
+    if finished.outcome != "completed":
+        raise PlumblineError(f"{name}: {finished.outcome}; there is no model to sample from")
+    if (file := tokenizer_file or run.tokenizer) is None:
+        raise PlumblineError("--tokenizer is missing; give the tokenizer.json of the run's corpus")
+    tokenizer = finished.read_tokenizer(file)
+    model = finished.model().eval()
+    return Writer(
+        title=f"{finished.spec.key} ({finished.spec.preset})",
+        reader=lambda: decoder_reader(model),
+        encode=lambda text: tokenizer.encode(text).ids,
+        decode=tokenizer.decode,
+        end=end_of_text(tokenizer),
+        context=finished.spec.model.context,
+    )
+
+
+def _library_writer(folder: Path, tokenizer_file: Path | None, trust_remote_code: bool) -> Writer:
+    from plumbline.evaluate import library_folder
+    from plumbline.runtime import hugging_face_folder
+
+    library_folder.require_fit(folder, tokenizer_file, trust_remote_code)
+    tokenizer = library_folder.read_tokenizer(folder, tokenizer_file, trust_remote_code)
+    model = hugging_face_folder.read_model(folder, trust_remote_code=trust_remote_code)
+    if model.config.is_encoder_decoder:
+        raise PlumblineError(f"{folder}: an encoder with a decoder, which continues no text; name a decoder")
+    end = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
+    if end is None:
+        raise PlumblineError(f"{folder}: its tokenizer has no token that begins or ends a text")
+    return Writer(
+        title=f"hf:{folder.resolve().name}",
+        reader=lambda: _library_reader(model),
+        encode=lambda text: tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"],
+        decode=tokenizer.decode,
+        end=end,
+        context=model.config.max_position_embeddings,
+    )
+
+
 def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `plumbline sample`."""
     parser = argparse.ArgumentParser(
         prog=command_line.prog("plumbline sample"), description=command_line.described(__doc__)
     )
-    parser.add_argument("run", metavar="RUN", help=named_run.HELP)
+    parser.add_argument("run", metavar="RUN", help=f"{named_run.HELP}; or a folder in Hugging Face form")
     parser.add_argument("--preset", choices=PRESETS, help=named_run.PRESET_HELP)
-    parser.add_argument("--tokenizer", type=Path, help="tokenizer.json of its corpus (default: the workflow's)")
+    parser.add_argument(
+        "--tokenizer",
+        type=Path,
+        help="tokenizer.json of its corpus (default: the workflow's), or for a Hugging Face folder without one",
+    )
+    parser.add_argument("--trust-remote-code", action="store_true", help="run code that the folder brings")
     parser.add_argument("--prompt", default="", help="text to continue (default: the beginning of a document)")
     parser.add_argument("--max-tokens", type=int, default=60, help="most tokens in a sample (default: %(default)s)")
     parser.add_argument("--samples", type=int, default=3, help="default: %(default)s")
@@ -78,30 +178,27 @@ def main() -> None:
             raise PlumblineError(f"--{name} must be at least {least}, not {getattr(given, name):g}")
     if given.tokenizer is not None and not given.tokenizer.is_file():
         raise PlumblineError(f"--tokenizer: there is no file {given.tokenizer}")
-    found = named_run.find(given.run, given.preset)
+    run = named_run.find(given.run, given.preset)
+    in_library_form = not (run.folder / "outcome.json").is_file() and (run.folder / "config.json").is_file()
     import torch
 
-    from plumbline.evaluate.harness_model import end_of_text
-    from plumbline.runtime.finished_run import FinishedRun
     from plumbline.runtime.numerics import require_float32
 
-    run = FinishedRun.read(found.folder)
-    if run.outcome != "completed":
-        raise PlumblineError(f"{given.run}: {run.outcome}; there is no model to sample from")
-    if (file := given.tokenizer or found.tokenizer) is None:
-        raise PlumblineError("--tokenizer is missing; give the tokenizer.json of the run's corpus")
-    tokenizer = run.read_tokenizer(file)
-    end = end_of_text(tokenizer)
-    prompt = [end, *tokenizer.encode(given.prompt).ids]
-    room = run.spec.model.context - len(prompt)
+    if in_library_form:
+        writer = _library_writer(run.folder, given.tokenizer, given.trust_remote_code)
+    else:
+        writer = _run_writer(run, given.run, given.tokenizer)
+    prompt = [writer.end, *writer.encode(given.prompt)]
+    room = writer.context - len(prompt)
     if room < 1:
-        raise PlumblineError(f"--prompt has {len(prompt)} tokens, the model reads {run.spec.model.context}; give less")
+        raise PlumblineError(f"--prompt has {len(prompt)} tokens, the model reads {writer.context}; give less")
     require_float32(torch.device("cpu"))
-    model, generator = run.model().eval(), torch.Generator().manual_seed(given.seed)
-    print(f"{run.spec.key} ({run.spec.preset}): samples, not evidence")
+    generator = torch.Generator().manual_seed(given.seed)
+    print(f"{writer.title}: samples, not evidence")
     for _ in range(given.samples):
-        ids = continuation(model, prompt, min(given.max_tokens, room), given.temperature, generator, end)
-        print(f"--\n{given.prompt}{tokenizer.decode(ids)}")
+        tokens = min(given.max_tokens, room)
+        ids = continuation(writer.reader(), prompt, tokens, given.temperature, generator, writer.end)
+        print(f"--\n{given.prompt}{writer.decode(ids)}")
 
 
 if __name__ == "__main__":

@@ -83,25 +83,32 @@ def parse_json(text: str | bytes) -> Any:
 
     Raises:
         json.JSONDecodeError: the text is not JSON, or is nested deeper than Python's parser can follow (where the
-            parser itself raises a RecursionError).
+            parser itself raises a RecursionError), or has a key twice in one object.
     """
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=once)
     except RecursionError:
         raise json.JSONDecodeError("nested too deeply", "", 0) from None
+
+
+class RepeatedKey(json.JSONDecodeError):
+    """A key that stands twice in one JSON object; the parser does not say where."""
+
+    def __str__(self) -> str:
+        return self.msg
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Make an object of its pairs, as `json.loads(text, object_pairs_hook=once)`.
 
     Raises:
-        ValueError: a key stands there twice: Python's parser would take the last value without a word.
+        RepeatedKey: a key stands there twice: Python's parser would take the last value without a word.
     """
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {twice[:80]!r} is there twice in one object; leave one of them")
+        raise RepeatedKey(f"the key {twice[:80]!r} is there twice in one object; leave one of them", "", 0)
     return found
 
 

@@ -31,7 +31,7 @@ from plumbline.core import fingerprint_file
 from plumbline.core.command_line import run, token_id
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic, path_or_none, sha256_file
-from plumbline.data import hub_read_budget, hub_reading, shard_writer, token_files
+from plumbline.data import copies, hub_read_budget, hub_reading, shard_writer, token_files
 from plumbline.data.folder_lock import alone
 from plumbline.data.hub_read_cache import StreamCache, StreamTotals
 from plumbline.data.local_read_cache import LocalReadCache
@@ -80,6 +80,7 @@ def gather(
     piece_bytes: int,
     about: dict[str, Any],
     kept: StreamCache | None = None,
+    copy_rule: copies.CopyRule = "keep",
 ) -> dict[str, Any]:
     """Split, cut and shuffle the documents of `corpus` into the folder `out`.
 
@@ -88,6 +89,7 @@ def gather(
         about: where the documents come from, licences, and how they are split where their source decides that; stored
             unchanged in documents.json once all are read. Where it has a `budget`, no more text is read than that.
         kept: what was read before, which also stores what is read now; without it an interrupted fetch is lost.
+        copy_rule: what is done about exact copies; they are counted in any case.
 
     Returns:
         The content of documents.json.
@@ -97,7 +99,7 @@ def gather(
     """
     out.mkdir(parents=True, exist_ok=True)
     (out / "documents.json").unlink(missing_ok=True)  # it vouches for the files beside it, which now change
-    for left in out.glob(f"{SHUFFLES}*"):  # of killed processes, since `out` is this process's alone
+    for left in [*out.glob(f"{SHUFFLES}*"), *out.glob(f"{copies.SCRATCH}*")]:  # of killed processes: `out` is this one's
         shutil.rmtree(left)
     wanted = about.get("budget")
     with contextlib.ExitStack() as stack:
@@ -124,6 +126,10 @@ def gather(
         if kept:
             for split in SPLITS:
                 shard_writer.move(kept.folder, out / f"{split}.jsonl")
+    counted = copies.count(out, copy_rule)
+    if kept:  # with the copies: a larger fetch counts them again
+        kept.finish(out, described)
+    copies.leave_out(out, counted, described, corpus)
     if wanted:
         wanted |= {"read_bytes": tally.bytes, "stream_ended": ended}
     split_by_hash = {
@@ -132,9 +138,8 @@ def gather(
         "split_rule": rule(validation_percent, held_out_by),
     }
     manifest = split_by_hash | about | {"corpus": corpus, "splits": described, "piece_bytes": piece_bytes}
+    manifest["copies"] = counted.facts("pieces" if piece_bytes else "documents")
     fingerprint_file.write_facts(out / "documents.json", manifest)
-    if kept:
-        kept.finish(out, described)
     return manifest
 
 
@@ -324,6 +329,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--split-documents-at-bytes", type=int, help="pieces of about this size; 0: do not "
                                                         "split "
                         "(default 4096 for packaged sources, 0 for others)")  # fmt: skip
+    parser.add_argument(
+        "--copies", choices=copies.RULES, default="keep", help="exact copies: keep, or each text once (default keep)"
+    )
     parser.add_argument("--max-documents", type=int, default=0, help="read at most this many documents (0: all)")
     parser.add_argument("--max-megabytes", type=float, default=0, help="read at most this much text (0: all)")
     parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
@@ -358,6 +366,7 @@ def main(arguments: list[str] | None = None) -> None:
             piece_bytes=piece_bytes,
             about=about,
             kept=kept,
+            copy_rule=given.copies,
         )
     if "budget" in manifest:
         print(hub_read_budget.account(given.corpus, manifest["budget"]), file=sys.stderr)
@@ -366,6 +375,7 @@ def main(arguments: list[str] | None = None) -> None:
         for split, part in manifest["splits"].items()
     )
     print(f"{given.out}: {counts}")
+    print(f"{given.out}: {copies.describe(given.corpus, manifest)}")
 
 
 if __name__ == "__main__":

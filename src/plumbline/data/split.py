@@ -40,6 +40,9 @@ _PART = 1_000_000
 #: A line in a file begins with the hash, in so many hexadecimal digits.
 _KEY = 64
 
+#: What stands before a line's text, and behind it where the document has ids.
+_BEFORE_TEXT, _BEFORE_TOKENS = b'", "text": "', b'", "tokens": '
+
 #: Bytes and documents of each file, and the CRC-32 of its bytes, by its number.
 Sizes = dict[int, list[int]]
 
@@ -233,6 +236,15 @@ def _line(identity: str, source: str, text: str, tokens: dict[str, Any] | None) 
     yield b"}\n"
 
 
+def text_of(line: bytes | bytearray) -> memoryview:
+    """The text of a document's line, as `DocumentShuffle` writes lines, in the JSON that it stands there in: the same
+    for the same text, and for no other one. What begins and ends it has a bare quotation mark, which no string has.
+    """
+    start = line.index(_BEFORE_TEXT) + len(_BEFORE_TEXT)
+    end = line.find(_BEFORE_TOKENS, start)
+    return memoryview(line)[start : len(line) - len(b'"}\n') if end < 0 else end]
+
+
 def _sorted(path: Path, crc: int) -> Iterator[tuple[bytes, memoryview]]:
     """Hashes and lines of a file of them, in order. A generator of its own: it ends before the next file is read."""
     lines = sorted(_written(path, crc))
@@ -240,7 +252,7 @@ def _sorted(path: Path, crc: int) -> Iterator[tuple[bytes, memoryview]]:
         yield bytes(line[:_KEY]), memoryview(line)[_KEY:]
 
 
-def _lines(file: IO[bytes]) -> Iterator[bytes | bytearray]:
+def read_lines(file: IO[bytes]) -> Iterator[bytes | bytearray]:
     """The lines of a file; a long one is not held twice while it is read, as the library would."""
     while line := file.readline(_PART):
         if line.endswith(b"\n"):
@@ -262,7 +274,7 @@ def _written(path: Path, crc: int) -> Iterator[bytes | bytearray]:
     """
     found = 0
     with open(path, "rb") as file:
-        for line in _lines(file):
+        for line in read_lines(file):
             found = zlib.crc32(line, found)
             yield line
     if found != crc:
@@ -274,7 +286,7 @@ def _written(path: Path, crc: int) -> Iterator[bytes | bytearray]:
 
 def _keyed_lines(path: Path) -> Iterator[tuple[bytes, memoryview]]:
     with open(path, "rb") as file:
-        for line in _lines(file):
+        for line in read_lines(file):
             yield _key_of(json.loads(line)["id"]).hex().encode(), memoryview(line)
 
 

@@ -22,7 +22,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 from plumbline.core import fingerprint_file
 from plumbline.core.command_line import run, token_id
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_text, naming, sha256_file
+from plumbline.core.files import atomic_write_text, naming, parse_json, sha256_file
 from plumbline.data.progress import ProgressCounter
 from plumbline.data.sources import jsonl, key
 from plumbline.data.text_cleaning import spans
@@ -205,15 +205,21 @@ def given_one(file: Path, vocabulary: int, corpus: str) -> str:
     """Check a user's own tokenizer.json and return its content.
 
     Raises:
-        PlumblineError: it is no tokenizer, or does not have the number of entries that the corpus's file says.
+        PlumblineError: it is no tokenizer, has a key twice, or does not have the number of entries that the corpus's
+            file says.
     """
     found = Tokenizer(file).vocabulary
+    content = file.read_text(encoding="utf-8")
+    try:
+        parse_json(content)
+    except ValueError as error:  # the library takes the last of two entries without a word
+        raise PlumblineError(f"{file}: {error}") from error
     if found != vocabulary:
         raise PlumblineError(
             f"{key(corpus, 'tokenizer.vocabulary')} of the preset: {vocabulary}, but {file} has {found} entries; write "
             f"{found} there (models need at least as many: model.vocabulary), or give the tokenizer that is meant"
         )
-    return file.read_text(encoding="utf-8")
+    return content
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -9,7 +9,8 @@ windows; no hub is asked. One that brings code of its own, as ``plumbline export
 --trust-remote-code says that the code may run.
 
 Of several folders, which must fit the same --items-folder, the harness is started and its tasks are made once. One that
-cannot be scored is named and left out, and the exit code says so at the end.
+cannot be scored is named and left out, and the exit code says so at the end. In --out a Hugging Face folder is
+`hf:<its name>`, with as many of the folders above it as tell it from the others; the same model given twice is refused.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import parse_json, sha256_file
+from plumbline.core.files import read_json, sha256_file
 from plumbline.core.package_version import version
-from plumbline.evaluate import items
+from plumbline.evaluate import items, library_folder
 from plumbline.specs import suites
 from plumbline.specs.tasks import MetricPolicy
 
@@ -37,16 +38,6 @@ if TYPE_CHECKING:
     from lm_eval.api.model import LM
 
     from plumbline.evaluate.text_encoder import TextEncoder
-
-#: Any of these beside a model in Hugging Face form is its tokenizer.
-_TOKENIZER_FILES = (
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "tokenizer.model",
-    "vocab.json",
-    "vocab.txt",
-    "spiece.model",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +143,7 @@ def scored(
     policy: MetricPolicy = "acc_norm_where_defined",
     device: str = "cpu",
     trust_remote_code: bool = False,
+    name: str = "",
 ) -> pd.DataFrame:
     """The `scores` frame of what lies in a folder: a finished run, or a model in Hugging Face form.
 
@@ -160,6 +152,7 @@ def scored(
         tokenizer: tokenizer.json of a run's corpus; of a Hugging Face folder only where it has none.
         limit: the first items of a task that are evaluated; None: all.
         trust_remote_code: run the code that a Hugging Face folder brings.
+        name: of the model in the frame (default: a run's id; of a Hugging Face folder `hf:` and its name).
 
     Raises:
         PlumblineError: a folder that is none of the two, or did not complete; items or a tokenizer that are not there.
@@ -172,11 +165,11 @@ def scored(
     items.read_index(items_folder, of)
     os.environ.setdefault("TQDM_DISABLE", "1")
     if ours:
-        name, model = _ours(folder, tokenizer, items_folder, device)
+        own_name, model = _ours(folder, tokenizer, items_folder, device)
     else:
-        name, model = _hugging_face(folder, tokenizer, device, trust_remote_code)
+        own_name, model = _hugging_face(folder, tokenizer, device, trust_remote_code)
     questions = _questions(of, items_folder, limit, sha256_file(items_folder / items.INDEX))
-    return score(model, name, questions, policy, device)[0]
+    return score(model, name or own_name, questions, policy, device)[0]
 
 
 def main() -> None:
@@ -196,11 +189,18 @@ def score_all(given: argparse.Namespace, find: Callable[[Path], ModelToScore]) -
     """
     average = suites.suite(given.suite).average
     found: list[pd.DataFrame] = []
+    models = [_located(find, name) for name in given.models]
+    row_names = _row_names([model.folder for model in models if isinstance(model, ModelToScore)])
 
-    def show(name: Path) -> None:
-        model = find(name)
+    def show(name: Path, model: ModelToScore | PlumblineError) -> None:
+        if isinstance(model, PlumblineError):
+            raise model
         # One word for all: a Hugging Face folder among runs has a tokenizer of its own.
-        others = len(given.models) > 1 and (model.folder / "config.json").is_file() and _has_tokenizer(model.folder)
+        others = (
+            len(given.models) > 1
+            and (model.folder / "config.json").is_file()
+            and library_folder.has_tokenizer(model.folder)
+        )
         folder, items_folder = model.folder, given.items_folder or model.items
         if items_folder is None:
             _is_ours(folder, None if others else given.tokenizer, given.trust_remote_code)
@@ -212,7 +212,7 @@ def score_all(given: argparse.Namespace, find: Callable[[Path], ModelToScore]) -
         frame = scored(
             folder, items_folder, tokenizer=None if others else given.tokenizer or model.tokenizer, suite=given.suite,
             limit=given.limit, policy=given.metric_policy, device=given.device,
-            trust_remote_code=given.trust_remote_code,
+            trust_remote_code=given.trust_remote_code, name=row_names[folder],
         )  # fmt: skip
         found.append(frame)
         if len(given.models) > 1:
@@ -227,7 +227,42 @@ def score_all(given: argparse.Namespace, find: Callable[[Path], ModelToScore]) -
             atomic_write_text(given.out, pd.concat(found).to_csv(index=False))
             print(given.out)
 
-    one_by_one([(folder, functools.partial(show, folder)) for folder in given.models])
+    one_by_one([(name, functools.partial(show, name, model)) for name, model in zip(given.models, models)])
+
+
+def _located(find: Callable[[Path], ModelToScore], name: Path) -> ModelToScore | PlumblineError:
+    """What a word of the command line names, or why it names nothing, which is told in its turn."""
+    try:
+        return find(name)
+    except PlumblineError as error:
+        return error
+
+
+def _row_names(folders: Sequence[Path]) -> dict[Path, str]:
+    """What the rows of each folder are named in the output, no two alike: a run's id, or `hf:` and the end of the path.
+
+    Raises:
+        PlumblineError: two are the same model, whose rows could not be told apart.
+    """
+    names: dict[Path, str] = {}
+    ends = {folder: folder.resolve().parts for folder in folders}
+    for folder, parts in ends.items():
+        manifest = read_json(folder / "manifest.json") if (folder / "outcome.json").is_file() else None
+        if isinstance(manifest, dict):
+            names[folder] = str(manifest.get("run_id"))
+            continue
+        others = [other for path, other in ends.items() if path != folder]
+        size = next((n for n in range(1, len(parts)) if all(parts[-n:] != other[-n:] for other in others)), len(parts))
+        names[folder] = f"hf:{'/'.join(parts[-size:])}"
+    seen: dict[str, Path] = {}
+    for folder in folders:
+        if (name := names[folder]) in seen:
+            raise PlumblineError(
+                f"{folder} is the same model as {seen[name]} ({name}), and rows of the two could not be told apart; "
+                "give each model once"
+            )
+        seen[name] = folder
+    return names
 
 
 def one_by_one(jobs: Sequence[tuple[Path, Callable[[], None]]]) -> None:
@@ -267,67 +302,24 @@ def _is_ours(folder: Path, tokenizer: Path | None, trust_remote_code: bool) -> b
             f"{folder}: {what if folder.is_dir() else 'there is no such folder'}; name one of a finished run or of a "
             "model, such as work/demo/runs/transfer/base/baseline/s42"
         )
-    if tokenizer is not None and _has_tokenizer(folder):
-        raise PlumblineError(
-            f"--tokenizer: {folder} is in Hugging Face form, with a tokenizer of its own; leave it out"
-        )
-    if not trust_remote_code and _brings_code(folder):
-        raise PlumblineError(
-            f"{folder}: brings code of its own (auto_map in config.json); read its .py files, and give "
-            "--trust-remote-code to run them"
-        )
+    library_folder.require_fit(folder, tokenizer, trust_remote_code)
     return False
-
-
-def _has_tokenizer(folder: Path) -> bool:
-    """Whether a folder in Hugging Face form has the files of a tokenizer, in any of their forms."""
-    return any((folder / name).is_file() for name in _TOKENIZER_FILES)
 
 
 def _hugging_face(folder: Path, tokenizer: Path | None, device: str, trust_remote_code: bool) -> tuple[str, Any]:
     """A name for the model, and the harness's view of it.
 
     Raises:
-        PlumblineError: there is no tokenizer, here or given, or transformers cannot read the folder.
+        PlumblineError: there is no tokenizer, here or given, or the folder does not hold a whole model.
     """
     from plumbline.evaluate.harness_hf_model import HuggingFaceLM
-    from plumbline.runtime import export_record
+    from plumbline.runtime import hugging_face_folder
 
-    if not (_has_tokenizer(folder) or (tokenizer is not None and tokenizer.is_file())):
-        what = "" if tokenizer is None else f" ({tokenizer} is no file)"
-        raise PlumblineError(
-            f"{folder}: there is no tokenizer beside the model (tokenizer.json); give --tokenizer, the tokenizer.json "
-            f"that it was trained with{what}"
-        )
-    export_record.require_unchanged(folder)
-    words: dict[str, Any] = {"device": device, "dtype": "float32", "batch_size": 8}
-    try:
-        if not _has_tokenizer(folder):
-            words["tokenizer"] = _fast_tokenizer(tokenizer)
-        model = HuggingFaceLM(pretrained=str(folder), trust_remote_code=trust_remote_code, **words)
-    except (OSError, ValueError, KeyError) as error:
-        raise PlumblineError(f"{folder}: transformers cannot read it ({error})") from error
-    return f"hf:{folder.resolve().name}", model
-
-
-def _fast_tokenizer(file: Path | None) -> Any:
-    """A tokenizer.json as transformers reads one, with its end of a text, which the harness begins texts with."""
-    from transformers import PreTrainedTokenizerFast
-
-    from plumbline.data import tokenizer as tokenizers
-    from plumbline.evaluate.harness_model import end_of_text
-
-    assert file is not None
-    read = tokenizers.read(file)
-    return PreTrainedTokenizerFast(tokenizer_object=read, eos_token=read.id_to_token(end_of_text(read)))
-
-
-def _brings_code(folder: Path) -> bool:
-    """Whether a configuration names code that lies beside it."""
-    try:
-        return "auto_map" in parse_json((folder / "config.json").read_bytes())
-    except (OSError, ValueError, TypeError):
-        return False  # transformers says what is wrong with it
+    words = library_folder.read_tokenizer(folder, tokenizer, trust_remote_code)
+    model = hugging_face_folder.read_model(folder, trust_remote_code=trust_remote_code).to(device)
+    with hugging_face_folder.library_errors(folder):
+        shown = HuggingFaceLM(model, tokenizer=words, trust_remote_code=trust_remote_code, batch_size=8)
+    return f"hf:{folder.resolve().name}", shown
 
 
 @functools.lru_cache(1)

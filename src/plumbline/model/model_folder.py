@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic, atomic_write_json, naming, of_disk, sha256_file
+from plumbline.core.files import atomic, atomic_write_json, naming, of_disk, parse_json, sha256_file
 from plumbline.model.decoder import Decoder
 from plumbline.specs.spec import ModelSpec
 
@@ -40,11 +40,10 @@ def read_model(folder: Path) -> Decoder:
     """
     path = folder / SPEC
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
+        said = parse_json(path.read_bytes())
         spec = ModelSpec.from_dict(said["model"], f"{path}: ")
-    except (OSError, json.JSONDecodeError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise PlumblineError(f"{path} does not hold the spec of a model ({type(error).__name__}: {error})") from error
-    model = Decoder(spec)
     try:
         expected_sha256, found = said.get("weights_sha256"), sha256_file(folder / WEIGHTS)
     except OSError as error:
@@ -56,8 +55,73 @@ def read_model(folder: Path) -> Decoder:
             f"{folder / WEIGHTS} is not what was written: sha256 {found}, not {expected_sha256} as in {path}; "
             "restore the file, or write the model again"
         )
-    load_weights(model, folder / WEIGHTS, str(path), "write or copy both files again")
+    return read_decoder(spec, folder / WEIGHTS, str(path), "write or copy both files again")
+
+
+class TensorHeader(NamedTuple):
+    """What a file's header says of one tensor: its shape, and its type as safetensors names it (F32, BF16, I64)."""
+
+    shape: torch.Size
+    dtype: str
+
+
+def read_headers(path: Path, remedy: str) -> dict[str, TensorHeader]:
+    """What a safetensors file says of each of its tensors, by name; no tensor is read.
+
+    Raises:
+        PlumblineError: it is no such file, or not whole; `remedy` says what to do.
+    """
+    headers: dict[str, TensorHeader] = {}
+    try:
+        with naming(path), safe_open(path, framework="pt") as file:
+            for name in file.keys():  # noqa: SIM118 (it is no mapping)
+                tensor = file.get_slice(name)
+                headers[name] = TensorHeader(torch.Size(tensor.get_shape()), tensor.get_dtype())
+    except (OSError, SafetensorError) as error:
+        if of_disk(error) is not None:
+            raise
+        raise PlumblineError(f"{path}: cannot be read as weights ({error}); {remedy}") from error
+    return headers
+
+
+def read_decoder(spec: ModelSpec, path: Path, source: str, remedy: str) -> Decoder:
+    """Make the decoder of a spec with the weights of a file, in float32 on the CPU.
+
+    The file's header is compared with the spec first: a size that is wrong there would take any amount of memory.
+
+    Args:
+        source: what says the spec, and `remedy` what to do about weights of another one; for messages.
+
+    Raises:
+        PlumblineError: the file is none of weights, or its weights are others than the spec's.
+    """
+    shapes = {name: header.shape for name, header in read_headers(path, remedy).items()}
+    if spec.layers > len(shapes):
+        raise PlumblineError(f"{path}: {len(shapes)} tensors, and {source} says {spec.layers} layers; {remedy}")
+    try:
+        with torch.device("meta"):
+            expected = {name: value.shape for name, value in Decoder(spec).state_dict().items()}
+    except RuntimeError as error:  # more numbers than torch can count
+        raise PlumblineError(f"{path}: {source} says sizes that no model has ({error}); {remedy}") from error
+    _require_shapes(path, expected, shapes, source, remedy)
+    model = Decoder(spec)
+    load_weights(model, path, source, remedy)
     return model
+
+
+def _require_shapes(
+    path: Path, expected: dict[str, torch.Size], shapes: dict[str, torch.Size], source: str, remedy: str
+) -> None:
+    for name in sorted(expected.keys() | shapes.keys()):
+        if name not in shapes:
+            what = "it is missing"
+        elif name not in expected:
+            what = "no weight of that model"
+        elif shapes[name] != expected[name]:
+            what = f"its shape is {list(shapes[name])}, not {list(expected[name])}"
+        else:
+            continue
+        raise PlumblineError(f"{path}: {name!r} does not fit {source}: {what}; {remedy}")
 
 
 def load_weights(model: Decoder, path: Path, spec: str, remedy: str, *, finite: bool = True) -> None:
@@ -77,10 +141,9 @@ def load_weights(model: Decoder, path: Path, spec: str, remedy: str, *, finite: 
         if of_disk(error) is not None:  # the disk's fault: the weights may be whole
             raise
         raise PlumblineError(f"{path}: cannot be read as weights ({error}); {remedy}") from error
-    expected = model.state_dict()
-    for name in sorted(set(expected) | set(weights)):
-        if name not in weights or name not in expected or expected[name].shape != weights[name].shape:
-            raise PlumblineError(f"{path}: {name!r} does not fit {spec}; {remedy}")
+    expected, shapes = ({name: value.shape for name, value in of.items()} for of in (model.state_dict(), weights))
+    _require_shapes(path, expected, shapes, spec, remedy)
+    for name in sorted(weights):
         # Copied into a decoder, integers and complex numbers would lose what they say without a word.
         if weights[name].dtype != torch.float32:
             raise PlumblineError(f"{path}: {name!r} is of {weights[name].dtype}, not of torch.float32; {remedy}")

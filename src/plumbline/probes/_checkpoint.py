@@ -19,7 +19,7 @@ from plumbline.data.verify_pack import verify_once
 from plumbline.model import model_folder
 from plumbline.probes._base import ProbedModel
 from plumbline.probes._decoder import ProbedDecoder
-from plumbline.runtime import export_record
+from plumbline.runtime import hugging_face_folder
 from plumbline.runtime.finished_run import FinishedRun
 from plumbline.specs.spec import require_present_code
 
@@ -114,15 +114,11 @@ def _identity(files: list[Path]) -> str:
 
 
 def _hugging_face(folder: Path, device: torch.device) -> LoadedCheckpoint:
-    from transformers.utils import logging
-
     from plumbline.probes import _transformers
 
-    logging.disable_progress_bar()  # of no use in a log
-    export_record.require_unchanged(folder)
     subject = _transformers.load(folder)
     subject.module.to(device)
-    files = [folder / "config.json", *sorted(folder.glob("*.safetensors")), *sorted(folder.glob("*.bin"))]
+    files = [folder / "config.json", *sorted(folder.glob("*.safetensors"))]
     end = subject.config.eos_token_id
     return LoadedCheckpoint(
         folder=folder,
@@ -216,8 +212,9 @@ def _encode(checkpoint: LoadedCheckpoint, words: str, tokenizer: Path | None) ->
 
     remedy = "give --tokenizer or --token-ids"
     try:
-        own = AutoTokenizer.from_pretrained(checkpoint.folder, local_files_only=True)
-    except (OSError, ValueError, KeyError) as error:
+        with hugging_face_folder.library_errors(checkpoint.folder):
+            own = AutoTokenizer.from_pretrained(checkpoint.folder, local_files_only=True)
+    except PlumblineError as error:
         raise PlumblineError(f"--checkpoint: {checkpoint.folder} holds no tokenizer ({error}); {remedy}") from error
     # Where there are no files, the library may make a tokenizer without entries.
     files = {"tokenizer.json", *own.vocab_files_names.values()}

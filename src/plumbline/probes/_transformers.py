@@ -15,9 +15,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
-from safetensors import SafetensorError
 from torch import nn
-from transformers import AttentionInterface, AttentionMaskInterface, AutoConfig, AutoModelForCausalLM
+from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
@@ -25,6 +24,7 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.probes._base import ProbedModel, SiteCallback
 from plumbline.probes._decoder import held
 from plumbline.probes._scores import AttentionScores
+from plumbline.runtime import hugging_face_folder
 
 ATTENTION = "plumbline_probes"
 
@@ -231,10 +231,7 @@ def read_config(folder: Path) -> Any:
     Raises:
         PlumblineError: it cannot be read, or its model type is not in `STYLES`.
     """
-    try:
-        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except (OSError, ValueError, KeyError) as error:
-        raise PlumblineError(f"--checkpoint: {folder / 'config.json'} is no model's ({error})") from error
+    config = hugging_face_folder.read_config(folder)
     if config.model_type not in STYLES:
         raise PlumblineError(
             f"--checkpoint: {folder} is a {config.model_type!r}; probes know their way in {sorted(STYLES)}"
@@ -247,22 +244,7 @@ def load(folder: Path) -> ProbedTransformers:
     """Load the model of a folder that `save_pretrained` wrote, in float32 on the CPU; nothing is fetched.
 
     Raises:
-        PlumblineError: a model type that is not in `STYLES`, or weights that cannot be read or are not all there.
+        PlumblineError: a model type that is not in `STYLES`, or as `hugging_face_folder.read_model`.
     """
     read_config(folder)
-    try:
-        model, report = AutoModelForCausalLM.from_pretrained(
-            folder, local_files_only=True, dtype=torch.float32, output_loading_info=True
-        )
-    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
-        raise PlumblineError(f"--checkpoint: {folder} does not hold weights of its config ({error})") from error
-    missing = sorted(report["missing_keys"])
-    if missing:
-        raise PlumblineError(
-            f"--checkpoint: {folder} lacks {missing[0]!r} ({len(missing)} in all), which would be left random; save "
-            "the whole model"
-        )
-    broken = [name for name, value in model.named_parameters() if not torch.isfinite(value).all()]
-    if broken:
-        raise PlumblineError(f"--checkpoint: {folder}: {broken[0]!r} has values that are not finite; save it anew")
-    return ProbedTransformers(model)
+    return ProbedTransformers(hugging_face_folder.read_model(folder))

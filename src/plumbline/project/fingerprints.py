@@ -112,7 +112,7 @@ class Fingerprints:
         elif kind != "interpretations":
             del said["interpretations"]
         if kind == "interpretations":
-            read = msgspec.to_builtins(self.configuration.corpora[said["corpus"]])
+            read = self._corpus(said["corpus"])
             return [said, read, self.configuration.preset["evaluation"], self.configuration.evaluation_source]
         return said
 
@@ -139,8 +139,9 @@ class Fingerprints:
         before it are asked for is in it, their code is not. Nor is how much of a hub's data set is read, which stands
         with the code of documents: where another budget gives the same bytes, nothing is trained anew for it.
         """
-        read = msgspec.to_builtins(self.configuration.corpora[name])
+        read = self._corpus(name)
         asked: list[Any] = [read["source"], read["held_out_percent"], _sizes(self.inputs.corpus_files(name))]
+        asked += [read["copies"]] if "copies" in read else []
         asked += [self._hub(name)] if read["source"] == "hub" else []
         if tokens := bool(self.inputs.tokens.files(name)):
             asked += [read["dtype"], read["document_end"]]
@@ -157,6 +158,11 @@ class Fingerprints:
         found_short = hub_read_budget.short(Path(self.paths.corpus(name)) / "documents")
         verb, _, rest = made.partition("-")
         return f"{sha256_text(canonical_json([verb, budgeted, read['tokenizer'], found_short]))[:16]}-{rest}"
+
+    def _corpus(self, name: str) -> dict[str, Any]:
+        """What is asked of a corpus; a rule that leaves out no copies is not said, as before there was one."""
+        read: dict[str, Any] = msgspec.to_builtins(self.configuration.corpora[name])
+        return read if read["copies"] != "keep" else _without(read, "copies")
 
     def _hub(self, name: str) -> dict[str, Any]:
         """The data set that a corpus asks the hub for; to write down the commit that it was read at changes nothing."""

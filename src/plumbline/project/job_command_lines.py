@@ -28,6 +28,8 @@ class JobCommandLines:
             "--validation-percent",
             f"{read.held_out_percent:g}",
         ]
+        if read.copies != "keep":
+            flags += ["--copies", read.copies]
         for package in self.inputs.corpus_packages(name):
             flags += ["--archive", f"{package}={self.paths.package(package)}"]
         if read.source == "local":

@@ -137,7 +137,7 @@ def _every_study(
 
 
 def _corpus(name: str, config: dict[str, Any], root: Path) -> corpus.Corpus:
-    """A corpus of a configuration, which may name another folder of texts.
+    """A corpus of a configuration, which may name another folder of texts and another rule for copies.
 
     Raises:
         PlumblineError: it names one, and texts are not read from a folder.
@@ -149,6 +149,9 @@ def _corpus(name: str, config: dict[str, Any], root: Path) -> corpus.Corpus:
             f"config/config.yaml (with --config): data.folder: {folder} is read where data.source is `local`, not "
             f"`{config['data']['source']}`; write --config 'data={{source: local, folder: {folder}}}'"
         )
+    copies = config["data"].get("copies", corpus.AS_THE_CORPUS_SAYS)
+    if copies != corpus.AS_THE_CORPUS_SAYS:
+        read = structs.replace(read, copies=copies)
     return structs.replace(read, folder=folder) if folder else read
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from plumbline.core.run_files import REMEDY
 from plumbline.data import tokenizer as tokenizers
 from plumbline.data.loader import Pack
 from plumbline.model.decoder import Decoder
-from plumbline.model.model_folder import load_weights
+from plumbline.model.model_folder import read_decoder
 from plumbline.runtime import run_tokenizer
 from plumbline.specs.spec import RunSpec
 
@@ -130,9 +129,7 @@ class FinishedRun:
         """
         path = self.folder / MODEL
         self.weights_sha256()
-        model = Decoder(self.spec.model)
-        load_weights(model, path, "the spec in manifest.json", REMEDY)
-        return model
+        return read_decoder(self.spec.model, path, "the spec in manifest.json", REMEDY)
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -142,6 +139,9 @@ def _json(path: Path) -> dict[str, Any]:
             "of a finished one, such as work/demo/runs/transfer/base/baseline/s42"
         )
     try:
-        return parse_json(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
+        content = parse_json(path.read_bytes())
+    except ValueError as error:
         raise PlumblineError(f"{path} is not JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise PlumblineError(f"{path} holds no JSON object, as every run writes one; {REMEDY}")
+    return content

@@ -50,6 +50,7 @@ class Corpus(Struct, frozen=True, kw_only=True):
 
     `packs`: name -> sequences, or None for all there are; each is a prefix of the largest. `validation`: sequences of
     the held-out pack. `held_out_percent`: share of groups of documents that are held out before anything is cut.
+    `copies`: what is done about exact copies, a rule of `plumbline.data.copies`.
     `folder`, `dtype` and `document_end` are those of the source `local`; the last two are about token files.
     """
 
@@ -65,6 +66,7 @@ class Corpus(Struct, frozen=True, kw_only=True):
     validation: int | None
     sequences_per_shard: int
     held_out_percent: float
+    copies: Literal["keep", "once_in_train", "once_in_validation"] = "keep"
 
     @property
     def path(self) -> str:
@@ -155,6 +157,7 @@ def load(name: str, preset: str, source: str = AS_THE_CORPUS_SAYS, root: Path = 
             "validation": _size(here["validation"]),
             "sequences_per_shard": here["sequences_per_shard"],
             "held_out_percent": here.get("held_out", content["held_out"])["percent"],
+            "copies": content.get("copies", "keep"),
         },
         type=Corpus,
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import parse_json
+from plumbline.core.files import RepeatedKey, parse_json
 from plumbline.data.sources import Document
 
 _KEYS = ("id", "source", "text")
@@ -47,6 +47,8 @@ def parse(line: bytes, where: str, otherwise: dict[str, str] | None = None) -> D
     """
     try:
         row = parse_json(line)
+    except RepeatedKey as error:
+        raise PlumblineError(f"{where}: {error}") from error
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise PlumblineError(f"{where}: not a line of JSON in UTF-8 ({error})") from error
     if not isinstance(row, dict):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json
+from plumbline.data import copies
 from plumbline.data.sources import key, local
 from plumbline.operate.preflight.check_result import NOTE, OK, STOP, CheckResult
 from plumbline.operate.preflight.dry_run import DryRun
@@ -48,6 +49,17 @@ def replaced(dry_run: DryRun) -> list[str]:
                 f"`{now}`, and packs, runs and scores of {name} are made again; to keep both, name another folder: "
                 "--config work=work-mine"
             )
+    return found
+
+
+def copies_on_both_sides(dry_run: DryRun) -> list[CheckResult]:
+    """Corpora that are there and hold out documents which are trained on as well, as notes."""
+    found = []
+    for name in dry_run.project.corpora:
+        facts = read_json(dry_run.project.root / dry_run.project.paths.corpus(name) / "documents" / "documents.json")
+        words = copies.describe(name, facts) if isinstance(facts, dict) else ""
+        if words and facts["copies"]["rule"] == "keep" and facts["copies"]["validation"]["also_on_the_other_side"]:
+            found.append(CheckResult(state=NOTE, what=f"texts of {name}", words=words))
     return found
 
 

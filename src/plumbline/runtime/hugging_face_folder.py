@@ -1,0 +1,241 @@
+"""Reads a model from a folder in Hugging Face form, for every verb that takes one; nothing is fetched or unpickled.
+
+The library builds what `config.json` describes and fills it with what the weights hold: a layer that they lack stays
+random, one that they have too many is dropped, both without an error. Here each of these is refused by name. Headers
+are compared with the configuration before anything is built, since a size that is wrong takes any amount of memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import of_disk, parse_json
+from plumbline.model.model_folder import WEIGHTS, TensorHeader, read_headers
+from plumbline.runtime import export_record
+
+CONFIG, INDEX, ADAPTER = "config.json", "model.safetensors.index.json", "adapter_config.json"
+#: Ends of the names of files that would have to be unpickled.
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+#: How many times as many parameters a configuration may describe as the weights hold: some are packed, eight in a
+#: number.
+_PACKED = 8
+
+
+@contextlib.contextmanager
+def library_errors(folder: Path) -> Iterator[None]:
+    """Turn whatever transformers raises on the files of a folder into a sentence that names it, and keep it from
+    printing reports of its own.
+
+    Raises:
+        PlumblineError: in place of the library's error, except that a disk is full or fails.
+    """
+    from transformers.utils import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()  # of no use in a log
+    try:
+        yield
+    except PlumblineError:
+        raise
+    except Exception as error:
+        if of_disk(error) is not None:
+            raise
+        reason = " ".join(str(error).split()) or "no message"
+        raise PlumblineError(
+            f"{folder}: transformers cannot read it ({type(error).__name__}: {reason:.400}); save the model again, or "
+            "copy its files again"
+        ) from error
+    finally:
+        logging.set_verbosity(before)
+
+
+def read_config(folder: Path, *, trust_remote_code: bool = False) -> Any:
+    """Read the library's configuration from a folder that `save_pretrained` wrote; no weights are read.
+
+    Raises:
+        PlumblineError: it is no configuration, or describes more than the weights beside it, if any, can hold.
+    """
+    from transformers import AutoConfig
+
+    content = _json_object(folder / CONFIG)
+    if any((folder / name).is_file() for name in (WEIGHTS, INDEX)):
+        _require_counts(folder, content, _tensors(folder))
+    with library_errors(folder):
+        return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=trust_remote_code)
+
+
+def read_model(folder: Path, *, trust_remote_code: bool = False) -> Any:
+    """Read the model of a folder that `save_pretrained` or `plumbline export` wrote, in float32 on the CPU.
+
+    Args:
+        trust_remote_code: run the code that the folder brings.
+
+    Raises:
+        PlumblineError: weights that are missing, not the model's, of another shape, not finite, or no safetensors; a
+            configuration that is none; an export that was changed.
+    """
+    import transformers
+    from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
+
+    export_record.require_unchanged(folder)
+    tensors = _tensors(folder)
+    config = read_config(folder, trust_remote_code=trust_remote_code)
+    kind = transformers.AutoModelForCausalLM
+    if config.model_type in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES:
+        kind = transformers.AutoModelForSeq2SeqLM
+    with library_errors(folder):
+        with torch.device("meta"):
+            shell = kind.from_config(config, trust_remote_code=trust_remote_code)
+        described = sum(value.numel() for value in shell.parameters())
+        held = sum(header.shape.numel() for header in tensors.values())
+        if described > _PACKED * held:
+            raise PlumblineError(
+                f"{folder / CONFIG} describes a model of {described:,} parameters, and its weights are {held:,} "
+                "numbers; give the configuration of these weights"
+            )
+        model, report = kind.from_pretrained(
+            folder,
+            local_files_only=True,
+            trust_remote_code=trust_remote_code,
+            dtype=torch.float32,
+            use_safetensors=True,
+            ignore_mismatched_sizes=True,  # so that they are reported, and refused below
+            output_loading_info=True,
+        )
+    _require_whole(folder, report)
+    _require_values(folder, model, tensors)
+    return model
+
+
+def _json_object(path: Path) -> dict[str, Any]:
+    try:
+        content = parse_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        if of_disk(error) is not None:
+            raise
+        raise PlumblineError(f"{path} cannot be read as JSON ({error}); copy it again") from error
+    if not isinstance(content, dict):
+        raise PlumblineError(f"{path} holds no JSON object; copy it again")
+    return content
+
+
+def _tensors(folder: Path) -> dict[str, TensorHeader]:
+    """What the headers of the files say of all tensors of the folder.
+
+    Raises:
+        PlumblineError: there is no safetensors file, or one is not whole, or the index does not fit the files.
+    """
+    if (folder / ADAPTER).is_file():
+        raise PlumblineError(
+            f"{folder / ADAPTER}: an adapter to another model, which is not read; merge it into that model, and save "
+            "the whole"
+        )
+    file = _json_object(folder / CONFIG).get("transformers_weights")
+    if file is None:
+        file = WEIGHTS if (folder / WEIGHTS).is_file() or not (folder / INDEX).is_file() else INDEX
+    path = folder / _plain(folder / CONFIG, file)
+    if path.name.endswith(".index.json"):
+        return _sharded(path)
+    if path.suffix == ".safetensors" and path.is_file():
+        return read_headers(path, "copy it, or save the model again")
+    pickles = sorted(other.name for other in folder.iterdir() if other.name.endswith(PICKLES))
+    if pickles:
+        raise PlumblineError(
+            f"{folder / pickles[0]} is a pickle, and reading one runs what is in it, so it is not read; if you trust "
+            "it, load it with transformers and save it again (save_pretrained writes model.safetensors)"
+        )
+    raise PlumblineError(f"{folder}: there is no {path.name}, which holds a model's weights; copy the whole folder")
+
+
+def _plain(said_by: Path, name: Any) -> str:
+    """A file's name that is one in the same folder."""
+    if not isinstance(name, str) or Path(name).name != name or not name.endswith((".safetensors", ".index.json")):
+        raise PlumblineError(
+            f"{said_by} names {name!r:.80} as a file of weights; only safetensors files in the same folder are read"
+        )
+    return name
+
+
+def _sharded(index: Path) -> dict[str, TensorHeader]:
+    places = _json_object(index).get("weight_map")
+    if not isinstance(places, dict) or not places:
+        raise PlumblineError(f"{index}: 'weight_map' is missing, which says where each weight is; copy it again")
+    names = sorted({_plain(index, name) for name in places.values()})
+    if absent := [name for name in names if not (index.parent / name).is_file()]:
+        raise PlumblineError(
+            f"{index} names {', '.join(absent)}, of {len(names)} files, which {'is' if len(absent) == 1 else 'are'} "
+            "not there; copy the whole folder"
+        )
+    tensors: dict[str, TensorHeader] = {}
+    for name in names:
+        here = read_headers(index.parent / name, "copy it, or save the model again")
+        lost = sorted(tensor for tensor, place in places.items() if place == name and tensor not in here)
+        twice = sorted(here.keys() & tensors.keys())
+        if lost or twice:
+            what = f"lacks {lost[0]!r}, which {index.name} puts there" if lost else f"holds {twice[0]!r} once more"
+            raise PlumblineError(f"{index.parent / name} {what}; copy the whole folder")
+        tensors |= here
+    return tensors
+
+
+def _require_counts(folder: Path, content: dict[str, Any], tensors: dict[str, TensorHeader]) -> None:
+    """Refuse numbers of layers, experts or labels that the weights cannot have: the library makes a list of each."""
+    held = sum(header.shape.numel() for header in tensors.values())
+    for key, value in content.items():
+        if isinstance(value, dict):
+            _require_counts(folder, value, tensors)
+        counted = re.search(r"(layers?|experts|labels)$", key)
+        most = len(tensors) if counted and counted[1].startswith("layer") else held
+        if counted and isinstance(value, int) and value > most:
+            raise PlumblineError(
+                f"{folder / CONFIG}: {key}: {value}, and the weights are {len(tensors)} tensors of {held:,} numbers; "
+                "give the configuration of these weights"
+            )
+
+
+def _require_whole(folder: Path, report: dict[str, Any]) -> None:
+    """Refuse a model that is not filled by the folder's weights, all of them."""
+    for key, what in (
+        ("missing_keys", "lacks {}, which would be left random"),
+        ("unexpected_keys", "holds {}, which is no weight of the model in its config.json"),
+    ):
+        if names := sorted(report[key]):
+            raise PlumblineError(
+                f"{folder} {what.format(repr(names[0]))} ({len(names)} in all); save the whole model with its own "
+                "configuration"
+            )
+    if others := sorted(report["mismatched_keys"]):
+        name, here, described = others[0]
+        raise PlumblineError(
+            f"{folder}: {name!r} has the shape {list(here)}, and config.json describes {list(described)} "
+            f"({len(others)} in all differ); save the whole model with its own configuration"
+        )
+    if report.get("error_msgs"):
+        raise PlumblineError(f"{folder}: {report['error_msgs'][0]:.400}; save the model again")
+
+
+def _require_values(folder: Path, model: Any, tensors: dict[str, TensorHeader]) -> None:
+    for name, value in model.named_parameters():
+        header = tensors.get(name)
+        packed = getattr(model.config, "quantization_config", None) is not None
+        if header is not None and not packed and not header.dtype.startswith(("F", "BF")):
+            raise PlumblineError(
+                f"{folder}: {name!r} is of {header.dtype}, and config.json states no quantization; save the model again"
+            )
+        if not torch.isfinite(value).all():
+            raise PlumblineError(f"{folder}: {name!r} has values that are not finite; save the model again")
+    first, last = model.get_input_embeddings(), model.get_output_embeddings()
+    tied = getattr(model.config, "tie_word_embeddings", False) and last is not None
+    if tied and not torch.equal(first.weight, last.weight):
+        raise PlumblineError(
+            f"{folder}: config.json says tie_word_embeddings, and the weights of the output are others than those of "
+            'the input; write `"tie_word_embeddings": false` there, or save the whole model again'
+        )

@@ -1,0 +1,208 @@
+"""A model folder in Hugging Face form is read whole or refused by name, by every verb that takes one."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+from plumbline.cli import export as export_verb
+from plumbline.cli import sample
+from plumbline.core.errors import PlumblineError
+from plumbline.evaluate import score_models
+from plumbline.model import hf_export, model_folder
+from plumbline.model.decoder import create
+from plumbline.probes import __main__ as probe_verb
+from plumbline.runtime import hugging_face_folder
+from plumbline.runtime.finished_run import FinishedRun
+from tests.model_specs import run_spec
+
+SIZES = {
+    "vocab_size": 40,
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "max_position_embeddings": 32,
+}
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "llama"
+    transformers.LlamaForCausalLM(transformers.LlamaConfig(**SIZES)).save_pretrained(folder)
+    return folder
+
+
+def configure(**change: Any) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        content = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(content | change))
+
+    return apply
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return {name: value.clone() for name, value in load_file(folder / WEIGHTS).items()}
+
+
+def reweight(change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]) -> Callable[[Path], None]:
+    return lambda folder: save_file(change(weights(folder)), folder / WEIGHTS, metadata={"format": "pt"})
+
+
+def shard(change: dict[str, str] | None = None, lost: str = "") -> Callable[[Path], None]:
+    """The weights in two files with an index, of which some entries are changed, or a file is lost."""
+
+    def apply(folder: Path) -> None:
+        held, places = weights(folder), {}
+        (folder / WEIGHTS).unlink()
+        for name, some in (("a", sorted(held)[::2]), ("b", sorted(held)[1::2])):
+            save_file({key: held[key] for key in some}, folder / f"{name}.safetensors", metadata={"format": "pt"})
+            places |= dict.fromkeys(some, f"{name}.safetensors")
+        (folder / INDEX).write_text(json.dumps({"metadata": {}, "weight_map": places | (change or {})}))
+        if lost:
+            (folder / lost).unlink()
+
+    return apply
+
+
+def content(name: str, written: bytes) -> Callable[[Path], None]:
+    return lambda folder: [(folder / name).write_bytes(written)].clear()
+
+
+def pickled(folder: Path) -> None:
+    torch.save(weights(folder), folder / "pytorch_model.bin")
+    (folder / WEIGHTS).unlink()
+
+
+GAIN = "model.norm.weight"
+REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
+    "a layer more": (configure(num_hidden_layers=3), r"lacks 'model.layers.2.* left random \(9 in all\)"),
+    "a layer less": (configure(num_hidden_layers=1), r"holds 'model.layers.1.* no weight of the model"),
+    "another width": (configure(intermediate_size=32), r"'model.layers.0.mlp.*' has the shape \[16, 24\]"),
+    "a weight too many": (reweight(lambda held: held | {"head": held[GAIN] * 2}), r"holds 'head', which is no weight"),
+    "a weight less": (reweight(lambda held: held.pop(GAIN) * 0 is None or held), r"lacks 'model.norm.weight'"),
+    "a huge width": (configure(hidden_size=10**9), r"describes a model of [\d,]{13,} parameters"),
+    "a width beyond counting": (configure(hidden_size=4 * 10**18), r"overflowed"),
+    "a huge depth": (configure(num_hidden_layers=10**9), r"num_hidden_layers: 1000000000, and the weights are 21"),
+    "a depth in words": (configure(num_hidden_layers="many"), r"transformers cannot read it"),
+    "no heads": (configure(num_attention_heads=0), r"transformers cannot read it \(ZeroDivisionError"),
+    "no object": (content("config.json", b"[]"), r"config.json holds no JSON object"),
+    "no JSON": (content("config.json", b'{"a'), r"config.json cannot be read as JSON"),
+    "a key twice": (content("config.json", b'{"hidden_size": 16, "hidden_size": 32}'), r"'hidden_size' is there twice"),
+    "a lying file": (content(WEIGHTS, pickle.dumps([1]) * 9), r"model.safetensors: cannot be read as weights"),
+    "an empty file": (content(WEIGHTS, b""), r"model.safetensors: cannot be read as weights"),
+    "a pickle": (pickled, r"pytorch_model.bin is a pickle, .* so it is not read"),
+    "a shard less": (shard(lost="b.safetensors"), r"names b.safetensors, of 2 files, which is not there"),
+    "a shard elsewhere": (shard({GAIN: "../x/model.safetensors"}), r"names '../x/model.safetensors' as a file"),
+    "a pickled shard": (shard({GAIN: "x.bin"}), r"names 'x.bin' as a file of weights; only safetensors"),
+    "a lying index": (shard({GAIN: "a.safetensors", "lm_head.weight": "b.safetensors"}), r"lacks '.*', which"),
+    "not finite": (reweight(lambda held: held | {GAIN: held[GAIN] * torch.nan}), r"has values that are not finite"),
+    "whole numbers": (reweight(lambda held: held | {GAIN: held[GAIN].long()}), r"is of I64, and config.json states no"),
+    "another head": (configure(tie_word_embeddings=True), r"says tie_word_embeddings, and the weights of the output"),
+    "an adapter": (content("adapter_config.json", b"{}"), r"an adapter to another model, which is not read"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_not_a_whole_model_is_refused_by_name(case: str, llama: Path, tmp_path: Path) -> None:
+    spoil, sentence = REFUSED[case]
+    folder = shutil.copytree(llama, tmp_path / "model")
+    spoil(folder)
+    with pytest.raises(PlumblineError, match=sentence) as refusal:
+        hugging_face_folder.read_model(folder)
+    assert str(folder) in str(refusal.value)
+
+
+def test_what_is_whole_is_read(llama: Path, tmp_path: Path) -> None:
+    """Tied weights are in the file once, buffers that are made anew may be there, shards are one model."""
+    expected = weights(llama)
+    buffer = "model.layers.0.self_attn.rotary_emb.inv_freq"
+    for name, change in (
+        ("shards", shard()),
+        ("buffers", reweight(lambda held: held | {buffer: torch.zeros(4)})),
+        ("half", reweight(lambda held: {key: value.bfloat16() for key, value in held.items()})),
+    ):
+        folder = shutil.copytree(llama, tmp_path / name)
+        change(folder)
+        model = hugging_face_folder.read_model(folder)
+        assert all(value.dtype == torch.float32 for value in model.parameters())
+        torch.testing.assert_close(dict(model.named_parameters()), expected, rtol=1e-2 if name == "half" else 0, atol=0)
+    config = transformers.LlamaConfig(**SIZES, tie_word_embeddings=True)
+    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path / "tied")
+    assert "lm_head.weight" not in weights(tmp_path / "tied")
+    tied = hugging_face_folder.read_model(tmp_path / "tied")
+    assert tied.lm_head.weight is tied.model.embed_tokens.weight
+
+
+def test_every_verb_refuses_and_the_next_folder_goes_on(
+    finished: Path,
+    tokenizer_file: Path,
+    items_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Rows of two folders of one name are told apart; a pickle and a layer too many end in one sentence each."""
+
+    def verb(module: Any, *words: object) -> None:
+        monkeypatch.setattr(sys, "argv", ["plumbline", *map(str, words)])
+        module.main()
+
+    whole, other = tmp_path / "a/model", tmp_path / "b/model"
+    hf_export.export(FinishedRun.read(finished).model(), tokenizer_path=tokenizer_file, directory=whole)
+    for folder in (other, tmp_path / "layer", tmp_path / "lie"):
+        shutil.copytree(whole, folder)
+    configure(num_hidden_layers=json.loads((whole / "config.json").read_text())["num_hidden_layers"] + 1)(
+        tmp_path / "layer"
+    )
+    (tmp_path / "lie" / WEIGHTS).write_bytes(pickle.dumps([1]) * 9)
+    out, shared = tmp_path / "all.csv", ("--items-folder", items_folder, "--limit", 1)
+    folders = (tmp_path / "layer", whole, tmp_path / "lie", other)
+    with pytest.raises(PlumblineError, match=r"2 of 4 were not scored, .*: .*layer, .*lie$"):
+        verb(score_models, *folders, *shared, "--out", out)
+    told = capsys.readouterr().err
+    assert "layer lacks 'model.layers." in told and "lie/model.safetensors: cannot be read" in told
+    assert "Traceback" not in told and list(dict.fromkeys(pd.read_csv(out)["run_id"])) == ["hf:a/model", "hf:b/model"]
+    with pytest.raises(PlumblineError, match=r"a/../a/model is the same model as .*give each model once"):
+        verb(score_models, whole, tmp_path / "a/../a/model", *shared)
+    for case, sentence in (("layer", "lacks 'model.layers."), ("lie", "cannot be read as weights")):
+        with pytest.raises(PlumblineError, match=sentence):
+            verb(sample, tmp_path / case)
+        with pytest.raises(PlumblineError, match=sentence):
+            verb(probe_verb, "--checkpoint", tmp_path / case, "--out", tmp_path / "p.parquet", "--device", "cpu")
+    verb(sample, finished, "--tokenizer", tokenizer_file, "--prompt", "Harbour", "--temperature", 0, "--samples", 1)
+    ours = capsys.readouterr().out.partition("\n")[2]
+    verb(sample, whole, "--prompt", "Harbour", "--temperature", 0, "--samples", 1)
+    assert capsys.readouterr().out == f"hf:model: samples, not evidence\n{ours}"
+    with pytest.raises(PlumblineError, match=r"in Hugging Face form already; plumbline export writes a finished run"):
+        verb(export_verb, whole, "--format", "hf", "--out", tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"layers": 10**9}, r"tensors, and .*model.json says 1000000000 layers"),
+        ({"ffn_width": 10**9}, r"'blocks.0.ffn.\w+.weight' does not fit .*model.json: its shape is"),
+        ({"layers": 3}, r"'blocks.2.*' does not fit .*model.json: it is missing"),
+        ({"layers": 1}, r"'blocks.1.*' does not fit .*model.json: no weight of that model"),
+    ],
+)
+def test_a_model_of_ours_is_compared_before_it_is_built(change: dict[str, int], sentence: str, tmp_path: Path) -> None:
+    model_folder.write_model(tmp_path, create(run_spec().model, 1))
+    content = json.loads((tmp_path / "model.json").read_text())
+    content["model"] |= change
+    (tmp_path / "model.json").write_text(json.dumps(content))
+    with pytest.raises(PlumblineError, match=sentence):
+        model_folder.read_model(tmp_path)
