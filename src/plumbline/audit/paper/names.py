@@ -41,7 +41,8 @@ _NOT_ADDED = "rate|share|ratio|avg|average|mean|median|per|accuracy|acc|f1|score
 
 def words_of(name: str) -> str:
     """A name in small letters, a blank around each word; of signs δ (and its like), %, ×, # and ± are left."""
-    apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()
+    # The number that tells equal names apart is no word of theirs.
+    apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", re.sub(r"#\d+$", "", name)).lower()
     apart = re.sub("[∆△]", "δ", apart).replace("+/-", "±")
     return f" {' '.join(re.findall(r'[a-z0-9]+|[δ%×#±]', apart))} "
 

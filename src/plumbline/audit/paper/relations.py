@@ -31,6 +31,9 @@ SPOKEN = 1 / 3
 #: Share of the larger operand below which the other one is as good as nothing: A = B passes for A = B - C.
 NOTHING = 0.025
 
+#: How many times larger than another a number may be that a mean is of.
+SCALE = 50
+
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
@@ -262,8 +265,16 @@ def _of_one_kind(target: Line, formula: Formula, given: Sequence[Line], keys: Se
     found = [key for key in keys if len(units[key]) == 1 and _fit(target.unit(key), units[key] - {""})]
     if formula.adds:
         return [key for key in found if is_added(key)]
-    counts = [key for key in found if kind_of(key) == "count"] if formula is MEANS else []
-    return found if len(counts) == len(found) else [key for key in found if key not in counts]
+    if formula is not MEANS:
+        return found
+    counts = [key for key in found if kind_of(key) == "count"]
+    return [key for key in found if (key not in counts or len(counts) == len(found)) and _of_one_size(given, key)]
+
+
+def _of_one_size(given: Sequence[Line], key: str) -> bool:
+    """Whether numbers can be on one scale: 0.5 beside 50 is a share beside a percentage."""
+    sizes = [abs(line.ends[key][1]) for line in given if line.ends[key][1]]
+    return not sizes or max(sizes) <= SCALE * min(sizes)
 
 
 def _fit(target: str, given: set[str]) -> bool:
