@@ -1,6 +1,7 @@
 """Runs `plumbline audit FOLDER`: reads the tables, checks them, writes rows and page, and says what contradicts.
 
-Exit codes: 0 nothing contradicts, 10 something does, 2 the command line, the folder or its audit file cannot be meant.
+Exit codes: 0 nothing contradicts, 10 something does, 15 something may (a relation that no name states does not hold), 16
+nothing was checked, 2 the command line, the folder or its audit file cannot be meant.
 """
 
 from __future__ import annotations
@@ -11,13 +12,10 @@ from pathlib import Path
 
 from plumbline.audit.audit_csv import to_csv
 from plumbline.audit.paper import paper_page
-from plumbline.audit.paper.paper_audit import audit_folder
+from plumbline.audit.paper.paper_audit import ANSWERS, audit_folder
 from plumbline.audit.paper.paper_table import SOURCES, check_inside
 from plumbline.core.errors import UsageError
 from plumbline.core.files import atomic_write_text, make_folder, parse_json
-
-#: What a command ends with where printed numbers contradict each other.
-CONTRADICTS = 10
 
 #: Where the rows are written, below the folder.
 ROWS = Path("audit/audit.csv")
@@ -51,7 +49,7 @@ def run_audit(given: argparse.Namespace) -> int:
     files = {"rows": str(out), "page": str(out.with_suffix(".md"))}
     atomic_write_text(out, to_csv(audit.rows))
     atomic_write_text(out.with_suffix(".md"), paper_page.page(audit, not_read))
-    code = CONTRADICTS if audit.contradictions else 0
+    code = ANSWERS[audit.answer]
     if given.json:
         print(json.dumps(paper_page.as_json(audit, files, not_read, code), ensure_ascii=True))
     else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median, pstdev
 
 from plumbline.audit.paper.lines import Ends
 
@@ -66,6 +67,22 @@ def agreement(printed: Sequence[Ends], computed: Sequence[Ends]) -> Agreement:
     width = sorted(one[2] - one[0] + two[2] - two[0] for one, two in zip(printed, computed, strict=True))[rows // 2]
     wide = min(1.0, width / reach) if reach > 0 else 1.0
     return Agreement(agree, rows, max(hits / (rows * len(shifts)), wide, 1e-4))
+
+
+def chance_of_a_mean(
+    printed: Sequence[Ends], computed: Sequence[Ends], values: Sequence[Sequence[float]], least: float = 0.01
+) -> float:
+    """Chance that another mean of so many numbers would pass for the one of these.
+
+    Args:
+        values: what each row's mean is of; means of as many like them spread as these do, over the root of how many.
+    """
+    chances = []
+    for one, two, given in zip(printed, computed, values, strict=True):
+        spread = math.sqrt(12) * pstdev(given) / math.sqrt(len(given))
+        width = one[2] - one[0] + two[2] - two[0]
+        chances.append(min(1.0, width / spread) if spread > 0 else 1.0)
+    return max(least, median(chances))
 
 
 def tail(agree: int, rows: int, chance: float) -> float:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from plumbline.audit.expression import Given
 from plumbline.audit.math_functions import mean, total
-from plumbline.audit.paper.lines import CHANGE, Ends, Line
+from plumbline.audit.paper.lines import Ends, Line
+from plumbline.audit.paper.names import CHANGE
 from plumbline.audit.printed_number import PrintedNumber
 
 BASELINE, GROUP_FIRST = "that of {}", "that of the first row of its group"
@@ -26,9 +27,11 @@ class Formula:
         text: a sentence of it, with the names in it.
         words: words of a name that say it; `units`: units of its numbers that do.
         ordered: whether the order of the two matters.
-        baseline: whether it is tried against a row as well.
+        pairs, baseline: whether it is tried of two lines, and against a row.
         unsaid: whether it is tried where no name says it.
+        unsigned: it is tried only where the target prints no sign, which then may be in a colour or a word.
         divides: the place of the number that it divides by.
+        linear: it adds or subtracts what must be of one kind; `adds`: it gives a total.
     """
 
     text: str
@@ -37,9 +40,13 @@ class Formula:
     express: Callable[..., Given]
     units: frozenset[str] = frozenset()
     ordered: bool = True
+    pairs: bool = True
     baseline: bool = True
     unsaid: bool = False
+    unsigned: bool = False
     divides: int | None = None
+    linear: bool = False
+    adds: bool = False
 
     def says(self, line: Line) -> bool:
         """Whether a line's name or unit says the formula."""
@@ -55,7 +62,8 @@ class Formula:
             if self.divides is not None and given[self.divides][0] <= 0 <= given[self.divides][2]:
                 return None
             values = [self.compute(a, b) for a in (one[0], one[2]) for b in (two[0], two[2])]
-            return min(values), self.compute(one[1], two[1]), max(values)
+            least = 0.0 if self.unsigned and one[0] <= two[2] and two[0] <= one[2] else min(values)
+            return least, self.compute(one[1], two[1]), max(values)
         except (ZeroDivisionError, OverflowError):
             return None
 
@@ -89,12 +97,14 @@ FORMULAS = (
         compute=lambda a, b: b - a,
         express=lambda a, b: b - a,
         unsaid=True,
+        linear=True,
     ),
     Formula(
         text="{0} is {2} less {1}, in points of a hundred",
         words=f"{CHANGE}|pp|points|%",
         compute=lambda a, b: 100 * (b - a),
         express=lambda a, b: 100 * (b - a),
+        linear=True,
     ),
     Formula(
         text="{0} is what {2} is above {1}, in per cent of it",
@@ -152,9 +162,31 @@ FORMULAS = (
         ordered=False,
         baseline=False,
         unsaid=True,
+        linear=True,
+        adds=True,
+    ),
+    Formula(
+        text="{0} is {1} less {2}",
+        words=CHANGE,
+        compute=lambda a, b: a - b,
+        express=lambda a, b: a - b,
+        pairs=False,
+        linear=True,
+    ),
+    Formula(
+        text="{0} is {2} less {1}, without its sign",
+        words=CHANGE,
+        compute=lambda a, b: abs(b - a),
+        express=lambda a, b: abs(b - a),
+        ordered=False,
+        unsigned=True,
+        linear=True,
     ),
 )
 
+#: Differences, in whichever direction a name may mean them.
+DIFFERENCES = tuple(formula for formula in FORMULAS if formula.words == CHANGE)
+
 #: Formulas of several neighbouring lines.
-MEANS = Formula(text="{0} is the mean of {1}", words=MEAN, compute=_mean, express=mean)
-SUMS = Formula(text="{0} is the sum of {1}", words=_SUM, compute=_sum, express=total)
+MEANS = Formula(text="{0} is the mean of {1}", words=MEAN, compute=_mean, express=mean, linear=True)
+SUMS = Formula(text="{0} is the sum of {1}", words=_SUM, compute=_sum, express=total, linear=True, adds=True)

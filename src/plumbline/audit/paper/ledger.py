@@ -17,18 +17,22 @@ from plumbline.audit.printed_number import PrintedNumber
 from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.core.errors import UsageError
 
+#: What a row rests on whose relation no name states: the numbers propose it, so that it accuses nobody.
+UNSTATED = "other interpretation"
+
 #: Most rows of one audit.
 MOST = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class RelationRow:
-    """A row of a relation: its key, what it is, what is printed, and what gives it."""
+    """A row of a relation: its key, what it is, what is printed, what gives it, and whether a name states it."""
 
     key: str
     what: str
     printed: PrintedNumber
     formula: Given
+    stated: bool = True
 
 
 class Ledger:
@@ -68,7 +72,8 @@ class Ledger:
         id, broken, count = self.free_id(f"{table}.{line}"), [], 0
         for row in left:
             count += 1
-            if self.add(f"{id}.{row.key}", row.what, row.printed.where, row.printed, row.formula) == MISMATCH:
+            basis = "follows" if row.stated else UNSTATED
+            if self.add(f"{id}.{row.key}", row.what, row.printed.where, row.printed, row.formula, basis) == MISMATCH:
                 broken.append(f"{id}.{row.key}")
         held = f"{count - len(broken)} of {count} {verb}"
         self.relations.append(f"{table}: {words}: {held}")

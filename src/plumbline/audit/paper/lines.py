@@ -6,20 +6,24 @@ Relations are looked for with these; what is found is then computed again with t
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import median
 
 from plumbline.audit.interval_arithmetic import high, low
+from plumbline.audit.paper.names import NONLINEAR, is_change, is_spread, kind_of, says, words_of
 from plumbline.audit.paper.paper_table import PaperTable
 from plumbline.audit.paper.printed_cell import PrintedCell
-from plumbline.audit.printed_number import PrintedNumber
+from plumbline.audit.printed_number import THOUSANDS, PrintedNumber
 
 #: Lowest, printed and highest value of a number.
 Ends = tuple[float, float, float]
 
 #: Most lines, and places of a line, that are looked at.
 LINES, PLACES = 60, 400
+
+_YEAR = re.compile("19[5-9][0-9]|20[0-3][0-9]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +62,24 @@ class Line:
 
     def says(self, pattern: str) -> bool:
         """Whether the name has a word that the pattern is."""
-        return _says(self.name, pattern)
+        return says(self.name, pattern)
+
+    @cached_property
+    def kind(self) -> str:
+        """What its numbers are: "date", "%", "count", or nothing that its name, units and numbers say."""
+        if self.numbers and all(_YEAR.fullmatch(number.text) for number in self.numbers.values()):
+            return "date"
+        return kind_of(self.name)
+
+    def unit(self, key: str) -> str:
+        """The unit of its number there, of units that multiply and of percent points one for all."""
+        unit = self.cells[key].unit
+        return "1" if unit in THOUSANDS else "%" if unit in ("pp", "pt", "pts") else unit
+
+    @property
+    def signed(self) -> bool:
+        """Whether a sign is printed in one of its cells."""
+        return any(cell.signed for cell in self.cells.values())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,34 +100,33 @@ class Lines:
 
     @cached_property
     def linear(self) -> tuple[str, ...]:
-        """Keys but those whose name is a spread: it is not the difference or mean of spreads. Along a row neither are
+        """Keys but those of a spread or of dates: they are not the difference or mean of such. Along a row neither are
         ratios, ranks or p."""
-        other = SPREAD if self.along == "column" else f"{SPREAD}|{NONLINEAR}"
-        return tuple(key for key in self.keys if not _says(key, other))
+        return tuple(
+            key
+            for key in self.keys
+            if not (self._is(is_spread, key) or kind_of(key) == "date")
+            and not (self.along == "row" and says(key, NONLINEAR))
+        )
 
     @cached_property
     def levels(self) -> tuple[str, ...]:
         """Keys but those whose name is a spread or a change of others."""
-        return tuple(key for key in self.linear if not _says(key, CHANGE))
+        return tuple(key for key in self.linear if not self._is(is_change, key))
 
+    def _is(self, kind: Callable[[str], bool | None], key: str) -> bool:
+        """Whether a key is of a kind; by the size of its numbers where its name alone does not say."""
+        answer = kind(key)
+        return self.is_small(key) if answer is None else answer
 
-#: Words of a name that is a spread, of one whose mean over rows is not that of its parts, and of one that is a change.
-SPREAD = "std|sd|stdev|stddev|se|stderr|sem|variance|var|ci|range|iqr"
-NONLINEAR = "ratio|speedup|rank|p|z|t|x|×|factor|rel|relative|#|n|ppl|perplexity|improvement|reduction"
-CHANGE = (
-    "δ|delta|deltas|diff|difference|differences|gain|gains|improv|improvement|improvements|change|changes|gap|drop|"
-    "increase|decrease|degradation"
-)
-
-
-def _says(name: str, pattern: str) -> bool:
-    return re.search(rf" (?:{pattern}) ", words_of(name)) is not None
-
-
-def words_of(name: str) -> str:
-    """A name in small letters, a blank around each word; of signs δ, %, × and # are left."""
-    apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()
-    return f" {' '.join(re.findall(r'[a-z0-9]+|[δ%×#]', apart))} "
+    def is_small(self, key: str) -> bool:
+        """Whether most numbers of a key are less than half of what is usual in their lines."""
+        smaller = []
+        for line in self.lines:
+            others = [abs(ends[1]) for other, ends in line.ends.items() if other != key]
+            if key in line.ends and others:
+                smaller.append(abs(line.ends[key][1]) < median(others) / 2)
+        return 2 * sum(smaller) > len(smaller)
 
 
 #: A table of fewer rows (or columns) is looked at also where a line prints one number alone.

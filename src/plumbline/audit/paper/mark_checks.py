@@ -5,7 +5,8 @@ Bold is taken for "the best of its column" (or row, or group of rows) only where
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from plumbline.audit.counting import rank
@@ -27,24 +28,36 @@ LEAST, SHARE = 3, 0.75
 
 @dataclass(frozen=True, kw_only=True)
 class _Marked:
-    """Numbers that are compared: those of a line, or of one group in it, and which of them are marked."""
+    """Numbers that are compared: those of a line, or of one group in it, and which of them are marked.
+
+    `stated`: the line's name has an arrow, or the audit file says which end is better.
+    """
 
     line: Line
     keys: tuple[str, ...]
     bold: tuple[str, ...]
     underlined: tuple[str, ...]
     direction: int
+    stated: bool
 
 
-def look_at(by_column: Lines, by_row: Lines, part: TablePart, ledger: Ledger) -> None:
-    """Check ranks, and bold and underlined numbers, of a table."""
+def look_at(
+    by_column: Lines, by_row: Lines, part: TablePart, ledger: Ledger, explained: Mapping[str, Collection[str]]
+) -> None:
+    """Check ranks, and bold and underlined numbers, of a table.
+
+    Args:
+        explained: names of the columns, and of the rows, that a relation gives: no competitors of the others.
+    """
     _ranks(by_column, ledger)
-    tried = [
-        (lines, list(_marked(lines, part, grouped=grouped)))
-        for lines in (by_column, by_row)
-        for grouped in (False, True)
-        if not grouped or len(set(lines.groups.values())) > 1
-    ]
+    everywhere = {lines.along: _marked_throughout(lines) for lines in (by_column, by_row)}
+    tried = []
+    for lines, across in ((by_column, by_row), (by_row, by_column)):
+        keys = set(lines.levels) - everywhere[across.along] - set(explained[across.along])
+        without = {line.name for line in lines.lines if line.name not in across.levels} | everywhere[lines.along]
+        for grouped in (False, True):
+            if not grouped or len(set(lines.groups.values())) > 1:
+                tried.append((lines, list(_marked(lines, part, keys, without, grouped=grouped))))
     # Bold in one row alone can mean "ours".
     tried = [(lines, marked if len({key for one in marked for key in one.bold}) > 1 else []) for lines, marked in tried]
     counted = [(sum(_right(one, "bold") for one in marked), len(marked), n) for n, (_, marked) in enumerate(tried)]
@@ -60,30 +73,53 @@ def look_at(by_column: Lines, by_row: Lines, part: TablePart, ledger: Ledger) ->
         ledger.dropped.append(f"{by_column.table.name}: bold numbers are not the best of most columns, rows or groups")
 
 
-def _marked(lines: Lines, part: TablePart, *, grouped: bool) -> Iterator[_Marked]:
-    """What is compared, without rows that are never bold and yet better than what is, more than once."""
-    found = list(_all_marked(lines, part, grouped, ()))
+def _marked_throughout(lines: Lines) -> set[str]:
+    """Names of the lines that are bold wherever their table has bold numbers, as rows of one's own: no rank is meant."""
+    having = {key for key in lines.keys if any(key in line.numbers and line.cells[key].bold for line in lines.lines)}
+    found = set()
+    for line in lines.lines:
+        shown = [line.cells[key].bold for key in having if key in line.numbers]
+        if len(shown) > 1 and all(shown):
+            found.add(line.name)
+    return found
+
+
+def _marked(
+    lines: Lines, part: TablePart, among: Collection[str], without: Collection[str], *, grouped: bool
+) -> Iterator[_Marked]:
+    """What is compared, without rows that are never bold and yet better than what is in most of their lines."""
+    found = list(_all_marked(lines, part, grouped, among, without))
     bold = {key for one in found for key in one.bold}
-    beats: dict[str, int] = {}
+    times, beats = Counter(key for one in found for key in one.keys), Counter[str]()
     for one in found:
         best = max(one.direction * one.line.ends[key][1] for key in one.bold)
-        for key in one.keys:
-            if key not in bold and one.direction * one.line.ends[key][1] > best:
-                beats[key] = beats.get(key, 0) + 1
-    yield from _all_marked(lines, part, grouped, [key for key, times in beats.items() if times > 1])
+        beats.update(key for key in one.keys if key not in bold and one.direction * one.line.ends[key][1] > best)
+    apart = {key for key, count in beats.items() if count > 1 and 2 * count >= times[key]}
+    yield from _all_marked(lines, part, grouped, set(among) - apart, without)
 
 
-def _all_marked(lines: Lines, part: TablePart, grouped: bool, without: Sequence[str]) -> Iterator[_Marked]:
+def _all_marked(
+    lines: Lines, part: TablePart, grouped: bool, among: Collection[str], without: Collection[str]
+) -> Iterator[_Marked]:
     for line in lines.lines:
+        if line.name in without:
+            continue
         groups = dict.fromkeys(lines.groups[key] for key in line.ends) if grouped else {-1: None}
         for group in groups:
-            keys = [key for key in line.ends if (not grouped or lines.groups[key] == group) and key not in without]
+            keys = [key for key in line.ends if (not grouped or lines.groups[key] == group) and key in among]
             bold = [key for key in keys if line.cells[key].bold]
             if len(keys) < 3 or not 0 < len(bold) < len(keys) / 2:
                 continue
-            direction = _direction(line, lines, part) or _fitting(line, keys, bold)
+            stated = _direction(line, lines, part)
             under = [key for key in keys if line.cells[key].underlined]
-            yield _Marked(line=line, keys=tuple(keys), bold=tuple(bold), underlined=tuple(under), direction=direction)
+            yield _Marked(
+                line=line,
+                keys=tuple(keys),
+                bold=tuple(bold),
+                underlined=tuple(under),
+                direction=stated or _fitting(line, keys, bold),
+                stated=line.name in part.better or (lines.along == "column" and any(a in line.name for a in "↑↓")),
+            )
 
 
 def _direction(line: Line, lines: Lines, part: TablePart) -> int:
@@ -128,7 +164,8 @@ def _check(mark: str, marked: Sequence[_Marked], lines: Lines, ledger: Ledger) -
         what = f"{table}, {chosen}, {one.line.name}: its rank, printed {mark} ({which})"
         printed = replace(exact(place, f"rank of {mark}"), where=number.where)
         others = [one.line.numbers[key] for key in one.keys if key != chosen]
-        rows.append(RelationRow(f"{one.line.name}.{count}", what, printed, _rank(number, others, one.direction)))
+        formula = _rank(number, others, one.direction)
+        rows.append(RelationRow(f"{one.line.name}.{count}", what, printed, formula, one.stated))
     along = f"{lines.along} or group" if len({one.line.name for one in marked}) < len(marked) else lines.along
     ledger.hold(table, mark, f"{mark} numbers are the {which} of their {along}", rows, "are")
 
@@ -164,5 +201,6 @@ def _ranks(lines: Lines, ledger: Ledger) -> None:
         for key in keys:
             others = [line.numbers[other] for other in keys if other != key]
             formula = _rank(line.numbers[key], others, direction)
-            rows.append(RelationRow(key, f"{table}, {key}, {target.name}", target.numbers[key].exactly(), formula))
+            what, stated = f"{table}, {key}, {target.name}", target.says("rank|ranking")
+            rows.append(RelationRow(key, what, target.numbers[key].exactly(), formula, stated))
         ledger.hold(table, target.name, f"{target.name} is the rank of {line.name}", rows)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.audit.audit_csv import Row
-from plumbline.audit.audit_rows import COLUMNS, MISMATCH
+from plumbline.audit.audit_rows import COLUMNS, CONTRADICTION, MISMATCH
 from plumbline.audit.findings import Finding
 from plumbline.audit.paper import audit_file
 from plumbline.audit.paper.audit_file import AuditFile, CheckPart, stated
@@ -20,6 +20,13 @@ from plumbline.audit.paper.relations import look_at
 from plumbline.audit.paper.stated_sizes import check_sizes
 from plumbline.audit.printed_number import PrintedNumber, exact
 from plumbline.core.errors import PlumblineError, UsageError, nearest
+
+
+CONTRADICTS, LIKELY, NOTHING_CHECKED = "contradicts", "likely", "nothing was checked"
+NOTHING_CONTRADICTS = "nothing contradicts"
+
+#: What an audit can come to, and the exit code of the command.
+ANSWERS = {NOTHING_CONTRADICTS: 0, CONTRADICTS: 10, LIKELY: 15, NOTHING_CHECKED: 16}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +55,23 @@ class PaperAudit:
     @property
     def contradictions(self) -> list[Row]:
         """The rows that contradict the paper's own numbers."""
-        return [row for row in self.rows if row["verdict"] == MISMATCH and row["evidence_kind"] == "contradiction"]
+        return [row for row in self.rows if row["verdict"] == MISMATCH and row["evidence_kind"] == CONTRADICTION]
+
+    @property
+    def likely(self) -> list[Row]:
+        """The rows that do not hold of a relation that no name states: it may be none."""
+        return [
+            row
+            for row in self.rows[self.told :]
+            if row["verdict"] == MISMATCH and row["evidence_kind"] != CONTRADICTION
+        ]
+
+    @property
+    def answer(self) -> str:
+        """What the audit comes to, a key of `ANSWERS`."""
+        if not self.rows:
+            return NOTHING_CHECKED
+        return CONTRADICTS if self.contradictions else LIKELY if self.likely else NOTHING_CONTRADICTS
 
 
 def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True) -> PaperAudit:

@@ -6,11 +6,11 @@ What a paper, a folder or a file names itself is escaped wherever it is shown.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from plumbline.audit.audit_csv import summary
+from plumbline.audit.audit_csv import Row, summary
 from plumbline.audit.audit_page import item, recomputed, to_markdown
 from plumbline.audit.audit_rows import VERDICTS
 from plumbline.audit.coverage import AuditCoverage
@@ -44,6 +44,10 @@ def page(audit: PaperAudit, not_read: Iterable[str] = ()) -> str:
     paper = Paper(title=title, short=title, authors=(), link="", kind="paper") if title else None
     shown = (rows, [name], {name: told}, {name: covered}, {name: paper})
     text = to_markdown(*shown, judged=False) if rows else NO_ROWS_PAGE
+    if rows:
+        head, _, rest = text.partition("\n\n")
+        ids = ", ".join(dict.fromkeys(f"`{_plain(row['finding'])}`" for row in audit.likely))
+        text = "\n".join([head, "", *item(f"{_answer(audit)} {f'Likely: {ids}.' if ids else ''}"), "", rest])
     sections = {
         "Tables": [f"`{_plain(table.name)}`: {_of_table(table, audit.unread[table.name])}" for table in audit.tables],
         "Relations that were found without being told": map(_text, audit.relations),
@@ -62,7 +66,7 @@ NO_ROWS_PAGE = f"# Audit of the printed numbers\n\nNothing was checked: {NO_ROWS
 
 def console(audit: PaperAudit, files: dict[str, str], not_read: list[str]) -> str:
     """What a person reads in a terminal: what was read and checked, each contradiction in two lines, the files."""
-    tables, broken = len(audit.tables), audit.contradictions
+    tables = len(audit.tables)
     counts = summary(audit.rows, [audit.rows[0]["study"]])["all"] if audit.rows else dict.fromkeys(VERDICTS, 0)
     untold = len(audit.rows) - audit.told
     lines = [
@@ -70,12 +74,9 @@ def console(audit: PaperAudit, files: dict[str, str], not_read: list[str]) -> st
         f"{_count(len(audit.rows), 'check')}: {audit.told} told, {untold} found without being told",
         "  ".join(f"{name} {counts[name]}" for name in VERDICTS),
     ]
-    for row in broken[:SHOWN]:
-        lines += ["", f"{row['quantity']}  ({row['source']})", f"    printed {row['printed']}, {recomputed(row)}"]
-        if row.get("explanation"):
-            lines += [f"    {row['explanation']}"]
-    if len(broken) > SHOWN:
-        lines += ["", f"and {len(broken) - SHOWN} more on the page"]
+    lines += _rows(audit.contradictions)
+    if audit.likely:
+        lines += ["", "Likely, look here; no name states the relation, so that it may be none:", *_rows(audit.likely)]
     if not audit.rows:
         lines += ["", f"Nothing was checked: {NO_ROWS}"]
     if audit.dropped:
@@ -85,14 +86,28 @@ def console(audit: PaperAudit, files: dict[str, str], not_read: list[str]) -> st
     if not_read:
         lines += ["", f"Not read, {_count(len(not_read), 'place')}:", *(f"  {one}" for one in not_read[:SHOWN])]
         lines += [f"  and {len(not_read) - SHOWN} more on the page"] * (len(not_read) > SHOWN)
-    verdict = (
-        f"{_count(len(broken), 'number')} contradict{'s' * (len(broken) == 1)} the others"
-        if broken
-        else f"Nothing contradicts among the {audit.read} of {_count(audit.printed, 'number')} that were read"
-    )
-    lines += [""] if not audit.rows else ["", f"{verdict}."]
+    lines += ["", _answer(audit)] if audit.rows else [""]
     lines += [*(f"{name:5} {path}" for name, path in files.items())]
     return visible("\n".join(lines))
+
+
+def _rows(broken: Sequence[Row]) -> list[str]:
+    """Rows that do not hold, as the console shows them."""
+    lines = []
+    for row in broken[:SHOWN]:
+        lines += ["", f"{row['quantity']}  ({row['source']})", f"    printed {row['printed']}, {recomputed(row)}"]
+        lines += [f"    {row['explanation']}"] * bool(row.get("explanation"))
+    return lines + ["", f"and {len(broken) - SHOWN} more on the page"] * (len(broken) > SHOWN)
+
+
+def _answer(audit: PaperAudit) -> str:
+    """What the audit comes to, in a sentence or two."""
+    broken, likely = len(audit.contradictions), len(audit.likely)
+    said = f"{_count(broken, 'number')} contradict{'s' * (broken == 1)} the others." if broken else ""
+    if likely:
+        said += f" {_count(likely, 'number')} {'does' if likely == 1 else 'do'} not fit a relation that no name states."
+    read = f"{audit.read} of {_count(audit.printed, 'number')} that were read"
+    return said.strip() or f"Nothing contradicts among the {read}."
 
 
 def as_json(audit: PaperAudit, files: dict[str, str], not_read: list[str], code: int) -> dict[str, Any]:
@@ -122,7 +137,9 @@ def as_json(audit: PaperAudit, files: dict[str, str], not_read: list[str], code:
         ],
         "checks": {"told": audit.told, "found": len(audit.rows) - audit.told},
         "verdicts": {name: sum(row["verdict"] == name for row in audit.rows) for name in VERDICTS},
+        "answer": audit.answer,
         "contradictions": [{key: row.get(key, "") for key in keys} for row in audit.contradictions],
+        "likely": [{key: row.get(key, "") for key in keys} for row in audit.likely],
         "relations": audit.relations,
         "dropped": audit.dropped,
         "not_read": not_read,

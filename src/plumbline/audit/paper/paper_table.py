@@ -13,9 +13,12 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
+from statistics import median
 
+from plumbline.audit.paper.names import is_change
 from plumbline.audit.paper.printed_cell import PARTS, PrintedCell, read_cell, scaled
 from plumbline.audit.printed_number import PrintedColumn, PrintedNumber
 from plumbline.core.errors import UsageError, nearest, visible
@@ -285,6 +288,7 @@ def _read_table(path: Path, told: dict[str, object]) -> PaperTable:
             body.append([read_cell(cell) for cell in line])
             groups.append(group)
     rows = _row_names(body)
+    _sign_differences(rows, columns, body)
     lines_told = told.get("cells") if told.get("sha256") == sha256_text(text) else None
     places = {}
     if isinstance(lines_told, list) and len(lines_told) == len(rows):
@@ -301,6 +305,28 @@ def _read_table(path: Path, told: dict[str, object]) -> PaperTable:
         source=str(told.get("where", "")),
         places=places,
     )
+
+
+def _sign_differences(rows: Sequence[str], columns: Sequence[str], body: list[list[PrintedCell]]) -> None:
+    """Take the arrows of rows and columns of differences for signs; elsewhere they say which way is better.
+
+    Of differences is a line whose name says it, or one whose numbers all have a sign or an arrow before them and are
+    small beside the others.
+    """
+    usual = [[abs(Decimal(cell.number)) for cell in column if cell.number] for column in zip(*body, strict=True)]
+    sizes = [median(values) if values else 0 for values in usual]
+    lines = [(rows[place], [(place, column) for column in range(1, len(columns))]) for place in range(len(body))]
+    lines += [(name, [(row, place) for row in range(len(body))]) for place, name in enumerate(columns) if place]
+    for name, places in lines:
+        shown = [(body[row][column], sizes[column]) for row, column in places if body[row][column].number is not None]
+        if not any(cell.arrow for cell, _ in shown):
+            continue
+        change = is_change(name)
+        small = all(2 * abs(Decimal(cell.number or 0)) < size for cell, size in shown)
+        before = len(shown) > 1 and all(cell.leading or (cell.signed and not cell.arrow) for cell, _ in shown)
+        if change or (small and (before or change is None)):
+            for row, column in places:
+                body[row][column] = body[row][column].with_sign()
 
 
 def _row_names(body: Sequence[Sequence[PrintedCell]]) -> list[str]:

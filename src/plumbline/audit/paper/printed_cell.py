@@ -7,7 +7,7 @@ number in full is words; nothing is guessed from a part of a text.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from plumbline.audit.printed_number import THOUSANDS
@@ -22,17 +22,28 @@ _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d{1,20})?|\d{1,20}(?:\.\d{0,20})?|\.\d{1,
 _POWER = r"(?:[eE][+-]?\d{1,2}|\s?[x×·*]\s?10\^\{?[+-]?\d{1,2}\}?)"
 _NUMBER = rf"{_DIGITS}{_POWER}?"
 _UNIT = r"(?:%|pp|pts?|x|×|[KkMGBT](?![a-zA-Z])|ms|s|h)"
+_UP, _DOWN = "↑▲△↗⬆⇑", "↓▼▽↘⬇⇓"
+_ARROW = f"[{_UP}{_DOWN}]"
 _CELL = re.compile(
-    rf"(?P<relation>[<≤=]\s?)?(?P<sign>[+-]?)(?P<number>{_NUMBER})\s?(?P<unit>{_UNIT}?)"
-    rf"(?:\s?(?:±|\+/-|\+-)\s?(?P<sd>{_NUMBER})\s?(?P<sd_unit>{_UNIT}?))?"
-    rf"(?:\s?\(\s?(?:±\s?(?P<sd_inside>{_NUMBER})|(?P<bracket>[+-]?{_NUMBER}))\s?(?P<bracket_unit>{_UNIT}?)\s?\))?",
+    rf"(?P<arrow>{_ARROW})?\s?(?P<relation>[<≤=]\s?)?(?P<sign>[+-]?)(?P<number>{_NUMBER})\s?(?P<unit>{_UNIT}?)"
+    rf"(?:\s?(?:±|\+/-|\+-)\s?(?P<sd>{_NUMBER})\s?(?P<sd_unit>{_UNIT}?))?(?:\s?(?P<after>{_ARROW}))?"
+    rf"(?:\s?\(\s?(?:±\s?(?P<sd_inside>{_NUMBER})|(?P<way>{_ARROW})?\s?(?P<bracket>[+-]?{_NUMBER}))"
+    rf"\s?(?P<bracket_unit>{_UNIT}?)\s?(?P<way_after>{_ARROW})?\s?\)"
+    # A change below or beside a value: 81.7_+0.3, 81.7 ↓0.3.
+    rf"|\s?_?(?P<beside>{_ARROW}\s?{_NUMBER}|(?<=[\s_])\+{_NUMBER}|(?<=_)-{_NUMBER})\s?{_UNIT}?)?",
     re.ASCII,
 )
-_BRACKETED = re.compile(rf"\((?P<number>[+-]?{_NUMBER})\s?(?P<unit>{_UNIT}?)\)", re.ASCII)
-_ARROWS = re.compile(r"[↑↓▲▼△▽↗↘⬆⬇]")
-_FOOTNOTES = re.compile(r"(?:\s?[*†‡§¶⋆★♣♠♦♥]+|\^\{?[a-z*]\}?)+$")
+_BRACKETED = re.compile(
+    rf"\((?P<arrow>{_ARROW})?\s?(?P<sign>[+-]?)(?P<number>{_NUMBER})\s?(?P<unit>{_UNIT}?)\s?(?P<after>{_ARROW})?\)",
+    re.ASCII,
+)
+#: Marks of footnotes after a number; digits alone only after decimals, where they are no power.
+_FOOTNOTES = re.compile(
+    r"(?:\s?[*†‡§¶⋆★♣♠♦♥]+|\^\{?(?:[a-z]|\*)(?:,[a-z])*\}?|\^\{?\([a-zA-Z0-9,*]{1,5}\)\}?|(?<=\.\d)\^\{?\d\}?"
+    r"|(?<=\.\d\d)\^\{?\d\}?)+$"
+)
 #: Signs and blanks that look like others.
-_LOOKS = str.maketrans({"−": "-", "–": "-", "‒": "-", "\u00a0": " ", "\u2009": " ", "\u202f": " ", "＋": "+"})
+_LOOKS = str.maketrans({"−": "-", "–": "-", "‒": "-", "\u00a0": " ", "\u2009": " ", "\u202f": " ", "＋": "+", "\ufe0f": ""})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,6 +58,8 @@ class PrintedCell:
         sd: the number after a ±, or None.
         bracket: the number in brackets after the number, or None.
         bold, underlined: how it is marked.
+        arrow: 1 or -1 where an arrow points up or down beside the number, else 0; in a difference it is the sign.
+        leading: the arrow stands before the number.
     """
 
     text: str
@@ -57,6 +70,19 @@ class PrintedCell:
     bracket: str | None = None
     bold: bool = False
     underlined: bool = False
+    arrow: int = 0
+    leading: bool = False
+
+    @property
+    def signed(self) -> bool:
+        """Whether a sign is printed with the number, as a sign or as an arrow."""
+        return self.number is not None and (self.arrow != 0 or self.text.translate(_LOOKS).strip("( ")[:1] in "+-")
+
+    def with_sign(self) -> PrintedCell:
+        """The cell of a difference: an arrow downwards is a minus where no sign is printed."""
+        if self.number is None or self.arrow >= 0 or self.text.strip(f"( {_DOWN}")[:1] in ("+", "-", "−", "–"):
+            return self
+        return replace(self, number=f"-{self.number.lstrip('-')}")
 
     @property
     def empty(self) -> bool:
@@ -77,26 +103,36 @@ def read_cell(text: str) -> PrintedCell:
     plain, bold, underlined = _without_marks(text.strip())
     if len(plain) > LONGEST or plain in NOTHING:
         return PrintedCell(text=plain, bold=bold, underlined=underlined)
-    bare = _FOOTNOTES.sub("", _ARROWS.sub("", plain.translate(_LOOKS)).strip()).strip()
+    bare = _FOOTNOTES.sub("", plain.translate(_LOOKS).strip()).strip()
     bare = bare.replace("{,}", ",").replace("\\%", "%")
-    found = _CELL.fullmatch(bare)
+    found = _CELL.fullmatch(bare) or _BRACKETED.fullmatch(bare)
     if found is None:
-        alone = _BRACKETED.fullmatch(bare)
-        if alone is None:
-            return PrintedCell(text=plain, bold=bold, underlined=underlined)
-        number = _decimal(alone["number"])
-        return PrintedCell(text=plain, number=number, unit=alone["unit"], bold=bold, underlined=underlined)
-    sd = found["sd"] or found["sd_inside"]
+        return PrintedCell(text=plain, bold=bold, underlined=underlined)
+    parts = {"relation": None, "sd": None, "sd_inside": None, "bracket": None, "beside": None} | found.groupdict()
+    sd, arrow = parts["sd"] or parts["sd_inside"], parts["arrow"] or parts["after"] or ""
+    bracket = parts["beside"] or (parts["bracket"] and f"{parts['way'] or parts['way_after'] or ''}{parts['bracket']}")
     return PrintedCell(
         text=plain,
-        number=_decimal(found["sign"] + found["number"]),
-        unit=found["unit"],
-        bound=(found["relation"] or "").strip() in ("<", "≤"),
+        number=_decimal(parts["sign"] + parts["number"]),
+        unit=parts["unit"],
+        bound=(parts["relation"] or "").strip() in ("<", "≤"),
         sd=_decimal(sd) if sd else None,
-        bracket=_decimal(found["bracket"]) if found["bracket"] else None,
+        bracket=_decimal(_sign_of_arrow(bracket)) if bracket else None,
         bold=bold,
         underlined=underlined,
+        arrow=_way(arrow),
+        leading=bool(parts["arrow"]),
     )
+
+
+def _way(arrow: str) -> int:
+    return 0 if not arrow else 1 if arrow in _UP else -1
+
+
+def _sign_of_arrow(text: str) -> str:
+    """A number with a minus in place of an arrow downwards, where it has no sign of its own."""
+    bare = text.lstrip(f"{_UP}{_DOWN} ")
+    return f"-{bare}" if text[0] in _DOWN and bare[0] not in "+-" else bare
 
 
 def scaled(number: str, unit: str) -> str:

@@ -7,15 +7,16 @@ loss; p against z or t; means that no whole numbers give; ranks; bold and underl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plumbline.audit.expression import Given
 from plumbline.audit.paper import mark_checks, statistic_checks
 from plumbline.audit.paper.audit_file import TablePart
-from plumbline.audit.paper.evidence import Agreement, agreement, meets
-from plumbline.audit.paper.formulas import BASELINE, FORMULAS, GROUP_FIRST, MEANS, SUMS, Formula
+from plumbline.audit.paper.evidence import Agreement, agreement, chance_of_a_mean, meets
+from plumbline.audit.paper.formulas import BASELINE, DIFFERENCES, FORMULAS, GROUP_FIRST, MEANS, SUMS, Formula
 from plumbline.audit.paper.ledger import Ledger, RelationRow
-from plumbline.audit.paper.lines import SMALL, SPREAD, Ends, Line, Lines, columns_of, rows_of
+from plumbline.audit.paper.lines import SMALL, Ends, Line, Lines, columns_of, rows_of
+from plumbline.audit.paper.names import is_added, is_spread, kind_of
 from plumbline.audit.paper.paper_table import PaperTable
 
 #: Most numbers that the search in one table computes.
@@ -26,6 +27,12 @@ COST = 12
 
 #: Share of the rows from which a relation that a name says is spoken of, though it is not checked.
 SPOKEN = 1 / 3
+
+#: Share of the larger operand below which the other one is as good as nothing: A = B passes for A = B - C.
+NOTHING = 0.025
+
+#: How many times larger than another a number may be that a mean is of.
+SCALE = 50
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,11 +51,36 @@ class Candidate:
     parts: frozenset[int]
     computed: dict[str, Ends]
     formula: Callable[[str], Given]
+    of: Formula
+    given: tuple[Line, ...] = ()
 
     def measured(self) -> Agreement:
         """How many rows agree."""
         keys = [key for key in self.computed if key in self.target.ends]
-        return agreement([self.target.ends[key] for key in keys], [self.computed[key] for key in keys])
+        printed, computed = [self.target.ends[key] for key in keys], [self.computed[key] for key in keys]
+        found = agreement(printed, computed)
+        if self.of is MEANS and len(keys) >= 2 and MEANS.says(self.target):
+            # A column that is called a mean has a narrow span; what another mean of its row could be is wider.
+            values = [[line.ends[key][1] for line in self.given] for key in keys]
+            return replace(found, chance=min(found.chance, chance_of_a_mean(printed, computed, values)))
+        return found
+
+    def measured_apart(self) -> Agreement:
+        """The same, where the chance is also that of rows whose operands are changed for those of others one by one:
+        an operand that is nearly one number, or nothing, is no evidence."""
+        found, keys = self.measured(), list(self.computed)
+        printed = [self.target.ends[key] for key in keys]
+        for moved in range(len(self.given) if len(self.given) == 2 else 0):
+            hits = tries = 0
+            for shift in range(1, min(len(keys), 12)):
+                for n, key in enumerate(keys):
+                    other = keys[(n + shift) % len(keys)]
+                    ends = self.of.ends(
+                        [line.ends[other if place == moved else key] for place, line in enumerate(self.given)]
+                    )
+                    hits, tries = hits + (ends is not None and meets(printed[n], ends)), tries + 1
+            found = replace(found, chance=max(found.chance, hits / tries))
+        return found
 
 
 class _Budget:
@@ -66,14 +98,16 @@ def look_at(table: PaperTable, part: TablePart, ledger: Ledger) -> None:
     for lines in (by_column, by_row):
         budget = _Budget()
         # What a name says goes before what none does, so that a difference is told as one and not as a part of it.
-        for said in (True, False) if lines is by_column else (True,):
+        for said in (True, False):
             for target in lines.lines:
                 if (lines.along, target.place) not in done:
                     _look_for(target, lines, part, ledger, seen, done, budget, said=said)
         if budget.left < 0:
             ledger.dropped.append(f"{table.name}: too large to look for every relation among its {lines.along}s")
     statistic_checks.look_at(by_column, part, ledger)
-    mark_checks.look_at(by_column, by_row, part, ledger)
+    explained = {along: {line.name for line in lines.lines if (along, line.place) in done}
+                 for along, lines in (("column", by_column), ("row", by_row))}
+    mark_checks.look_at(by_column, by_row, part, ledger, explained)
 
 
 def _look_for(
@@ -98,11 +132,15 @@ def _look_for(
             budget.left -= COST * len(candidate.computed)
     tries = sum(found.rows >= 2 for _, found in tried)
     holding = [(one, found) for one, found in tried if found.holds(tries, said=said)]
+    if not said:
+        holding = [(one, found) for one, found in holding if one.measured_apart().holds(tries, said=False)]
     if holding:
         best, _ = max(holding, key=lambda pair: (pair[1].agree / pair[1].rows, pair[1].agree, len(pair[0].parts)))
         seen.add((lines.along, best.parts))
         done.add((lines.along, target.place))
-        _check(best, lines, ledger)
+        # A row that no name calls a difference is only known for one: it is no competitor of the others.
+        if said or lines.along == "column":
+            _check(best, lines, ledger, stated=said)
         return
     if said:
         _say(tried, lines, ledger)
@@ -122,13 +160,14 @@ def _say(tried: Sequence[tuple[Candidate, Agreement]], lines: Lines, ledger: Led
         ledger.drop(lines.table.name, best.words, best.target, best.computed)
 
 
-def _check(candidate: Candidate, lines: Lines, ledger: Ledger) -> None:
-    """Check each row of a relation."""
+def _check(candidate: Candidate, lines: Lines, ledger: Ledger, *, stated: bool) -> None:
+    """Check each row of a relation; `stated`: a name says it."""
     table, target = lines.table.name, candidate.target
     keys = [key for key in candidate.computed if key in target.ends]
     named = {key: (key, target.name) if lines.along == "column" else (target.name, key) for key in keys}
     rows = [
-        RelationRow(key, ", ".join((table, *named[key])), target.numbers[key], candidate.formula(key)) for key in keys
+        RelationRow(key, ", ".join((table, *named[key])), target.numbers[key], candidate.formula(key), stated)
+        for key in keys
     ]
     ledger.hold(table, target.name, candidate.words, rows)
 
@@ -136,9 +175,9 @@ def _check(candidate: Candidate, lines: Lines, ledger: Ledger) -> None:
 def _candidates(target: Line, lines: Lines, part: TablePart, budget: _Budget, said: bool) -> Iterator[Candidate]:
     others = [line for line in lines.lines if line is not target]
     for formula in FORMULAS:
-        if formula.says(target) != said or not (said or formula.unsaid):
+        if formula.says(target) != said or not (said or formula.unsaid) or (formula.unsigned and target.signed):
             continue
-        for one in others if budget.left >= 0 else ():
+        for one in others if formula.pairs and budget.left >= 0 else ():
             for two in others:
                 near = abs(one.place - target.place) <= 3 and abs(two.place - target.place) <= 3
                 if one is not two and (said or near) and (formula.ordered or one.place < two.place):
@@ -163,7 +202,7 @@ def _before(target: Line, lines: Lines) -> list[int]:
 def _alike(given: Sequence[Line], keys: Sequence[str]) -> bool:
     """Whether lines can be of one kind, so that a mean of them can be meant: no spreads, and values of one size."""
     values = [abs(line.ends[key][1]) for line in given for key in keys]
-    return not any(line.says(SPREAD) for line in given) and max(values) <= 10 * min(values)
+    return all(is_spread(line.name) is False for line in given) and max(values) <= 10 * min(values)
 
 
 def _windows(target: Line, others: Sequence[Line]) -> Iterator[Sequence[Line]]:
@@ -191,6 +230,10 @@ def _of_lines(
     if budget.left < 0:
         return
     keys = [key for key in lines.linear if key in target.ends and all(key in line.ends for line in given)]
+    if formula.linear:
+        keys = _of_one_kind(target, formula, given, keys)
+    if formula.linear and formula in FORMULAS:
+        keys = [key for key in keys if not _is_nothing(given[0].ends[key], given[1].ends[key])]
     if not keys:
         return
     sample = keys[:6]
@@ -207,7 +250,42 @@ def _of_lines(
         parts=frozenset((target.place, *(line.place for line in given))),
         computed=computed,
         formula=lambda key: formula.expression([line.numbers[key] for line in given]),
+        of=formula,
+        given=tuple(given),
     )
+
+
+def _of_one_kind(target: Line, formula: Formula, given: Sequence[Line], keys: Sequence[str]) -> list[str]:
+    """The keys whose numbers can be added or subtracted: of one kind and unit, no shares in a total, no counts among
+    what a mean is of."""
+    kinds = {line.kind for line in (*given, target)}
+    if "date" in kinds or not _fit(target.kind, {line.kind for line in given} - {""}):
+        return []
+    units = {key: {line.unit(key) for line in given} for key in keys}
+    found = [key for key in keys if len(units[key]) == 1 and _fit(target.unit(key), units[key] - {""})]
+    if formula.adds:
+        return [key for key in found if is_added(key)]
+    if formula is not MEANS:
+        return found
+    counts = [key for key in found if kind_of(key) == "count"]
+    return [key for key in found if (key not in counts or len(counts) == len(found)) and _of_one_size(given, key)]
+
+
+def _of_one_size(given: Sequence[Line], key: str) -> bool:
+    """Whether numbers can be on one scale: 0.5 beside 50 is a share beside a percentage."""
+    sizes = [abs(line.ends[key][1]) for line in given if line.ends[key][1]]
+    return not sizes or max(sizes) <= SCALE * min(sizes)
+
+
+def _fit(target: str, given: set[str]) -> bool:
+    """Whether a result of a kind or unit can come from operands of these; percent can be points of bare numbers."""
+    return len(given) <= 1 and (not given or target in ("", *given))
+
+
+def _is_nothing(one: Ends, two: Ends) -> bool:
+    """Whether one of two operands is as good as nothing beside the other: A = B would pass for A = B - C."""
+    small, large = sorted((abs(one[1]), abs(two[1])))
+    return small < NOTHING * large
 
 
 def _to_baseline(
@@ -217,6 +295,8 @@ def _to_baseline(
         for name in _baselines(target, one, lines, part):
             for formula in FORMULAS:
                 if not formula.baseline or budget.left < 0 or formula.says(target) != said:
+                    continue
+                if formula.unsigned and target.signed:
                     continue
                 if not said and not formula.unsaid:
                     continue
@@ -229,6 +309,12 @@ def _to_baseline(
                     if key in target.ends and key in one.ends and base[key] in one.ends and base[key] != key
                 ]
                 budget.left -= 2 * len(keys)
+                if formula.linear:
+                    keys = [
+                        key
+                        for key in _of_one_kind(target, formula, (one,), keys)
+                        if not _is_nothing(one.ends[base[key]], one.ends[key])
+                    ]
                 if not keys:
                     continue
                 computed = {key: ends for key in keys if (ends := formula.ends([one.ends[base[key]], one.ends[key]]))}
@@ -237,14 +323,15 @@ def _to_baseline(
                     words=formula.sentence(
                         target.name, [BASELINE.format(name) if name else GROUP_FIRST, one.name], lines.along
                     ),
-                    spoken=formula is FORMULAS[0],
-                    small=formula is FORMULAS[0] and bool(name) and one.name not in lines.table.counts,
+                    spoken=formula in DIFFERENCES,
+                    small=formula in DIFFERENCES and bool(name) and one.name not in lines.table.counts,
                     plain=formula is FORMULAS[0] and bool(name) and [one.place] == _before(target, lines)[-1:],
                     parts=frozenset((target.place, one.place)),
                     computed=computed,
                     formula=lambda key, one=one, base=base, formula=formula: formula.expression(  # type: ignore[misc]
                         [one.numbers[base[key]], one.numbers[key]]
                     ),
+                    of=formula,
                 )
 
 

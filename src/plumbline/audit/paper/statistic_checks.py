@@ -12,7 +12,8 @@ from plumbline.audit.paper.audit_file import TablePart
 from plumbline.audit.paper.evidence import SAID, SHARE, Agreement, agreement, meets, tail
 from plumbline.audit.paper.known_functions import named_function
 from plumbline.audit.paper.ledger import Ledger, RelationRow
-from plumbline.audit.paper.lines import CHANGE, SPREAD, Ends, Line, Lines
+from plumbline.audit.paper.lines import Ends, Line, Lines
+from plumbline.audit.paper.names import CHANGE, is_spread
 from plumbline.audit.printed_number import derived, exact
 
 _LOSS = "loss|nll|cross entropy|ce"
@@ -68,9 +69,9 @@ def _check(
 
 
 def _perplexity(lines: Lines, ledger: Ledger) -> None:
-    losses = [line for line in lines.lines if line.says(_LOSS) and not line.says(f"{CHANGE}|{SPREAD}")]
+    losses = [line for line in lines.lines if line.says(_LOSS) and _is_level(line)]
     for target in [
-        line for line in lines.lines if line.says(_PERPLEXITY) and not line.says(f"{_LOSS}|{CHANGE}|{SPREAD}")
+        line for line in lines.lines if line.says(_PERPLEXITY) and not line.says(_LOSS) and _is_level(line)
     ]:
         tried, same = [], []
         for loss in losses:
@@ -95,6 +96,11 @@ def _perplexity(lines: Lines, ledger: Ledger) -> None:
                 ledger.drop(lines.table.name, words, target, {key: computed[key] for key in keys})  # type: ignore[misc]
         if best:
             _check(target, *best, lines, ledger)
+
+
+def _is_level(line: Line) -> bool:
+    """Whether a name is neither that of a change nor that of a spread."""
+    return not line.says(CHANGE) and is_spread(line.name) is False
 
 
 def _of_what(line: Line) -> str:

@@ -17,7 +17,10 @@ SIGNS = {
     "uparrow": "↑", "downarrow": "↓", "rightarrow": "→", "to": "→", "leftarrow": "←", "Uparrow": "↑",
     "Downarrow": "↓", "dagger": "†", "dag": "†", "ddagger": "‡", "ddag": "‡", "ast": "*", "star": "⋆", "S": "§",
     "P": "¶", "checkmark": "✓", "cmark": "✓", "xmark": "✗", "Delta": "Δ", "delta": "δ", "triangle": "△",
-    "blacktriangle": "▲", "blacktriangledown": "▼", "sim": "~", "approx": "≈", "leq": "≤", "le": "≤", "geq": "≥",
+    "blacktriangle": "▲", "blacktriangledown": "▼", "triangledown": "▽", "bigtriangledown": "▽", "bigtriangleup": "△",
+    "vartriangle": "△", "searrow": "↘", "nearrow": "↗", "faArrowUp": "↑", "faArrowDown": "↓", "faCaretUp": "▲",
+    "faCaretDown": "▼", "milli": "m", "second": "s", "hour": "h",
+    "sim": "~", "approx": "≈", "leq": "≤", "le": "≤", "geq": "≥",
     "ge": "≥", "less": "<", "infty": "∞", "textendash": "–", "textemdash": "—", "ldots": "...", "dots": "...",
     "textasciitilde": "~", "textpm": "±", "textdagger": "†", "textasteriskcentered": "*", "lt": "<", "gt": ">",
     "percent": "%", "bullet": "•", "circ": "°", "degree": "°", "textbar": "|", "mid": "|", "vert": "|", "ell": "l",
@@ -43,7 +46,7 @@ PLAIN = frozenset((
     "overline", "hfill", "hfil", "bgroup", "egroup", "phantomsection", "selectfont", "/", "mathop",
     "mathbin", ",", ";", ":", "!", "quad", "qquad", "thinspace", "enspace", "enskip", "allowbreak", "newline",
     "break", "space", "-", "@", ">", "nobreakspace", "centerline", "unskip", "ignorespaces", "mathnormal", "textlf",
-    "lowercase", "uppercase", "MakeUppercase", "limits", "nolimits",
+    "lowercase", "uppercase", "MakeUppercase", "limits", "nolimits", "rlap", "llap", "clap", "mathrlap", "mathllap",
 ))  # fmt: skip
 #: Those of them that are a blank.
 BLANKS = frozenset((
@@ -77,9 +80,11 @@ LAST_READ = {
     "textcolor": 2, "colorbox": 2, "rotatebox": 2, "scalebox": 2, "resizebox": 3, "parbox": 2, "raisebox": 2,
     "adjustbox": 2, "href": 2, "makecell": 1, "shortstack": 1, "fcolorbox": 3, "SI": 1, "hyperref": 1,
     "multirowcell": 2, "specialcell": 1, "rotcell": 1, "multirowthead": 2, "turnbox": 2, "tcbox": 1, "hl": 1,
-    "url": 1, "textsuperscript": 1, "adjincludegraphics": 1, "makecell*": 1, "cellcolor*": 1, "resizebox*": 3,
+    "url": 1, "adjincludegraphics": 1, "makecell*": 1, "cellcolor*": 1, "resizebox*": 3,
     "hyperlink": 2, "hypertarget": 2,
 }  # fmt: skip
+#: Beginnings of what is raised or lowered and stands beside a number without a sign for that.
+_ALONE = re.compile("[±†‡*⋆§¶°↑↓▲▼△▽↗↘]")
 #: References, which are shown as a sign that something stands there.
 REFERENCES = frozenset((
     "ref", "cref", "Cref", "autoref", "eqref", "Sref", "secref", "tabref", "figref",
@@ -125,10 +130,10 @@ def cell_text(tokens: Sequence[Token]) -> CellText:
 
 
 def _main(pieces: list[tuple[str, bool, bool]]) -> list[tuple[str, bool, bool]]:
-    """The pieces of a cell before a ± or a bracket."""
+    """The pieces of a cell before a ±, a bracket or the arrow of a change."""
     found = []
     for text, bold, under in pieces:
-        before = re.split(r"[±(]|(?<=\d)_", text, maxsplit=1)[0]
+        before = re.split(r"[±(↑↓▲▼△▽↗↘]|(?<=\d)_", text, maxsplit=1)[0]
         found.append((before, bold, under))
         if before != text and any(re.search(r"\w", piece) for piece, _, _ in found):
             break
@@ -159,13 +164,13 @@ def _render(
         elif kind == "sign" and text == "{":
             inner, place = group(tokens, place - 1)
             inside(inner)
-        elif kind == "sign" and text in "^_":
+        elif (kind == "sign" and text in "^_") or (kind == "command" and text == "textsuperscript"):
             inner, place = group(tokens, place)
-            put(text)
+            put("_" if text == "_" else "^")
             before = len(out)
             inside(inner)
             written = "".join(piece for piece, _, _ in out[before:]).strip()
-            if written[:1] in ("±", "†", "‡", "*", "⋆", "§", "¶", "°", "↑", "↓") or (text == "^" and written == ""):
+            if _ALONE.match(written) or (text == "_" and re.match(r"\(\d", written)) or (text != "_" and not written):
                 out[before - 1] = ("", state.bold, state.underlined)
         elif kind == "sign":
             if text not in "$}":

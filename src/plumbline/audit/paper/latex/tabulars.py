@@ -16,13 +16,16 @@ ENVIRONMENTS = {
 FLOATS = ("table", "table*", "wraptable", "sidewaystable", "sidewaystable*", "longtable", "SCtable", "margintable")
 RULES = (
     "toprule", "midrule", "bottomrule", "hline", "Xhline", "specialrule", "cmidrule", "cline", "hdashline", "cdashline",
-    "addlinespace", "noalign", "morecmidrules", "endhead", "endfirsthead", "endfoot", "endlastfoot", "thickhline",
+    "addlinespace", "noalign", "morecmidrules", "thickhline",
     "cmidrule*", "specialrulec", "arrayrulecolor", "rowcolor", "noindent", "rowfont",
 )  # fmt: skip
 #: Beginnings of the names of rules that take an argument in braces.
 _TAKING = ("cmid", "cline", "noalign", "cdash", "row", "arrayrule")
 #: Rules that part groups of rows, or the head from the body.
-PARTING = ("midrule", "hline", "Xhline", "specialrule", "hdashline", "toprule", "bottomrule", "thickhline", "endhead")
+PARTING = ("midrule", "hline", "Xhline", "specialrule", "hdashline", "toprule", "bottomrule", "thickhline")
+
+#: What the rows before each of these are of a long table: its head, or what is repeated on other pages.
+PAGES = ("endfirsthead", "endhead", "endfoot", "endlastfoot")
 
 #: Commands that may stand before a cell over several columns, and whether they take an argument.
 _BEFORE = {"cellcolor": True, "rowcolor": True, "centering": False}
@@ -157,6 +160,8 @@ def _table(tokens: list[Token], takes: int, where: str, source: Source) -> ReadT
     row: list[ReadCell] = []
     cell: list[Token] = []
     depth, nested, group_number, parted = 0, 0, 0, False
+    heads: dict[str, list[list[ReadCell]]] = {}
+    page = 0
 
     def end_cell(line: int) -> None:
         first = next((one.line for one in cell if one.kind != "space"), line)
@@ -173,6 +178,16 @@ def _table(tokens: list[Token], takes: int, where: str, source: Source) -> ReadT
             table.rows.append(list(row))
             table.groups.append(group_number)
         row.clear()
+
+    def end_page(name: str, line: int) -> None:
+        """Set the rows before \\endhead or its like aside, and take those of the first head for the table's."""
+        nonlocal parted, page
+        if row or any(one.kind != "space" for one in cell):
+            end_row(line)
+        heads[name] = table.rows[page:]
+        first = heads.get("endfirsthead") or heads.get("endhead") or []
+        table.rows, table.groups, table.head, parted = list(first), [0] * len(first), len(first), True
+        page = len(first)
 
     line, cells = 0, 0
     while place < len(tokens):
@@ -201,9 +216,14 @@ def _table(tokens: list[Token], takes: int, where: str, source: Source) -> ReadT
             _, place = option(tokens, place)
             end_row(line)
             cells += 1
+        elif outside and kind == "command" and text in PAGES:
+            end_page(text, line)
+        elif outside and kind == "command" and text in ("caption", "caption*", "label") and not row:
+            _, place = option(tokens, place)
+            _, place = group(tokens, place)
         elif outside and kind == "command" and text in RULES and not any(one.kind != "space" for one in cell):
             parted = parted or text in PARTING
-            if text in PARTING and text not in ("toprule", "bottomrule") and table.rows and not table.head:
+            if text in PARTING and text != "bottomrule" and table.rows and not table.head:
                 table.head = len(table.rows)
             place = _after_rule(tokens, place, text)
         elif cell or kind != "space":

@@ -101,6 +101,7 @@ def _csv(table: ReadTable, titles: list[str]) -> tuple[str, list[list[str]], lis
     grid = [_spread_out(row, width) for row in table.rows]
     _down(grid)
     head = min(table.head or 1, len(grid) - 1) if len(grid) > 1 else 1
+    head = next((place for place in range(1, head) if _is_body(grid, place)), head)
     while head < len(grid) - 1 and _is_head(grid[head]):
         head += 1
     names = _heads(grid[:head], width)
@@ -135,6 +136,20 @@ def _is_head(row: list[ReadCell | None]) -> bool:
     """Whether a row below the first rule still belongs to the head: it names no row and has no number (units)."""
     texts = [cell.content.text if cell else "" for cell in row]
     return not texts[0] and any(texts) and all(read_cell(text).number is None for text in texts)
+
+
+def _is_body(grid: list[list[ReadCell | None]], place: int) -> bool:
+    """Whether a row above the first rule is none of the head: it names a row, has numbers, and a row above it names
+    every column."""
+    first, *others = grid[place]
+    numbers = [read_cell(cell.content.text).number for cell in others if cell and cell.content.text]
+    return (
+        first is not None
+        and bool(first.content.text)
+        and not first.filled
+        and 2 * sum(number is not None for number in numbers) > len(numbers)
+        and any(all(cell and cell.content.text and cell.columns == 1 for cell in row[1:]) for row in grid[:place])
+    )
 
 
 def _written(cell: ReadCell | None) -> str:

@@ -1,0 +1,93 @@
+"""Tells by the name of a row or column what its numbers are: a spread, a difference, a percentage, a count, a date.
+
+A word counts as a whole and with what stands beside it: "SE" is a standard error, "SE-ResNet" a model.
+"""
+
+from __future__ import annotations
+
+import re
+
+#: Words of a name that is a spread.
+_SPREAD = frozenset(("std", "sd", "stdev", "stddev", "se", "stderr", "sem", "variance", "var", "ci", "range", "iqr",
+                     "deviation", "±"))  # fmt: skip
+#: Words that may stand beside one: of statistics, and what is measured.
+_BESIDE = frozenset(
+    "standard dev error err sample mean avg average of the over across in for runs run seeds seed trials folds n test "
+    "val valid validation train eval acc accuracy loss ppl perplexity f1 em score scores bleu rouge auc auroc map mse "
+    "mae rmse nll reward return time ms s pp points low high lower upper width half interval confidence min max metric "
+    "% 68 90 95 99".split()
+)
+#: Words of a name whose mean over rows is not that of its parts.
+NONLINEAR = "ratio|speedup|rank|p|z|t|x|×|factor|rel|relative|#|n|ppl|perplexity|improvement|reduction"
+#: Words of a name that is a change, a difference or a saving.
+CHANGE = (
+    "δ|delta|deltas|diff|difference|differences|gain|gains|improv|improvement|improvements|change|changes|gap|drop|"
+    "increase|decrease|degradation|saved|saving|savings|reduction|reductions|lift|margin|advantage|vs|versus"
+)
+#: Words that may stand beside one: of a change, and of what it is a change from.
+_BESIDE_CHANGE = _BESIDE | frozenset(
+    "rel relative abs absolute from to on against by with base baseline control reference best previous prior sota ours "
+    "our vanilla error speed cost size rate per".split()
+)
+
+_KINDS = {
+    "date": "year|years|date|month|released|published",
+    "%": "%|percent|pct|pp",
+    "count": "#|count|counts|number|params|parameters|tokens|steps|samples|examples|items|images|documents|docs|papers",
+}
+#: Words of a quantity whose total is not the sum of its parts.
+_NOT_ADDED = "rate|share|ratio|avg|average|mean|median|per|accuracy|acc|f1|score|year|max|min|length"
+
+
+def words_of(name: str) -> str:
+    """A name in small letters, a blank around each word; of signs δ (and its like), %, ×, # and ± are left."""
+    # The number that tells equal names apart is no word of theirs.
+    apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", re.sub(r"#\d+$", "", name)).lower()
+    apart = re.sub("[∆△]", "δ", apart).replace("+/-", "±")
+    return f" {' '.join(re.findall(r'[a-z0-9]+|[δ%×#±]', apart))} "
+
+
+def says(name: str, pattern: str) -> bool:
+    """Whether a name has a word that the pattern is."""
+    return re.search(rf" (?:{pattern}) ", words_of(name)) is not None
+
+
+def is_spread(name: str) -> bool | None:
+    """Whether a name is that of a spread: a word for one, alone or beside words of statistics.
+
+    None where the size of the numbers must tell: "Ours SE" can be a spread of "Ours", or a model.
+    """
+    last = name.rpartition(" / ")[2]
+    words = words_of(last).split()
+    places = [n for n, word in enumerate(words) if word in _SPREAD]
+    if not places:
+        return " standard error " in words_of(last) or " confidence interval " in words_of(last)
+    other = [
+        word
+        for n, word in enumerate(words)
+        if word not in _SPREAD and word not in _BESIDE and not (len(word) == 1 and word.isdigit() and n < places[0])
+    ]
+    before = words_of(re.split(r"[(±]|\+/-", last)[0]).split()
+    if not other and (not before or _SPREAD.intersection(before)):
+        return True
+    # What a bracket or a ± adds to a value's name may be printed in the same cell: "Acc ± std" over 50.1 ± 0.3.
+    return None if not other or places[-1] == len(words) - 1 else False
+
+
+def is_change(name: str) -> bool | None:
+    """Whether a name is that of a change of others; None where the size of the numbers must tell: "Drop Path"."""
+    words = words_of(name).split()
+    if not says(name, f"{CHANGE}|rel|relative"):
+        return False
+    other = [word for word in words if not re.fullmatch(CHANGE, word) and word not in _BESIDE_CHANGE]
+    return None if other else True
+
+
+def kind_of(name: str) -> str:
+    """What a name says that its numbers are: "date", "%", "count", or nothing."""
+    return next((kind for kind, words in _KINDS.items() if says(name, words)), "")
+
+
+def is_added(name: str) -> bool:
+    """Whether numbers of this name add up to a total: counts and sizes do, shares, means and dates do not."""
+    return kind_of(name) not in ("date", "%") and not says(name, _NOT_ADDED)
