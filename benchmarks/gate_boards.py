@@ -26,7 +26,8 @@ from plumbline.experiment.board.progress import progress
 from plumbline.experiment.board.progress_picture import description
 from plumbline.experiment.formatting import counted, grid, p
 from plumbline.experiment.gate.board_reading import read_board
-from plumbline.experiment.gate.judgement import Judgement, judge_record, noise_of
+from plumbline.experiment.gate.evidence import NOT_SHOWN
+from plumbline.experiment.gate.judgement import Judgement, judge_board, noise_of
 from plumbline.experiment.gate.rules import read_rules
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -44,7 +45,7 @@ def section(rules_name: str, folder: Path) -> str:
     """What was found of one board."""
     rules = read_rules(rules_name)
     found = read_board(folder, rules)
-    judged = [judge_record(each, found, rules) for each in found]
+    judged = judge_board(found, rules)
     noise, sigma = noise_of(found), noise_of(found).sigma
     verdicts = Counter(each.verdict for each in judged)
     kinds = Counter(kind for each in judged for kind in {fault.kind for fault in each.evidence.faults})
@@ -62,7 +63,7 @@ def section(rules_name: str, folder: Path) -> str:
             "nothing fails: the headline is its logs', code and configuration are the same",
             str(sum(each.evidence.checked for each in judged)),
         ),
-        *((f"does not hold: {kind}", str(times)) for kind, times in kinds.most_common()),
+        *((kind if kind == NOT_SHOWN else f"does not hold: {kind}", str(times)) for kind, times in kinds.most_common()),
         *((f"verdict: {verdict}", str(times)) for verdict, times in verdicts.most_common()),
         ("records that print a number of runs; whose logs hold exactly as many", f"{len(claimed)}; {exact}"),
         (
@@ -99,7 +100,7 @@ def failing(judged: Sequence[Judgement]) -> str:
     if not rows:
         return ""
     return (
-        "What does not hold, and of which: "
+        "What does not hold or is not shown, and of which: "
         + "; ".join(f"*{kind}*: {', '.join(names)}" for kind, names in rows.items())
         + "."
     )

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import re
+import sys
+import tarfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks import gate_faults
+from plumbline.experiment import __main__ as verdict_verb
 from plumbline.experiment.board import __main__ as board_verb
-from plumbline.experiment.board.board_rows import Board, BoardRow, day_of
+from plumbline.experiment.board.board_rows import Board, BoardRow, board_of, day_of
 from plumbline.experiment.board.progress import best_of, progress
 from plumbline.experiment.board.progress_picture import progress_svg
+from plumbline.experiment.gate.evidence import Evidence
+from plumbline.experiment.gate.judgement import judge_board, noise_of
+from plumbline.experiment.gate.records import Printed, Record, RunValue
+from plumbline.experiment.gate.rules import read_rules
+from plumbline.experiment.gate.training_log import LoggedRun
 from tests.report import headless_browser
 from tests.run_in_process import run
 
@@ -109,9 +119,116 @@ def test_a_project_s_own_records_and_verdicts_are_a_board(repository: Path, tmp_
     assert run(board_verb.main, folder, "--out", tmp_path / "a", cwd=tmp_path).returncode == 0
     (row,) = json.loads((tmp_path / "a/board.json").read_text())["records"]
     assert (row["record"], row["verdict"], row["p_predecessor"]) == ("mine", "keep", 0.001)
+    assert row["tier"] == "claimed"  # anybody can write such a file: no log was read
     assert run(board_verb.main, repository / "records", "--out", tmp_path / "b", cwd=tmp_path).returncode == 0
     kept = json.loads((tmp_path / "b/board.json").read_text())["records"]
     assert kept and all(each["tier"] == "logs checked" for each in kept)
+
+
+def rows(folder: Path, tmp_path: Path) -> list[dict]:
+    done = run(board_verb.main, folder, "--out", tmp_path / "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    return json.loads((tmp_path / "out/board.json").read_text())["records"]
+
+
+def test_a_page_of_plumbline_verdict_is_a_row_bound_to_its_ledger(tmp_path: Path) -> None:
+    folder = tmp_path / "own"
+    folder.mkdir()
+    values = {"base": (3.21, 3.22, 3.215), "x": (3.11, 3.12, 3.115)}
+    lines = ["method,seed,loss", *[f"{name},{at},{each}" for name, of in values.items() for at, each in enumerate(of)]]
+    (folder / "r.csv").write_text("\n".join(lines) + "\n")
+    flags = (folder / "r.csv", "--baseline", "base", "--metric", "loss", "--lower-is-better")
+    assert run(lambda: verdict_verb.main(), *flags, cwd=tmp_path).returncode == 0
+    (row,) = rows(folder, tmp_path)
+    assert (row["record"], row["tier"], row["verdict"]) == ("r", "claimed", "improves")
+    assert row["lines"][0].startswith("`x` improves `loss` by 0.1") and 0 < row["p_predecessor"] < 1e-4
+    assert row["lines"][1] == "Its ledger is the one that it was made with."
+    (folder / "ledger.jsonl").unlink()
+    (row,) = rows(folder, tmp_path)
+    assert row["does_not_hold"] == ["ledger"] and "ledger.jsonl has 0 entries" in row["lines"][1]
+
+
+def packed(folder: Path, files: dict[str, bytes], **other: str) -> None:
+    """A bundle by hand: what its list says of its files, some of it `other` than it is."""
+    graph = [
+        {"@id": name, "contentSize": str(len(text)), "sha256": other.get(name, hashlib.sha256(text).hexdigest())}
+        for name, text in files.items()
+    ]
+    folder.mkdir(parents=True)
+    with tarfile.open(folder / "bundle.tar.xz", "w:xz") as tar:
+        for name, text in {"ro-crate-metadata.json": json.dumps({"@graph": graph}).encode(), **files}.items():
+            entry = tarfile.TarInfo(f"bundle/{name}")
+            entry.size = len(text)
+            tar.addfile(entry, io.BytesIO(text))
+    sha256 = hashlib.sha256((folder / "bundle.tar.xz").read_bytes()).hexdigest()
+    (folder / "record.json").write_text(json.dumps({"words": "x", "products": 1, "commit": "c", "sha256": sha256}))
+
+
+@pytest.mark.parametrize(
+    ("way", "tier", "words"),
+    [
+        ("whole", "logs checked", "its files have the hashes that it lists"),
+        ("another hash", "claimed", "run/manifest.json has another hash than the bundle's list has"),
+        ("another archive", "claimed", "another one than the recorded"),
+        ("no archive", "claimed", "the archive is not there"),
+        ("no runs", "claimed", "no run is in it"),
+        ("no bundle", "claimed", "the archive is no bundle"),
+    ],
+)
+def test_logs_are_checked_where_they_were_read_and_have_their_hashes(
+    tmp_path: Path, way: str, tier: str, words: str
+) -> None:
+    folder = tmp_path / "records/a"
+    name = "README.md" if way == "no runs" else "run/manifest.json"
+    packed(folder, {name: b"{}"}, **({name: "0" * 64} if way == "another hash" else {}))
+    archive = folder / "bundle.tar.xz"
+    if way == "another archive":
+        archive.write_bytes(archive.read_bytes() + b"\0")
+    elif way == "no archive":
+        archive.unlink()
+    elif way == "no bundle":
+        archive.write_bytes(b"words")
+        record = json.loads((folder / "record.json").read_text())
+        record["sha256"] = hashlib.sha256(b"words").hexdigest()
+        (folder / "record.json").write_text(json.dumps(record))
+    (row,) = rows(tmp_path / "records", tmp_path)
+    assert row["tier"] == tier and words in row["lines"][1]
+
+
+def board_of_made_up(records: int) -> list[Evidence]:
+    rng = np.random.default_rng(0)
+    board = []
+    for order in range(records):
+        values = 3.28 - order * 1e-5 + rng.normal(0, 1e-3, 3)
+        runs = tuple(
+            RunValue(LoggedRun(file=Path(f"{order}/{at}"), place=0), float(each)) for at, each in enumerate(values)
+        )
+        headline = Printed(float(values.mean()), 8)
+        board.append(Evidence(record=Record(name=str(order), order=order, headline=headline), values=runs))
+    return board
+
+
+def test_the_work_of_a_board_is_in_proportion_to_its_records(tmp_path: Path) -> None:
+    (tmp_path / "rules.toml").write_text(gate_faults.SUBMISSION_RULES + '[predecessor]\nalpha = 0.01\nsource = "x"\n')
+    rules = read_rules(str(tmp_path / "rules.toml"))
+
+    def calls(records: int) -> int:
+        board, count = board_of_made_up(records), 0
+
+        def counted(_frame: object, event: str, _argument: object) -> None:
+            nonlocal count
+            count += event == "call"
+
+        sys.setprofile(counted)
+        try:
+            progress(board_of(judge_board(board, rules), rules, noise_of(board)))
+        finally:
+            sys.setprofile(None)
+        return count
+
+    calls(10)  # what is read once
+    few, many = calls(25), calls(100)
+    assert many < 4.4 * few, (few, many)
 
 
 @pytest.mark.parametrize("width", [1280, 390])

@@ -17,7 +17,7 @@ from plumbline.experiment.board.board_page import write_board
 from plumbline.experiment.board.board_rows import board_of
 from plumbline.experiment.board.project_board import project_board
 from plumbline.experiment.gate.board_reading import read_board
-from plumbline.experiment.gate.judgement import judge_record, noise_of
+from plumbline.experiment.gate.judgement import judge_board, noise_of
 from plumbline.experiment.gate.rules import known, read_rules
 
 
@@ -49,7 +49,7 @@ def main() -> int:
     else:
         rules = read_rules(given.rules)
         found = read_board(given.folder, rules)
-        board = board_of([judge_record(each, found, rules) for each in found], rules, noise_of(found))
+        board = board_of(judge_board(found, rules), rules, noise_of(found))
     if given.tries:
         board = replace(board, tries=given.tries)
     for path in write_board(board, given.out):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal
 
+from plumbline.experiment.gate.evidence import NOT_SHOWN
 from plumbline.experiment.gate.gate_words import eight_lines
 from plumbline.experiment.gate.judgement import BoardNoise, Judgement
 from plumbline.experiment.gate.rules import Rules
@@ -19,7 +20,10 @@ Tier = Literal["claimed", "logs checked", "run again"]
 TIERS: tuple[Tier, ...] = ("claimed", "logs checked", "run again")
 
 #: What "logs checked" means on a board of others' records.
-CHECKED = "the headline was computed again from the record's logs, whose code and configuration are the same in all"
+CHECKED = (
+    "the headline was computed again from the record's logs; what they hold of code, settings and the size of the "
+    "evaluation is the same in all"
+)
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
@@ -126,7 +130,7 @@ def _row(judged: Judgement, rules: Rules) -> BoardRow:
         p_predecessor=judged.predecessor.p_corrected if judged.predecessor else None,
         predecessor=judged.before.record.name if judged.before else "",
         one_more=judged.one_more,
-        faults=tuple(dict.fromkeys(fault.kind for fault in found.faults)),
+        faults=tuple(dict.fromkeys(fault.kind for fault in found.faults if fault.kind != NOT_SHOWN)),
         lines=tuple(eight_lines(judged, rules)),
         notes=tuple(found.notes),
     )

@@ -16,7 +16,7 @@ from pathlib import Path
 from plumbline.core.command_line import described, prog, run
 from plumbline.experiment.gate.board_reading import find, read_board
 from plumbline.experiment.gate.gate_words import as_json, board_table, eight_lines
-from plumbline.experiment.gate.judgement import judge_record, noise_of
+from plumbline.experiment.gate.judgement import judge_board, judge_record, noise_of
 from plumbline.experiment.gate.rules import known, read_rules
 
 
@@ -47,7 +47,7 @@ def main() -> int:
     rules = read_rules(given.rules)
     board = read_board(given.folder, rules)
     if given.all:
-        judged = [judge_record(each, board, rules) for each in board]
+        judged = judge_board(board, rules)
         noise = noise_of(board)
         if given.json:
             print(

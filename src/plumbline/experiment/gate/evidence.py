@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,16 +13,17 @@ from plumbline.experiment.formatting import counted, listed, name
 from plumbline.experiment.gate.counted_runs import count_runs
 from plumbline.experiment.gate.records import CountedRuns, Record, RunValue
 from plumbline.experiment.gate.rules import Rules
+from plumbline.experiment.gate.settings_comparison import NAMED, SHOWN, SettingsComparison, may_differ, over_runs, plain
 from plumbline.experiment.gate.training_log import TrainingLog
 
 #: The kind of a headline that misses its logs by less than two units of its last digit: its runs are still its runs.
 LAST_DIGIT = "last digit"
 #: Kinds that break a rule, while the logs say what the record says.
 TOO_FEW, LEFT_OUT, STOP = "number of runs", "left out", "stop step"
-#: Lines of a difference that are shown; of a code that are compared.
-SHOWN, COMPARED = 2, 20_000
-#: A seed within a setting: the name of a file, say.
-_SEEDED = re.compile(r"seed[-_=]?\d{1,12}")
+#: The kind of what no log shows: nothing says that it does not hold.
+NOT_SHOWN = "not shown"
+#: Lines of a code that are compared.
+COMPARED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,8 @@ class Evidence:
         faults: for which it cannot be judged; `notes`: what a reader has to know beside them.
         headline, runs, code, machine, stop: what was found of each, in words.
         looks: among how many evaluated steps the claimed one was chosen; 1 where it was fixed beforehand.
+        settings: how the printed settings of its runs compare.
+        headline_agrees: whether the headline was computed again from the logs, and is what they say.
         mean: of the values; None without any.
     """
 
@@ -57,6 +59,8 @@ class Evidence:
     stop: str = ""
     looks: int = 1
     copies: int = 0
+    headline_agrees: bool = False
+    settings: SettingsComparison = field(default_factory=SettingsComparison)
 
     @property
     def mean(self) -> float | None:
@@ -72,7 +76,11 @@ class Evidence:
     @property
     def checked(self) -> bool:
         """Whether there are logs, and they say what the record says."""
-        return bool(self.values) and all(fault.kind in (TOO_FEW, LEFT_OUT, STOP) for fault in self.faults)
+        return (
+            bool(self.values)
+            and self.headline_agrees
+            and all(fault.kind in (TOO_FEW, LEFT_OUT, STOP) for fault in self.faults)
+        )
 
 
 def examine(record: Record, rules: Rules, root: Path) -> Evidence:
@@ -136,22 +144,22 @@ def _headline(found: Evidence, rules: Rules, runs: CountedRuns) -> None:
     record = found.record
     if record.headline is None:
         found.headline = "none is printed that can be read"
-        found.faults.append(Fault("headline", found.headline))
+        found.faults.append(Fault("headline" if record.logs else NOT_SHOWN, found.headline))
         return
     computed = found.mean
     if rules.headline.of == "time":
         times = [log.runs[0].evaluations[-1].time for log in record.logs if log.file == record.linked]
         computed = times[0] / rules.headline.divisor if times and times[0] is not None else None
     if computed is None:
-        found.headline = f"{record.headline} is printed; no log says it"
+        found.headline = f"{record.headline} is printed, and no log that was read says it"
         if rules.headline.differs == "fault":
-            found.faults.append(Fault("headline", found.headline))
+            found.faults.append(Fault(NOT_SHOWN, found.headline))
         return
     more = record.headline.decimals + 2
     logs = "the log" if rules.headline.of == "time" else "the logs"
     said = f"{record.headline} printed, {computed:.{more}f} computed from {logs}"
-    found.headline = said
-    if not record.headline.fits(computed):
+    found.headline, found.headline_agrees = said, record.headline.fits(computed)
+    if not found.headline_agrees:
         other = f"; it is {runs.instead}" if runs.instead else ""
         near = abs(computed - record.headline.value) < 2 * 10.0**-record.headline.decimals and not runs.instead
         found.headline = f"{said}: they differ{' in the last digit' if near else ''}{other}"
@@ -202,21 +210,34 @@ def _allowed(line: str, words: Sequence[str]) -> bool:
 
 
 def _settings(found: Evidence, logs: Sequence[TrainingLog], rules: Rules, root: Path) -> None:
+    """Compare the settings of the parts of logs that hold nothing else, and those that are printed elsewhere."""
     most = max((len(log.settings) for log in logs), default=0)
     told = [log for log in logs if 2 * len(log.settings) > most]
-    if len(told) < 2:
-        return
-    keys = dict.fromkeys(key for log in told for key in log.settings)
+    listed_keys = dict.fromkeys(key for log in told for key in log.settings)
     differing = []
-    for key in keys:
-        if _allowed(key, rules.same.configuration_may_differ):
+    for key in listed_keys if len(told) > 1 else ():
+        if may_differ(key, rules.same.configuration_may_differ):
             continue
         values = Counter(log.settings.get(key, "not printed") for log in told)
-        if len({_SEEDED.sub("seed", value) for value in values}) > 1:
+        if len({plain(value) for value in values}) > 1:
             differing.append(f"{name(key)} is {listed([name(value[:30]) for value in list(values)[:3]])}")
+    compared = over_runs([each.run for each in found.values], rules.same.configuration_may_differ, root, listed_keys)
+    found.settings = compared
+    found.faults += [Fault("evaluation", words) for words in compared.sizes]
+    differing += compared.settings
     if differing:
-        words = f"{counted(len(differing), 'setting')} differ between the runs: {'; '.join(differing[:SHOWN])}"
+        differ = counted(len(differing), "setting differs", "settings differ")
+        words = f"{differ} between the runs: {'; '.join(differing[:SHOWN])}"
         found.faults.append(Fault("configuration", words))
+    if not found.values:
+        return
+    where = f"in {counted(len(found.values), 'run')}"
+    found.code += f"; {counted(compared.same, 'printed setting')} the same {where}" if compared.same else ""
+    found.code += "" if compared.same or differing or compared.sizes else f"; no setting is printed {where}"
+    if compared.aside:
+        few = listed([name(key) for key in compared.aside[:NAMED]])
+        found.code += f"; set aside, as not of all runs or as measured: {few}"
+        found.code += f" and {len(compared.aside) - NAMED} more" if len(compared.aside) > NAMED else ""
 
 
 def _machine(found: Evidence, logs: Sequence[TrainingLog]) -> None:

@@ -11,9 +11,10 @@ from typing import Any
 
 from plumbline.experiment.formatting import counted, fixed, freedom, grid, name
 from plumbline.experiment.formatting import p as p_words
-from plumbline.experiment.gate.evidence import Evidence
+from plumbline.experiment.gate.evidence import NOT_SHOWN, Evidence
 from plumbline.experiment.gate.judgement import BoardNoise, Judgement
 from plumbline.experiment.gate.rules import Rules
+from plumbline.experiment.gate.settings_comparison import SHOWN, SettingsComparison
 from plumbline.experiment.judge import BaselineComparison
 
 #: The line that a kind of fault stands in.
@@ -23,6 +24,8 @@ _LINE_OF = {
     "metric": "headline",
     "code": "code",
     "configuration": "code",
+    "evaluation": "code",
+    NOT_SHOWN: "headline",
     "stop step": "stop",
 }
 
@@ -47,9 +50,8 @@ def _with_faults(found: Evidence, line: str, said: str) -> str:
     if not faults:
         return said
     beside = [fault.words for fault in faults if fault.words != said]
-    return "; ".join(
-        [f"**does not hold**: {said}" if len(beside) < len(faults) or said else "**does not hold**", *beside]
-    )
+    word = "not shown" if all(fault.kind == NOT_SHOWN for fault in faults) else "does not hold"
+    return "; ".join([f"**{word}**: {said}" if len(beside) < len(faults) or said else f"**{word}**", *beside])
 
 
 def _goal(judged: Judgement, rules: Rules) -> str:
@@ -83,9 +85,10 @@ def _p(judged: Judgement, test: BaselineComparison) -> str:
 def _predecessor(judged: Judgement, rules: Rules) -> str:
     if rules.predecessor is None:
         return "the rules compare with none"
+    changed = _changed(judged.changes)
     if judged.before is None or judged.predecessor is None:
         against = f"{name(judged.before.record.name)}: " if judged.before is not None else ""
-        return against + (judged.why_not_predecessor or "no run to test")
+        return against + (judged.why_not_predecessor or "no run to test") + changed
     test = judged.predecessor
     step, earlier = judged.evidence.record.step, judged.before.record.step
     saved = ""
@@ -96,7 +99,17 @@ def _predecessor(judged: Judgement, rules: Rules) -> str:
     beside += "" if rules.predecessor.required else "; not required"
     beside += _one_more(judged) if rules.goal is None else ""
     size = f"{'better' if test.gain >= 0 else 'worse'} by {fixed(abs(test.gain), test.sigma)}"
-    return f"{size} than {name(judged.before.record.name)}{saved}: {_p(judged, test)}{beside}"
+    return f"{size} than {name(judged.before.record.name)}{saved}: {_p(judged, test)}{beside}{changed}"
+
+
+def _changed(changes: SettingsComparison) -> str:
+    """The printed settings in which a record differs from the one before."""
+    said = [f"evaluated on {words}" for words in changes.sizes if words != changes.other_size]
+    if changes.settings:
+        said.append(
+            f"{counted(len(changes.settings), 'printed setting')} changed, {'; '.join(changes.settings[:SHOWN])}"
+        )
+    return "".join(f"; {words}" for words in said)
 
 
 def _stop(judged: Judgement, rules: Rules) -> str:
@@ -130,6 +143,8 @@ def as_json(judged: Judgement, rules: Rules) -> dict[str, Any]:
         "faults": [{"kind": fault.kind, "words": fault.words} for fault in found.faults],
         "notes": found.notes,
         "unread": record.unread,
+        "printed_settings": {"the_same": found.settings.same, "set_aside": found.settings.aside},
+        "changed_settings": [*judged.changes.sizes, *judged.changes.settings],
         "looks": found.looks,
         "tries": judged.tries,
         "goal": _test(judged.goal)
@@ -165,7 +180,7 @@ def _finite(value: float) -> float | None:
 
 
 def board_table(judged: Sequence[Judgement], rules: Rules, noise: BoardNoise) -> str:
-    """All records in a table, what they do not hold by kind, and the board's noise."""
+    """All records in a table, the kinds of what does not hold or is not shown, and the board's noise."""
     rows = []
     for each in judged:
         found = each.evidence
@@ -181,7 +196,7 @@ def board_table(judged: Sequence[Judgement], rules: Rules, noise: BoardNoise) ->
                 p_words(each.predecessor.p) if each.predecessor else "",
             ]
         )
-    table = grid(["record", "headline", "runs", "verdict", "does not hold", "p goal", "p predecessor"], rows)
+    table = grid(["record", "headline", "runs", "verdict", "fault", "p goal", "p predecessor"], rows)
     sigma = noise.sigma
     said = (
         f"Sigma of {rules.metric} pooled over {counted(noise.records, 'record')}: {sigma.sigma:.3g}, {sigma.df:g} "

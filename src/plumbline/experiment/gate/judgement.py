@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.comparison_terms import ComparisonTerms
@@ -12,6 +12,7 @@ from plumbline.experiment.decision.outcome import EXIT_CODES, Verdict
 from plumbline.experiment.gate.evidence import Evidence
 from plumbline.experiment.gate.records import RunValue
 from plumbline.experiment.gate.rules import Rules
+from plumbline.experiment.gate.settings_comparison import SettingsComparison, with_earlier
 from plumbline.experiment.judge import BaselineComparison, VerdictSentences, judge
 from plumbline.experiment.numbers.goal_comparison import judge_goal
 from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
@@ -39,7 +40,7 @@ class Judgement:
 
     Attributes:
         goal, predecessor: the tests; None where there is none, or none can be made. `why_not_*` says why.
-        before: the record before it.
+        before: the record before it; changes: the printed settings in which this one differs from it.
         sigma, sigma_words: the noise that the tests use, and where it is from.
         tries: what p is multiplied by, for a step or a number of runs that was chosen after looking.
         p_rules: the p of the goal by the rules' own sigma.
@@ -52,6 +53,7 @@ class Judgement:
     goal: BaselineComparison | None = None
     predecessor: BaselineComparison | None = None
     before: Evidence | None = None
+    changes: SettingsComparison = field(default_factory=SettingsComparison)
     why_not_goal: str = ""
     why_not_predecessor: str = ""
     sigma: SigmaEstimate = UNKNOWN
@@ -76,14 +78,25 @@ def noise_of(board: Sequence[Evidence]) -> BoardNoise:
 
 def judge_record(found: Evidence, board: Sequence[Evidence], rules: Rules) -> Judgement:
     """Judge one record of a board."""
-    judged = Judgement(evidence=found)
+    at = next(at for at, each in enumerate(board) if each is found)
+    return _judged(found, predecessors_of(board, rules)[at], noise_of_others(board)[at], rules)
+
+
+def judge_board(board: Sequence[Evidence], rules: Rules) -> list[Judgement]:
+    """Judge every record of a board."""
+    others, before = noise_of_others(board), predecessors_of(board, rules)
+    return [_judged(found, before[at], others[at], rules) for at, found in enumerate(board)]
+
+
+def _judged(found: Evidence, before: Evidence | None, others: SigmaEstimate, rules: Rules) -> Judgement:
+    judged = Judgement(evidence=found, before=before)
     values = _seeds(found.values)
-    before = predecessor_of(found, board, rules)
-    judged.before = before
     own = pooled([_known(found)]) if len(_known(found)) > 1 else UNKNOWN
-    rest = [pooled([known]) for each in board if each is not found and each.pools and len(known := _known(each)) > 1]
-    _sigma(judged, own, together(*rest), rules)
+    _sigma(judged, own, others, rules)
     _tries(judged, rules)
+    if before is not None:
+        ours, theirs = ([each.run for each in one.values] for one in (found, before))
+        judged.changes = with_earlier(ours, theirs, rules.same.configuration_may_differ)
     if values:
         _goal(judged, values, rules)
         _predecessor(judged, values, rules)
@@ -91,15 +104,29 @@ def judge_record(found: Evidence, board: Sequence[Evidence], rules: Rules) -> Ju
     return judged
 
 
-def predecessor_of(found: Evidence, board: Sequence[Evidence], rules: Rules) -> Evidence | None:
-    """The best record before this one; None for the first."""
+def noise_of_others(board: Sequence[Evidence]) -> list[SigmaEstimate]:
+    """For each record the pooled spread of all others; in the time of two passes over the board."""
+    own = [pooled([known]) if each.pools and len(known := _known(each)) > 1 else UNKNOWN for each in board]
+    earlier, later = [UNKNOWN], [UNKNOWN]
+    for each in own:
+        earlier.append(together(earlier[-1], each))
+    for each in reversed(own):
+        later.append(together(later[-1], each))
+    return [together(earlier[at], later[len(own) - 1 - at]) for at in range(len(own))]
+
+
+def predecessors_of(board: Sequence[Evidence], rules: Rules) -> list[Evidence | None]:
+    """For each record the best one before it, the earlier of two; None for the first."""
     better = 1 if rules.lower_headline else -1
-    earlier = [
-        each
-        for each in board
-        if each.record.order < found.record.order and each.record.headline is not None and each.record.marked
-    ]
-    return min(earlier, key=lambda each: (better * _claimed(each), each.record.order), default=None)
+    best: Evidence | None = None
+    before: dict[int, Evidence | None] = {}
+    for each in sorted(board, key=lambda each: each.record.order):
+        before[each.record.order] = best
+        if each.record.headline is None or not each.record.marked:
+            continue
+        if best is None or better * _claimed(each) < better * _claimed(best):
+            best = each
+    return [before[each.record.order] for each in board]
 
 
 def _claimed(found: Evidence) -> float:
@@ -187,6 +214,9 @@ def _predecessor(judged: Judgement, values: dict[str, float], rules: Rules) -> N
     theirs = _seeds(before.values)
     if not theirs:
         judged.why_not_predecessor = "no log of it could be read"
+        return
+    if judged.changes.other_size:
+        judged.why_not_predecessor = f"not compared: this record was evaluated on {judged.changes.other_size}"
         return
     step, earlier = judged.evidence.record.step, before.record.step
     saved = earlier - step if step is not None and earlier is not None else 0

@@ -13,6 +13,7 @@ from pathlib import Path
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_text
 from plumbline.experiment.gate.bounded_reading import EVALUATIONS, LINE, RUNS, LineForm, number, read_text
+from plumbline.experiment.gate.printed_settings import PrintedSettings, read_settings
 
 #: A line of this many equals signs, or more, divides a log: its code, what it says of the machine, its evaluations.
 DIVIDER = 20
@@ -50,12 +51,19 @@ class Evaluation:
 
 @dataclass(kw_only=True)
 class LoggedRun:
-    """A run of a log."""
+    """A run of a log.
+
+    Attributes:
+        lines: the places of its evaluations among the lines of the log that are not code.
+        printed: its settings, and how much its evaluations cover.
+    """
 
     file: Path
     place: int
     evaluations: list[Evaluation] = field(default_factory=list)
     seed: str = ""
+    lines: list[int] = field(default_factory=list)
+    printed: PrintedSettings = field(default_factory=PrintedSettings)
 
     @cached_property
     def values(self) -> dict[tuple[str, int | None], str]:
@@ -113,7 +121,7 @@ def read_log(path: Path, forms: Sequence[LineForm], others: Sequence[LineForm] =
         PlumblineError: it cannot be read, or has too many evaluations.
     """
     parts: list[list[str]] = [[]]
-    found: list[list[tuple[str, dict[str, str]]]] = [[]]
+    found: list[list[tuple[int, str, dict[str, str]]]] = [[]]
     count = 0
     for line in read_text(path).split("\n"):
         if len(line) >= DIVIDER and not line.strip("="):
@@ -124,20 +132,28 @@ def read_log(path: Path, forms: Sequence[LineForm], others: Sequence[LineForm] =
         parts[-1].append(line)
         for form in forms:
             if (read := form.read(line)) is not None and number(read[1]["value"]) is not None:
-                found[-1].append(read)
+                at = len(parts[-1]) - 1
+                found[-1].append((at, *read))
                 count += 1
                 if count > EVALUATIONS:
                     raise PlumblineError(f"{path} has more than {EVALUATIONS:,} evaluations, and is not read")
                 for other in others:
                     if (beside := other.read(line)) is not None and number(beside[1]["value"]) is not None:
-                        found[-1].append((other.anchor, {**read[1], **beside[1]}))
+                        found[-1].append((at, other.anchor, {**read[1], **beside[1]}))
                 break
     quiet = [number_ for number_ in range(len(parts) - 1) if not found[number_]]
     code = max(quiet, key=lambda each: len(parts[each]), default=None)
     if code is not None and not any(line.startswith(CODE) for line in parts[code]):
         code = None
     said = [line for each, lines in enumerate(parts) if each != code for line in lines[:4000]]
-    runs = _runs(path, [read for each, part in enumerate(found) if each != code for read in part])
+    spoken, read_at = list[str](), list[tuple[int, str, dict[str, str]]]()
+    for each, lines in enumerate(parts):
+        if each != code:
+            read_at += [(len(spoken) + at, before, places) for at, before, places in found[each]]
+            spoken += lines
+    runs = _runs(path, read_at)
+    for run, printed in zip(runs, read_settings(spoken, [run.lines for run in runs])):
+        run.printed = printed
     text = "\n".join(said[:20_000])
     seed = seed_of(path, text)
     if len(runs) == 1 and seed:
@@ -165,11 +181,11 @@ def seed_of(path: Path, text: str) -> str:
     return said[1] if said else ""
 
 
-def _runs(path: Path, found: Sequence[tuple[str, dict[str, str]]]) -> list[LoggedRun]:
-    """Divide evaluations into runs: where the step goes back, another run begins."""
+def _runs(path: Path, found: Sequence[tuple[int, str, dict[str, str]]]) -> list[LoggedRun]:
+    """Divide evaluations, each with its line, into runs: where the step goes back, another run begins."""
     runs: list[LoggedRun] = []
     at = -1
-    for before, places in found:
+    for line, before, places in found:
         value = number(places["value"])
         assert value is not None
         step, steps = (int(places[name]) if name in places else None for name in ("step", "steps"))
@@ -181,6 +197,7 @@ def _runs(path: Path, found: Sequence[tuple[str, dict[str, str]]]) -> list[Logge
             runs.append(LoggedRun(file=path, place=len(runs)))
         at = step if step is not None else at
         one = Evaluation(label=label, step=step, steps=steps, printed=places["value"], value=value, time=time)
+        runs[-1].lines.append(line)
         if one not in runs[-1].evaluations[-8:]:
             runs[-1].evaluations.append(one)
     return runs

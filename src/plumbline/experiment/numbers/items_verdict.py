@@ -22,7 +22,8 @@ from plumbline.experiment.numbers.numbers_request import (
     repeat,
     section,
 )
-from plumbline.experiment.numbers.readers.lm_eval_items import read_items
+from plumbline.experiment.numbers.readers.lm_eval_items import read_model
+from plumbline.experiment.numbers.same_questions import SameQuestions, compare_questions
 from plumbline.experiment.numbers.sentences import direction, p_of
 
 
@@ -30,7 +31,7 @@ def draft(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
     """Say what two folders of samples enter in the ledger, and how their verdict is made then.
 
     Raises:
-        CannotBeJudgedError: the models never differ.
+        CannotBeJudgedError: the models never differ, or were not asked the same.
         PlumblineError: no second folder is named, or they are not of the same tasks and items.
     """
     if request.baseline is None or request.goal is not None or request.chain or request.at_step:
@@ -39,10 +40,12 @@ def draft(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
             "out --goal, --compare-with-previous and --at-step"
         )
     metric, folders = request.columns.metric, (request.path, Path(request.baseline))
-    ours, theirs = (read_items(folder, metric) for folder in folders)
+    models = [read_model(folder, metric) for folder in folders]
+    ours, theirs = (model.items for model in models)
     names = [folder.resolve().name for folder in folders]
     if names[0] == names[1]:
         names = [folder.as_posix() for folder in folders]
+    questions = compare_questions(names, *models)
     judge_items(names[0], ours, names[1], theirs, request.terms)  # what cannot be judged is no try
     values = [
         {task: {key: item.value for key, item in of.items()} for task, of in side.items()} for side in (ours, theirs)
@@ -56,14 +59,21 @@ def draft(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
         test="paired by item",
         planned=request.planned,
     )
-    return [entry], lambda ledger: _written(request, names, ours, theirs, ledger)
+    return [entry], lambda ledger: _written(request, names, ours, theirs, questions, ledger)
 
 
-def _written(request: NumbersRequest, names: Sequence[str], ours: Items, theirs: Items, ledger: Ledger) -> VerdictTexts:
+def _written(
+    request: NumbersRequest,
+    names: Sequence[str],
+    ours: Items,
+    theirs: Items,
+    questions: SameQuestions,
+    ledger: Ledger,
+) -> VerdictTexts:
     metric = request.columns.metric
     families = [(names[1], metric)]
     judged = judge_items(names[0], ours, names[1], theirs, request.terms, tries=ledger.tries(*families[0]))
-    said = items_sentence(judged, metric, ledger_pages.tries_in(ledger, *families[0]))
+    said = f"{items_sentence(judged, metric, ledger_pages.tries_in(ledger, *families[0]))} {questions.sentence}".strip()
     sections = [
         "# Verdict by item",
         said,
@@ -77,6 +87,7 @@ def _written(request: NumbersRequest, names: Sequence[str], ours: Items, theirs:
     ]
     found = {key: value for key, value in plain(judged).items() if key != "terms"}
     numbers = {"shape": "items", "metric": metric, "baseline": names[1], "items": found}
+    numbers |= {"notes": list(questions.notes), "not_known": list(questions.not_known)}
     return VerdictTexts(
         sentence=said,
         page="\n\n".join(sections) + "\n" + repeat(request),
