@@ -5,8 +5,6 @@ Objects within objects have dotted names: ``{"metrics": {"loss": 3}}`` is the co
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,8 +13,11 @@ from typing import Any, Literal, NoReturn
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import once
+from plumbline.core.foreign_rows import TAB, delimited_rows, read_ordinary_text
 
-SUFFIXES = {".csv": ",", ".tsv": "\t", ".jsonl": "", ".json": ""}
+SUFFIXES = {".csv": ",", ".tsv": TAB, ".jsonl": "", ".json": ""}
+#: Bytes of a file that is read, at most, and its rows.
+MOST_BYTES, MOST_ROWS = 256 * 2**20, 2_000_000
 #: Objects within objects that are read, at most.
 DEEPEST = 20
 
@@ -111,16 +112,12 @@ def read_rows(path: Path) -> FileRows:
     """Read the rows of a .csv, .tsv, .jsonl or .json file.
 
     Raises:
-        PlumblineError: another ending, not text, no header or rows, a column twice, a row of another length.
+        PlumblineError: another ending, no ordinary file, too large, not text, no header or rows, a column twice, a row
+            of another length, or one that swallows others.
     """
     if path.suffix not in SUFFIXES:
         raise PlumblineError(f"{path} must end in one of {', '.join(SUFFIXES)}, which gives the format")
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise PlumblineError(f"{path} cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError as error:
-        raise PlumblineError(f"{path} is not UTF-8 text (byte {error.start}); save it as that") from None
+    text = read_ordinary_text(path, MOST_BYTES)
     readers = {".jsonl": _json_lines, ".json": _json_array}
     rows = readers.get(path.suffix, _delimited)(path, text)
     if not rows.rows:
@@ -129,22 +126,23 @@ def read_rows(path: Path) -> FileRows:
 
 
 def _delimited(path: Path, text: str) -> FileRows:
-    try:
-        lines = csv.reader(io.StringIO(text, newline=""), delimiter=SUFFIXES[path.suffix], strict=True)
-        read = [(lines.line_num, [cell.strip() for cell in cells]) for cells in lines]
-    except csv.Error as error:
-        raise PlumblineError(f"{path}, line {lines.line_num}: {error}; fix its quotes") from None
-    filled = [(line, cells) for line, cells in read if any(cells)]
+    separator = SUFFIXES[path.suffix]
+    filled: list[tuple[int, list[str]]] = []
+    for line, read in delimited_rows(path, text, separator):
+        cells = [cell.strip() for cell in read]
+        if any(cells):
+            filled.append((line, cells))
+            _refuse_too_many(path, len(filled) - 1)
     columns = tuple(filled[0][1]) if filled else ()
-    for column in columns:
-        if columns.count(column) > 1:
-            raise PlumblineError(f"{path}, line {filled[0][0]}: the column {column!r} is there twice; rename one")
+    if len(set(columns)) < len(columns):
+        twice = next(column for column in columns if columns.count(column) > 1)
+        raise PlumblineError(f"{path}, line {filled[0][0]}: the column {twice!r} is there twice; rename one")
     rows = []
     for line, cells in filled[1:]:
         if len(cells) != len(columns):
             raise PlumblineError(
                 f"{path}, line {line}: {len(cells)} cells under {len(columns)} columns; are cells separated by "
-                f"{'tabs' if path.suffix == '.tsv' else 'commas'}, and those with one of them inside quoted?"
+                f"{'tabs' if separator == TAB else 'commas, and those with one of them inside quoted'}?"
             )
         rows.append(FileRow(line, dict(zip(columns, cells, strict=True))))
     return FileRows(path, columns, tuple(rows))
@@ -158,6 +156,7 @@ def _json_lines(path: Path, text: str) -> FileRows:
             if not isinstance(record, dict):
                 raise PlumblineError(f"{path}, line {line}: is not a JSON object on one line")
             records.append((line, record))
+            _refuse_too_many(path, len(records))
     return _of_records(path, records)
 
 
@@ -172,7 +171,13 @@ def _json_array(path: Path, text: str) -> FileRows:
             f"{path} is neither an array of objects, one a run, nor an object with one such array; write a line for "
             "each run as .jsonl"
         )
+    _refuse_too_many(path, len(read))
     return _of_records(path, list(enumerate(read, start=1)))
+
+
+def _refuse_too_many(path: Path, rows: int) -> None:
+    if rows > MOST_ROWS:
+        raise PlumblineError(f"{path} has more than {MOST_ROWS:,} rows, and is not read; keep what counts")
 
 
 def _parsed(place: str, text: str) -> Any:
