@@ -169,7 +169,7 @@ def judge_search(
     lost = [step for step in steps if step.value is None and step.line > start.line]
     require_start(path, start, [step for step in lost if step.configuration == start.configuration], terms)
     start_runs = tuple(value_of(step) for step in groups[start.configuration])
-    sigma, elsewhere, where = noise(path, start, groups, terms, tries)
+    sigma, elsewhere, where = noise(path, start, groups, terms, tries, len(steps))
     known = terms.sigma_freedom if terms.sigma is not None else None
     freedom = len(start_runs) - 1 + elsewhere if known is None else known
     null = null_searches(

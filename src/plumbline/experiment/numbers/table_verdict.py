@@ -155,9 +155,18 @@ def _lost(table: MetricBySeed, pair: ComparedPair, terms: ComparisonTerms) -> bo
             f"would have given is not known. If that was expected beforehand, --allow-diverged {len(theirs)} says how "
             "many may, and a method may then lose as many"
         )
+    lost = len(ours) > len(theirs)
+    for side in (pair.baseline, *([] if lost else [pair.method])):
+        if runs := table.unfinished.get(side):
+            seeds = ", ".join(f"{seed_words(seed)} ({word})" for seed, word in sorted(runs.items()))
+            raise CannotBeJudgedError(
+                f"{counted(len(runs), 'run')} of {side!r} {'has' if len(runs) == 1 else 'have'} not ended: {seeds}. To "
+                "judge the others would select by which ends first: judge again later; of what never ends, say so: "
+                "--status-map WORD=crashed"
+            )
     if pair.goal is None and pair.baseline not in table.values:
         raise CannotBeJudgedError(f"no run of the baseline {pair.baseline!r} has a value of {table.metric!r}")
-    return len(ours) > len(theirs) or pair.method not in table.values
+    return lost or pair.method not in table.values
 
 
 def _judged(table: MetricBySeed, pair: ComparedPair, terms: ComparisonTerms, tries: int) -> BaselineComparison:
@@ -195,7 +204,8 @@ def _written(
         if pair.method not in lost and pair.method not in cannot
     }
     runs = {method: printed.n for method, printed in table.summaries.items()} or {
-        method: len(table.values.get(method, {})) + len(table.lost.get(method, {})) for method in table.order
+        method: sum(len(of.get(method, {})) for of in (table.values, table.lost, table.unfinished))
+        for method in table.order
     }
     gone = [
         lost_sentence(one, table.lost[one], runs[one], against[one], len(table.lost.get(against[one], {})))
@@ -236,6 +246,7 @@ def _written(
         "outcomes": {method: str(outcomes[method]) for method in against},
         "methods": {key: of_judgement(each) for key, each in judged.items()},
         "lost": {method: dict(seeds) for method, seeds in table.lost.items()},
+        "unfinished": {method: dict(seeds) for method, seeds in table.unfinished.items()},
         "notes": list(table.notes),
         "implausible": flagged,
     }

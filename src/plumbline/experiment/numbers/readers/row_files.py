@@ -1,4 +1,4 @@
-"""Reads a file of rows (.csv, .tsv, .jsonl, .json), with the place of each cell, and tells which shape it has.
+"""Reads a file of rows (.csv, .tsv, .jsonl, .json), with the place of each cell.
 
 Objects within objects have dotted names: ``{"metrics": {"loss": 3}}`` is the column ``metrics.loss``.
 """
@@ -6,10 +6,10 @@ Objects within objects have dotted names: ``{"metrics": {"loss": 3}}`` is the co
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import once
@@ -27,7 +27,8 @@ class ColumnNames:
     """The names of the columns that are read.
 
     `metric` is a column of numbers, or a metric's name where each row has its own. `seed`, `step` and `status` of a
-    table may be missing.
+    table may be missing. `status_map`: words of statuses beside the known ones, in lower case -> what they say of a
+    run.
     """
 
     method: str = "method"
@@ -37,6 +38,7 @@ class ColumnNames:
     value: str = "value"
     commit: str = "commit"
     status: str = "status"
+    status_map: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +97,12 @@ class FileRows:
             PlumblineError: the cell is empty, or holds no number.
         """
         cell = self.text(row, column)
+        # A program that prints its numbers as text leaves their quotes.
+        bare = cell[1:-1] if cell[0] in "'\"" and cell[0] == cell[-1] else cell
         try:
-            if "_" in cell:
+            if "_" in bare:
                 raise ValueError
-            return float(cell)
+            return float(bare)
         except ValueError:
             self.fail(row, column, f"{cell!r} is not a number; write it as 0.123 or 1.23e-1, without units")
 
@@ -218,20 +222,3 @@ def _cell(path: Path, line: int, key: str, value: Any) -> str:
     if any("\ud800" <= letter <= "\udfff" for letter in text):
         raise PlumblineError(f"{path}, line {line}, column {key!r}: holds half a character (a lone surrogate)")
     return text
-
-
-def shape(rows: FileRows, columns: ColumnNames) -> Literal["table", "search"]:
-    """Tell from a file's columns whether it is a table of methods or the log of a search.
-
-    Raises:
-        PlumblineError: both or neither.
-    """
-    found = {"table": columns.method in rows.columns, "search": {columns.commit, columns.status} <= set(rows.columns)}
-    if found["table"] == found["search"]:
-        either = "both" if found["table"] else "neither"
-        raise PlumblineError(
-            f"{rows.path} has {either} of what distinguishes a table ({columns.method!r}) from a search's log "
-            f"({columns.commit!r} and {columns.status!r}); its columns are {list(rows.columns)}: name columns "
-            "with --method-column and --seed-column, or --commit-column and --status-column, or say --results-shape"
-        )
-    return "table" if found["table"] else "search"
