@@ -240,6 +240,9 @@ def _kept(
     measurable = len(start_runs) > 1 or terms.sigma is not None
     rerun = [step for step in changes if step.status == KEEP and len(groups[step.configuration]) > 1]
     kept, against = [], []
+    gone: dict[tuple[str, str], list[SearchLogEntry]] = {}
+    for step in lost:
+        gone.setdefault(step.configuration, []).append(step)
     for number, step in enumerate(changes, start=1):
         jump = terms.sign * (value_of(step) - best)
         if (step.status == KEEP) != (jump > terms.minimum_gain):
@@ -263,7 +266,7 @@ def _kept(
                 p_gain=null.p_total(gain / sigma),
                 p_jump=null.p_jump(jump / sigma),
                 rerun=judgement,
-                lost=tuple(each for each in lost if each.configuration == step.configuration and each.line > step.line),
+                lost=tuple(each for each in gone.get(step.configuration, ()) if each.line > step.line),
             )
         )
         best = value_of(step)

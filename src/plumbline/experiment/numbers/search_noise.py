@@ -83,8 +83,8 @@ def noise(
         hint = f" ({start.commit!r} has other descriptions too, which are other configurations)" if same else ""
         raise CannotBeJudgedError(
             f"{path} ({counted(logged, 'run')}): there is no noise floor: {why}{hint}. Run the start {start.commit!r} "
-            f"at least twice more with other seeds and add the rows under the same commit and description, or give --sigma (and --sigma-runs) "
-            f"from other runs. {_break_even(start, groups, terms, tries)}"
+            "at least twice more with other seeds and add the rows under the same commit and description, or give "
+            f"--sigma (and --sigma-runs) from other runs. {_break_even(start, groups, terms, tries)}"
         )
     runs = len(groups[start.configuration])
     others = freedom - (runs - 1)

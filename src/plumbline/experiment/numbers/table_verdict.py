@@ -198,8 +198,10 @@ def _written(
 ) -> VerdictTexts:
     metric = table.metric
     against = {pair.method: pair.baseline for pair in pairs}
+    families = list(dict.fromkeys((pair.baseline, metric) for pair in pairs))
+    tries = {baseline: ledger.tries(baseline, metric) for baseline, _ in families}
     judged = {
-        pair.method: _judged(table, pair, request.terms, ledger.tries(pair.baseline, metric))
+        pair.method: _judged(table, pair, request.terms, tries[pair.baseline])
         for pair in pairs
         if pair.method not in lost and pair.method not in cannot
     }
@@ -216,7 +218,6 @@ def _written(
     flagged = {method: words for method, one in judged.items() if (words := _implausible(one, against[method]))}
     gone += flagged.values()
     baseline = PREDECESSOR if request.chain else pairs[0].baseline
-    families = list(dict.fromkeys((pair.baseline, metric) for pair in pairs))
     tried = {one: ledger_pages.tries_in(ledger, one, metric) for one, _ in families}
     dropped = sum(len(table.lost.get(method, {})) for method in table.order if method not in lost)
     left_out = (
