@@ -150,7 +150,7 @@ def searches(repetitions: int, folder: Path) -> str:
             terms = ComparisonTerms(higher=False, sigma=sigma)
             for _ in range(repetitions if gain == 0 else repetitions // 4):
                 path.write_text(log_text(rng, 100, repeats, gain, NOISES[noise]), encoding="utf-8")
-                judged.append(judge_search(path, read_search(read_rows(path), ColumnNames()), terms))
+                judged.append(judge_search(path, read_search(read_rows(path), ColumnNames()).runs, terms))
             outcomes = Counter(each.outcome for each in judged)
             naive = [_naive(each) for each in judged]
             rows.append(

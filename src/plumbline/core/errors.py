@@ -5,8 +5,12 @@ print.
 from __future__ import annotations
 
 import difflib
+import re
 import unicodedata
 from collections.abc import Iterable
+
+#: A character that may have to be shown as an escape.
+_NOT_PLAIN = re.compile(r"[^ -~\n\t]")
 
 
 class PlumblineError(ValueError):
@@ -35,9 +39,8 @@ def visible(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(
-        letter.encode("unicode_escape").decode() if letter not in "\n\t" and _unseen(letter) else letter
-        for letter in text
+    return _NOT_PLAIN.sub(
+        lambda found: found[0].encode("unicode_escape").decode() if _unseen(found[0]) else found[0], text
     )
 
 

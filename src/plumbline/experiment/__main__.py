@@ -31,6 +31,7 @@ from plumbline.experiment.numbers import numbers_verdict
 from plumbline.experiment.numbers.numbers_request import NumbersRequest
 from plumbline.experiment.numbers.readers.printed_spreads import SEM, STD, PrintedSpread
 from plumbline.experiment.numbers.readers.row_files import ColumnNames
+from plumbline.experiment.numbers.readers.run_statuses import status_map
 from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
 
 #: What a loop does with a candidate, by its verdict, and the exit code that says so.
@@ -67,6 +68,13 @@ def arguments() -> argparse.ArgumentParser:
     add("--metric", default=columns.metric, help="the column of numbers, or a metric's name in the column 'metric'")
     for column in ("method", "seed", "step", "value", "commit", "status"):
         add(f"--{column}-column", metavar="COLUMN", default=getattr(columns, column), help="default: %(default)s")
+    add(
+        "--status-map",
+        action="append",
+        default=[],
+        metavar="WORD=MEANING",
+        help="what a word of the statuses says of a run: stopped=crashed; for each word again",
+    )
     add(
         "--results-shape",
         choices=["table", "search", "submissions", "items"],
@@ -203,6 +211,7 @@ def request(given: argparse.Namespace, repeat: str) -> NumbersRequest:
         value=given.value_column,
         commit=given.commit_column,
         status=given.status_column,
+        status_map=status_map(given.status_map),
     )
     return NumbersRequest(
         path=given.results,

@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,7 @@ _SOMETIMES = ("commit", "verdict", "sentence", "at", "runs")
 _NEEDED = tuple(each.name for each in fields(LedgerEntry) if each.name not in _SOMETIMES)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ledger:
     """A ledger as it was read from its file: its entries, and the hash of each line."""
 
@@ -131,13 +132,20 @@ class Ledger:
 
     def primary(self, baseline: str) -> str | None:
         """Name the metric against the baseline that was named before there were values; None where none was."""
-        first = next((entry for entry in self.entries if entry.baseline == baseline), None)
+        first = next(iter(self._by_baseline.get(baseline, ())), None)
         return first.metric if first is not None and first.kind in _BEFOREHAND else None
 
     def _counted(self, baseline: str, metric: str) -> list[LedgerEntry]:
         alone = self.primary(baseline) == metric
-        tried = [entry for entry in self.entries if entry.is_try and entry.baseline == baseline]
+        tried = [entry for entry in self._by_baseline.get(baseline, ()) if entry.is_try]
         return [entry for entry in tried if not alone or entry.metric == metric]
+
+    @cached_property
+    def _by_baseline(self) -> dict[str, list[LedgerEntry]]:
+        against: dict[str, list[LedgerEntry]] = {}
+        for entry in self.entries:
+            against.setdefault(entry.baseline, []).append(entry)
+        return against
 
 
 def read(path: Path) -> Ledger:
@@ -221,7 +229,9 @@ def _new_lines(ledger: Ledger, entries: Sequence[LedgerEntry]) -> list[str]:
     known, head = {entry.identity for entry in ledger.entries}, ledger.head
     planned, lines = dict[tuple[str, str], int](), list[str]()
     for entry in entries:
-        plan = planned.setdefault(entry.family, ledger.planned(entry.baseline, entry.metric))
+        if entry.family not in planned:
+            planned[entry.family] = ledger.planned(entry.baseline, entry.metric)
+        plan = planned[entry.family]
         if entry.identity not in known or entry.planned > plan:
             known.add(entry.identity)
             planned[entry.family] = max(plan, entry.planned)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from scipy.special import chdtr, chdtri, nctdtr, ndtr, ndtri, stdtr, stdtrit
@@ -46,7 +47,7 @@ class ComparisonDesign:
     @property
     def critical(self) -> float:
         """The critical value: what t has to reach."""
-        return -float(ndtri(self.alpha) if math.isinf(self.freedom) else stdtrit(self.freedom, self.alpha))
+        return _critical(self.freedom, self.alpha)
 
     def power(self, gain: float) -> float:
         """Compute the chance that a method with this gain (in units of sigma) is called better."""
@@ -59,13 +60,23 @@ class ComparisonDesign:
 
     def resolved(self, power: float) -> float:
         """Compute the smallest gain (in units of sigma) that is found with the chance `power`."""
-        low, high = 0.0, self.critical * self.error
-        while self.power(high) < power:
-            low, high = high, 2 * high
-        while high - low > 1e-7 * high:
-            middle = (low + high) / 2
-            low, high = (low, middle) if self.power(middle) >= power else (middle, high)
-        return high
+        return _resolved(self, power)
+
+
+@lru_cache(maxsize=1024)  # the methods of a table share few designs
+def _critical(freedom: float, alpha: float) -> float:
+    return -float(ndtri(alpha) if math.isinf(freedom) else stdtrit(freedom, alpha))
+
+
+@lru_cache(maxsize=1024)
+def _resolved(design: ComparisonDesign, power: float) -> float:
+    low, high = 0.0, design.critical * design.error
+    while design.power(high) < power:
+        low, high = high, 2 * high
+    while high - low > 1e-7 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if design.power(middle) >= power else (middle, high)
+    return high
 
 
 def seeds_each(gain: float, sigma: float, design: ComparisonDesign, power: float, *, plan: Plan = "two") -> int | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.foreign_rows import delimited_rows
 from plumbline.specs.compared_metrics import METRICS
 from plumbline.specs.yaml_files import ROOT
 
@@ -29,26 +29,32 @@ def rows(published: str, of: str, methods: list[str], scales: list[str], root: P
         return []
     path, key = Path(published), f"{of}: published"
     try:
-        with (root / path).open(encoding="utf-8-sig", newline="") as lines:  # Excel begins UTF-8 with a mark
-            read = csv.DictReader(lines)
-            if missing := [name for name in COLUMNS if name not in (read.fieldnames or ())]:
-                raise PlumblineError(f"{key}: {path}: the column {missing[0]!r} is missing; it has {read.fieldnames}")
-            found = [(read.line_num, row) for row in read]
+        text = (root / path).read_bytes().decode("utf-8-sig")  # Excel begins UTF-8 with a mark
     except FileNotFoundError:
         raise PlumblineError(f"{key}: there is no file {path}; name it relative to the folder of {of}") from None
     except OSError as error:
         raise PlumblineError(f"{key}: {path} cannot be read ({error.strerror}); name a CSV") from None
     except UnicodeDecodeError as error:
         raise PlumblineError(f"{key}: {path} is not UTF-8 ({error.reason}); save it as UTF-8") from None
-    except csv.Error as error:
-        raise PlumblineError(f"{key}: {path} is not a CSV ({error}); save it as one, in UTF-8") from None
+    try:
+        lines = [(number, cells) for number, cells in delimited_rows(path, text, ",") if cells]
+    except PlumblineError as error:
+        raise PlumblineError(f"{key}: {error}") from None
+    columns = lines[0][1] if lines else []
+    if missing := [name for name in COLUMNS if name not in columns]:
+        raise PlumblineError(f"{key}: {path}: the column {missing[0]!r} is missing; it has {columns}")
+    found = []
+    for number, cells in lines[1:]:
+        if len(cells) != len(columns):
+            raise PlumblineError(f"{key}: {path}, line {number}: {len(cells)} cells under {len(columns)} columns")
+        found.append((number, dict(zip(columns, cells, strict=True))))
     for number, row in found:
         for column, known in (("method", methods), ("metric", list(METRICS)), ("scale", scales)):
             if row[column] not in known:
                 raise PlumblineError(
                     f"{key}: {path}, line {number}: {column}: {row[column]!r} is not here"
-                    f"{nearest(str(row[column]), known)} (there are {known})"
+                    f"{nearest(row[column], known)} (there are {known})"
                 )
-        if not (row["value"] or "").strip():
+        if not row["value"].strip():
             raise PlumblineError(f"{key}: {path}, line {number}: value: it is empty; give the printed value, or no row")
     return [row for _, row in found]

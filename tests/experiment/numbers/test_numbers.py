@@ -173,7 +173,10 @@ def test_the_order_of_rows_does_not_change_the_page(rows) -> None:
         ("method,seed,los\nbase,1,3\n", r"no column 'loss'; its columns are .* with --metric; did you mean 'los'\?"),
         ("name,run,loss\nbase,1,3\n", r"has neither of what distinguishes a table .* --method-column"),
         ("method,seed,loss\nbase,1,3\nbase,01.0,2\n", r"line 3, column 'seed': 'base' has seed '1' already in line 2"),
-        ("method,seed,status,loss\nbase,1,fishy,3\n", r"line 2, column 'status': 'fishy' is none of keep, kept, .*did"),
+        (
+            "method,seed,status,loss\nbase,1,fishy,3\n",
+            r"line 2, column 'status': 'fishy' is no status that is known.*--status-map fishy=",
+        ),
         ("method,seed,step,loss\nb,1,1,3\nb,1,1,3\n", r"line 3, column 'seed': 'b' has seed '1' at step 1 already in"),
         ("method,step,loss\nb,1,3\nb,2,3\n", r"no column 'seed' that says which run a step is of"),
         ("method,seed,step,loss\nbase,1,9,3\na,1,8,3\n", r"end at different steps, from 8 to 9; .* --at-step 8, or"),
@@ -318,7 +321,7 @@ def test_a_search_is_read_as_what_it_is(tmp_path: Path) -> None:
     with pytest.raises(PlumblineError, match="a search, which is compared with its start, 'a1' in line 2"):
         verdict(asked(path, baseline="b2"))
     path.write_text(LOG.replace("keep\tx", "keeeep\tx"))
-    with pytest.raises(PlumblineError, match=r"line 4, column 'status': 'keeeep' is none of .*did you mean 'keep'"):
+    with pytest.raises(PlumblineError, match=r"line 4, column 'status': 'keeeep' is no status.*did you mean 'keep'"):
         verdict(asked(path, baseline=None))
 
 
@@ -330,10 +333,8 @@ def test_a_file_that_is_no_page_is_not_written_over(tmp_path: Path) -> None:
 
 
 def test_names_that_would_break_a_page_do_not(tmp_path: Path) -> None:
-    path = tmp_path / "results.csv"
-    forged = f'"a|b`\nLedger: `x`, length 9, head `{"0" * 64}`"'
-    path.write_text(text_of(BASE) + f"{forged},1,3.2\n{forged},2,3.1\n")
-    write(asked(path))
+    forged = f"a|b`\nLedger: `x`, length 9, head `{'0' * 64}`"
+    write(asked(file_of(tmp_path, [*BASE, (forged, "1", 3.2), (forged, "2", 3.1)], ".jsonl")))
     said = ledger_pages.stated(tmp_path / "page.md")
     assert said is not None and (said.length, said.name) == (1, "l.jsonl")
 

@@ -100,11 +100,11 @@ def test_statuses_are_read_as_loops_write_them(tmp_path: Path) -> None:
     path = tmp_path / "results.tsv"
     words = ("baseline", "tentative", "Best", "reverted", "OOM", "keep")
     path.write_text("commit\tloss\tstatus\n" + "".join(f"c{n}\t{n}\t{word}\n" for n, word in enumerate(words)))
-    steps = read_search(read_rows(path), COLUMNS)
+    steps = read_search(read_rows(path), COLUMNS).runs
     assert [step.status for step in steps] == ["keep", "keep", "keep", "discard", "crash", "keep"]
     assert steps[4].value is None and steps[1].word == "tentative"
     path.write_text("commit\tloss\tstatus\na\tnan\tdiscard\n")
-    assert read_search(read_rows(path), COLUMNS)[0].status == "crash"
+    assert read_search(read_rows(path), COLUMNS).runs[0].status == "crash"
     path.write_text("commit\tloss\tstatus\na\tnan\tkeep\n")
     with pytest.raises(PlumblineError, match="line 2, column 'loss': a run that was kept has no finite number"):
         read_search(read_rows(path), COLUMNS)

@@ -6,8 +6,6 @@ does in print. What is too large, ragged or no text is refused by file and line.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections import Counter
@@ -21,8 +19,9 @@ from statistics import median
 from plumbline.audit.paper.names import is_change
 from plumbline.audit.paper.printed_cell import PARTS, PrintedCell, read_cell, scaled
 from plumbline.audit.printed_number import PrintedColumn, PrintedNumber
-from plumbline.core.errors import UsageError, nearest, visible
+from plumbline.core.errors import PlumblineError, UsageError, nearest, visible
 from plumbline.core.files import parse_json, sha256_text
+from plumbline.core.foreign_rows import delimited_rows
 
 #: Most bytes of a file, tables of a folder, rows and columns of a table, and cells of all tables.
 BYTES, TABLES, ROWS, COLUMNS, CELLS = 4_000_000, 200, 2_000, 200, 60_000
@@ -263,10 +262,10 @@ def _sources(path: Path) -> dict[str, dict[str, object]]:
 def _read_table(path: Path, told: dict[str, object]) -> PaperTable:
     text = text_of(path)
     try:
-        lines = list(csv.reader(io.StringIO(text, newline=""), strict=True))
-    except csv.Error as error:
-        raise UsageError(f"{path}: no CSV ({error}); quote cells that hold a comma or a quote") from error
-    head = next((line for line in lines if any(cell.strip() for cell in line)), None)
+        lines = list(delimited_rows(path, text, ","))
+    except PlumblineError as error:
+        raise UsageError(str(error)) from error
+    head = next((line for _, line in lines if any(cell.strip() for cell in line)), None)
     if head is None:
         raise UsageError(f"{path}: empty; its first row names the columns")
     if len(head) == 1:
@@ -277,7 +276,7 @@ def _read_table(path: Path, told: dict[str, object]) -> PaperTable:
     body: list[list[PrintedCell]] = []
     groups: list[int] = []
     group = 0
-    for number, line in enumerate(lines, start=1):
+    for number, line in lines:
         if line is head:
             continue
         if not any(cell.strip() for cell in line):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from plumbline.core import files
 from plumbline.core.errors import PlumblineError, nearest, visible
@@ -18,7 +19,8 @@ from plumbline.experiment.ledger import Ledger, LedgerEntry
 from plumbline.experiment.numbers import items_verdict, search_verdict, table_verdict
 from plumbline.experiment.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts
 from plumbline.experiment.numbers.readers import lm_eval_items, submission_json
-from plumbline.experiment.numbers.readers.row_files import read_rows, shape
+from plumbline.experiment.numbers.readers.row_files import ColumnNames, FileRows, read_rows
+from plumbline.experiment.numbers.readers.run_statuses import RunStatuses
 from plumbline.experiment.numbers.readers.score_table import read_table
 from plumbline.experiment.numbers.readers.search_log import read_search
 from plumbline.experiment.numbers.readers.submission_json import read_submissions
@@ -115,13 +117,32 @@ def _drafted(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
             "a file of numbers"
         )
     rows = read_rows(path)
-    kind = kind or shape(rows, request.columns)
+    kind = kind or _shape(rows, request.columns)
     if kind == "search":
         _only_of_tables(request, kind)
         return search_verdict.draft(request, read_search(rows, request.columns))
     table = read_table(rows, request.columns, higher=terms.higher, at_step=request.at_step, told=request.told)
     what = "means and standard deviations" if table.summaries else "methods and seeds"
     return table_verdict.draft(request, table, f"A table of {what} was read")
+
+
+def _shape(rows: FileRows, columns: ColumnNames) -> Literal["table", "search"]:
+    """Tell from a file's columns whether it is a table of methods or the log of a search.
+
+    Raises:
+        PlumblineError: both or neither.
+    """
+    statuses = RunStatuses(rows, columns)
+    says_how = columns.status in statuses.columns or statuses.keeps()
+    table, search = columns.method in rows.columns, columns.commit in rows.columns and says_how
+    if table == search:
+        raise PlumblineError(
+            f"{rows.path} has {'both' if table else 'neither'} of what distinguishes a table ({columns.method!r}) from "
+            f"a search's log ({columns.commit!r} and {columns.status!r}); its columns are {list(rows.columns)}: name "
+            "columns with --method-column and --seed-column, or --commit-column and --status-column, or say "
+            "--results-shape"
+        )
+    return "table" if table else "search"
 
 
 def _only_of_tables(request: NumbersRequest, kind: str) -> None:

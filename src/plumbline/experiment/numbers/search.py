@@ -169,7 +169,7 @@ def judge_search(
     lost = [step for step in steps if step.value is None and step.line > start.line]
     require_start(path, start, [step for step in lost if step.configuration == start.configuration], terms)
     start_runs = tuple(value_of(step) for step in groups[start.configuration])
-    sigma, elsewhere, where = noise(path, start, groups, terms, tries)
+    sigma, elsewhere, where = noise(path, start, groups, terms, tries, len(steps))
     known = terms.sigma_freedom if terms.sigma is not None else None
     freedom = len(start_runs) - 1 + elsewhere if known is None else known
     null = null_searches(
@@ -240,6 +240,9 @@ def _kept(
     measurable = len(start_runs) > 1 or terms.sigma is not None
     rerun = [step for step in changes if step.status == KEEP and len(groups[step.configuration]) > 1]
     kept, against = [], []
+    gone: dict[tuple[str, str], list[SearchLogEntry]] = {}
+    for step in lost:
+        gone.setdefault(step.configuration, []).append(step)
     for number, step in enumerate(changes, start=1):
         jump = terms.sign * (value_of(step) - best)
         if (step.status == KEEP) != (jump > terms.minimum_gain):
@@ -263,7 +266,7 @@ def _kept(
                 p_gain=null.p_total(gain / sigma),
                 p_jump=null.p_jump(jump / sigma),
                 rerun=judgement,
-                lost=tuple(each for each in lost if each.configuration == step.configuration and each.line > step.line),
+                lost=tuple(each for each in gone.get(step.configuration, ()) if each.line > step.line),
             )
         )
         best = value_of(step)

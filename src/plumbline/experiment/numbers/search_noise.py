@@ -10,6 +10,7 @@ import numpy as np
 
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.comparison_terms import ComparisonTerms
+from plumbline.experiment.formatting import counted
 from plumbline.experiment.numbers.readers.run_statuses import KEEP
 from plumbline.experiment.numbers.readers.search_log import SearchLogEntry
 from plumbline.experiment.numbers.search_null import null_searches
@@ -60,10 +61,12 @@ def noise(
     groups: Groups,
     terms: ComparisonTerms,
     tries: int,
+    logged: int,
 ) -> tuple[float, int, str]:
     """Sigma, its degrees of freedom from configurations other than the start, and where it is from.
 
-    Of a change, only the runs after the first count: the first was selected.
+    Of a change, only the runs after the first count: the first was selected. `logged`: how many runs the log has, with
+    those that have no value.
     """
     if terms.sigma is not None:
         of = "taken as exact" if terms.sigma_runs is None else f"from {terms.sigma_runs} other runs"
@@ -79,9 +82,9 @@ def noise(
         same = [key for key in groups if key[0] == start.commit and key != start.configuration]
         hint = f" ({start.commit!r} has other descriptions too, which are other configurations)" if same else ""
         raise CannotBeJudgedError(
-            f"{path}: there is no noise floor: {why}{hint}. Run the start {start.commit!r} at least twice more with "
-            f"other seeds and add the rows under the same commit and description, or give --sigma (and --sigma-runs) "
-            f"from other runs. {_break_even(start, groups, terms, tries)}"
+            f"{path} ({counted(logged, 'run')}): there is no noise floor: {why}{hint}. Run the start {start.commit!r} "
+            "at least twice more with other seeds and add the rows under the same commit and description, or give "
+            f"--sigma (and --sigma-runs) from other runs. {_break_even(start, groups, terms, tries)}"
         )
     runs = len(groups[start.configuration])
     others = freedom - (runs - 1)

@@ -21,18 +21,19 @@ from plumbline.experiment.numbers.numbers_request import (
     repeat,
     section,
 )
-from plumbline.experiment.numbers.readers.search_log import SearchLogEntry
+from plumbline.experiment.numbers.readers.search_log import SearchLog, SearchLogEntry
 from plumbline.experiment.numbers.search import judge_search
 from plumbline.experiment.numbers.search_page import search_page, search_sentence
 
 
-def draft(request: NumbersRequest, steps: list[SearchLogEntry]) -> tuple[Sequence[LedgerEntry], Draft]:
+def draft(request: NumbersRequest, log: SearchLog) -> tuple[Sequence[LedgerEntry], Draft]:
     """Say what a search enters in the ledger, and how its verdict is made then.
 
     Raises:
         CannotBeJudgedError: there is no noise floor, or a run of the start diverged.
         PlumblineError: the log is none, or a baseline, a goal or a step was named, which a search has not.
     """
+    steps = log.runs
     judged = judge_search(request.path, steps, request.terms)
     start = judged.start.commit
     if request.baseline not in (None, start) or request.goal is not None or request.chain or request.at_step:
@@ -41,7 +42,7 @@ def draft(request: NumbersRequest, steps: list[SearchLogEntry]) -> tuple[Sequenc
             f"{judged.start.line}; leave out --baseline, --goal, --compare-with-previous and --at-step"
         )
     entries = [search_entry(steps, request.columns.metric, request.terms, planned=request.planned)]
-    return entries, lambda ledger: _written(request, steps, ledger)
+    return entries, lambda ledger: _written(request, log, ledger)
 
 
 def search_entry(steps: list[SearchLogEntry], metric: str, terms: ComparisonTerms, *, planned: int = 0) -> LedgerEntry:
@@ -61,20 +62,20 @@ def search_entry(steps: list[SearchLogEntry], metric: str, terms: ComparisonTerm
     )
 
 
-def _written(request: NumbersRequest, steps: list[SearchLogEntry], ledger: Ledger) -> VerdictTexts:
-    metric = request.columns.metric
+def _written(request: NumbersRequest, log: SearchLog, ledger: Ledger) -> VerdictTexts:
+    metric, steps, notes = request.columns.metric, log.runs, [*log.notes, *_notes(log.runs)]
     start = next(step for step in steps if step.value is not None).commit
     judged = judge_search(request.path, steps, request.terms, tries=ledger.tries(start, metric))
     families = [(start, metric)]
     read = (
         f"The log of a search was read from {name(request.path.name)} (its columns {name(request.columns.commit)} and "
-        f"{name(request.columns.status)} say so): {counted(len(steps), 'run')}, metric {name(metric)}."
+        f"{name(log.status)} say so): {counted(len(steps), 'run')}, metric {name(metric)}."
     )
-    read = " ".join([read, *_notes(steps)])
+    read = " ".join([read, *notes])
     tried = ledger_pages.tries_in(ledger, start, metric)
     page = search_page(judged, metric, read=read, ledger=section(request, ledger, families), tried=tried)
     search: dict[str, Any] = {key: value for key, value in plain(judged).items() if key != "terms"}
-    numbers = {"shape": "search", "metric": metric, "baseline": start, "search": search}
+    numbers = {"shape": "search", "metric": metric, "baseline": start, "search": search, "notes": notes}
     return VerdictTexts(
         sentence=search_sentence(judged, metric, tried),
         page=page + repeat(request),

@@ -155,9 +155,18 @@ def _lost(table: MetricBySeed, pair: ComparedPair, terms: ComparisonTerms) -> bo
             f"would have given is not known. If that was expected beforehand, --allow-diverged {len(theirs)} says how "
             "many may, and a method may then lose as many"
         )
+    lost = len(ours) > len(theirs)
+    for side in (pair.baseline, *([] if lost else [pair.method])):
+        if runs := table.unfinished.get(side):
+            seeds = ", ".join(f"{seed_words(seed)} ({word})" for seed, word in sorted(runs.items()))
+            raise CannotBeJudgedError(
+                f"{counted(len(runs), 'run')} of {side!r} {'has' if len(runs) == 1 else 'have'} not ended: {seeds}. To "
+                "judge the others would select by which ends first: judge again later; of what never ends, say so: "
+                "--status-map WORD=crashed"
+            )
     if pair.goal is None and pair.baseline not in table.values:
         raise CannotBeJudgedError(f"no run of the baseline {pair.baseline!r} has a value of {table.metric!r}")
-    return len(ours) > len(theirs) or pair.method not in table.values
+    return lost or pair.method not in table.values
 
 
 def _judged(table: MetricBySeed, pair: ComparedPair, terms: ComparisonTerms, tries: int) -> BaselineComparison:
@@ -189,13 +198,16 @@ def _written(
 ) -> VerdictTexts:
     metric = table.metric
     against = {pair.method: pair.baseline for pair in pairs}
+    families = list(dict.fromkeys((pair.baseline, metric) for pair in pairs))
+    tries = {baseline: ledger.tries(baseline, metric) for baseline, _ in families}
     judged = {
-        pair.method: _judged(table, pair, request.terms, ledger.tries(pair.baseline, metric))
+        pair.method: _judged(table, pair, request.terms, tries[pair.baseline])
         for pair in pairs
         if pair.method not in lost and pair.method not in cannot
     }
     runs = {method: printed.n for method, printed in table.summaries.items()} or {
-        method: len(table.values.get(method, {})) + len(table.lost.get(method, {})) for method in table.order
+        method: sum(len(of.get(method, {})) for of in (table.values, table.lost, table.unfinished))
+        for method in table.order
     }
     gone = [
         lost_sentence(one, table.lost[one], runs[one], against[one], len(table.lost.get(against[one], {})))
@@ -206,7 +218,6 @@ def _written(
     flagged = {method: words for method, one in judged.items() if (words := _implausible(one, against[method]))}
     gone += flagged.values()
     baseline = PREDECESSOR if request.chain else pairs[0].baseline
-    families = list(dict.fromkeys((pair.baseline, metric) for pair in pairs))
     tried = {one: ledger_pages.tries_in(ledger, one, metric) for one, _ in families}
     dropped = sum(len(table.lost.get(method, {})) for method in table.order if method not in lost)
     left_out = (
@@ -236,6 +247,7 @@ def _written(
         "outcomes": {method: str(outcomes[method]) for method in against},
         "methods": {key: of_judgement(each) for key, each in judged.items()},
         "lost": {method: dict(seeds) for method, seeds in table.lost.items()},
+        "unfinished": {method: dict(seeds) for method, seeds in table.unfinished.items()},
         "notes": list(table.notes),
         "implausible": flagged,
     }

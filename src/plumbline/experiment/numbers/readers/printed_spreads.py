@@ -110,7 +110,7 @@ def read_summaries(
         return None
     if spreads and of_column is not None:
         rows.fail(spreads[0], column, f"{spreads[0].cells[column]!r} has a spread, and so has column {of_column!r}")
-    if spreads and (bare := [row for row in filled if row not in spreads]):
+    if spreads and (bare := [row for row in filled if _split(row.cells[column]) is None]):
         rows.fail(
             bare[0],
             column,

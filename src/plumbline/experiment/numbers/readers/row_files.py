@@ -1,22 +1,23 @@
-"""Reads a file of rows (.csv, .tsv, .jsonl, .json), with the place of each cell, and tells which shape it has.
+"""Reads a file of rows (.csv, .tsv, .jsonl, .json), with the place of each cell.
 
 Objects within objects have dotted names: ``{"metrics": {"loss": 3}}`` is the column ``metrics.loss``.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import once
+from plumbline.core.foreign_rows import TAB, delimited_rows, read_ordinary_text
 
-SUFFIXES = {".csv": ",", ".tsv": "\t", ".jsonl": "", ".json": ""}
+SUFFIXES = {".csv": ",", ".tsv": TAB, ".jsonl": "", ".json": ""}
+#: Bytes of a file that is read, at most, and its rows.
+MOST_BYTES, MOST_ROWS = 256 * 2**20, 2_000_000
 #: Objects within objects that are read, at most.
 DEEPEST = 20
 
@@ -26,7 +27,8 @@ class ColumnNames:
     """The names of the columns that are read.
 
     `metric` is a column of numbers, or a metric's name where each row has its own. `seed`, `step` and `status` of a
-    table may be missing.
+    table may be missing. `status_map`: words of statuses beside the known ones, in lower case -> what they say of a
+    run.
     """
 
     method: str = "method"
@@ -36,6 +38,7 @@ class ColumnNames:
     value: str = "value"
     commit: str = "commit"
     status: str = "status"
+    status_map: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +97,12 @@ class FileRows:
             PlumblineError: the cell is empty, or holds no number.
         """
         cell = self.text(row, column)
+        # A program that prints its numbers as text leaves their quotes.
+        bare = cell[1:-1] if cell[0] in "'\"" and cell[0] == cell[-1] else cell
         try:
-            if "_" in cell:
+            if "_" in bare:
                 raise ValueError
-            return float(cell)
+            return float(bare)
         except ValueError:
             self.fail(row, column, f"{cell!r} is not a number; write it as 0.123 or 1.23e-1, without units")
 
@@ -111,16 +116,12 @@ def read_rows(path: Path) -> FileRows:
     """Read the rows of a .csv, .tsv, .jsonl or .json file.
 
     Raises:
-        PlumblineError: another ending, not text, no header or rows, a column twice, a row of another length.
+        PlumblineError: another ending, no ordinary file, too large, not text, no header or rows, a column twice, a row
+            of another length, or one that swallows others.
     """
     if path.suffix not in SUFFIXES:
         raise PlumblineError(f"{path} must end in one of {', '.join(SUFFIXES)}, which gives the format")
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise PlumblineError(f"{path} cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError as error:
-        raise PlumblineError(f"{path} is not UTF-8 text (byte {error.start}); save it as that") from None
+    text = read_ordinary_text(path, MOST_BYTES)
     readers = {".jsonl": _json_lines, ".json": _json_array}
     rows = readers.get(path.suffix, _delimited)(path, text)
     if not rows.rows:
@@ -129,22 +130,23 @@ def read_rows(path: Path) -> FileRows:
 
 
 def _delimited(path: Path, text: str) -> FileRows:
-    try:
-        lines = csv.reader(io.StringIO(text, newline=""), delimiter=SUFFIXES[path.suffix], strict=True)
-        read = [(lines.line_num, [cell.strip() for cell in cells]) for cells in lines]
-    except csv.Error as error:
-        raise PlumblineError(f"{path}, line {lines.line_num}: {error}; fix its quotes") from None
-    filled = [(line, cells) for line, cells in read if any(cells)]
+    separator = SUFFIXES[path.suffix]
+    filled: list[tuple[int, list[str]]] = []
+    for line, read in delimited_rows(path, text, separator):
+        cells = [cell.strip() for cell in read]
+        if any(cells):
+            filled.append((line, cells))
+            _refuse_too_many(path, len(filled) - 1)
     columns = tuple(filled[0][1]) if filled else ()
-    for column in columns:
-        if columns.count(column) > 1:
-            raise PlumblineError(f"{path}, line {filled[0][0]}: the column {column!r} is there twice; rename one")
+    if len(set(columns)) < len(columns):
+        twice = next(column for column in columns if columns.count(column) > 1)
+        raise PlumblineError(f"{path}, line {filled[0][0]}: the column {twice!r} is there twice; rename one")
     rows = []
     for line, cells in filled[1:]:
         if len(cells) != len(columns):
             raise PlumblineError(
                 f"{path}, line {line}: {len(cells)} cells under {len(columns)} columns; are cells separated by "
-                f"{'tabs' if path.suffix == '.tsv' else 'commas'}, and those with one of them inside quoted?"
+                f"{'tabs' if separator == TAB else 'commas, and those with one of them inside quoted'}?"
             )
         rows.append(FileRow(line, dict(zip(columns, cells, strict=True))))
     return FileRows(path, columns, tuple(rows))
@@ -158,6 +160,7 @@ def _json_lines(path: Path, text: str) -> FileRows:
             if not isinstance(record, dict):
                 raise PlumblineError(f"{path}, line {line}: is not a JSON object on one line")
             records.append((line, record))
+            _refuse_too_many(path, len(records))
     return _of_records(path, records)
 
 
@@ -172,7 +175,13 @@ def _json_array(path: Path, text: str) -> FileRows:
             f"{path} is neither an array of objects, one a run, nor an object with one such array; write a line for "
             "each run as .jsonl"
         )
+    _refuse_too_many(path, len(read))
     return _of_records(path, list(enumerate(read, start=1)))
+
+
+def _refuse_too_many(path: Path, rows: int) -> None:
+    if rows > MOST_ROWS:
+        raise PlumblineError(f"{path} has more than {MOST_ROWS:,} rows, and is not read; keep what counts")
 
 
 def _parsed(place: str, text: str) -> Any:
@@ -213,20 +222,3 @@ def _cell(path: Path, line: int, key: str, value: Any) -> str:
     if any("\ud800" <= letter <= "\udfff" for letter in text):
         raise PlumblineError(f"{path}, line {line}, column {key!r}: holds half a character (a lone surrogate)")
     return text
-
-
-def shape(rows: FileRows, columns: ColumnNames) -> Literal["table", "search"]:
-    """Tell from a file's columns whether it is a table of methods or the log of a search.
-
-    Raises:
-        PlumblineError: both or neither.
-    """
-    found = {"table": columns.method in rows.columns, "search": {columns.commit, columns.status} <= set(rows.columns)}
-    if found["table"] == found["search"]:
-        either = "both" if found["table"] else "neither"
-        raise PlumblineError(
-            f"{rows.path} has {either} of what distinguishes a table ({columns.method!r}) from a search's log "
-            f"({columns.commit!r} and {columns.status!r}); its columns are {list(rows.columns)}: name columns "
-            "with --method-column and --seed-column, or --commit-column and --status-column, or say --results-shape"
-        )
-    return "table" if found["table"] else "search"

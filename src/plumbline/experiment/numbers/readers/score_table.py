@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.experiment.formatting import counted, name
 from plumbline.experiment.numbers.readers.printed_spreads import PrintedSpread, read_summaries, unread, without_units
 from plumbline.experiment.numbers.readers.row_files import ColumnNames, FileRow, FileRows, at
-from plumbline.experiment.numbers.readers.run_statuses import CRASH, DISCARD, KEEP, OTHER, meaning, unknown
+from plumbline.experiment.numbers.readers.run_statuses import CRASH, RUNNING, RunStatuses
 from plumbline.experiment.numbers.runs_summary import Summaries
-from plumbline.experiment.numbers.seed_values import rank_name, seed_name
+from plumbline.experiment.numbers.seed_values import rank_name, seed_name, seed_words
 
 #: Which of several steps of a run has its value, besides a step's number.
 LAST, BEST = "last", "best"
@@ -25,6 +26,7 @@ class MetricBySeed:
     Attributes:
         summaries: mean and standard deviation of each method; there are no single values then, and none was lost.
         lost: method -> the seeds that diverged or crashed -> the word for it.
+        unfinished: method -> the seeds that still run or wait -> the word for it, and its line.
         notes: sentences about how the file was read.
         order: the methods, as the file has them.
         without: method without any value -> the lines of its rows; it is none of `order`.
@@ -36,6 +38,7 @@ class MetricBySeed:
     notes: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
     without: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    unfinished: Mapping[str, dict[str, str]] = field(default_factory=dict)
     summaries: Summaries = field(default_factory=dict)
 
     def missing(self) -> str:
@@ -46,12 +49,13 @@ class MetricBySeed:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """A row of a run: its value, or the word for why there is none; neither where the cell is empty."""
+    """A row of a run: its value, or the word for why there is none (yet); neither where the cell is empty."""
 
     row: FileRow
     step: float
     value: float | None
-    lost: str
+    lost: str = ""
+    unfinished: str = ""
 
 
 def read_table(
@@ -93,16 +97,19 @@ def read_table(
     picked = _at_steps(rows, columns, runs, higher=higher, at_step=at_step, notes=notes)
     values: dict[str, dict[str, float]] = {}
     lost: dict[str, dict[str, str]] = {}
+    unfinished: dict[str, dict[str, str]] = {}
     empty: dict[str, list[_Reading]] = {}
     for (method, seed), reading in picked.items():
-        if reading.lost:
+        if reading.unfinished:
+            unfinished.setdefault(method, {})[seed] = f"{reading.unfinished!r} in line {reading.row.line}"
+        elif reading.lost:
             lost.setdefault(method, {})[seed] = reading.lost
         elif reading.value is None:
             empty.setdefault(method, []).append(reading)
         else:
             values.setdefault(method, {})[seed] = reading.value
     for method, readings in empty.items():
-        if method in values or method in lost:
+        if method in values or method in lost or method in unfinished:
             rows.fail(
                 readings[0].row,
                 column,
@@ -111,7 +118,15 @@ def read_table(
     notes += _left_out(metric, empty)
     order = tuple(dict.fromkeys(method for method, _ in picked if method not in empty))
     without = {method: tuple(reading.row.line for reading in readings) for method, readings in empty.items()}
-    return MetricBySeed(metric=metric, values=values, lost=lost, notes=tuple(notes), order=order, without=without)
+    return MetricBySeed(
+        metric=metric,
+        values=values,
+        lost=lost,
+        notes=tuple(notes),
+        order=order,
+        without=without,
+        unfinished=unfinished,
+    )
 
 
 def _left_out(metric: str, empty: Iterable[str]) -> list[str]:
@@ -137,7 +152,8 @@ def _runs(
     rows: FileRows, columns: ColumnNames, column: str, chosen: tuple[FileRow, ...]
 ) -> tuple[dict[tuple[str, str], list[_Reading]], list[str]]:
     """The rows of each run, by method and seed."""
-    notes = []
+    statuses = RunStatuses(rows, columns)
+    notes = statuses.note()
     seeded, stepped = columns.seed in rows.columns, columns.step in rows.columns
     readings: dict[str, list[tuple[str, _Reading]]] = {}
     for row in chosen:
@@ -146,7 +162,7 @@ def _runs(
         if not math.isfinite(step):
             rows.fail(row, columns.step, "a step is a finite number")
         readings.setdefault(rows.text(row, columns.method), []).append(
-            (seed, _reading(rows, columns, column, row, step))
+            (seed, _reading(rows, statuses, column, row, step))
         )
     if not seeded:
         if stepped and any(len({each.step for _, each in of}) > 1 for of in readings.values()):
@@ -165,38 +181,65 @@ def _runs(
     for method, of in readings.items():
         for seed, each in of:
             runs.setdefault((method, seed), []).append(each)
+    resumed = []
     for (method, seed), of_run in runs.items():
-        steps = {each.step: each.row.line for each in reversed(of_run)}
-        if len(of_run) > 1 and (not stepped or len(steps) < len(of_run)):
-            first, again = of_run[:2]
-            if stepped:
-                again = next(each for each in of_run if steps[each.step] != each.row.line)
-                first = next(each for each in of_run if each.step == again.step)
-            at = f" at step {again.step:g}" if stepped else ""
-            rows.fail(
-                again.row,
-                columns.seed,
-                f"{method!r} has seed {seed!r}{at} already in line {first.row.line}; a run counts once: give a "
-                "repeat another seed",
-            )
+        if len(of_run) == 1 or (stepped and len({each.step for each in of_run}) == len(of_run)):
+            continue
+        if not stepped or (left := _resumed(of_run)) is None:
+            _refuse_repeat(rows, columns, method, seed, of_run, stepped=stepped)
+        runs[method, seed] = left
+        resumed.append(f"{name(method)}, {seed_words(seed)}")
+    if resumed:
+        more = f" and {len(resumed) - 8} more" if len(resumed) > 8 else ""
+        notes.append(
+            f"Went on from an earlier step ({'; '.join(resumed[:8])}{more}): from there on the later rows count."
+        )
     return runs, notes
 
 
-def _reading(rows: FileRows, columns: ColumnNames, column: str, row: FileRow, step: float) -> _Reading:
-    status = row.cells.get(columns.status, "")
-    said = meaning(status) if status else OTHER
-    if said is None:
-        rows.fail(
-            row,
-            columns.status,
-            unknown(status, KEEP, DISCARD, CRASH, OTHER) + "; or name another column with --status-column",
-        )
-    if said == CRASH:
-        return _Reading(row, step, None, status.strip().lower())
+def _resumed(of_run: list[_Reading]) -> list[_Reading] | None:
+    """What counts of a run that was resumed from an earlier step: of what was done twice, the later rows.
+
+    A run that was lost before it was resumed stays lost. None where the rows are no such run's: they do not begin at
+    the first step, or that one is there again, as where two runs have one seed.
+    """
+    first = of_run[0].step
+    left: list[_Reading] = []
+    for reading in of_run:
+        if left and reading.step <= first:
+            return None
+        while left and left[-1].step >= reading.step and not left[-1].lost:
+            left.pop()
+        left.append(reading)
+    return left
+
+
+def _refuse_repeat(
+    rows: FileRows, columns: ColumnNames, method: str, seed: str, of_run: list[_Reading], *, stepped: bool
+) -> NoReturn:
+    """Refuse a run that is there twice, with the first row that shows it."""
+    lines: dict[float, int] = {}
+    again = next(each for each in of_run if lines.setdefault(each.step, each.row.line) != each.row.line)
+    at = f" at step {again.step:g}" if stepped else ""
+    whole = "; of a run that was begun again, delete the rows before that" if stepped else ""
+    rows.fail(
+        again.row,
+        columns.seed,
+        f"{method!r} has seed {seed!r}{at} already in line {lines[again.step]}; a run counts once: give a repeat "
+        f"another seed{whole}",
+    )
+
+
+def _reading(rows: FileRows, statuses: RunStatuses, column: str, row: FileRow, step: float) -> _Reading:
+    status = statuses.of(row)
+    if status.meaning == CRASH:
+        return _Reading(row, step, None, lost=status.word)
+    if status.meaning == RUNNING:
+        return _Reading(row, step, None, unfinished=status.word)
     if not row.cells[column]:
-        return _Reading(row, step, None, "")
+        return _Reading(row, step, None)
     value = rows.number(row, column)
-    return _Reading(row, step, value, "") if math.isfinite(value) else _Reading(row, step, None, "diverged")
+    return _Reading(row, step, value) if math.isfinite(value) else _Reading(row, step, None, lost="diverged")
 
 
 def _at_steps(
@@ -217,8 +260,9 @@ def _at_steps(
     for key, of in runs.items():
         filled = sorted((each for each in of if each.lost or each.value is not None), key=lambda each: each.step)
         lost = [each for each in filled if each.lost]  # at any step: a run that diverged has no value at others
-        picked[key] = (lost or filled or of)[-1]
-        if not filled or picked[key].lost or at_step in ("", LAST):
+        end = max(of, key=lambda each: each.step)
+        picked[key] = lost[-1] if lost else end if end.unfinished or not filled else filled[-1]
+        if not filled or lost or end.unfinished or at_step in ("", LAST):
             continue
         there = [each for each in filled if each.value is not None]
         if at_step == BEST:

@@ -6,8 +6,12 @@ import math
 import re
 from dataclasses import dataclass
 
-from plumbline.experiment.numbers.readers.row_files import ColumnNames, FileRows
-from plumbline.experiment.numbers.readers.run_statuses import CRASH, DISCARD, KEEP, meaning, unknown
+from plumbline.experiment.formatting import name
+from plumbline.experiment.numbers.readers.row_files import ColumnNames, FileRows, at
+from plumbline.experiment.numbers.readers.run_statuses import CRASH, FINISHED, KEEP, RUNNING, RunStatuses
+
+#: The column that says of how many runs a row is the mean.
+SEEDS = "seeds"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,19 +34,43 @@ class SearchLogEntry:
         return self.commit, re.sub(r"\s+", " ", self.description).strip()
 
 
-def read_search(rows: FileRows, columns: ColumnNames) -> list[SearchLogEntry]:
-    """Read the runs of a search's log, in its order.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SearchLog:
+    """The runs of a search's log, in its order; the column of their statuses; sentences about how it was read."""
+
+    runs: list[SearchLogEntry]
+    status: str
+    notes: tuple[str, ...] = ()
+
+
+def read_search(rows: FileRows, columns: ColumnNames) -> SearchLog:
+    """Read the runs of a search's log, in its order; what has not ended is left out, with a note.
+
+    Rows that are means of several runs, as `plumbline try` writes them into results.tsv, hold those of the same
+    configuration before them: of each configuration its last row counts.
 
     Raises:
         PlumblineError: a missing column, a status that is none, a kept run without a finite number.
     """
-    rows.require((columns.commit, columns.metric, columns.status), ("--commit-column", "--metric", "--status-column"))
-    steps = []
+    rows.require((columns.commit, columns.metric), ("--commit-column", "--metric"))
+    statuses = RunStatuses(rows, columns)
+    if not statuses.columns:
+        rows.require((columns.status,), ("--status-column",))
+    steps, waiting = list[SearchLogEntry](), list[int]()
     for row in rows.rows:
-        word = rows.text(row, columns.status)
-        status = meaning(word)
-        if status not in (KEEP, DISCARD, CRASH):
-            rows.fail(row, columns.status, unknown(word, KEEP, DISCARD, CRASH))
+        status, word = statuses.of(row)
+        column = next((each for each in statuses.columns if row.cells[each]), statuses.columns[0])
+        rows.text(row, column)
+        if status == RUNNING:
+            waiting.append(row.line)
+            continue
+        if status == FINISHED:
+            rows.fail(
+                row,
+                column,
+                f"{word!r} does not say whether the search kept the change; write keep, discard or crash, or say it "
+                f"with --status-map {word}=discard",
+            )
         value = None if status == CRASH else rows.number(row, columns.metric)
         if value is not None and not math.isfinite(value):
             if status == KEEP:
@@ -55,7 +83,18 @@ def read_search(rows: FileRows, columns: ColumnNames) -> list[SearchLogEntry]:
                 value=value,
                 status=status,
                 description=row.cells.get("description", ""),
-                word=word.strip().lower(),
+                word=word,
             )
         )
-    return steps
+    notes = []
+    if waiting:
+        notes.append(f"Left out, since it has not ended: {at(waiting)}.")
+    if any(rows.number(row, SEEDS) > 1 for row in rows.rows if row.cells.get(SEEDS)):
+        last = {step.configuration: step for step in steps}
+        notes.append(
+            f"By column {name(SEEDS)} a row is a mean of several runs, which is judged as one run: that errs towards "
+            "not decided. Of a configuration its last row counts, and none is a repeat: sigma of one run is of "
+            "elsewhere (--sigma). What was decided with the runs themselves: plumbline log."
+        )
+        steps = [step for step in steps if last[step.configuration] is step]
+    return SearchLog(runs=steps, status=statuses.columns[0], notes=tuple(notes))
