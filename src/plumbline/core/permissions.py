@@ -64,6 +64,14 @@ def _umask() -> int:
     return next((int(line.split()[1], 8) for line in lines if line.startswith("Umask:")), 0)
 
 
+def home() -> Path | None:
+    """This user's home folder; None where HOME is not set and the system knows no user of this number."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None
+
+
 def _user(number: int) -> str:
     try:
         return pwd.getpwuid(number).pw_name

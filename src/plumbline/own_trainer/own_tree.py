@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from plumbline.core.permissions import home
 from plumbline.own_trainer.git_call import git
 from plumbline.own_trainer.snapshot import FOLDER, Repository
 
@@ -42,9 +43,9 @@ def _tracked(repository: Repository, commit: str) -> Iterable[tuple[str, str]]:
 
 def _forms(top: Path) -> list[str]:
     """How a text may write a path: as it is, or from the home folder."""
-    forms = [str(top)]
-    if top != Path.home() and top.is_relative_to(Path.home()):
-        forms += [f"{begin}/{top.relative_to(Path.home())}" for begin in ("~", "$HOME")]
+    forms, own = [str(top)], home()
+    if own is not None and top != own and top.is_relative_to(own):
+        forms += [f"{begin}/{top.relative_to(own)}" for begin in ("~", "$HOME")]
     return forms
 
 

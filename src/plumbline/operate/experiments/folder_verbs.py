@@ -242,9 +242,11 @@ def require_trust(file: TrainerFile, said: bool, verb: str) -> None:
         return
     if not said:
         if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
+            lost = trust.obstacle()
             raise PlumblineError(
-                f"{file.path} would run {file.run.command!r}, and may have come from elsewhere: read it, and say once "
-                f"that it may (plumbline {verb} --trust)"
+                f"{file.path} would run {file.run.command!r}, and may have come from elsewhere: read it, and say "
+                f"{'each time' if lost else 'once'} that it may (plumbline {verb} --trust)"
+                + (f", since that is not remembered: {lost}" if lost else "")
             )
         profile = f"; by the Snakemake profile {file.where.profile}" if file.where.profile else ""
         tell(f"{file.path} runs: {' '.join(file.run.command.split())}{profile}")
@@ -252,7 +254,13 @@ def require_trust(file: TrainerFile, said: bool, verb: str) -> None:
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise PlumblineError(f"{file.path} is not run; nothing was done")
-    trust.trust(file.folder, file)
+    remember_trust(file)
+
+
+def remember_trust(file: TrainerFile) -> None:
+    """Remember that a folder's command may be run, or tell why it will be asked for again."""
+    if lost := trust.trust(file.folder, file):
+        tell(f"mind: that this command may be run is not remembered: {lost}")
 
 
 def _looked_at(decision: Decision, trainer: CommandTrainer, looked_at: bool) -> Decision:

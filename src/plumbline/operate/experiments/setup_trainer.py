@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import shlex
 import subprocess
 import sys
@@ -23,10 +24,10 @@ from plumbline.experiment.decision.outcome import BASELINE
 from plumbline.operate.experiments import setup_guesses
 from plumbline.operate.experiments.carry_out_experiment import tell
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
-from plumbline.operate.experiments.folder_verbs import place_of, require_trust
+from plumbline.operate.experiments.folder_verbs import place_of, remember_trust, require_trust
 from plumbline.operate.experiments.past_experiments import print_noise
 from plumbline.operate.experiments.setup_guesses import SeenMetric
-from plumbline.own_trainer import metric, own_tree, trust
+from plumbline.own_trainer import metric, own_tree
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.pool import pool
 from plumbline.own_trainer.requests import Result, interrupted_file, read_request, read_result
@@ -83,27 +84,46 @@ def _parsed(words: list[str]) -> argparse.Namespace:
 def _main(given: argparse.Namespace) -> int:
     root = Path.cwd()
     there = (root / NAME).exists()
-    if given.command and there:
+    if given.command and there and (differ := _unlike(given, load(root))):
         raise PlumblineError(
-            f"{root / NAME} is there, and is never written over: edit it, or remove it; plumbline setup-trainer "
-            "without a command takes its baseline's runs"
+            f"{root / NAME} is there, and is never written over; it says another {differ}: edit it, or remove it; "
+            "plumbline setup-trainer without a command takes its baseline's runs"
         )
     if not given.command and not there:
         raise PlumblineError(f'{root} has no {NAME}; name what trains: plumbline setup-trainer "python train.py"')
     repository, folder = Repository(root), Folder(root)
     if given.dry_run:
-        print(_dry(given, root) if given.command else f"{root / NAME} is there; the baseline would be run")
+        print(f"{root / NAME} is there; the baseline would be run" if there else _dry(given, root))
         return 0
     with folder.held("plumbline setup-trainer"):
-        if given.command:
+        if there:
+            file = load(root)
+            # Whoever types the command agrees to it; a profile's commands are others.
+            require_trust(file, given.trust or (bool(given.command) and not file.where.profile), "setup-trainer")
+        else:
             try:
                 file = _written(given, repository, folder)
             finally:
                 folder.remove_copies(repository)
-        else:
-            file = load(root)
-            require_trust(file, given.trust, "setup-trainer")
         return _take(file, folder, repository, again=given.again)
+
+
+def _unlike(given: argparse.Namespace, file: TrainerFile) -> str:
+    """What of a command line a `plumbline.toml` says otherwise; empty where it may have been written by these words, so
+    that a set-up that was stopped goes on by them.
+    """
+    run, said = file.run, file.metric
+    for name, is_same in (
+        ("command", run.command in (given.command, _with_flags(given.command))),
+        ("--metric", given.metric in (None, said.called, said.json)),
+        ("--direction", given.direction in (None, said.direction)),
+        ("--seed", given.seed in (None, run.seed)),
+        ("--share", set(given.share) <= set(run.share)),
+        ("--timeout", given.timeout in (None, run.timeout)),
+    ):
+        if not is_same:
+            return name
+    return ""
 
 
 def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: bool) -> int:
@@ -167,8 +187,14 @@ def _written(given: argparse.Namespace, repository: Repository, folder: Folder) 
                 tell(f"the run missed what git ignores: share = [{json.dumps(entry)}]")
                 share.append(entry)
     log = Path(result.log)
-    seen = setup_guesses.metrics(log, copy) if result.exit_code == 0 else []
+    seen = setup_guesses.metrics(log, copy)
     chosen = _chosen(seen, given.metric, copy)
+    if chosen is not None and not math.isfinite(metric.number(chosen.text) or 0.0):
+        others = [one.name for one in seen if one is not chosen]
+        choice = f"; or name another metric ({', '.join(f'--metric {name}' for name in others)})" if others else ""
+        said = f"the baseline diverged: {chosen.name} is {chosen.text}{_in_line(chosen)}"
+        remedy = f"put that right in the code, commit that, and repeat the command{choice}"
+        raise PlumblineError("\n".join([said, f"nothing was written; {remedy}. {log} ends with:", *_tail(log)]))
     if result.exit_code or chosen is None:
         said = f": {result.why}" if result.exit_code else f" {_nothing(seen, given.metric)}"
         lines = [] if result.exit_code else ["", _toml(draft)]
@@ -191,7 +217,7 @@ def _written(given: argparse.Namespace, repository: Repository, folder: Folder) 
         tell(f"seeds that were shifted: {counted}. {WHAT_IS_SHIFTED}")
     _keep_run(file, folder, repository, result, copy)
     atomic_write_text(root / NAME, _toml(file))
-    trust.trust(root, file)
+    remember_trust(file)
     tell(f"{root / NAME} is written; change what is not meant, and repeat plumbline setup-trainer")
     return load(root)
 
@@ -262,10 +288,13 @@ def _is_below(name: str, entry: str, repository: Repository) -> bool:
 def _file(
     given: argparse.Namespace, root: Path, way: str, share: list[str], output: list[str], said: dict[str, str]
 ) -> TrainerFile:
-    command = given.command if FLAGS in given.command else f"{given.command} {FLAGS}"
-    run: dict[str, object] = {"command": command, "seed": way, "share": share, "output": output}
+    run: dict[str, object] = {"command": _with_flags(given.command), "seed": way, "share": share, "output": output}
     run |= {"timeout": given.timeout} if given.timeout else {}
     return parsed({"run": run, "metric": said}, root / NAME)
+
+
+def _with_flags(command: str) -> str:
+    return command if FLAGS in command else f"{command} {FLAGS}"
 
 
 def _ignored(root: Path) -> list[str]:
