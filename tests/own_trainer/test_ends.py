@@ -224,10 +224,13 @@ def result(step: float | None = 100.0, failed: str = "", other_nan: str = "", kn
     [
         (result(), [result()] * 2, "", ""),
         (result(failed="a: 1"), [result()] * 2, "(a: 1), and no run of the baseline has that", ""),
-        (result(failed="a: 1"), [result(), result(failed="b: 2")], "", "as runs of the baseline have it"),
+        (result(failed="a: 1"), [result(), result(failed="a: 1")], "", "as runs of the baseline have it"),
+        (result(failed="a: 1 (E: x)"), [result(failed="a: 1 (E: y)")], "", "as runs of the baseline have it"),
+        (result(failed="a: 1 (E: x)"), [result(failed="a: 1")], "(a: 1 (E: x)), and no run", ""),
+        (result(failed="a: 1"), [result(failed="b: 1")], "(a: 1), and no run of the baseline has that", ""),
         (result(failed="a: 1"), [result(known=False)] * 2, "plumbline setup-trainer --again", ""),
         (result(other_nan="gnorm: nan"), [result()] * 2, "'gnorm: nan', and no run", ""),
-        (result(other_nan="gnorm: nan"), [result(other_nan="x: nan")] * 2, "", "as runs of the baseline have it"),
+        (result(other_nan="gnorm: nan"), [result(other_nan="x: nan")] * 2, "", "as runs of the baseline do"),
         (result(90), [result()] * 2, "not finished: it ended at step 90, and all runs of the baseline at step 100", ""),
         (result(90), [result()], "", "it ended at step 90, and those of the baseline at step 100"),
         (result(90), [result(), result(101)], "", "those of the baseline at step 100 to step 101"),
@@ -267,7 +270,7 @@ def test_runs_of_candidates_are_judged_beside_those_of_the_baseline(tmp_path: Pa
     told: list[str] = []
     arms = trainer(folder, told=told, candidates={end: ["--end", end] for end in JUDGED})
     runs = {run.arm: run for run in arms.run([*((end, 1) for end in JUDGED), (BASELINE, 1), (BASELINE, 2)])}
-    assert runs[BASELINE].has_value and list(runs)[0] == BASELINE and not told  # the others wait for it
+    assert runs[BASELINE].has_value and next(iter(runs)) == BASELINE and not told  # the others wait for it
     for end, (outcome, why) in JUDGED.items():
         assert runs[end].outcome == outcome and why in runs[end].why, runs[end]
         again = read_result(folder / f".plumbline/runs/{runs[end].run_id}.result.json")

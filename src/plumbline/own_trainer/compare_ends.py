@@ -39,16 +39,17 @@ def compare(result: Result, beside: Collection[Result], called: str, *, may_be_s
     remarks, whys = list(result.remarks), []
     known = [one for one in beside if one.failed is not None]
     has = "no run of the baseline has that" if known or not beside else _UNKNOWN
-    for words, theirs in (
-        (process_ends.in_words(result.failed) if result.failed else "", [one.failed for one in known]),
-        (
-            f"after its last {called} it printed {result.other_nan!r}" * bool(result.other_nan),
-            [one.other_nan for one in known],
-        ),
-    ):
-        if words and any(theirs):
-            remarks.append(f"{words}, as runs of the baseline have it")
-        elif words:
+    theirs = {_kind(words) for one in known for words in one.failed or ()}
+    alike = [words for words in result.failed or () if _kind(words) in theirs]
+    if alike:
+        remarks.append(f"{process_ends.in_words(alike)}, as runs of the baseline have it")
+    if others := [words for words in result.failed or () if words not in alike]:
+        whys.append(f"{process_ends.in_words(others)}, and {has}")
+    if result.other_nan:
+        words = f"after its last {called} it printed {result.other_nan!r}"
+        if any(one.other_nan for one in beside):
+            remarks.append(f"{words}, as runs of the baseline do")
+        else:
             whys.append(f"{words}, and {has}")
     if early := _early(result, beside, called):
         words, of_all = early
@@ -62,6 +63,12 @@ def of_baseline(result: Result, called: str) -> ComparedEnd:
     remarks += [process_ends.in_words(result.failed)] if result.failed else []
     remarks += [f"after its last {called} it printed {result.other_nan!r}"] if result.other_nan else []
     return ComparedEnd(remarks=remarks)
+
+
+def _kind(words: str) -> str:
+    """The program that failed, and by which code or exception: not what that said, which may be of the run."""
+    begin, _, error = words.partition(" (")
+    return f"{begin} {error.partition(':')[0]}"
 
 
 def _early(result: Result, beside: Collection[Result], called: str) -> tuple[str, bool] | None:
