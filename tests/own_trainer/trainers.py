@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from plumbline.experiment.decision.experiment_question import ExperimentQuestion
@@ -56,10 +57,14 @@ def make(folder: Path, train: str = TRAIN) -> Path:
     return folder
 
 
-def trainer(folder: Path, *flags: str, told: list[str] | None = None) -> CommandTrainer:
-    """The baseline and the working tree with flags, as arms."""
+def trainer(
+    folder: Path, *flags: str, told: list[str] | None = None, candidates: Mapping[str, Sequence[str]] | None = None
+) -> CommandTrainer:
+    """The baseline and the working tree with flags, as arms; `candidates`: several by their names, each with flags."""
     repository, own = Repository(folder), Folder(folder)
-    arms = {BASELINE: own.baseline(repository), "candidate": repository.candidate(flags, "a change")}
+    arms = {BASELINE: own.baseline(repository)}
+    for name, words in (candidates or {"candidate": flags}).items():
+        arms[name] = repository.candidate(words, "a change")
     tell = [].append if told is None else told.append
     return CommandTrainer(file=trainer_file.load(folder), repository=repository, folder=own, arms=arms, tell=tell)
 

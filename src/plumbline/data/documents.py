@@ -99,7 +99,7 @@ def gather(
     """
     out.mkdir(parents=True, exist_ok=True)
     (out / "documents.json").unlink(missing_ok=True)  # it vouches for the files beside it, which now change
-    for left in [*out.glob(f"{SHUFFLES}*"), *out.glob(f"{copies.SCRATCH}*")]:  # of killed processes: `out` is this one's
+    for left in [*out.glob(f"{SHUFFLES}*"), *out.glob(f"{copies.SCRATCH}*")]:  # of killed processes
         shutil.rmtree(left)
     wanted = about.get("budget")
     with contextlib.ExitStack() as stack:

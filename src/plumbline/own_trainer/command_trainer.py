@@ -15,9 +15,9 @@ import msgspec
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, canonical_json, read_json, sha256_text
-from plumbline.experiment.decision.outcome import CRASHED, FINISHED, TIMEOUT, ArmRun
+from plumbline.experiment.decision.outcome import BASELINE, CRASHED, FINISHED, TIMEOUT, ArmRun
 from plumbline.experiment.formatting import counted
-from plumbline.own_trainer import fingerprint, seed
+from plumbline.own_trainer import compare_ends, fingerprint, seed
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.git_call import LEAST_FREE
 from plumbline.own_trainer.pool import pool
@@ -42,6 +42,7 @@ class CommandTrainer:
     Attributes:
         arms: by name, the baseline's among them.
         tell: is given a line now and then while runs are made.
+        compared_with: the method with whose runs the ends of others are compared; the baseline's if empty.
     """
 
     file: TrainerFile
@@ -50,6 +51,7 @@ class CommandTrainer:
     arms: Mapping[str, Arm]
     tell: Callable[[str], None]
     held_out: bool = False
+    compared_with: str = ""
     _known: dict[str, dict[int, Result]] = field(default_factory=dict)
     _begun: bool = False
     _touched: set[str] = field(default_factory=set)
@@ -98,12 +100,17 @@ class CommandTrainer:
             self._end_leftovers()
             self._begun = True
         open_: dict[Path, tuple[str, int]] = {}
+        held: list[tuple[str, Result]] = []
         for arm, number in wanted:
             result = self._finished(arm, number)
-            if result is not None:
+            if result is None:
+                open_[self.request(arm, number)] = (arm, number)
+            elif arm == BASELINE:
                 yield self._given(arm, result)
             else:
-                open_[self.request(arm, number)] = (arm, number)
+                held.append((arm, result))
+        if not self._is_open(open_):
+            yield from self._every(held)
         made = self._jobs or self._pool
         for path in made(list(open_), self.tell) if open_ else ():
             arm, number = open_.pop(path)
@@ -113,7 +120,19 @@ class CommandTrainer:
                 raise self._not_made(arm, number)
             self.repository.remove(self.folder.copy(self.run_id(arm, number)))
             self.tell_of_shared(arm, result)
-            yield self._given(arm, result)
+            held.append((arm, result))
+            if arm == BASELINE:
+                yield self._given(*held.pop())
+            if not self._is_open(open_):
+                yield from self._every(held)
+
+    def _is_open(self, left: Mapping[Path, tuple[str, int]]) -> bool:
+        """Whether runs of the baseline are yet to be made, without which the end of another cannot be compared."""
+        return any(arm == BASELINE for arm, _ in left.values())
+
+    def _every(self, held: list[tuple[str, Result]]) -> Iterator[ArmRun]:
+        while held:
+            yield self._given(*held.pop(0))
 
     def tell_of_shared(self, arm: str, result: Result) -> None:
         """Tell once of each shared file that changed, and of shared files that were not looked at."""
@@ -197,6 +216,14 @@ class CommandTrainer:
         value = result.others.get(self.metric) if self.held_out else result.value
         why = result.why
         outcome = result.outcome
+        end = self._compared(arm, result)
+        if end.why:
+            outcome, why = CRASHED, end.why
+            result = msgspec.structs.replace(result, outcome=outcome, why=why)
+            # So that it is made again when it is asked for again, as other crashes are.
+            atomic_write_json(self._file(arm, result.seed, "result"), msgspec.to_builtins(result))
+        for remark in end.remarks:
+            self.tell(f"mind: seed {result.seed} of {self.arms[arm].words or arm}: {remark}")
         if (broken := self._without_effect(arm, result)) or result.exit_code in NO_COMMAND:
             if not self._others_vary(arm):  # what the baseline can, a candidate that cannot has undone
                 raise PlumblineError(f"{self.file.path}: {broken or f'run.command: {why}'}")
@@ -213,7 +240,24 @@ class CommandTrainer:
             others=result.others,
             why=why,
             fingerprint=fingerprint.of_parts(result.fingerprint),
+            remarks=tuple(end.remarks),
         )
+
+    def _compared(self, arm: str, result: Result) -> compare_ends.ComparedEnd:
+        """Compare the end of a run that has a value with those of the baseline."""
+        base, called = self.compared_with or self.arms[BASELINE].method, self.metric
+        if result.outcome != FINISHED:
+            return compare_ends.ComparedEnd(remarks=result.remarks)
+        if self.arms[arm].method == base:
+            return compare_ends.of_baseline(result, called)
+        beside = [one for one in self._results(base).values() if one.run_id != result.run_id]
+        return compare_ends.compare(result, beside, called, may_be_shorter=self.file.run.fewer_steps)
+
+    def _results(self, method: str) -> dict[int, Result]:
+        """The finished runs of a method by their seeds: those of earlier tries, and those that were given."""
+        if method not in self._known:
+            self._known[method] = self._banked(method)
+        return self._known[method]
 
     def _without_effect(self, arm: str, result: Result) -> str:
         """Say that the seed has no effect on an arm, by what is known of its runs; nothing where it may have one."""
@@ -225,10 +269,7 @@ class CommandTrainer:
             seen = "no Python of it could be reached (write PYTHONPATH=src:$PYTHONPATH where the command sets it)"
             seen = f"{others} is left alone" if others else seen
             return f"run.seed: 'inject' has no effect: no call that sets a seed was seen, and {seen}; {_BY_HAND}"
-        method = self.arms[arm].method
-        if method not in self._known:
-            self._known[method] = self._banked(method)
-        known = self._known[method]
+        known = self._results(self.arms[arm].method)
         known[result.seed] = result
         texts = {one.text for one in known.values()}
         digits = len(re.sub(r"\D|[eE].*", "", result.text).strip("0"))

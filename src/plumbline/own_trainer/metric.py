@@ -82,7 +82,7 @@ def read(
     Raises:
         PlumblineError: what was found is no number, or the reading took longer than it may.
     """
-    with _alarm(seconds):
+    with alarm(seconds):
         if metric.json:
             wanted = {"": metric.json, **metric.others}
             texts = _rows(wanted, folder, most)
@@ -115,8 +115,15 @@ def part(metric: MetricPart, log: Path, begin: int, end: int, seconds: float) ->
     """
     if metric.json or metric.file:
         return {}
-    with _alarm(seconds):
+    with alarm(seconds):
         return _texts(metric, backwards(log, begin=begin, end=end))
+
+
+def has_value(metric: MetricPart, line: str) -> bool:
+    """Whether a line of a log, or of the file of rows, has the primary metric."""
+    if metric.json:
+        return _below(_row(line), metric.json.rpartition(":")[2]) is not None
+    return bool(_texts(metric, iter([line])).get(""))
 
 
 def last_lines(path: Path, count: int = 12, width: int = 300) -> list[str]:
@@ -241,8 +248,12 @@ class _TooLongError(Exception):
 
 
 @contextmanager
-def _alarm(seconds: float) -> Iterator[None]:
-    """Stop a block that takes longer: the matcher of regular expressions looks for signals too."""
+def alarm(seconds: float) -> Iterator[None]:
+    """Stop a block that takes longer: the matcher of regular expressions looks for signals too.
+
+    Raises:
+        PlumblineError: it took longer.
+    """
 
     def ring(number: int, frame: FrameType | None) -> None:
         raise _TooLongError

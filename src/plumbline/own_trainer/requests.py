@@ -66,6 +66,11 @@ class Result(Struct, frozen=True, kw_only=True):
         touched: files of what is shared that were written, made or removed while the run ran.
         looked_at: how many files of what is shared were looked at for that; `unseen`: there are others.
         tail: the last lines of the log.
+        failed: its Python processes that failed and had written to its output, each in words; None where that is not
+            known, as of what an older Plumbline made.
+        other_nan: the line with a nan after the last value of the metric, where it may be nothing.
+        place: where the last value of the metric stands (`log_end.LogEnd`).
+        remarks: what else is to be told of its end.
     """
 
     run_id: str
@@ -92,6 +97,10 @@ class Result(Struct, frozen=True, kw_only=True):
     tail: list[str] = []
     log: str = ""
     exit_code: int | None = None
+    failed: list[str] | None = None
+    other_nan: str = ""
+    place: dict[str, float] = {}
+    remarks: list[str] = []
     schema: int = SCHEMA
 
 

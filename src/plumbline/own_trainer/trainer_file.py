@@ -47,6 +47,7 @@ class RunPart(Struct, frozen=True, forbid_unknown_fields=True):
         timeout: the longest that a run may take, such as 15m; none if empty.
         size: how large the model is and how long it trains, as a verdict is to say it; not said if empty.
         data: files and folders whose content is part of what means do not cross.
+        fewer_steps: a run may end at an earlier step than those of the baseline; else such a one was not finished.
     """
 
     command: str
@@ -56,6 +57,7 @@ class RunPart(Struct, frozen=True, forbid_unknown_fields=True):
     timeout: str = ""
     size: str = ""
     data: tuple[str, ...] = ()
+    fewer_steps: bool = False
 
     @property
     def timeout_seconds(self) -> float | None:

@@ -150,13 +150,14 @@ def test_only_what_was_asked_for_is_committed_and_what_a_hook_refused_is_repeate
         ("raise SystemExit('what is this')", 12, "1 crashed (seed 1042: `exit code 1: what is this`)"),
         ("print('No space left on device'); raise SystemExit(1)", 1, "the disk is full"),
         ("raise SystemExit(127)", 12, "1 crashed (seed 1042: `there is no such command: "),
+        ("GAIN = 0.2; import atexit; atexit.register(print, 'loss nan')", 12, "it printed 'loss nan'`), while none of"),
         (
             "GAIN = 0.0; given.seed = 7",
             12,
             "has no effect: seeds 1042, 1043 all gave 2.997441; the trainer ignores its seed",
         ),
     ],
-    ids=["nan", "a crash", "a full disk", "another command", "a seed without effect"],
+    ids=["nan", "a crash", "a full disk", "another command", "a stop on nan", "a seed without effect"],
 )
 def test_a_candidate_that_gives_no_numbers(folder: Path, what: str, code: int, said: str) -> None:
     change(folder, what)
@@ -164,6 +165,17 @@ def test_a_candidate_that_gives_no_numbers(folder: Path, what: str, code: int, s
     assert done.returncode == code and said in " ".join((done.stdout + done.stderr).split()), done.stderr
     rows = (folder / "results.tsv").read_text() if (folder / "results.tsv").exists() else ""
     assert ("crash\tbroken" in rows) == (code == 12)
+
+
+def test_a_process_that_fails_beside_a_run_is_told(folder: Path) -> None:
+    change(folder, "GAIN = 0.0; import os; os.system('python -c \"import none_such\"')")
+    done = plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "1")
+    said, remark = json.loads(done.stdout), "1 Python process of it failed (-c import none_such: exit code 1 "
+    assert done.returncode == 10 and said["runs"][-1]["remarks"][0].startswith(remark), done.stderr
+    assert f"Of worse, seed 1042: {remark}" in "".join(said["notes"]) and f"of worse: {remark}" in done.stderr
+    assert banked(folder)[-1]["run"]["remarks"] == said["runs"][-1]["remarks"]
+    again = plumbline(folder, "try", "-m", "worse", "--", "--worse", "1")  # from the bank, and on the console
+    assert remark[:40] in again.stdout and remark in " ".join(plumbline(folder, "page").stdout.split())
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from scipy import special
 
 from plumbline.experiment.decision.outcome import BASELINE, ArmRun, ExperimentTerms
+from plumbline.experiment.formatting import listed
 from plumbline.stats.e_value import e_edge
 from plumbline.stats.sentinel import drift
 from plumbline.stats.sequential import Look, SequentialDesign, operating
@@ -63,6 +64,17 @@ def moved(runs: Sequence[ArmRun], order: Sequence[str], history: tuple[float, fl
     return [
         f"The baseline drifts: by {found.total:+.3g} from its first run to its newest (p = {found.p:.2g}). The "
         "trainer, its data or its machine may have changed since the bank was made."
+    ]
+
+
+def ends(terms: ExperimentTerms, runs: Sequence[ArmRun]) -> list[str]:
+    """Say how runs ended that count all the same, each thing once with the seeds of its arm."""
+    seeds: dict[tuple[str, str], list[str]] = {}
+    for run in runs:
+        for remark in run.remarks:
+            seeds.setdefault((terms.baseline if run.arm == BASELINE else run.arm, remark), []).append(str(run.seed))
+    return [
+        f"Of {label}, seed{'s' * (len(each) > 1)} {listed(each)}: {remark}." for (label, remark), each in seeds.items()
     ]
 
 

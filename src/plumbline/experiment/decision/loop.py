@@ -15,7 +15,7 @@ from scipy import special
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.decision.bank import LOOP, Bank
-from plumbline.experiment.decision.decision_notes import fixed_runs, further, moved, notes
+from plumbline.experiment.decision.decision_notes import ends, fixed_runs, further, moved, notes
 from plumbline.experiment.decision.decision_sentences import look_line, next_step, sentence
 from plumbline.experiment.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Verdict
 from plumbline.experiment.decision.past_noise import past_noise
@@ -278,7 +278,7 @@ class Experiment:
             sentence="",
             estimate=found,
             p=found.p if self.terms.claim and found is not None else None,
-            notes=(*notes(self.terms), *moved(self.runs, order, self.terms.history)),
+            notes=(*notes(self.terms), *moved(self.runs, order, self.terms.history), *ends(self.terms, self.runs)),
             seconds=sum(own),
             bank_seconds=sum(theirs),
             fixed_runs=None if self.terms.claim else fixed_runs(self.terms.design),

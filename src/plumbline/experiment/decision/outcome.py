@@ -7,7 +7,7 @@ runs (seeds) of both.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -48,6 +48,7 @@ class ArmRun:
         why: of a run without a value, what is known of the reason (the last line of its log, say).
         fingerprint: hash of the machine, its device, torch and the data that the run was made with; "" if not known.
         sentinel: a run of the baseline that was made beside candidates, to notice drift.
+        remarks: what is to be told of how it ended, though it counts.
     """
 
     arm: str
@@ -60,6 +61,7 @@ class ArmRun:
     why: str = ""
     fingerprint: str = ""
     sentinel: bool = False
+    remarks: Sequence[str] = ()
 
     @property
     def has_value(self) -> bool:

@@ -137,6 +137,7 @@ class FolderBaseline:
             folder=self.folder,
             arms=arms,
             tell=self.tell,
+            compared_with="" if candidate else self.arm.method,
         )
 
     def take_bank(self, trainer: CommandTrainer, bank: Bank, size: int, first_seed: int) -> list[ArmRun]:

@@ -27,7 +27,7 @@ from plumbline.operate.experiments.folder_baseline import FolderBaseline
 from plumbline.operate.experiments.folder_verbs import place_of, remember_trust, require_trust
 from plumbline.operate.experiments.past_experiments import print_noise
 from plumbline.operate.experiments.setup_guesses import SeenMetric
-from plumbline.own_trainer import metric, own_tree
+from plumbline.own_trainer import log_end, metric, own_tree
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.pool import pool
 from plumbline.own_trainer.requests import Result, interrupted_file, read_request, read_result
@@ -248,10 +248,16 @@ def _keep_run(file: TrainerFile, folder: Folder, repository: Repository, result:
     """Keep the first run as that of the trainer that the file now says, so that it is not made again."""
     trainer = FolderBaseline(file, folder, repository, tell).trainer(baseline=repository.arm("HEAD", words=BASELINE))
     run_id = trainer.run_id(BASELINE, result.seed)
-    read = metric.read(file.metric, Path(result.log), copy)
+    read, end = metric.read(file.metric, Path(result.log), copy), log_end.read(file.metric, Path(result.log), copy)
+    if end.sign:
+        raise PlumblineError(
+            f"{file.run.command}: the baseline {'diverged' if end.diverged else 'crashed'}: after its last "
+            f"{file.metric.called}, {read.text}, it printed {end.sign}; nothing was written ({result.log} is its log)"
+        )
     kept = msgspec.structs.replace(
         result, run_id=run_id, outcome="finished", value=read.value, text=read.text, others=read.others, why=""
     )
+    kept = msgspec.structs.replace(kept, other_nan=end.other_nan, place=end.place)
     atomic_write_json(folder.runs / f"{run_id}.result.json", msgspec.to_builtins(kept))
     repository.remove(folder.copy(result.run_id))
 

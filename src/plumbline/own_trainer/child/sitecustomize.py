@@ -9,7 +9,8 @@ what fails in it is told in its report and never to the trainer. In the order of
   started later keep streams of their own);
 - the `sitecustomize` that would have run without this one is run;
 - at the import of torch and at the end a report is written: versions, how many calls were shifted, the largest memory
-  of a GPU, modules that came from the user's tree, and the files that were opened, where that is asked for.
+  of a GPU, modules that came from the user's tree, and the files that were opened, where that is asked for;
+- how it ends is noted (`plumbline_process_end`, beside this file).
 
 A generator that a script makes for itself (`torch.Generator`, `numpy.random.RandomState`) is left alone: those often
 choose the data of an evaluation.
@@ -192,10 +193,11 @@ def _watched(event, arguments):
                     _written.add(name)
 
 
-def _report():
+def _report(**more):
     folder = os.environ.get("PLUMBLINE_REPORT", "")
     try:
         said = {"versions": {}, "shifted": _shifted, "borrowed": _borrowed(), "problems": _problems}
+        said.update(more)
         said.update(opened=sorted(_opened), written=sorted(_written), seeded=_seeded)
         said["left_alone"] = [name for name in _OTHERS if name in sys.modules]
         for name in said["left_alone"]:
@@ -207,12 +209,21 @@ def _report():
             if cuda is not None and cuda.is_initialized():
                 peaks = [cuda.max_memory_allocated(device) for device in range(cuda.device_count())]
                 said["memory_gb"] = max(peaks) / 2**30
-        path = os.path.join(folder, f"{os.getpid()}.json")
+        path = os.path.join(folder, _ends.name() + ".json")
         with open(path + ".new", "w") as file:
             json.dump(said, file)
         os.replace(path + ".new", path)
     except Exception:  # a folder that is gone, a process that is ending: nobody is left to tell
         pass
+
+
+def _report_end():
+    try:
+        known = _ends.at_exit()
+    except Exception as error:
+        known = {}
+        _problems.append(f"its end: {error!r}")
+    _report(**known)
 
 
 def _next_one():
@@ -227,7 +238,13 @@ def _next_one():
 
 
 if os.environ.get("PLUMBLINE_REPORT"):
+    import plumbline_process_end as _ends
+
     os.environ["PLUMBLINE_SEEDED"] = "1"
+    try:
+        _ends.begin(os.environ["PLUMBLINE_REPORT"])
+    except Exception as _error:  # a folder that is gone
+        _problems.append(f"its begin: {_error!r}")
     _from_the_copy()
     if os.environ.get("PLUMBLINE_WATCH"):
         sys.addaudithook(_watched)
@@ -235,5 +252,5 @@ if os.environ.get("PLUMBLINE_REPORT"):
         if _name in sys.modules:
             _imported(_name, sys.modules[_name])
     sys.meta_path.insert(0, _Finder())
-    atexit.register(_report)
+    atexit.register(_report_end)
 _next_one()

@@ -1,0 +1,314 @@
+"""A run that crashed or stopped is never finished, whatever the shell says of it; what is no failure is told."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plumbline.experiment.decision.outcome import BASELINE
+from plumbline.own_trainer import compare_ends, log_end, process_ends
+from plumbline.own_trainer.process_ends import ProcessEnds
+from plumbline.own_trainer.requests import Result, read_result
+from plumbline.own_trainer.run_one import CHILD
+from plumbline.own_trainer.trainer_file import MetricPart
+from tests.own_trainer.trainers import make, trainer, write_toml
+
+#: Prints a few losses, and does after the second what its argument says.
+TRAIN = """\
+import os, signal, subprocess, sys
+for step in range(0, 400, 100):
+    print(f"step {step} val_bpb: 1.{step}", flush=True)
+    if step == 100:
+        exec(sys.argv[1])
+"""
+WRAPPER = "import subprocess, sys; subprocess.run([sys.executable, 'train.py', *sys.argv[1:]])"
+PASSING = """\
+import subprocess, sys
+with subprocess.Popen([sys.executable, "train.py", *sys.argv[1:]], stdout=-1, stderr=-2, text=True) as child:
+    for line in child.stdout:
+        print(line, end="")
+"""
+FILES = {
+    "train.py": TRAIN,
+    "wrapper.py": WRAPPER,
+    "passing.py": PASSING,
+    "train.sh": 'python train.py "$1"\necho ended',
+}
+#: What stands around a trainer, and what then hides how it ended.
+COMMANDS = {
+    "plain": "python train.py {}",
+    "pipe": "python train.py {} 2>&1 | tee run.log",
+    "filter": "python train.py {} 2>&1 | grep --line-buffered val",
+    "script": "bash train.sh {}",
+    "sh": "sh train.sh {}",
+    "done": "python train.py {}; echo done",
+    "or true": "python train.py {} || true",
+    "file": "python train.py {} > run.log 2>&1; grep val_bpb run.log",
+    "wrapper": "python -m wrapper {}",
+    "passing": "python -m passing {}",
+    "substitution": 'echo "$(python train.py {} 2>&1)"',
+    "exec": 'python -c \'import os, sys; os.execv(sys.executable, ["python", "train.py", *sys.argv[1:]])\' {}',
+}
+#: How it ends in the middle, and what is said of that.
+ENDS = {
+    "1 / 0": "exit code 1 (ZeroDivisionError: division by zero)",
+    "raise SystemExit('boom: CUDA error')": "exit code 1",
+    "sys.exit(3)": "exit code 3",
+    "os._exit(3)": "a signal, or os._exit",
+    "os.kill(os.getpid(), signal.SIGSEGV)": "a signal, or os._exit",
+    "import ctypes; ctypes.CDLL(None).exit(4)": "exit code 4",
+}
+
+
+def ended(folder: Path, command: str, end: str = "pass", code: str = "") -> tuple[ProcessEnds, int]:
+    """Run a command as a run does; how its Python processes ended, and the command's own code."""
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    (folder / "code.py").write_text(code)
+    reports, log = folder / "reports", folder / "log"
+    reports.mkdir()
+    paths = (
+        os.pathsep.join([str(CHILD), str(folder)]),
+        os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]),
+    )
+    ours = {"PYTHONPATH": paths[0], "PATH": paths[1], "PLUMBLINE_REPORT": str(reports), "PYTHONUNBUFFERED": "1"}
+    with open(log, "wb") as file:
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command.format(f'"{end}"')],
+            cwd=folder,
+            env={**os.environ, **ours},
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
+    return process_ends.read(reports, log, but=process_ends.running(reports)), done.returncode
+
+
+@pytest.mark.parametrize(
+    ("command", "end"),
+    [*((command, "1 / 0") for command in COMMANDS), *(("done", end) for end in list(ENDS)[1:])],
+)
+def test_a_process_that_failed_is_known_whatever_hides_it(command: str, end: str, tmp_path: Path) -> None:
+    ends, _ = ended(tmp_path, COMMANDS[command], end)
+    assert ends == ProcessEnds(of_output=[f"train.py: {ENDS[end]}"]), (tmp_path / "log").read_text()
+
+
+#: What ends otherwise than well, and is no failure of the run.
+NO_FAILURES = {
+    "a probe": ("python -c 'import no_such_module' || echo none", "-c import no_such_module: exit code 1"),
+    "a silent probe": ("python code.py 2> /dev/null || echo none", "code.py: exit code 1"),
+    "a captured probe": ("python code.py; echo done", "-c import no_such_module: exit code 1"),
+    "a worker that is ended": ("python code.py", "ended by another process of it"),
+    "a forked worker": ("python code.py", ""),
+    "head": ("python train.py {} | head -2", ""),
+    "head of all": ("python train.py {} 2>&1 | head -2", ""),
+    "left running": ("python code.py & sleep 1; echo done", ""),
+    "exec of a program": ("python code.py", ""),
+    "an exit in a thread's code": ("python code.py", ""),
+}
+CODES = {
+    "a silent probe": "import no_such_module",
+    "a captured probe": "import subprocess, sys\n"
+    "print('before', subprocess.run([sys.executable, '-c', 'import no_such_module'], capture_output=True).returncode)",
+    "a worker that is ended": "import subprocess, sys, time\n"
+    "worker = subprocess.Popen([sys.executable, '-c', 'import time; print(1, flush=True); time.sleep(60)'])\n"
+    "time.sleep(.5); worker.terminate(); worker.wait()",
+    "a forked worker": "import os, sys\nif os.fork(): os.wait()\nelse: sys.exit(3)",
+    "left running": "import time; print(1); time.sleep(60)",
+    "exec of a program": "import os; print(1); os.execvp('true', ['true'])",
+    "an exit in a thread's code": "import sys, threading\nthreading.Thread(target=sys.exit, args=(3,)).start()",
+}
+
+
+@pytest.mark.parametrize("case", NO_FAILURES)
+def test_what_is_no_failure_counts_for_nothing_and_is_told(case: str, tmp_path: Path) -> None:
+    command, words = NO_FAILURES[case]
+    ends, code = ended(tmp_path, command, "import time; time.sleep(.3)", CODES.get(case, ""))
+    assert ends.of_output == [] and len(ends.others) == bool(words), (ends, (tmp_path / "log").read_text())
+    assert words in "".join(ends.others) and code == (141 if case.startswith("head") else 0)
+
+
+LOSS = MetricPart(pattern=r"val_loss:? ?([0-9.]+)")
+
+
+@pytest.mark.parametrize(
+    ("line", "sign"),
+    [
+        *(
+            (line, "sign")
+            for line in (
+                "step 90 loss nan",
+                "step 90: train_loss=NaN lr 0.1",
+                "{'loss': nan, 'grad_norm': inf, 'epoch': 2.0}",
+                "step 90 | train loss inf | 20 ms",
+                "step 90 val_loss: nan",
+                "loss: tensor(nan, device='cuda:0')",
+                "Loss is nan, stopping training",
+                "NaN detected in the loss at step 90",
+                "\x1b[31mloss\x1b[0m \x1b[1mnan\x1b[0m",
+                "ppl -inf.",
+                "[rank0]: Traceback (most recent call last):\n[rank0]:   File x\n[rank0]: ValueError: y",
+                "Traceback (most recent call last):\n  File x\nRuntimeError: CUDA error",
+            )
+        ),
+        *(
+            (line, "other")
+            for line in ("grad_norm: nan", "step 90: nan", "90 nan 0.1", "90,nan,0.1", "'test_acc': nan}")
+        ),
+        *(
+            (line, "")
+            for line in (
+                "info: finance of nanotech",
+                "saved to /data/nan/inf.pt",
+                "loss curve in out/nan/loss.png",
+                "best val loss: inf",
+                "min_loss=inf, patience: inf",
+                "grad_norm: inf",
+                "no nan in the loss",
+                "the loss is no longer nan-padded",
+                "Exception ignored in: <function x>\nTraceback (most recent call last):\n  File x\nTypeError: y",
+                "Traceback (most recent call last):\n  File x\nBrokenPipeError: [Errno 32] Broken pipe",
+                "nan_policy: propagate, inf_check=True",
+            )
+        ),
+    ],
+)
+def test_a_line_after_the_last_value_says_that_a_run_stopped(line: str, sign: str, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    before = "step 40 loss nan\nTraceback (most recent call last):\n  File x\nValueError: y\n"  # and it went on
+    log.write_text(f"{before}step 50 val_loss 2.5\n{line}\nbye\n")
+    end = log_end.read(LOSS, log, tmp_path)
+    assert ("sign" if end.sign else "other" if end.other_nan else "") == sign, end
+    assert end.place == {"step": 50.0}
+    log.write_text(f"{before}{line}\nstep 50 val_loss 2.5\n")
+    after = log_end.read(LOSS, log, tmp_path)
+    assert (after.sign, after.other_nan) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("step 900: val_loss 2\nstep 1000: val_loss 2\nstep_avg: 3", {"step": 1000}),
+        ("step:1000/1500 val_loss:2 step_avg:40ms", {"step": 1000}),
+        ("iter 1,250: loss 3\nval_loss 2\niter 1,260: loss 3", {"step": 1250}),
+        ("{'val_loss 2': 1, 'epoch': 1.5, 'global_step': 30}", {"epoch": 1.5, "step": 30}),
+        ("[epoch 3] Step 00040/00100 val_loss: 2", {"epoch": 3, "step": 40}),
+        ("12 steps/s, 4 tokens/step 5\nval_loss 2\nval_loss 2.5 (12 ms/step)", {"values": 2}),
+        ("nothing", {}),
+    ],
+)
+def test_the_step_of_the_last_value_is_read_or_values_are_counted(
+    text: str, place: dict[str, float], tmp_path: Path
+) -> None:
+    (tmp_path / "log").write_text(text)
+    assert log_end.read(LOSS, tmp_path / "log", tmp_path).place == place
+
+
+def test_the_end_of_a_file_of_rows_is_read_there(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"step": 10, "eval": {"loss": 2.5}}\n{"step": 20, "loss": NaN}\n')
+    end = log_end.read(MetricPart(json="rows.jsonl:eval.loss"), tmp_path / "log", tmp_path)
+    assert end.place == {"step": 10} and "NaN" in end.sign and end.diverged
+
+
+def result(step: float | None = 100.0, failed: str = "", other_nan: str = "", known: bool = True) -> Result:
+    place = {} if step is None else {"step": step}
+    of_output = ([failed] if failed else []) if known else None
+    return Result(run_id="", seed=1, outcome="finished", failed=of_output, other_nan=other_nan, place=place)
+
+
+@pytest.mark.parametrize(
+    ("run", "beside", "why", "remark"),
+    [
+        (result(), [result()] * 2, "", ""),
+        (result(failed="a: 1"), [result()] * 2, "(a: 1), and no run of the baseline has that", ""),
+        (result(failed="a: 1"), [result(), result(failed="a: 1")], "", "as runs of the baseline have it"),
+        (result(failed="a: 1 (E: x)"), [result(failed="a: 1 (E: y)")], "", "as runs of the baseline have it"),
+        (result(failed="a: 1 (E: x)"), [result(failed="a: 1")], "(a: 1 (E: x)), and no run", ""),
+        (result(failed="a: 1"), [result(failed="b: 1")], "(a: 1), and no run of the baseline has that", ""),
+        (result(failed="a: 1"), [result(known=False)] * 2, "plumbline setup-trainer --again", ""),
+        (result(other_nan="gnorm: nan"), [result()] * 2, "'gnorm: nan', and no run", ""),
+        (result(other_nan="gnorm: nan"), [result(other_nan="x: nan")] * 2, "", "as runs of the baseline do"),
+        (result(90), [result()] * 2, "not finished: it ended at step 90, and all runs of the baseline at step 100", ""),
+        (result(90), [result()], "", "it ended at step 90, and those of the baseline at step 100"),
+        (result(90), [result(), result(101)], "", "those of the baseline at step 100 to step 101"),
+        (result(100), [result(), result(101)], "", ""),
+        (result(110), [result()] * 2, "", ""),
+        (result(None), [result()] * 2, "", ""),
+        (result(90), [result(), result(None)], "", "it ended at step 90"),
+    ],
+)
+def test_an_end_is_compared_with_those_of_the_baseline(
+    run: Result, beside: list[Result], why: str, remark: str
+) -> None:
+    compared = compare_ends.compare(run, beside, "val_loss")
+    assert why in compared.why and bool(compared.why) == bool(why)
+    assert remark in "".join(compared.remarks) and bool(compared.remarks) == bool(remark)
+    assert not compare_ends.compare(result(90), [result()] * 2, "val_loss", may_be_shorter=True).why
+
+
+#: Does after its second value what its flag says.
+ARMS = """\
+import argparse, random, sys, time
+parser = argparse.ArgumentParser()
+parser.add_argument("--seed", type=int)
+parser.add_argument("--end", default="")
+given = parser.parse_args()
+random.seed(given.seed)
+for step in range(0, 300, 100):
+    print(f"step {step} val_bpb: {1 + random.gauss(0, 0.01):.6f}", flush=True)
+    exec(given.end if step == 100 else "")
+"""
+VALUE = r"pattern = 'val_bpb: ([0-9.]+)'"
+
+
+def test_runs_of_candidates_are_judged_beside_those_of_the_baseline(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine", ARMS)
+    write_toml(folder, command="python train.py {flags}; echo done", metric=VALUE)
+    told: list[str] = []
+    arms = trainer(folder, told=told, candidates={end: ["--end", end] for end in JUDGED})
+    runs = {run.arm: run for run in arms.run([*((end, 1) for end in JUDGED), (BASELINE, 1), (BASELINE, 2)])}
+    assert runs[BASELINE].has_value and next(iter(runs)) == BASELINE and not told  # the others wait for it
+    for end, (outcome, why) in JUDGED.items():
+        assert runs[end].outcome == outcome and why in runs[end].why, runs[end]
+        again = read_result(folder / f".plumbline/runs/{runs[end].run_id}.result.json")
+        assert again is not None and again.outcome == outcome  # so that a crash is made again
+
+
+JUDGED = {
+    "sys.exit(3)": ("crashed", "(train.py: exit code 3), and no run of the baseline has that"),
+    "sys.exit()": ("crashed", "ended at step 100, and all runs of the baseline at step 200"),
+    "print('loss nan'); sys.exit()": ("diverged", "it printed 'loss nan'"),
+    "pass": ("finished", ""),
+}
+
+
+def test_a_failure_that_the_baseline_has_as_well_is_told(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine", ARMS)
+    write_toml(folder, command="python train.py {flags}; python -c 'print(1); exit(1)'; echo done", metric=VALUE)
+    told: list[str] = []
+    first, second = trainer(folder, "--end", "pass", told=told).run([(BASELINE, 1), ("candidate", 1)])
+    assert first.has_value and second.has_value
+    assert second.remarks == (
+        "1 Python process of it failed (-c print(1); exit(1): exit code 1), as runs of the baseline have it",
+    )
+    assert told[-1] == f"mind: seed 1 of a change: {second.remarks[0]}"
+
+
+@pytest.mark.parametrize(
+    ("command", "outcome"),
+    [
+        ("(echo val_bpb: {seed}.5; exit 3) | tee log", "crashed"),
+        ("python train.py --seed {seed} --end 'time.sleep(.2)' {flags} | head -2", "finished"),
+        ("python train.py --seed {seed} --end 'time.sleep(.2)' {flags} 2>&1 | head -2 | tee log", "finished"),
+    ],
+)
+def test_every_part_of_a_pipeline_has_to_end_well_but_for_what_has_no_reader(
+    command: str, outcome: str, tmp_path: Path
+) -> None:
+    folder = make(tmp_path / "mine", ARMS)
+    write_toml(folder, command=command, metric=VALUE)
+    (run,) = trainer(folder, "--other").run([(BASELINE, 1)])
+    assert run.outcome == outcome, run.why
