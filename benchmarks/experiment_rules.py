@@ -14,8 +14,9 @@ import time
 from pathlib import Path
 
 from decision_rules.candidate_sessions import drifting, nulls, some_real
-from decision_rules.rates_of_estimates import after_stopping, boundaries, metrics, other_machines
+from decision_rules.rates_of_estimates import after_stopping, boundaries, metrics
 from decision_rules.rates_page import RatesPage, promises
+from decision_rules.sigma_and_fresh_runs import fresh_runs
 from decision_rules.simulated_try import the_loop
 from decision_rules.single_candidate import one_candidate, other_noise, rules_in_use
 from machine_description import describe
@@ -32,7 +33,7 @@ SECTIONS = (
     drifting,
     after_stopping,
     metrics,
-    other_machines,
+    fresh_runs,
     boundaries,
     promises,
 )

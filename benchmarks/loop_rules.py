@@ -59,19 +59,17 @@ def rules() -> list[LoopRule]:
         LoopRule(name="pi-autoresearch: keep if better and green", bank=1, most=1, decide=green, rebase=own_values)
     )
     common = {"bank": 5, "rebase": fresh_values, "rerun": 5}
+    own = common | {"most": 8, "sentinels": True, "confirmed": True}
     eight = design(5, 8)
     return [
         *found,
         LoopRule(name="fixed n: 5 against 5 at 0.05", most=5, decide=fixed_n(0.05), **common),
-        LoopRule(name="`plumbline try`, `each`", most=8, decide=stopping(eight), sentinels=True, **common),
+        LoopRule(name="`plumbline try`, `each`", decide=stopping(eight), **own),
+        LoopRule(name="the same, fresh runs made and not read", decide=stopping(eight), **(own | {"confirmed": False})),
         LoopRule(
-            name="`plumbline try`, `fwer` over 60",
-            most=8,
-            decide=stopping(replace(eight, alpha=0.05 / PROPOSALS)),
-            sentinels=True,
-            **common,
+            name="`plumbline try`, `fwer` over 60", decide=stopping(replace(eight, alpha=0.05 / PROPOSALS)), **own
         ),
-        LoopRule(name="`plumbline try`, `fdr`", most=8, decide=stopping(eight, by_e=True), sentinels=True, **common),
+        LoopRule(name="`plumbline try`, `fdr`", decide=stopping(eight, by_e=True), **own),
     ]
 
 
@@ -132,10 +130,10 @@ def real_session(gain: float) -> Iterator[str]:
 
 WORDS = """\
 A proposal changes what was kept last; six of sixty have a gain, which adds to those kept before. `try` and fixed n run
-what they kept five times again, with fresh seeds, and compare with those runs from then on; the rules in use compare
-with the runs that won. Kept: real / nothing / worse is how many had a gain, none, or did harm. True gain: of what the
-session ends with, over its start, in sigma of one run. Gain shown: as the rule's own numbers have it. Runs: all of the
-session, the baseline's too.
+what they kept five times again, with fresh seeds, and compare with those runs from then on; `try` keeps only what they
+confirm (one-sided p of .25 at most). The rules in use compare with the runs that won. Kept: real / nothing / worse is
+how many had a gain, none, or did harm. True gain: of what the session ends with, over its start, in sigma of one run.
+Gain shown: as the rule's own numbers have it. Runs: all of the session, the baseline's too.
 
 What they say: a rule that keeps after one run ends with a gain that it overstates, and cannot name the changes that
 made it: two of three that it kept do nothing. Of the same 60 ideas `try` finds more, for three times the runs. Where

@@ -11,16 +11,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from decision_rules.rates_page import RatesPage, rng_of
-from decision_rules.rules_and_noise_laws import CANDIDATES, PAST, WORLDS, NoiseLaw, ends, paths
+from decision_rules.rules_and_noise_laws import CANDIDATES, DEFAULT, WORLDS, NoiseLaw, ends, paths
 
 from plumbline.stats.e_value import e_values
+from plumbline.stats.fresh_runs import FRESH_LEVEL, p_of_fresh_runs
 from plumbline.stats.sentinel import EVERY, drift
 from plumbline.stats.sequential import SequentialDesign
 from plumbline.stats.sequential.boundary import computed
 from plumbline.stats.sessions import fdr_level
-
-#: Degrees of freedom for which boundaries are made where sigma's grow with a session: the next smaller ones are taken.
-STEPS = np.array([20, 24, 30, 40, 60, 90, 140, 200])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,23 +29,22 @@ class SessionControl:
         design: of each candidate.
         sentinels: whether the bank gains a run with every fifth candidate.
         anew: whether the bank is made anew after each keep.
-        pool: whether sigma takes the runs of past candidates along.
+        fresh: a keep counts only where so many fresh runs confirm it; 0: at once.
         e_lond: candidates over which e-LOND is spread (0: open-ended); None: the stopping rule decides.
     """
 
     name: str
-    design: SequentialDesign = PAST
+    design: SequentialDesign = DEFAULT
     sentinels: bool = False
     anew: bool = False
-    pool: bool = False
+    fresh: int = 0
     e_lond: int | None = None
 
     def run(self, sessions: int, gains: Sequence[float], world: NoiseLaw = WORLDS["normal"]) -> tuple[np.ndarray, ...]:
         """Which candidates are kept (S, N), and after how many runs."""
         rng, own = rng_of(self.name, gains, world.law.__name__), self.design
         bank_SB, _ = world.arms(rng, sessions, (own.bank + len(gains) // EVERY, 1))
-        squares_S = np.asarray(world.past_squares(rng, own, sessions))
-        df_S, before_S = np.full(sessions, own.history_df), np.zeros(sessions)
+        before_S = np.zeros(sessions)
         kept, runs, size_S = [], [], np.full(sessions, own.bank)
         for number, gain in enumerate(gains, start=1):
             if self.sentinels and number > 1 and number % EVERY == 1:
@@ -57,39 +54,23 @@ class SessionControl:
             kept_S, runs_S = np.zeros(sessions, dtype=bool), np.zeros(sessions, dtype=int)
             for size in np.unique(size_S):
                 here, now = size_S == size, replace(own, bank=int(size))
-                values, squares = values_SK[here], squares_S[here]
+                t_SK = paths(now, bank_SB[here, :size], values_SK[here])
                 if self.e_lond is not None:
                     level_S = fdr_level(number, 0, planned=self.e_lond or None) * (before_S[here] + 1)
-                    found = by_e_value(now, paths(now, bank_SB[here, :size], values, squares), level_S)
+                    kept_S[here], runs_S[here] = by_e_value(now, t_SK, level_S)
                 else:
-                    found = by_boundary(now, bank_SB[here], values, squares, df_S[here])
-                kept_S[here], runs_S[here] = found
+                    kept_S[here], _, runs_S[here] = ends(computed(now)[0], t_SK)
+                if self.fresh and (again := here & kept_S).any():
+                    _, fresh_SN = world.arms(rng, int(again.sum()), (1, self.fresh))
+                    kept_S[again] = p_of_fresh_runs(bank_SB[again, :size], fresh_SN + gain) <= FRESH_LEVEL
+                    runs_S[again] += self.fresh
             if self.anew:
                 bank_SB[kept_S], _ = world.arms(rng, int(kept_S.sum()), (bank_SB.shape[1], 1))
                 size_S[kept_S] = own.bank
-            if self.pool:
-                squares_S = squares_S + squares_of(values_SK, runs_S)
-                df_S = df_S + runs_S - 1
             before_S = before_S + kept_S
             kept.append(kept_S)
             runs.append(runs_S)
         return np.stack(kept, axis=1), np.stack(runs, axis=1)
-
-
-def by_boundary(
-    own: SequentialDesign, bank_SB: np.ndarray, values_SK: np.ndarray, squares_S: np.ndarray, df_S: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Kept, and after how many runs, by the stopping rule with each session's own degrees of freedom."""
-    kept_S, runs_S = np.zeros(len(df_S), dtype=bool), np.zeros(len(df_S), dtype=int)
-    same = (df_S == own.history_df).all()
-    stated_S = df_S if same else STEPS[np.searchsorted(STEPS, df_S, side="right") - 1]
-    for df in np.unique(stated_S):
-        here = stated_S == df
-        stated = replace(own, history_df=float(df))
-        # `paths` divides by the degrees of freedom of the design: squares are scaled to those.
-        t = paths(stated, bank_SB[here, : own.bank], values_SK[here], squares_S[here] * df / df_S[here])
-        kept_S[here], _, runs_S[here] = ends(computed(stated)[0], t)
-    return kept_S, runs_S
 
 
 def by_e_value(own: SequentialDesign, t_SK: np.ndarray, level_S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -103,24 +84,18 @@ def by_e_value(own: SequentialDesign, t_SK: np.ndarray, level_S: np.ndarray) -> 
     return keep_SK[np.arange(len(last_S)), last_S], last_S + 1
 
 
-def squares_of(values_SK: np.ndarray, runs_S: np.ndarray) -> np.ndarray:
-    """Sum of squares about their mean of the runs that were made."""
-    made_SK = np.arange(values_SK.shape[1]) < runs_S[:, None]
-    mean_S1 = (values_SK * made_SK).sum(axis=1, keepdims=True) / runs_S[:, None]
-    return ((values_SK - mean_S1) ** 2 * made_SK).sum(axis=1)
-
-
 KINDS = (
     SessionControl(name="`each`, bank of 5"),
     SessionControl(name="`each`, sentinels join the bank", sentinels=True),
-    SessionControl(name="`each`, sentinels, sigma pools past candidates", sentinels=True, pool=True),
-    SessionControl(name="`each`, the same, the bank anew after a keep (ours)", sentinels=True, pool=True, anew=True),
-    SessionControl(name="`each`, bank of 30", design=replace(PAST, bank=30)),
+    SessionControl(name="`each`, the same, the bank anew after a keep (a study's)", sentinels=True, anew=True),
+    SessionControl(name="`each`, the same, fresh runs confirm (a folder's)", sentinels=True, anew=True, fresh=5),
+    SessionControl(name="`each`, bank of 30", design=replace(DEFAULT, bank=30)),
     SessionControl(name="`fdr`, 40 planned", e_lond=CANDIDATES),
     SessionControl(name="`fdr`, open-ended", e_lond=0),
-    SessionControl(name="`fwer`, 40 planned", design=replace(PAST, alpha=0.05 / CANDIDATES)),
+    SessionControl(name="`fwer`, 40 planned", design=replace(DEFAULT, alpha=0.05 / CANDIDATES)),
     SessionControl(
-        name="`fwer`, 40 planned, a keep allowed at look 1", design=replace(PAST, alpha=0.05 / CANDIDATES, first_keep=1)
+        name="`fwer`, 40 planned, a keep allowed at look 1",
+        design=replace(DEFAULT, alpha=0.05 / CANDIDATES, first_keep=1),
     ),
 )
 
@@ -146,7 +121,7 @@ def nulls(page: RatesPage) -> None:
             rows.append((kind.name, world, mean, f"{low:.0f} to {high:.0f}", one, four, f"{runs_SN.mean():.2f}"))
     page.table(
         f"Sessions of {CANDIDATES} candidates that do nothing",
-        f"{sessions:,} sessions a row, one bank for all candidates of a session, 20 degrees of freedom of history. A "
+        f"{sessions:,} sessions a row, one bank for all candidates of a session. A "
         "bank that is bad by chance makes many keeps at once: the range is of 90 sessions in 100. Sentinels and a bank "
         "of 30 cut that tail to half at most, for candidates share sigma as well; a bank that is made anew after a "
         "keep cuts it to a ninth, for five runs a keep.",
@@ -187,13 +162,13 @@ def drifting(page: RatesPage) -> None:
         rng = rng_of("drift", total)
         when_B = np.array([0.0] * 5 + list(range(EVERY, CANDIDATES + 1, EVERY)))
         bank_SB = rng.standard_normal((sessions, len(when_B))) + total * when_B / CANDIDATES
-        squares_S, kept = rng.chisquare(20, sessions), np.zeros((2, sessions))
+        kept = np.zeros((2, sessions))
         for number in range(CANDIDATES):
             values_SK = rng.standard_normal((sessions, 8)) + total * number / CANDIDATES
             for row, size in enumerate((5, 5 + number // EVERY)):
-                now = replace(PAST, bank=size)
-                kept[row] += ends(computed(now)[0], paths(now, bank_SB[:, :size], values_SK, squares_S))[0]
-        p = [drift(bank_SB[i], when_B, history=(math.sqrt(squares_S[i] / 20), 20)).p for i in range(sessions)]
+                now = replace(DEFAULT, bank=size)
+                kept[row] += ends(computed(now)[0], paths(now, bank_SB[:, :size], values_SK))[0]
+        p = [drift(bank_SB[i], when_B).p for i in range(sessions)]
         means = [f"{of.mean():.2f} ± {of.std() / math.sqrt(sessions):.2f}" for of in kept]
         rows.append((f"{total:g} sigma", *means, page.share(np.array(p) < 0.05)))
     page.table(

@@ -10,19 +10,16 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
-from decision_rules.candidate_sessions import squares_of
 from decision_rules.rules_and_noise_laws import Ends, design, in_use
 from scipy import special
 
 from plumbline.stats.e_value import e_values
+from plumbline.stats.fresh_runs import FRESH_LEVEL, p_of_fresh_runs
 from plumbline.stats.sentinel import EVERY
 from plumbline.stats.sequential import Boundary, SequentialDesign
 from plumbline.stats.sequential.boundary import computed
 from plumbline.stats.sequential.simulation import ends, paths
 from plumbline.stats.sessions import fdr_level
-
-#: Degrees of freedom of history for which boundaries are made; between them the next smaller ones are taken.
-STEPS = np.array([*range(25), 30, 40, 60, 90, 140, 200, 300])
 
 
 @dataclass
@@ -31,7 +28,6 @@ class RunningSessions:
 
     Attributes:
         bank_SB: values of the baseline's runs; only the first `banked_S` of each session are there.
-        squares_S, df_S: what the runs of past proposals and baselines say of sigma.
         kept_S: proposals that were kept.
         number: of the proposal that is decided.
         first: the first run of the baseline and of every proposal.
@@ -39,8 +35,6 @@ class RunningSessions:
 
     bank_SB: np.ndarray
     banked_S: np.ndarray
-    squares_S: np.ndarray
-    df_S: np.ndarray
     kept_S: np.ndarray
     number: int = 0
     first: list[np.ndarray] = field(default_factory=list)
@@ -55,6 +49,7 @@ class LoopRule:
         decide: the loop, the runs of a proposal (S, K) -> ends.
         rebase: the loop, kept, the runs of the proposal and fresh ones of the kept arm: sets the new baseline's runs.
         rerun: runs of a kept arm that are made before it is the baseline.
+        confirmed: whether those runs have to confirm the keep.
         sentinels: whether every fifth proposal brings a run of the baseline.
     """
 
@@ -64,15 +59,16 @@ class LoopRule:
     decide: Callable[[RunningSessions, np.ndarray], Ends]
     rebase: Callable[[RunningSessions, np.ndarray, np.ndarray, np.ndarray], None]
     rerun: int = 0
+    confirmed: bool = False
     sentinels: bool = False
 
     def run(self, gains_SN: np.ndarray, rng: np.random.Generator) -> EndedSessions:
         """Go through sessions."""
         sessions, proposals = gains_SN.shape
-        level_S, zero_S = np.zeros(sessions), np.zeros(sessions)
+        level_S = np.zeros(sessions)
         bank_SB = np.full((sessions, self.bank + proposals // EVERY + 1), np.nan)
         bank_SB[:, : self.bank] = rng.standard_normal((sessions, self.bank))
-        loop = RunningSessions(bank_SB, np.full(sessions, self.bank), zero_S.copy(), zero_S.copy(), zero_S.copy())
+        loop = RunningSessions(bank_SB, np.full(sessions, self.bank), np.zeros(sessions))
         loop.first.append(bank_SB[:, 0].copy())
         shown_S, runs_S = self.shown(loop), np.full(sessions, float(self.bank))
         kept = []
@@ -84,10 +80,12 @@ class LoopRule:
             values_SK = (level_S + gain_S)[:, None] + rng.standard_normal((sessions, self.most))
             loop.first.append(values_SK[:, 0])
             kept_S, used_S = self.decide(loop, values_SK)
-            level_S = level_S + gain_S * kept_S
-            fresh_SB = level_S[:, None] + rng.standard_normal((sessions, max(1, self.rerun)))
-            self.rebase(loop, kept_S, values_SK, fresh_SB)
             runs_S = runs_S + used_S + self.rerun * kept_S
+            fresh_SB = (level_S + gain_S)[:, None] + rng.standard_normal((sessions, max(1, self.rerun)))
+            if self.confirmed:
+                kept_S = kept_S & confirmed_by(loop, fresh_SB)
+            level_S = level_S + gain_S * kept_S
+            self.rebase(loop, kept_S, values_SK, fresh_SB)
             loop.kept_S = loop.kept_S + kept_S
             kept.append(kept_S)
         return EndedSessions(np.stack(kept, axis=1), gains_SN, level_S, self.shown(loop) - shown_S, runs_S)
@@ -132,16 +130,20 @@ def shifted(loop: RunningSessions, kept_S: np.ndarray, values_SK: np.ndarray, _:
 
 
 def fresh_values(loop: RunningSessions, kept_S: np.ndarray, _: np.ndarray, fresh_SB: np.ndarray) -> None:
-    """Fresh runs of what was kept are the bank; the old bank still says something of sigma."""
-    if not kept_S.any():
-        return
-    own_S = np.nanvar(loop.bank_SB, axis=1) * loop.banked_S
-    loop.squares_S = np.where(kept_S, loop.squares_S + own_S, loop.squares_S)
-    loop.df_S = np.where(kept_S, loop.df_S + loop.banked_S - 1, loop.df_S)
+    """Fresh runs of what was kept are the bank."""
     size = fresh_SB.shape[1]
     loop.bank_SB[kept_S] = np.nan
     loop.bank_SB[kept_S, :size] = fresh_SB[kept_S]
     loop.banked_S = np.where(kept_S, size, loop.banked_S)
+
+
+def confirmed_by(loop: RunningSessions, fresh_SB: np.ndarray) -> np.ndarray:
+    """In which sessions fresh runs of what the looks kept beat the bank's."""
+    confirmed_S = np.zeros(len(fresh_SB), dtype=bool)
+    for bank in set(loop.banked_S.tolist()):
+        here_S = loop.banked_S == bank
+        confirmed_S[here_S] = p_of_fresh_runs(loop.bank_SB[here_S, :bank], fresh_SB[here_S]) <= FRESH_LEVEL
+    return confirmed_S
 
 
 def rule_in_use(name: str) -> Callable[[RunningSessions, np.ndarray], Ends]:
@@ -168,29 +170,24 @@ def green(loop: RunningSessions, values_SK: np.ndarray) -> Ends:
 
 
 def stopping(own: SequentialDesign, *, by_e: bool = False) -> Callable[[RunningSessions, np.ndarray], Ends]:
-    """The rule of `plumbline try`: sigma is pooled over all past runs of the session."""
+    """The rule of `plumbline try`."""
 
     def decide(loop: RunningSessions, values_SK: np.ndarray) -> Ends:
         kept_S, used_S = np.zeros(len(values_SK), dtype=bool), np.zeros(len(values_SK), dtype=int)
         for here_S, stated in groups(own, loop):
-            bank_SB = loop.bank_SB[here_S, : stated.bank]
-            # `paths` divides by the degrees of freedom of the design: squares are scaled to those.
-            scale_S = stated.history_df / np.maximum(loop.df_S[here_S], 1)
-            t_SK = paths(stated, bank_SB, values_SK[here_S], loop.squares_S[here_S] * scale_S)
+            t_SK = paths(stated, loop.bank_SB[here_S, : stated.bank], values_SK[here_S])
             if by_e:
                 level_S = fdr_level(loop.number, 0) * (loop.kept_S[here_S] + 1)
                 kept_S[here_S], used_S[here_S] = e_ends(stated, t_SK, level_S)
             else:
                 kept_S[here_S], _, used_S[here_S] = ends(edges(stated), t_SK)
-        loop.squares_S = loop.squares_S + squares_of(values_SK, used_S)
-        loop.df_S = loop.df_S + used_S - 1
         return kept_S, used_S
 
     return decide
 
 
 def fixed_n(level: float) -> Callable[[RunningSessions, np.ndarray], Ends]:
-    """One t test after as many runs as the baseline has, without history."""
+    """One t test after as many runs as the baseline has."""
 
     def decide(loop: RunningSessions, values_SK: np.ndarray) -> Ends:
         most = values_SK.shape[1]
@@ -202,10 +199,9 @@ def fixed_n(level: float) -> Callable[[RunningSessions, np.ndarray], Ends]:
 
 
 def groups(own: SequentialDesign, loop: RunningSessions) -> Iterator[tuple[np.ndarray, SequentialDesign]]:
-    """Sessions whose bank and degrees of freedom are alike, with their design."""
-    stated_S = STEPS[np.searchsorted(STEPS, loop.df_S, side="right") - 1]
-    for bank, df in sorted(set(zip(loop.banked_S.tolist(), stated_S.tolist(), strict=True))):
-        yield (loop.banked_S == bank) & (stated_S == df), replace(own, bank=bank, history_df=float(df))
+    """Sessions whose banks are of one size, with their design."""
+    for bank in sorted(set(loop.banked_S.tolist())):
+        yield loop.banked_S == bank, replace(own, bank=bank)
 
 
 def e_ends(own: SequentialDesign, t_SK: np.ndarray, level_S: np.ndarray) -> Ends:

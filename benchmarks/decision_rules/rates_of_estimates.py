@@ -1,4 +1,4 @@
-"""What a kept change gained, a metric chosen after a look, sigma from another machine, the boundary on a grid."""
+"""What a kept change gained, a metric chosen after a look, the boundary on a grid."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from itertools import product
 
 import numpy as np
 from decision_rules.rates_page import RatesPage, rng_of
-from decision_rules.rules_and_noise_laws import GAINS, PAST, WORLDS, design, ends, paths
+from decision_rules.rules_and_noise_laws import DEFAULT, GAINS, WORLDS, design, ends, paths
 
 from plumbline.stats.after_stopping import chance_farther, estimate
-from plumbline.stats.pooling import crossing_error
 from plumbline.stats.sequential import Look, SequentialDesign, boundary
 from plumbline.stats.sequential.boundary import computed
 from plumbline.stats.sessions import metrics_level
@@ -39,10 +38,9 @@ def medians(own: SequentialDesign, t: np.ndarray, last: np.ndarray) -> np.ndarra
 def after_stopping(page: RatesPage) -> None:
     rows = []
     for title, own, noise in (
-        ("history 20 df", PAST, "normal"),
-        ("no history", design(), "normal"),
+        ("stopping rule", DEFAULT, "normal"),
         ("`make quick`", design(3, 3), "normal"),
-        ("history 20 df, t3", PAST, "t3"),
+        ("stopping rule, t3", DEFAULT, "t3"),
     ):
         world = WORLDS[noise]
         upper = np.array(boundary(replace(own, first_keep=1, worth=None)).keep)
@@ -51,7 +49,7 @@ def after_stopping(page: RatesPage) -> None:
             rng = rng_of("after", title, gain)
             baseline, candidate = world.arms(rng, page.worlds, (own.bank, own.most))
             candidate = candidate + gain
-            t = paths(own, baseline, candidate, world.past_squares(rng, own, page.worlds))
+            t = paths(own, baseline, candidate)
             kept, _, last = ends(boundary(own), t)
             index = np.arange(page.worlds)
             mean = candidate.cumsum(axis=1)[index, last - 1] / last - baseline.mean(axis=1)
@@ -90,10 +88,10 @@ def after_stopping(page: RatesPage) -> None:
         ],
         rows,
     )
-    own, checked = PAST, []
+    own, checked = DEFAULT, []
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        t = paths(own, rng.standard_normal((1, 5)), rng.standard_normal((1, 8)) + 1.5, 20.0)
+        t = paths(own, rng.standard_normal((1, 5)), rng.standard_normal((1, 8)) + 1.5)
         kept, discarded, last = ends(boundary(own), t)
         looks = [
             Look(
@@ -118,7 +116,7 @@ def metrics(page: RatesPage) -> None:
     for count, tied in product((2, 4, 12), (0.0, 0.8)):
         row: list[object] = [count, f"{tied:g}"]
         for alpha in (0.05, metrics_level(count)):
-            own, rng = replace(PAST, alpha=alpha), rng_of("metrics", count, tied, alpha)
+            own, rng = replace(DEFAULT, alpha=alpha), rng_of("metrics", count, tied, alpha)
             worlds = max(2000, page.worlds // 4)
             common = [rng.standard_normal((worlds, size)) for size in (5, 8)]
             kept = np.zeros(worlds, dtype=bool)
@@ -126,7 +124,7 @@ def metrics(page: RatesPage) -> None:
                 arms = [
                     math.sqrt(tied) * part + math.sqrt(1 - tied) * rng.standard_normal(part.shape) for part in common
                 ]
-                kept |= ends(computed(own)[0], paths(own, *arms, rng.chisquare(20, worlds)))[0]
+                kept |= ends(computed(own)[0], paths(own, *arms))[0]
             row.append(
                 page.share(
                     kept, None if alpha == 0.05 else 0.05, f"best of {count} metrics, paid, correlation {tied:g}"
@@ -142,50 +140,28 @@ def metrics(page: RatesPage) -> None:
     )
 
 
-def other_machines(page: RatesPage) -> None:
-    rows = []
-    for level, name in ((0.25, "F test at 0.25 (ours)"), (0.05, "F test at 0.05"), (0.0, "pooled blindly")):
-        found = [crossing_error(PAST, ratio, level=level, worlds=page.worlds) for ratio in (0.7, 1.0, 1.25, 1.5, 2.0)]
-        error = math.sqrt(0.05 * 0.95 / page.worlds)
-        rows.append((name, *(f"{share:.3f} ± {error:.3f}" for share in found)))
-        if level == 0.25:
-            page.note("sigma of 20 df from another machine, same spread", found[1], error, 0.05)
-            for less, share in ((1.25, found[2]), (1.5, found[3]), (2, found[4])):
-                page.note(f"runs spread {less:g} times less there", share, error, 0.05, "sigma from elsewhere")
-    page.table(
-        "Sigma from another machine",
-        "Nulls kept (discards not heeded) where 20 degrees of freedom come from a machine on which runs spread less by "
-        "this factor, by the test that lets them cross: it has the bank's 4 degrees of freedom.",
-        ["", *(f"{ratio:g}" for ratio in (0.7, 1.0, 1.25, 1.5, 2.0))],
-        rows,
-    )
-
-
 def boundaries(page: RatesPage) -> None:
     worlds, found = 2 * page.worlds, []
     grid = [
-        SequentialDesign(bank=bank, most=most, history_df=history, plan=plan)
+        SequentialDesign(bank=bank, most=most, plan=plan)
         for plan, banks in (("bank", (2, 3, 5, 10, 30)), ("interleaved", (2, 5)), ("paired", (0,)))
-        for bank, most, history in product(banks, (2, 4, 8, 16), (0.0, 20.0))
+        for bank, most in product(banks, (2, 4, 8, 16))
     ]  # type: ignore[arg-type]
     for own in grid:
-        rng = rng_of("grid", own.plan, own.bank, own.most, own.history_df)
-        squares = rng.chisquare(own.history_df, worlds) if own.history_df else 0.0
+        rng = rng_of("grid", own.plan, own.bank, own.most)
         baseline = rng.standard_normal((worlds, own.baseline_runs(own.most)))
         candidate = rng.standard_normal((worlds, own.most))
         if own.plan == "paired":
             baseline, candidate = baseline / math.sqrt(2), candidate / math.sqrt(2)
-        t = paths(own, baseline, candidate, squares)
+        t = paths(own, baseline, candidate)
         crossed = (t >= np.array(boundary(own).keep)).any(axis=1)
-        page.share(
-            crossed, 0.05, f"boundary of {own.plan}, bank {own.bank}, most {own.most}, history {own.history_df:g}"
-        )
+        page.share(crossed, 0.05, f"boundary of {own.plan}, bank {own.bank}, most {own.most}")
         found.append((abs(float(crossed.mean()) - 0.05), boundary(own).error, own))
     worst, error = max(found, key=lambda row: row[0]), max(row[1] for row in found)
     own = worst[2]
     page.parts.append(
         "## The boundary on a grid of designs\n\n"
-        f"{len(grid)} designs (banks of 2 to 30, 2 to 16 runs, with and without history, interleaved, pairs), "
+        f"{len(grid)} designs (banks of 2 to 30, 2 to 16 runs, interleaved, pairs), "
         f"{worlds:,} null paths each, discards not heeded: the share that crosses is 0.05 to within {worst[0]:.4f} "
         f"(standard error {math.sqrt(0.05 * 0.95 / worlds):.4f}; the farthest is {own.plan}, bank {own.bank}, at most "
         f"{own.most}). The integration states an error of {error:.3f} of a boundary at most."

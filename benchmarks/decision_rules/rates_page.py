@@ -72,7 +72,7 @@ def promises(page: RatesPage) -> None:
             rows.append((world, f"{len(over)} of {len(every)}", row[0], f"{row[1]:.3f} ± {row[2]:.3f}", f"{row[3]:g}"))
     page.table(
         "Where nothing is promised, by how much is the level exceeded?",
-        "Of the figures of this page with another law of noise or another machine's sigma: how many lie above the "
+        "Of the figures of this page with another law of noise: how many lie above the "
         f"level that normal runs have by more than {SURE} standard errors, and up to four of them, the worst first.",
         ["world", "above the level", "the worst", "found", "level"],
         rows,

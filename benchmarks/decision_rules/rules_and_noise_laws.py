@@ -49,9 +49,9 @@ class NoiseLaw:
     """How runs spread.
 
     Attributes:
-        law: of both arms and of past runs.
+        law: of both arms.
         candidate: how much wider the candidate's runs spread.
-        shared: share of the variance that runs of one seed have in common (past runs: of other seeds).
+        shared: share of the variance that runs of one seed have in common.
     """
 
     law: Law = normal
@@ -67,16 +67,6 @@ class NoiseLaw:
             baseline_WB = own * baseline_WB + common[:, : runs[0]]
             candidate_WK = own * candidate_WK + common[:, : runs[1]]
         return baseline_WB, self.candidate * candidate_WK
-
-    def past_squares(self, rng: np.random.Generator, design: SequentialDesign, worlds: int) -> np.ndarray | float:
-        """Sum of squares of past runs, in groups of five so that they have the law's tails; in pairs, differences."""
-        groups = round(design.history_df / 4)
-        if not groups:
-            return 0.0
-        runs = self.law(rng, (worlds, groups, 5))
-        if design.plan == "paired":
-            runs = (runs - self.law(rng, (worlds, groups, 5))) * math.sqrt(1 - self.shared)
-        return runs.var(axis=2, ddof=1).sum(axis=1) * 4
 
 
 WORLDS = {
@@ -96,7 +86,7 @@ class DecisionRule:
     Attributes:
         name: as the page has it.
         promise: the most nulls that it says it keeps; None: it says nothing, or nothing that it could hold.
-        design: runs of both arms, and history.
+        design: runs of both arms.
         decide: rule, T of every look (W, K), runs of both arms -> ends.
     """
 
@@ -109,17 +99,16 @@ class DecisionRule:
         """Draw worlds and decide in each. In pairs a difference spreads as sqrt(2) runs do."""
         own = self.design
         baseline_WB, candidate_WK = world.arms(rng, worlds, (own.baseline_runs(own.most), own.most))
-        t_WK = paths(own, baseline_WB, candidate_WK + gain, world.past_squares(rng, own, worlds))
+        t_WK = paths(own, baseline_WB, candidate_WK + gain)
         return self.decide(self, t_WK, baseline_WB, candidate_WK + gain)
 
     def session(self, rng: np.random.Generator, sessions: int, candidates: int) -> np.ndarray:
         """How many of a session's candidates are kept that do nothing, all against the same runs of the baseline."""
         own, world, kept = self.design, NoiseLaw(), np.zeros(sessions)
         baseline_WB, _ = world.arms(rng, sessions, (own.baseline_runs(own.most), own.most))
-        past = world.past_squares(rng, own, sessions)
         for _ in range(candidates):
             _, candidate_WK = world.arms(rng, sessions, (1, own.most))
-            kept += self.decide(self, paths(own, baseline_WB, candidate_WK, past), baseline_WB, candidate_WK)[0]
+            kept += self.decide(self, paths(own, baseline_WB, candidate_WK), baseline_WB, candidate_WK)[0]
         return kept
 
 
@@ -186,44 +175,36 @@ def by_e_value(rule: DecisionRule, t_WK: np.ndarray, *_: np.ndarray) -> Ends:
     return first_of(np.stack(keep, axis=1))
 
 
-def design(bank: int = 5, most: int = 8, history: float = 0.0, **others: object) -> SequentialDesign:
-    return SequentialDesign(bank=bank, most=most, history_df=history, **others)  # type: ignore[arg-type]
+def design(bank: int = 5, most: int = 8, **others: object) -> SequentialDesign:
+    return SequentialDesign(bank=bank, most=most, **others)  # type: ignore[arg-type]
 
 
-#: True gains in sigma, candidates of a session, and the default design with what past runs usually say of sigma.
+#: True gains in sigma, candidates of a session, and the default design.
 GAINS, CANDIDATES = (0.0, 1.0, 2.0, 3.0), 40
-PAST = design(history=20.0)
+DEFAULT = design()
 
 
 def ours() -> list[DecisionRule]:
     """The stopping rule in its forms, and what stands beside it."""
-    found = []
-    for history in (0.0, 20.0):
-        past = f"history {history:g} df" if history else "no history"
-        for name, terms, decide in (
-            ("stopping rule", design(history=history), stopping),
-            ("the same, discards not heeded", design(history=history), running_on),
-            ("interleaved", design(history=history, plan="interleaved"), stopping),
-            ("pairs", design(0, 8, history, plan="paired"), stopping),
-            ("e-value of 20, 8 runs", design(history=history), by_e_value),
-            ("fixed n, 5 against 5", design(5, 5, history), fixed),
-            ("fixed n, 8 against 5", design(5, 8, history), fixed),
-        ):
-            found.append(DecisionRule(name=f"{name}, {past}", promise=0.05, design=terms, decide=decide))
-    at_once = design(5, 8, 20.0, first_keep=1)
-    return [
-        *found,
-        DecisionRule(name="a keep allowed at look 1, history 20 df", promise=0.05, design=at_once, decide=stopping),
-        DecisionRule(name="`make quick`: bank 3, at most 3", promise=0.05, design=design(3, 3), decide=stopping),
-        DecisionRule(
-            name="`confirm`: 5 against 5 at 0.025", promise=0.025, design=design(5, 5, alpha=0.025), decide=fixed
-        ),
-    ]
+    rows = (
+        ("stopping rule", DEFAULT, stopping),
+        ("the same, discards not heeded", DEFAULT, running_on),
+        ("interleaved", design(plan="interleaved"), stopping),
+        ("pairs", design(0, 8, plan="paired"), stopping),
+        ("e-value of 20, 8 runs", DEFAULT, by_e_value),
+        ("fixed n, 5 against 5", design(5, 5), fixed),
+        ("fixed n, 8 against 5", DEFAULT, fixed),
+        ("a keep allowed at look 1", design(first_keep=1), stopping),
+        ("`make quick`: bank 3, at most 3", design(3, 3), stopping),
+    )
+    found = [DecisionRule(name=name, promise=0.05, design=terms, decide=decide) for name, terms, decide in rows]
+    claim = design(5, 5, alpha=0.025)
+    return [*found, DecisionRule(name="`confirm`: 5 against 5 at 0.025", promise=0.025, design=claim, decide=fixed)]
 
 
 def unannounced() -> list[DecisionRule]:
     """Looks other than those that were announced."""
-    eight, sixteen, many = design(history=20.0), design(5, 16, 20.0), design(5, 64, 20.0)
+    eight, sixteen, many = DEFAULT, design(5, 16), design(5, 64)
     return [
         DecisionRule(
             name="stopping rule, of its 8 looks only 2, 5, 8", promise=0.05, design=eight, decide=some_looks(2, 5, 8)

@@ -1,6 +1,6 @@
 """The loop itself on drawn runs: what `plumbline try` does from its question to its verdict, with a bank in memory.
 
-Sessions are independent; candidates of one session share its bank and what past runs say of sigma.
+Sessions are independent; candidates of one session share its bank.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from decision_rules.numbers_trainer import NumbersTrainer, Value
 from decision_rules.rates_page import RatesPage, rng_of
 
-from plumbline.experiment.decision import loop, past_noise
+from plumbline.experiment.decision import loop
 from plumbline.experiment.decision.announced_looks import last_keep, require_announced, rule, session_level
 from plumbline.experiment.decision.bank import Bank, BankedRun
 from plumbline.experiment.decision.experiment_question import ExperimentQuestion
@@ -27,8 +27,6 @@ from plumbline.stats.sequential import Plan
 
 #: True gains of a session's candidates in sigma, in their order; the fifth brings a sentinel.
 GAINS = (0.0, 1.0, 2.0, 0.0, 0.0)
-#: Past runs on another machine: configurations, and runs of each, of which the pooled sigma has 20 degrees of freedom.
-PAST_ARMS, PAST_RUNS = 5, 5
 
 
 class MemoryBank(Bank):
@@ -46,20 +44,9 @@ def drawn(rng: np.random.Generator, gain: float) -> Value:
     return lambda arm, seed: float(rng.standard_normal()) - (gain if arm != BASELINE else 0.0)
 
 
-def session(
-    rng: np.random.Generator, asked: ExperimentQuestion, gains: Sequence[float], past: float
-) -> list[tuple[bool, int]]:
-    """Try a candidate of each gain: whether it was kept, and after how many runs.
-
-    Args:
-        past: how far runs spread on the other machine, whose runs are in the bank; 0: there are none.
-    """
+def session(rng: np.random.Generator, asked: ExperimentQuestion, gains: Sequence[float]) -> list[tuple[bool, int]]:
+    """Try a candidate of each gain: whether it was kept, and after how many runs."""
     bank, entries, found = MemoryBank(), list[LedgerEntry](), []
-    for arm in range(PAST_ARMS if past else 0):
-        for seed in range(PAST_RUNS):
-            value = past * float(rng.standard_normal())
-            run = ArmRun(arm="past", seed=seed, value=value, run_id=f"past{arm}/{seed}", fingerprint="there")
-            bank.append(NumbersTrainer.group, f"past{arm}", run)
     for number, gain in enumerate(gains):
         trainer = NumbersTrainer(drawn(rng, gain), f"c{number}")
         question = replace(asked, candidate=trainer.name)
@@ -77,47 +64,42 @@ def session(
 
 
 def the_loop(page: RatesPage) -> None:
-    """Sessions of the loop by plan and history."""
+    """Sessions of the loop by plan."""
     sessions, rows = max(50, page.worlds // 20), []
     # An estimate, the runs of a fixed design and words take their time, and change no run.
     none = patch.multiple(loop, estimate=lambda *_: None, fixed_runs=lambda *_: None, sentence=lambda *_, **__: "")
-    with none, patch.object(past_noise.PastNoise, "words", lambda *_: ""):
-        for name, plan, least, past in (
-            ("bank", "bank", 0.0, 0.0),
-            ("bank", "bank", 0.0, 1.0),
-            ("bank, minimum gain 1", "bank", 1.0, 1.0),
-            ("interleaved", "interleaved", 0.0, 1.0),
-            ("paired", "paired", 0.0, 1.0),
-            ("bank", "bank", 0.0, 1 / 1.5),
+    with none:
+        for name, plan, least in (
+            ("bank", "bank", 0.0),
+            ("bank, minimum gain 1", "bank", 1.0),
+            ("interleaved", "interleaved", 0.0),
+            ("paired", "paired", 0.0),
         ):
-            rows.append(_row(page, sessions, name, plan, least, past))  # type: ignore[arg-type]
+            rows.append(_row(page, sessions, name, plan, least))  # type: ignore[arg-type]
     page.table(
         "The loop itself",
         f"{sessions:,} sessions a row of {len(GAINS)} candidates through `fix_design`, the announced rule, the "
         "session's level and `Experiment.conduct`, with runs that are drawn and a bank in memory: gains (beyond the "
         f"minimum) of {', '.join(f'{gain:g}' for gain in GAINS)} sigma in this order, the fifth with a sentinel, the "
-        "bank made anew after a keep. Past runs are of another machine, 20 degrees of freedom; sigma crosses by the F "
-        "test.",
-        ["plan", "past runs spread by", "nulls kept", "1 sigma kept", "2 sigma kept", "runs at 0 / 1 / 2"],
+        "bank made anew after a keep.",
+        ["plan", "nulls kept", "1 sigma kept", "2 sigma kept", "runs at 0 / 1 / 2"],
         rows,
     )
 
 
-def _row(page: RatesPage, sessions: int, name: str, plan: Plan, least: float, past: float) -> tuple[str, ...]:
-    rng = rng_of("loop", name, past)
+def _row(page: RatesPage, sessions: int, name: str, plan: Plan, least: float) -> tuple[str, ...]:
+    rng = rng_of("loop", name)
     asked = ExperimentQuestion(
         name="x", baseline="base", candidate="", metric="loss", higher=False, plan=plan, min_gain=least, session="each"
     )
     gains = [gain + least for gain in GAINS]
-    found = [session(rng, asked, gains, past) for _ in range(sessions)]
+    found = [session(rng, asked, gains) for _ in range(sessions)]
     kept_SN, runs_SN = (np.array([[one[part] for one in each] for each in found]) for part in (0, 1))
     null_N = np.array(GAINS) == 0
     null_S = kept_SN[:, null_N].mean(axis=1)
     error = float(null_S.std()) / math.sqrt(sessions)
-    world = "sigma from elsewhere" if past not in (0.0, 1.0) else "normal"
-    page.note(f"the loop, {name}, past runs of spread {past:g}", float(null_S.mean()), error, asked.alpha, world)
+    page.note(f"the loop, {name}", float(null_S.mean()), error, asked.alpha)
     of = [int(np.flatnonzero(np.array(GAINS) == gain)[0]) for gain in (1.0, 2.0)]
     runs = [f"{runs_SN[:, null_N].mean():.1f}", *(f"{runs_SN[:, at].mean():.1f}" for at in of)]
-    spread = f"{past:.2f}" if past else "none"
     kept = [page.share(kept_SN[:, at]) for at in of]
-    return (name, spread, f"{null_S.mean():.4f} ± {error:.4f}", *kept, " / ".join(runs))
+    return (name, f"{null_S.mean():.4f} ± {error:.4f}", *kept, " / ".join(runs))

@@ -8,8 +8,8 @@ from dataclasses import replace
 from decision_rules.rates_page import RatesPage, rng_of
 from decision_rules.rules_and_noise_laws import (
     CANDIDATES,
+    DEFAULT,
     GAINS,
-    PAST,
     WORLDS,
     DecisionRule,
     NoiseLaw,
@@ -30,7 +30,7 @@ def one_candidate(page: RatesPage) -> None:
             "the share of candidates of that true gain; runs are the candidate's, on average.",
             ours(),
         ),
-        ("Looks that were not announced", "As above, with 20 degrees of freedom of history.", unannounced()),
+        ("Looks that were not announced", "As above.", unannounced()),
     ):
         rows = []
         for rule in rules:
@@ -47,7 +47,7 @@ def one_candidate(page: RatesPage) -> None:
         )
     rows = []
     for rule in ours():
-        if rule.name.startswith(("stopping rule, hist", "pairs, hist")):
+        if rule.name in ("stopping rule", "pairs"):
             for shared in (0.0, 0.5, 0.9):
                 kept = [
                     page.share(rule.run(rng_of(rule.name, shared, gain), NoiseLaw(shared=shared), page.worlds, gain)[0])
@@ -74,8 +74,8 @@ def other_noise(page: RatesPage) -> None:
         rows.append((rule.name, f"{rule.promise:g}", *row))
     page.table(
         "Noise of other shapes: nulls kept",
-        "The promise is for normal runs of one spread. All laws are scaled to a spread of 1; past runs have the same "
-        "law. Outliers lie 5 off, up or down; spoilt runs 5 below. A candidate twice as wide spreads by 2.",
+        "The promise is for normal runs of one spread. All laws are scaled to a spread of 1. Outliers lie 5 off, up or "
+        "down; spoilt runs 5 below. A candidate twice as wide spreads by 2.",
         ["rule", "promise", *(name for name in WORLDS if name != "normal")],
         rows,
     )
@@ -86,7 +86,7 @@ def rules_in_use(page: RatesPage) -> None:
     rows = []
     for rule in [
         *in_use(),
-        *(rule for rule in ours() if rule.name in ("stopping rule, history 20 df", "`make quick`: bank 3, at most 3")),
+        *(rule for rule in ours() if rule.name in ("stopping rule", "`make quick`: bank 3, at most 3")),
     ]:
         found = [rule.run(rng_of("use", rule.name, gain), NoiseLaw(), page.worlds, gain) for gain in GAINS]
         many = rule.session(rng_of("session", rule.name), sessions, CANDIDATES)
@@ -99,7 +99,7 @@ def rules_in_use(page: RatesPage) -> None:
                 f"{many.mean():.2f}",
             )
         )
-    split = replace(PAST, alpha=0.05 / CANDIDATES)
+    split = replace(DEFAULT, alpha=0.05 / CANDIDATES)
     rule = DecisionRule(name="stopping rule, `fwer` over 40", promise=0.05, design=split, decide=stopping)
     found = [rule.run(rng_of("use", rule.name, gain), NoiseLaw(), page.worlds, gain) for gain in GAINS]
     many = rule.session(rng_of("session", rule.name), sessions, CANDIDATES)

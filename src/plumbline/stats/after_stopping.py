@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from scipy import special
 
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.noncentral_t import sigma_law
@@ -32,7 +33,9 @@ StoppedBy = Literal["keep", "discard", "undecided"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GainAfterStopping:
-    """A gain after stopping, in the metric's units, positive where the candidate is better; `min_gain` is in it.
+    """A gain after stopping, or of one test, in the metric's units, positive where the candidate is better.
+
+    `min_gain` is in it.
 
     Attributes:
         median: too high in as many repeats as too low.
@@ -78,6 +81,18 @@ def estimate(design: SequentialDesign, looks: Sequence[Look], stopped_by: Stoppe
     return GainAfterStopping(median=median, low=low, high=high, level=1 - 2 * design.alpha, p=p)
 
 
+def of_one_test(look: Look, alpha: float) -> GainAfterStopping:
+    """The gain of a single test, in the metric's units: nothing was looked at before it, so that it is the mean.
+
+    Args:
+        look: what the test's runs say.
+        alpha: one-sided; the interval has the level 1 - 2 alpha.
+    """
+    half = float(special.stdtrit(look.df, 1 - alpha)) * look.sigma / math.sqrt(look.information)
+    p = float(special.stdtr(look.df, -look.t))
+    return GainAfterStopping(median=look.gain, low=look.gain - half, high=look.gain + half, level=1 - 2 * alpha, p=p)
+
+
 def chance_farther(
     design: SequentialDesign, gain: float, look: int, t_P: np.ndarray, *, heeded: bool = True
 ) -> np.ndarray:
@@ -115,7 +130,7 @@ def _checked(design: SequentialDesign, looks: Sequence[Look], edges: Boundary, s
         if not np.allclose((look.df, look.information), (design.df(look.k), design.information(look.k)), rtol=1e-9):
             raise PlumblineError(
                 f"look {look.k} has {look.df:g} degrees of freedom and the design {design.df(look.k):g}: "
-                "the baseline's runs or the history are not those that the design states"
+                "the baseline's runs are not those that the design states"
             )
     for look in looks[:-1]:
         if look.t >= edges.keep[look.k - 1]:

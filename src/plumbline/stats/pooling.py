@@ -1,5 +1,5 @@
-"""Pools the spread of one run over groups of runs, decides whether it may be taken along to another machine, and says
-what runs can see with it.
+"""Pools the spread of one run over groups of runs, tests whether one group spreads wider than others, and says what
+runs can see with it.
 
 Means never leave their group: only squares of distances from a group's own mean are pooled.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -16,13 +16,10 @@ from scipy import special
 
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.noncentral_t import upper_tail
-from plumbline.stats.sequential.boundary import boundary
-from plumbline.stats.sequential.design import SequentialDesign
 from plumbline.stats.sequential.look import finite
-from plumbline.stats.sequential.simulation import paths
 
-#: The F test that lets sigma cross to another fingerprint has this level. One as lax as this refuses a quarter of the
-#: histories that are right; a stricter one takes along more that are wrong (0.05: see `crossing_error`).
+#: The level of the F test that lets sigma of other groups be used for one. One as lax as this refuses a quarter of
+#: those that are right; a stricter one takes along more that are wrong.
 CROSSING_LEVEL = 0.25
 
 
@@ -63,7 +60,7 @@ def together(*spreads: tuple[float, float]) -> SigmaEstimate:
 
 
 def may_cross(here: SigmaEstimate, elsewhere: SigmaEstimate, level: float = CROSSING_LEVEL) -> bool:
-    """Whether sigma from another fingerprint may be pooled with that of here: a one-sided F test.
+    """Whether sigma from other groups may be pooled with that of one: a one-sided F test.
 
     Only a spread that is wider here is refused, since that is what would make keeps of nothing. Where one side has no
     degrees of freedom there is nothing to test, and nothing crosses.
@@ -82,45 +79,6 @@ def wider_power(df_here: float, df_elsewhere: float, times: float, level: float 
     """Probability that the test of `wider` sees, at a level, a spread here that is so many times that of elsewhere."""
     critical = special.fdtri(df_here, df_elsewhere, 1 - level)
     return float(special.fdtrc(df_here, df_elsewhere, critical / times**2))
-
-
-def history(here: SigmaEstimate, same: SigmaEstimate, elsewhere: Iterable[SigmaEstimate]) -> SigmaEstimate:
-    """Sigma of past runs for a comparison: that of the same fingerprint, and of each other one that may cross.
-
-    Args:
-        here: of the baseline's runs that the comparison itself uses; they are not in the result.
-        same: of other runs of this fingerprint.
-        elsewhere: one for each other fingerprint.
-    """
-    own = together(here, same)
-    return together(same, *(spread for spread in elsewhere if may_cross(own, spread)))
-
-
-def crossing_error(
-    design: SequentialDesign, ratio: float, *, level: float = CROSSING_LEVEL, worlds: int = 20_000, seed: int = 0
-) -> float:
-    """Simulate how often a candidate that does nothing is kept when history came from elsewhere and the F test let it.
-
-    Args:
-        design: its `history_df` is that of the history from elsewhere; where the test refuses it there is none.
-        ratio: true spread here over the true one there; above 1 the history is too narrow.
-        level: of the F test; 0 pools blindly.
-    """
-    rng = np.random.default_rng([seed, worlds])
-    baseline_WB = rng.standard_normal((worlds, design.baseline_runs(design.most)))
-    candidate_WK = rng.standard_normal((worlds, design.most))
-    squares_W = rng.chisquare(design.history_df, worlds) / ratio**2
-    here_W, bank_df = baseline_WB[:, : design.bank].var(axis=1, ddof=1), design.bank - 1
-    crosses_W = special.fdtrc(bank_df, design.history_df, here_W / (squares_W / design.history_df)) > level
-    kept = 0
-    for own, chosen_W, history_W in (
-        (design, crosses_W, squares_W),
-        (replace(design, history_df=0.0), ~crosses_W, np.zeros(worlds)),
-    ):
-        if chosen_W.any():
-            t_WK = paths(own, baseline_WB[chosen_W], candidate_WK[chosen_W], history_W[chosen_W])
-            kept += int((t_WK >= np.array(boundary(own).keep)).any(axis=1).sum())
-    return kept / worlds
 
 
 def bartlett(groups: Iterable[Sequence[float]]) -> float:
@@ -163,7 +121,6 @@ def power(
     baseline: int,
     candidate: int,
     alpha: float = 0.025,
-    history_df: float = 0.0,
     level: float = 0.9,
 ) -> SigmaRange:
     """Power of a one-sided t test of fixed size, were `spread.sigma` true, and at the ends of sigma's interval.
@@ -171,7 +128,7 @@ def power(
     Raises:
         PlumblineError: nothing is known of sigma, or there are too few runs for a test.
     """
-    test = _test(baseline, candidate, alpha, history_df)
+    test = _test(baseline, candidate, alpha)
     low, high = sigma_interval(spread, level)
     found = [test(gain / sigma) for sigma in (spread.sigma, high, low)]
     return SigmaRange(value=found[0], low=min(found[1:]), high=max(found[1:]), level=level)
@@ -183,7 +140,6 @@ def resolved_gain(
     baseline: int,
     candidate: int,
     alpha: float = 0.025,
-    history_df: float = 0.0,
     chance: float = 0.8,
     level: float = 0.9,
 ) -> SigmaRange:
@@ -194,7 +150,7 @@ def resolved_gain(
     """
     if not alpha < chance < 1:
         raise PlumblineError(f"chance = {chance}: must lie between alpha and 1")
-    test = _test(baseline, candidate, alpha, history_df)
+    test = _test(baseline, candidate, alpha)
     ends = sigma_interval(spread, level)
     low, high = 0.0, 1.0
     while test(high) < chance:
@@ -205,13 +161,13 @@ def resolved_gain(
     return SigmaRange(value=high * spread.sigma, low=high * ends[0], high=high * ends[1], level=level)
 
 
-def _test(baseline: int, candidate: int, alpha: float, history_df: float) -> Callable[[float], float]:
+def _test(baseline: int, candidate: int, alpha: float) -> Callable[[float], float]:
     """Power of a one-sided t test by the gain in sigma."""
-    df = baseline + candidate - 2 + history_df
+    df = baseline + candidate - 2
     if min(baseline, candidate) < 1 or df < 1 or not 0 < alpha < 0.5:
         raise PlumblineError(
             f"a t test needs a run of each arm, a degree of freedom, and alpha in (0, 0.5); got {baseline = }, "
-            f"{candidate = }, {history_df = }, {alpha = }"
+            f"{candidate = }, {alpha = }"
         )
     critical, root = float(-special.stdtrit(df, alpha)), math.sqrt(1 / (1 / baseline + 1 / candidate))
     return lambda gain: upper_tail(critical, df, gain * root)

@@ -38,15 +38,12 @@ def due(candidate: int) -> bool:
     return candidate % EVERY == 0
 
 
-def drift(
-    values: Sequence[float], when: Sequence[float], *, history: tuple[float, float] = (0.0, 0.0)
-) -> BaselineDrift:
+def drift(values: Sequence[float], when: Sequence[float]) -> BaselineDrift:
     """Test whether a baseline's runs lie on a line that rises or falls: t of the slope.
 
     Args:
         values: of the baseline's runs.
         when: their places in the order of all runs, or their times.
-        history: (sigma, df) of other runs.
 
     Raises:
         PlumblineError: values that are not finite, all runs at one time, or nothing to take sigma from.
@@ -54,13 +51,13 @@ def drift(
     y, x = finite("the baseline", values), finite("the order of the baseline's runs", when)
     if len(x) != len(y) or np.ptp(x) == 0:
         raise PlumblineError("drift needs a time for each run of the baseline, and two times at least")
-    scale = max(float(np.abs(y).max()), history[0]) or 1.0
+    scale = float(np.abs(y).max()) or 1.0
     y, x = y / scale, (x - x.mean()) / np.ptp(x)
     slope = float(x @ y / (x @ x))
     rest = y - y.mean() - slope * x
-    df = len(y) - 2 + history[1]
+    df = len(y) - 2
     if df <= 0:
-        raise PlumblineError("drift needs three runs of the baseline, or past runs that say how far runs spread")
-    variance = (float(rest @ rest) + history[1] * (history[0] / scale) ** 2) / df
+        raise PlumblineError("drift needs three runs of the baseline: two always lie on a line")
+    variance = float(rest @ rest) / df
     t = slope * math.sqrt(float(x @ x) / variance) if variance else math.copysign(math.inf, slope)
     return BaselineDrift(total=slope * scale, p=float(2 * special.stdtr(df, -abs(t))) if slope else 1.0)

@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 
 from plumbline.core.errors import PlumblineError
+from plumbline.stats.fresh_runs import FRESH_LEVEL, p_of_fresh_runs
 from plumbline.stats.sequential.boundary import computed
 from plumbline.stats.sequential.design import SequentialDesign
 from plumbline.stats.sequential.simulation import ends, paths
@@ -49,7 +50,13 @@ class FalseKeeps:
 
 @cache
 def false_keeps(
-    design: SequentialDesign, candidates: int, *, sentinel_every: int = 0, sessions: int = SESSIONS, seed: int = 0
+    design: SequentialDesign,
+    candidates: int,
+    *,
+    sentinel_every: int = 0,
+    fresh_runs: int = 0,
+    sessions: int = SESSIONS,
+    seed: int = 0,
 ) -> FalseKeeps:
     """Simulate sessions of candidates that do nothing, against one bank until one is kept, and count what is kept.
 
@@ -58,6 +65,7 @@ def false_keeps(
 
     Args:
         sentinel_every: the bank gains a run with every so many candidates; 0: never.
+        fresh_runs: a keep counts only where so many fresh runs confirm it (`FRESH_LEVEL`); 0: at once.
 
     Raises:
         PlumblineError: no candidate, or a design whose bank is not shared.
@@ -67,7 +75,6 @@ def false_keeps(
     rng = np.random.default_rng([seed, candidates, sentinel_every])
     sentinels = (candidates - 1) // sentinel_every if sentinel_every else 0
     bank_SB = rng.standard_normal((sessions, design.bank + sentinels))
-    history_S = rng.chisquare(design.history_df, sessions) if design.history_df else np.zeros(sessions)
     kept_S, size_S = np.zeros(sessions, dtype=int), np.full(sessions, design.bank)
     for number in range(candidates):
         if number and sentinel_every and number % sentinel_every == 0:
@@ -75,8 +82,11 @@ def false_keeps(
         own_SK, keep_S = rng.standard_normal((sessions, design.most)), np.zeros(sessions, dtype=bool)
         for size in np.unique(size_S):
             now, here_S = replace(design, bank=int(size)), size_S == size
-            t_SK = paths(now, bank_SB[here_S, :size], own_SK[here_S], history_S[here_S])
+            t_SK = paths(now, bank_SB[here_S, :size], own_SK[here_S])
             keep_S[here_S] = ends(computed(now)[0], t_SK)[0]
+            if fresh_runs and (again_S := keep_S & here_S).any():
+                fresh_SN = rng.standard_normal((int(again_S.sum()), fresh_runs))
+                keep_S[again_S] = p_of_fresh_runs(bank_SB[again_S, :size], fresh_SN) <= FRESH_LEVEL
         kept_S += keep_S
         bank_SB[keep_S] = rng.standard_normal((int(keep_S.sum()), bank_SB.shape[1]))
         size_S[keep_S] = design.bank

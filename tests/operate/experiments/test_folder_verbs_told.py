@@ -89,7 +89,7 @@ def test_a_program_reads_an_error_as_it_reads_a_decision(folder: Path) -> None:
     for content, at in (
         ("[1]", "object"),
         ('{"first_seed": "a"}', "first_seed"),
-        ('{"pending": {}}', "pending"),
+        ('{"fresh_from": []}', "fresh_from"),
         ("{", ""),
     ):
         session.write_text(content)

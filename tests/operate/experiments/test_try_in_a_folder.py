@@ -9,9 +9,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from scipy import stats
 
+from plumbline.core.errors import PlumblineError
 from plumbline.experiment.decision.outcome import BASELINE
-from plumbline.operate.experiments import setup_trainer
+from plumbline.operate.experiments import folder_baseline, setup_trainer
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
 from plumbline.own_trainer import seed as seeds
 from plumbline.own_trainer.folder import Folder
@@ -19,6 +21,13 @@ from plumbline.own_trainer.snapshot import Repository
 from plumbline.own_trainer.trainer_file import load
 from tests import run_in_process
 from tests.operate.experiments.trainer_folder import TRAINER, banked, change, git, plumbline, repository_of
+
+#: Where the object of a decision has the values of the fresh runs, and those of the baseline.
+FRESH_AND_BANK = (("fresh", "lucky"), ("runs", BASELINE))
+
+
+def stopped(*_: object) -> None:
+    raise PlumblineError("stopped")
 
 
 @pytest.mark.slow
@@ -44,7 +53,9 @@ def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> 
     assert mine == [1042, 1043, *range(1044, 1049)]
     rows = [line.split("\t") for line in (folder / "results.tsv").read_text().splitlines()]
     assert rows[0] == ["commit", "val_loss", "memory_gb", "status", "description", "seeds", "p"]
-    assert rows[1][2:6] == ["0.0", "keep", "baseline", "5"] and rows[2][2:6] == ["0.0", "keep", "halve the batch", "2"]
+    assert rows[1][2:6] == ["0.0", "keep", "baseline", "5"] and rows[2][2:6] == ["0.0", "keep", "halve the batch", "5"]
+    mean = sum(line["run"]["value"] for line in banked(folder)[-5:]) / 5
+    assert float(rows[2][1]) == pytest.approx(mean, abs=1e-6), "the fresh runs', not that of those that looked good"
     nothing = plumbline(folder, "try", "-m", "the same again")
     assert nothing.returncode == 1 and "the working tree is the baseline (halve the batch, " in nothing.stderr
     # What is next is compared with the fresh runs alone, and the claim is of all that was kept against the start.
@@ -69,7 +80,10 @@ def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> 
     ("what", "why"),
     [
         ("GAIN = 0.2; assert given.seed != 1045", "seed 1045 of its fresh runs crashed"),
-        ("print('val_loss: 2.8'); raise SystemExit", "it gives 2.8 whatever the seed"),
+        (
+            "print('val_loss: 2.8'); raise SystemExit",
+            "of its fresh runs crashed (run.seed: '--seed {seed}' has no",
+        ),
     ],
     ids=["a crash", "a constant"],
 )
@@ -86,16 +100,45 @@ def test_what_breaks_in_its_fresh_runs_is_not_kept(folder: Path, what: str, why:
 
 
 @pytest.mark.slow
-def test_a_try_that_was_stopped_before_its_fresh_runs_is_carried_on_by_the_next(folder: Path) -> None:
+def test_a_keep_that_its_fresh_runs_do_not_confirm_is_undecided_and_has_no_second_try(folder: Path) -> None:
+    change(folder, "GAIN = 0.2 * (given.seed in (1042, 1043))")
+    done = plumbline(folder, "try", "-m", "lucky", "--commit", "--json")
+    said = json.loads(done.stdout)
+    assert done.returncode == said["exit_code"] == 11 and said["verdict"] == "undecided", done
+    assert "it was kept after 2 runs against 5 of `baseline` and is not confirmed by its fresh runs" in said["sentence"]
+    fresh, bank = ([run["value"] for run in said[key] if run["arm"] == arm] for key, arm in FRESH_AND_BANK)
+    test = stats.ttest_ind(bank, fresh, alternative="greater")
+    gain = sum(bank) / 5 - sum(fresh) / 5
+    assert len(fresh) == 5 and (said["estimate"]["median"], said["estimate"]["p"]) == pytest.approx((gain, test.pvalue))
+    assert test.pvalue > 0.25 and said["estimate_after_stopping"]["median"] > 0.1
+    baseline = FolderBaseline(load(folder), Folder(folder), Repository(folder), print).arm
+    assert baseline.words == "baseline" and git(folder, "log", "--format=%s") == "start\n"
+    log = json.loads(plumbline(folder, "log", "--json").stdout)["log"]
+    assert [(one["verdict"], one["exit_code"]) for one in log] == [("undecided", 11)]
+    assert (folder / "results.tsv").read_text().splitlines()[-1].split("\t")[3:6] == ["undecided", "lucky", "5"]
+    page, runs = next((folder / ".plumbline/pages").glob("lucky-*.md")).read_text(), banked(folder)
+    assert page.count("`lucky (fresh)`") == 5 and "no second try" in page and " confirm` runs it again" not in page
+    for words in (["-m", "lucky"], ["-m", "again", "--first-seed", "9000"], ["-m", "more", "--max-runs", "16"]):
+        done = plumbline(folder, "try", *words)
+        assert done.returncode == 11 and "the same code has no second try" in done.stderr, done
+        assert "not confirmed by its fresh runs" in " ".join(done.stdout.split())
+    assert banked(folder) == runs and "was kept" in plumbline(folder, "confirm").stderr
+
+
+@pytest.mark.slow
+def test_a_try_that_was_stopped_in_its_fresh_runs_goes_on_with_them(folder: Path) -> None:
     change(folder)
     words = ("try", "-m", "better")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(FolderBaseline, "settle_pending", lambda *_: "")
-        assert plumbline(folder, *words).returncode == 0
-    assert load(folder) and not (folder / ".git/refs/plumbline/start").exists()
-    done = plumbline(folder, "try", "-m", "worse", "--", "--worse", "1")
-    assert done.returncode == 10 and "It is the baseline now" in done.stderr
-    assert "worse against better" in done.stderr
+        patch.setattr(folder_baseline, "with_fresh_runs", stopped)
+        assert plumbline(folder, *words).returncode == 1
+    log = json.loads(plumbline(folder, "log", "--json").stdout)["log"]
+    assert [one["verdict"] for one in log] == ["no decision"] and not (folder / "results.tsv").exists()
+    assert plumbline(folder, "try", "-m", "worse", "--", "--worse", "1").returncode == 10
+    runs = banked(folder)
+    done = plumbline(folder, *words)
+    assert done.returncode == 0 and "It is the baseline now" in done.stderr and banked(folder) == runs, done.stderr
+    assert "worse against better" in plumbline(folder, "try", "-m", "worse", "--", "--worse", "1").stderr
 
 
 @pytest.mark.slow

@@ -55,7 +55,7 @@ def _runs(decision: Decision) -> Table:
         table.add_column("sigmas better than the baseline's mean", justify="right", overflow="fold", max_width=24)
     values = decision.baseline_values
     mean = sum(value / len(values) for value in values) if values else 0.0
-    for run in decision.runs:
+    for run in (*decision.runs, *decision.fresh):
         cells = [_arm(run, decision), str(run.seed), _value(run, decision)]
         if looks:
             cells.append(_sigmas(run, mean, decision))
@@ -65,7 +65,7 @@ def _runs(decision: Decision) -> Table:
 
 def _arm(run: ArmRun, decision: Decision) -> str:
     label = decision.terms.baseline if run.arm == BASELINE else decision.terms.candidate
-    return visible(label) + (" (drift check)" if run.sentinel else "")
+    return visible(label) + (" (drift check)" if run.sentinel else " (fresh)" if run in decision.fresh else "")
 
 
 def _value(run: ArmRun, decision: Decision) -> str:

@@ -27,7 +27,7 @@ def fixed_runs(design: SequentialDesign) -> int | None:
         return None  # an e-value holds for any number of looks, which no fixed number does
     power = operating(design, design.worth).kept
     for n in range(1, 10 * design.most):
-        df = design.history_df + design.bank + n - 2
+        df = design.bank + n - 2
         if df >= 1:
             shift = design.worth / math.sqrt(1 / design.bank + 1 / n)
             critical = float(special.stdtrit(df, 1 - design.alpha))
@@ -52,13 +52,13 @@ def further(terms: ExperimentTerms, at: Look) -> int | None:
     return None
 
 
-def moved(runs: Sequence[ArmRun], order: Sequence[str], history: tuple[float, float] | None) -> list[str]:
+def moved(runs: Sequence[ArmRun], order: Sequence[str]) -> list[str]:
     """Say where the baseline's runs, a sentinel among them, drift along the order in which all runs were made."""
     theirs = [run for run in runs if run.arm == BASELINE and run.has_value and run.value is not None]
     if not any(run.sentinel for run in theirs) or len(theirs) < 3:
         return []
     values = [run.value for run in theirs if run.value is not None]
-    found = drift(values, [order.index(run.run_id) for run in theirs], history=history or (0.0, 0.0))
+    found = drift(values, [order.index(run.run_id) for run in theirs])
     if found.p >= DRIFT:
         return []
     return [

@@ -19,6 +19,7 @@ from plumbline.experiment.decision.decision_picture import DecisionPicture, Pict
 from plumbline.experiment.decision.decision_sentences import amount, interval, next_step, session_line
 from plumbline.experiment.decision.outcome import BASELINE, ArmRun, Decision
 from plumbline.experiment.formatting import counted, fixed, grid, name, percent, seconds
+from plumbline.stats.fresh_runs import FRESH_LEVEL
 
 #: What the picture shows, where it cannot be seen.
 ALT = "values by arm, the gain and its interval, the path of T and its boundary"
@@ -42,7 +43,8 @@ def numbers(decision: Decision) -> dict[str, Any]:
 def picture(decision: Decision) -> DecisionPicture:
     """Say what is drawn of a decision."""
     terms, found, looks = decision.terms, decision.estimate, decision.looks
-    against = f"{len(decision.candidate_values)} against {len(decision.baseline_values)} runs"
+    own = f"{len(decision.fresh_values)} fresh" if decision.fresh else str(len(decision.candidate_values))
+    against = f"{own} against {len(decision.baseline_values)} runs"
     gains = [
         PicturedGain(name=terms.candidate, middle=found.median, low=found.low, high=found.high, note=against)
         for found in ([found] if found is not None else [])
@@ -58,6 +60,7 @@ def picture(decision: Decision) -> DecisionPicture:
         arms=[
             _arm(terms.baseline, [run for run in decision.runs if run.arm == BASELINE], baseline=True),
             _arm(terms.candidate, [run for run in decision.runs if run.arm == terms.candidate], baseline=False),
+            *([_arm(f"fresh: {terms.candidate}", decision.fresh, baseline=False)] if decision.fresh else []),
         ],
         gains=gains,
         interval=percent(found.level) if found is not None else "",
@@ -123,19 +126,24 @@ def decides(decision: Decision) -> str:
                 f"A candidate is discarded early where a gain of {design.worth:g} sigma would seldom look so poor: "
                 f"{percent(design.futility)} of candidates that gain so much are lost by it."
             )
+        if terms.fresh_runs:
+            said.append(
+                f"What is kept runs {terms.fresh_runs} times again with fresh seeds: it stays kept where those runs "
+                f"beat the baseline's at {FRESH_LEVEL:g}, one-sided, and their gain is the one that is told; else it "
+                "is undecided, and has no second try."
+            )
         said.append(session_line(decision))
-    return " ".join([*said, terms.history_words]).strip()
+    return " ".join(said)
 
 
 def _runs(decision: Decision) -> str:
     terms = decision.terms
-    others = list(dict.fromkeys(other for run in decision.runs for other in run.others))
+    others = list(dict.fromkeys(other for run in (*decision.runs, *decision.fresh) for other in run.others))
     sigma = decision.looks[-1].sigma if decision.looks else math.nan
     rows = []
-    for run in decision.runs:
-        label = (terms.baseline if run.arm == BASELINE else terms.candidate) + (
-            " (drift check)" if run.sentinel else ""
-        )
+    marked = [(run, " (drift check)" if run.sentinel else "") for run in decision.runs]
+    for run, mark in [*marked, *((run, " (fresh)") for run in decision.fresh)]:
+        label = (terms.baseline if run.arm == BASELINE else terms.candidate) + mark
         value = run.outcome + (f" ({name(run.why)})" if run.why else "")
         if run.has_value and run.value is not None:
             value = f"{run.value:.6g}" if math.isnan(sigma) else fixed(run.value, sigma / 10)
@@ -158,8 +166,9 @@ def _looks(decision: Decision) -> str:
         rows.append((str(look.k), *seen, keep, discard, next_step(look, boundary)))
     columns = ("runs of the candidate", "difference of the means", "sigma", "degrees of freedom", "T", "kept from")
     flatters = ""
-    if decision.verdict == "keep" and not decision.terms.claim:
-        known = f"the estimate after stopping does: {interval(decision)}" if decision.estimate else "`confirm` does"
+    if (decision.verdict == "keep" or decision.is_unconfirmed) and not decision.terms.claim:
+        which = "that of the fresh runs" if decision.fresh else "the estimate after stopping"
+        known = f"{which} does: {interval(decision)}" if decision.estimate else "`confirm` does"
         flatters = (
             f"\n\nThe difference of the means flatters what was kept; it tells no gain. {known[0].upper()}{known[1:]}."
         )
@@ -177,6 +186,11 @@ def _cost(decision: Decision) -> str:
         f"{counted(own, 'run')} of the candidate, {seconds(decision.seconds, 'second')}, against {base} of the "
         f"baseline, {seconds(decision.bank_seconds, 'second')}, which the next candidate uses again."
     ]
+    if decision.fresh:
+        took = seconds(sum(run.seconds or 0.0 for run in decision.fresh), "second")
+        said.append(
+            f"{counted(len(decision.fresh), 'fresh run')}, {took}: where it is kept, the next candidate's baseline."
+        )
     if decision.fixed_runs is not None:
         said.append(
             "Deciding with a number of runs fixed beforehand, with the same chance, would take "
@@ -194,12 +208,21 @@ def limits(decision: Decision) -> list[str]:
         said.append(f"{name(terms.candidate)} differs in its recipe as well: {name(', '.join(terms.differs))}.")
     said += [*map(_prose, decision.notes), CLAIMED if terms.claim else LOOKED]
     if not terms.claim and decision.verdict == "keep":
-        said.append(
-            "What is kept is no claim yet. Stopping is allowed for in its estimate; that only what looked good is kept "
-            "is not, and cannot be: of simulated changes that do nothing those that were kept show 1.4 sigma. "
-            "`plumbline confirm` runs it again with fresh seeds, and its number has no such selection."
-        )
+        said.append(FRESH if decision.fresh else STOPPED)
     return said
+
+
+#: What a keep's number leaves out, by benchmarks/experiment_rules.md.
+STOPPED = (
+    "What is kept is no claim yet. Stopping is allowed for in its estimate; that only what looked good is kept is not, "
+    "and cannot be: of simulated changes that do nothing those that were kept show 1.2 sigma. `plumbline confirm` runs "
+    "it again with fresh seeds, and its number has no such selection."
+)
+FRESH = (
+    "What is kept is no claim yet. Its gain is that of fresh runs, but the baseline's are those that it was kept "
+    "beside, and may be poor by chance: of simulated changes that do nothing those that were kept show 0.9 sigma. "
+    "`plumbline confirm` runs both again with fresh seeds, and its number has no such selection."
+)
 
 
 #: What the promised error rests on, and by how much it is off elsewhere by benchmarks/experiment_rules.md.

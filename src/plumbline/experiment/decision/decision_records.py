@@ -31,24 +31,29 @@ def read(path: Path) -> Decision:
 
 
 def _decision(found: Mapping[str, Any]) -> Decision:
-    terms = dict(found["terms"])
-    terms["design"] = SequentialDesign(**terms["design"])
-    terms["history"] = tuple(terms["history"]) if terms["history"] else None
+    terms = _of(ExperimentTerms, found["terms"])
+    terms["design"] = SequentialDesign(**_of(SequentialDesign, terms["design"]))
     for key in ("differs", "together"):
         terms[key] = tuple(terms.get(key, ()))
     edges = found["boundary"]
     keep, discard, df = (tuple(map(_number, edges[side])) for side in ("keep", "discard", "df"))
-    known = {field.name for field in dataclasses.fields(Decision)}
-    rest = {key: value for key, value in found.items() if key in known}
-    rest |= {
+    past = found["terms"].get("history_words")  # of an earlier version, whose sigma was of past runs too
+    rest = _of(Decision, found) | {
         "terms": ExperimentTerms(**terms),
         "runs": tuple(ArmRun(**run) for run in found["runs"]),
         "looks": tuple(Look(**look) for look in found["looks"]),
         "boundary": Boundary(keep, discard, df, edges["error"]),
-        "estimate": _estimate(found["estimate"]),
-        "notes": tuple(found["notes"]),
+        "fresh": tuple(ArmRun(**run) for run in found.get("fresh", ())),
+        "notes": (*found["notes"], *([past] if past else [])),
     }
+    rest |= {key: _estimate(found.get(key)) for key in ("estimate", "estimate_after_stopping")}
     return Decision(**rest)
+
+
+def _of(kind: type, found: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of it: an earlier version's decision has more."""
+    names = {field.name for field in dataclasses.fields(kind)}
+    return {key: value for key, value in found.items() if key in names}
 
 
 def _estimate(found: Mapping[str, Any] | None) -> GainAfterStopping | None:

@@ -1,9 +1,9 @@
 """Says what was decided of a candidate in a sentence that can be quoted: *improves by*, *ruled out above*, *not
 decided: N more runs*.
 
-A gain that was found by looking until it is there is told as `plumbline.stats.after_stopping` estimates it, never as
-the difference of the means, which flatters what was kept; where there is no such estimate, no number is told. Nothing
-is said not to be there because few runs did not show it.
+A gain that was found by looking until it is there is told as its fresh runs have it, or as
+`plumbline.stats.after_stopping` estimates it, never as the difference of the means, which flatters what was kept; where
+there is neither, no number is told. Nothing is said not to be there because few runs did not show it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from plumbline.experiment.decision.outcome import BASELINE, FINISHED, Decision
 from plumbline.experiment.formatting import counted, fixed, listed, name, p, percent, unmarked
+from plumbline.stats.fresh_runs import FRESH_LEVEL
 from plumbline.stats.sequential import operating
 from plumbline.stats.sessions import false_keeps
 
@@ -105,7 +106,7 @@ def session_line(decision: Decision) -> str:
     said = "Session `each`: the level holds for each candidate by itself."
     if design.plan != "bank" or decision.tries < 2:
         return said
-    kept = false_keeps(design, decision.tries)
+    kept = false_keeps(design, decision.tries, fresh_runs=terms.fresh_runs)
     return (
         f"{said} If none of the {decision.tries} changes tried so far against this baseline did anything, "
         f"{kept.mean:.2g} false keeps would be expected, and {kept.low} to {kept.high} in 9 of 10 such sessions, for "
@@ -118,11 +119,14 @@ def _kept(decision: Decision) -> str:
     required = f", more than the {amount(terms.min_gain, decision)} that are required" if terms.min_gain else ""
     improves = f"{_candidate(decision)} {_verb(decision, 'improves', 'improve')} {_metric(decision)}"
     if found is None:
-        return f"{improves}{required}: kept {_after(decision)}. By how much, `plumbline confirm` says."
+        return f"{improves}{required}: kept {_after(decision)}. By how much in fresh runs, `plumbline confirm` says."
     gain = f"by {amount(found.median, decision)} ({interval(decision)}{_p(decision)}){required}"
     if terms.claim:
-        return f"{improves} {gain}, with {_fresh(decision)}."
-    return f"{improves} {gain}: kept {_after(decision)}."
+        return f"{improves} {gain}, with {_fresh(decision, len(decision.candidate_values))}."
+    if decision.fresh:
+        runs = counted(len(decision.candidate_values), "run")
+        return f"{improves} {gain}, with {_fresh(decision, len(decision.fresh_values))}: kept after {runs}."
+    return f"{improves} {gain}: kept {_after(decision)}; whether fresh runs agree, `plumbline confirm` says."
 
 
 def _implausible(decision: Decision) -> str:
@@ -163,6 +167,13 @@ def _undecided(decision: Decision) -> str:
     if not decision.candidate_values:
         return f"{_candidate_is(decision)} not decided: it has no run yet."
     known = f"; the gain in {_metric(decision)} has the {interval(decision)}" if decision.estimate else ""
+    if decision.is_unconfirmed and decision.estimate is not None:
+        gain, confirms = amount(decision.estimate.median, decision), f"{FRESH_LEVEL:g} at most would confirm it"
+        return (
+            f"{_candidate_is(decision)} not decided, for it was kept {_after(decision)} and is not confirmed by its "
+            f"fresh runs: a gain of {gain} in {_metric(decision)} ({interval(decision)}{_p(decision)}; {confirms}), "
+            f"with {_fresh(decision, len(decision.fresh_values))}."
+        )
     more = ""
     if decision.more:
         more = f": {decision.more:,} more {'runs' if decision.more > 1 else 'run'} would probably decide"
@@ -180,9 +191,9 @@ def _after(decision: Decision) -> str:
     return f"after {counted(own, 'run')} against {base} of {name(decision.terms.baseline)}"
 
 
-def _fresh(decision: Decision) -> str:
-    own, base = len(decision.candidate_values), len(decision.baseline_values)
-    return f"{counted(own, 'fresh run')} against {base} of {name(decision.terms.baseline)}"
+def _fresh(decision: Decision, runs: int) -> str:
+    """So many fresh runs against those of the baseline."""
+    return f"{counted(runs, 'fresh run')} against {len(decision.baseline_values)} of {name(decision.terms.baseline)}"
 
 
 def _p(decision: Decision) -> str:

@@ -42,6 +42,7 @@ class ExperimentQuestion:
     planned: int | None = None
     first_seed: int = FIRST_SEED
     bank_since: int = 0
+    fresh_runs: int = 0
     unit: str = ""
     trainer: str = ""
     budget: str = ""

@@ -23,8 +23,7 @@ def fix_design(asked: ExperimentQuestion, trainer: Trainer, bank: Bank) -> tuple
 
     All runs of the baseline since the last keep count as the bank, so that sentinels are not lost; seeds of the
     candidate are numbers that no run of the bank used, since the same number would tie the arms together. One that has
-    runs already goes on beside the runs of the baseline that it began with. What past runs say of sigma is read when
-    the bank is made, by which it is tested (`Experiment`).
+    runs already goes on beside the runs of the baseline that it began with.
 
     Raises:
         PlumblineError: a number that no design has.
@@ -73,7 +72,7 @@ def beside_next(bank: Bank, group: str, base: str, *, first_seed: int, since: in
 
 
 def claim(asked: ExperimentQuestion, trainer: Trainer, bank: Bank) -> tuple[ExperimentTerms, RunOrder]:
-    """Settle a claim: fresh seeds of both sides, one test, no history and no bank."""
+    """Settle a claim: fresh seeds of both sides, one test, and no bank."""
     base, own = trainer.method(BASELINE), trainer.method(asked.candidate)
     role = f"{CLAIM}:{own}"
     theirs, ours = ([run.seed for run in bank.of(trainer.group, name, role)] for name in (base, own))
@@ -105,6 +104,7 @@ def _terms(asked: ExperimentQuestion, design: SequentialDesign, *, claim: bool =
         scope=asked.scope,
         differs=asked.differs,
         together=asked.together,
+        fresh_runs=0 if claim else asked.fresh_runs,
         claim=claim,
     )
 
@@ -113,7 +113,7 @@ def _place(bank: Bank, group: str, base: str, own: str) -> int:
     """How many candidates of a group began before this one: each has seeds of its own.
 
     Where a change does nothing its runs repeat those of others with their seeds to the last digit: then a lucky seed
-    would keep all such changes, and their values would be counted again and again as what is known of sigma.
+    would keep all such changes.
     """
     begun = dict.fromkeys(one.method for one in bank.runs if one.group == group and one.role == LOOP)
     others = [method for method in begun if method != base]

@@ -18,9 +18,8 @@ from plumbline.experiment.decision.bank import LOOP, Bank
 from plumbline.experiment.decision.decision_notes import ends, fixed_runs, further, moved, notes
 from plumbline.experiment.decision.decision_sentences import look_line, next_step, sentence
 from plumbline.experiment.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Verdict
-from plumbline.experiment.decision.past_noise import past_noise
 from plumbline.experiment.formatting import counted, fixed, seconds
-from plumbline.stats.after_stopping import GainAfterStopping, estimate
+from plumbline.stats.after_stopping import GainAfterStopping, estimate, of_one_test
 from plumbline.stats.sequential import Boundary, Look, boundary, statistic
 
 
@@ -29,7 +28,7 @@ class Trainer(Protocol):
 
     @property
     def group(self) -> str:
-        """Trainer and budget, in words that no other trainer or budget has: sigma is pooled within it."""
+        """Trainer and budget, in words that no other trainer or budget has."""
         ...
 
     @property
@@ -115,7 +114,7 @@ class Experiment:
 
     def conduct(self) -> Decision:
         """Run until a look decides, a run is lost, or the budget is used up."""
-        edges = self._boundary() if self.terms.design.plan == "paired" or self.terms.claim else None
+        edges = self._boundary()
         for number, (step, look) in enumerate(self.plan.steps):
             if there := [one for one in step if not look and self._known(*one) is not None]:
                 self.tell(
@@ -128,10 +127,7 @@ class Experiment:
             for run in made[:-1]:
                 self._tell(run)
             ended, told = self._lost(), ""
-            if ended is None and edges is None:
-                self._take_past_noise()
-                edges = self._boundary()
-            if ended is None and edges is not None and look and self._can_be_judged():
+            if ended is None and look and self._can_be_judged():
                 try:
                     self._look()
                 except PlumblineError as error:
@@ -150,21 +146,6 @@ class Experiment:
         if at.t >= edges.keep[at.k - 1]:
             return self._concluded("keep")
         return self._concluded("discard") if at.t <= edges.discard[at.k - 1] else None
-
-    def _take_past_noise(self) -> None:
-        """Pool sigma with that of past runs, once the bank is there by which those of other machines are tested."""
-        fingerprint = next((run.fingerprint for run in self.runs), "")
-        if not fingerprint:
-            return
-        ids = [(arm, self.trainer.run_id(arm, seed)) for step, _ in self.plan.steps for arm, seed in step]
-        ours, theirs = ({one for arm, one in ids if (arm == BASELINE) == base} for base in (False, True))
-        values = self._values(BASELINE)
-        found = past_noise(self.bank, self.trainer.group, values, fingerprint, ours=ours, theirs=theirs)
-        terms = replace(self.terms, fingerprint=fingerprint, history_words=found.words(self.terms.design))
-        if found.pooled.df:
-            design = replace(terms.design, history_df=found.pooled.df)
-            terms = replace(terms, history=found.pooled, design=design)
-        self.terms = terms
 
     def _make(self, number: int) -> None:
         """Have the runs of a step made, and of steps after it while there is room beside them; where one of its
@@ -234,7 +215,6 @@ class Experiment:
                 self._values(self.terms.candidate),
                 higher=self.terms.higher,
                 min_gain=self.terms.min_gain,
-                history=self.terms.history,
                 plan=self.terms.design.plan,
             )
         )
@@ -251,17 +231,9 @@ class Experiment:
     def _concluded(self, verdict: Verdict) -> Decision:
         """The decision of the looks that were taken."""
         terms, at = self.terms, self.looks[-1]
-        found = self._claimed(at) if terms.claim else estimate(terms.design, self.looks, verdict)  # type: ignore[arg-type]
+        found = of_one_test(at, terms.alpha) if terms.claim else estimate(terms.design, self.looks, verdict)  # type: ignore[arg-type]
         more = further(terms, at) if verdict == "undecided" else None
         return self._decided(verdict, found, more)
-
-    def _claimed(self, at: Look) -> GainAfterStopping:
-        """A single test's interval: nothing was looked at before it."""
-        half = float(special.stdtrit(at.df, 1 - self.terms.alpha)) * at.sigma / math.sqrt(at.information)
-        p = float(special.stdtr(at.df, -at.t))
-        return GainAfterStopping(
-            median=at.gain, low=at.gain - half, high=at.gain + half, level=1 - 2 * self.terms.alpha, p=p
-        )
 
     def _decided(
         self, verdict: Verdict, found: GainAfterStopping | None = None, more: int | None = None, reason: str = ""
@@ -270,7 +242,7 @@ class Experiment:
         theirs = [run.seconds or 0.0 for run in self.runs if run.arm == BASELINE]
         order = [one.run.run_id for one in self.bank.runs]
         decision = Decision(
-            terms=self.terms,
+            terms=replace(self.terms, fingerprint=next((run.fingerprint for run in self.runs), "")),
             verdict=verdict,
             runs=tuple(self.runs),
             looks=tuple(self.looks),
@@ -278,7 +250,7 @@ class Experiment:
             sentence="",
             estimate=found,
             p=found.p if self.terms.claim and found is not None else None,
-            notes=(*notes(self.terms), *moved(self.runs, order, self.terms.history), *ends(self.terms, self.runs)),
+            notes=(*notes(self.terms), *moved(self.runs, order), *ends(self.terms, self.runs)),
             seconds=sum(own),
             bank_seconds=sum(theirs),
             fixed_runs=None if self.terms.claim else fixed_runs(self.terms.design),

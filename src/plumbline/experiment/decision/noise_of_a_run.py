@@ -50,4 +50,4 @@ def _row(group: str, fingerprint: str, values: list[list[float]], runs: int) -> 
 
 def _resolved(spread: SigmaEstimate, bank: int, seeds: int) -> float:
     """The gain that so many candidate runs beside such a bank find with a chance of 80 %, if sigma is as estimated."""
-    return resolved_gain(spread, baseline=bank, candidate=seeds, alpha=0.05, history_df=spread.df).value
+    return resolved_gain(spread, baseline=bank, candidate=seeds, alpha=0.05).value

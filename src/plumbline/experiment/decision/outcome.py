@@ -91,8 +91,8 @@ class ExperimentTerms:
         varies: what a seed changes: "initialisation", or "initialisation and data order".
         scope: what a reader should know of the size ("results at so small a size say nothing about a larger one").
         differs: in what the candidate's recipe differs from the baseline's beyond the change itself, as words.
-        history: sigma of past runs of the same trainer and budget, and its degrees of freedom; None without any. It is
-            known when the bank is made; `history_words` says what was pooled and what was not.
+        fresh_runs: a keep stands only where so many runs with fresh seeds confirm it; 0: none are made, and `confirm`
+            is that look.
         claim: a `confirm`: fresh seeds only, one look, the number to claim.
         together: the changes that the candidate consists of, where it is several that were kept one after another.
     """
@@ -115,8 +115,7 @@ class ExperimentTerms:
     varies: str = "initialisation"
     scope: str = ""
     differs: tuple[str, ...] = ()
-    history: tuple[float, float] | None = None
-    history_words: str = ""
+    fresh_runs: int = 0
     claim: bool = False
     together: tuple[str, ...] = ()
 
@@ -129,7 +128,11 @@ class Decision:
         runs: the baseline's first, then the candidate's, each in the order in which they were made.
         looks: one after each run of the candidate that was looked at; looks[-1] is the one that decided.
         boundary: of the whole design, also of looks that were not needed.
-        estimate: the gain in the metric's units with its interval, right after stopping; None where none is known.
+        estimate: the gain that is told, in the metric's units with its interval: that of the fresh runs where there are
+            any, of a claim that of its test, else one that is right after stopping; None where none is known.
+        fresh: the candidate's runs with fresh seeds, made after the looks had kept it; empty where they did not, or
+            where none are made.
+        estimate_after_stopping: of a decision with fresh runs, what the looks alone say of the gain.
         p: of a claim (`terms.claim`) alone: the one-sided p of its single test.
         sentence: the one to quote.
         checks: the report of the checks before the runs; empty where none were needed.
@@ -149,6 +152,8 @@ class Decision:
     boundary: Boundary
     sentence: str
     estimate: GainAfterStopping | None = None
+    fresh: tuple[ArmRun, ...] = ()
+    estimate_after_stopping: GainAfterStopping | None = None
     p: float | None = None
     checks: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -175,6 +180,16 @@ class Decision:
     def candidate_values(self) -> tuple[float, ...]:
         """The candidate's values, in the order of its runs."""
         return self._values(self.terms.candidate)
+
+    @property
+    def fresh_values(self) -> tuple[float, ...]:
+        """The values of the candidate's fresh runs, in their order."""
+        return tuple(run.value for run in self.fresh if run.has_value and run.value is not None)
+
+    @property
+    def is_unconfirmed(self) -> bool:
+        """Whether the looks kept the candidate and its fresh runs did not confirm that."""
+        return self.verdict == "undecided" and bool(self.fresh)
 
     def _values(self, arm: str) -> tuple[float, ...]:
         return tuple(run.value for run in self.runs if run.arm == arm and run.has_value and run.value is not None)

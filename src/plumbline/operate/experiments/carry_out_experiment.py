@@ -145,9 +145,11 @@ def told(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:
     from plumbline.experiment.decision.decision_console import print_decision  # rich, which a dry run needs not
 
     own = counted(sum(run.arm != BASELINE for run in decision.runs), "run")
+    fresh = f" and {len(decision.fresh)} fresh" if decision.fresh else ""
+    took = seconds(decision.seconds + sum(run.seconds or 0.0 for run in decision.fresh))
     beforehand = f"; deciding with a number of runs fixed beforehand would take {decision.fixed_runs}"
     fixed = beforehand if decision.fixed_runs else ""
-    closing = [f"{own} of it, {seconds(decision.seconds)} of training{fixed}. {rule(decision.terms)}"]
+    closing = [f"{own}{fresh} of it, {took} of training{fixed}. {rule(decision.terms)}"]
     print_decision(decision, [*closing, *([] if decision.terms.claim else [session_line(decision)])])
     print(_near(page), flush=True)  # whole, however long: a path is copied
     return decision.exit_code
@@ -167,7 +169,8 @@ def rule(terms: ExperimentTerms) -> str:
         design.plan, "in turn:"
     )
     level = f"an e-value of {1 / design.alpha:.3g}" if design.e_value else f"one-sided error {design.alpha:g} in all"
-    return f"Rule: {order} at most {design.most} of the candidate, a look after each, {level}."
+    fresh = f"; a keep runs {terms.fresh_runs} times again with fresh seeds" if terms.fresh_runs else ""
+    return f"Rule: {order} at most {design.most} of the candidate, a look after each, {level}{fresh}."
 
 
 def tell(line: str) -> None:

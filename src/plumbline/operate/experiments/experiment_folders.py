@@ -13,7 +13,7 @@ from plumbline.experiment import ledger_pages
 from plumbline.experiment.decision import decision_page, decision_records
 from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.decision_sentences import sentence
-from plumbline.experiment.decision.outcome import Decision, Verdict
+from plumbline.experiment.decision.outcome import Decision
 from plumbline.experiment.ledger import Ledger
 
 
@@ -51,11 +51,11 @@ class ExperimentFolders:
         newest = reversed(dict.fromkeys(reversed(names)))
         return [path for name in newest if (path := self.pages / f"{name}.json").exists()]
 
-    def withdraw(self, name: str, why: str, verdict: Verdict = "crashed") -> None:
-        """Take a keep back, in its page and in the ledger: where the candidate was lost after it, or was a mistake."""
+    def withdraw(self, name: str, why: str) -> None:
+        """Take a keep back that was a mistake, in its page and in the ledger."""
         decision, entries = decision_records.read(self.pages / f"{name}.json"), self.tried().entries
         entry = next(one for one in reversed(entries) if one.name == name and one.verdict)
-        lost = replace(decision, verdict=verdict, estimate=None, p=None, at=process_record.now())
+        lost = replace(decision, verdict="cannot be judged", estimate=None, p=None, at=process_record.now())
         lost = replace(lost, sentence=sentence(lost, reason=why))
         said = replace(entry, verdict=lost.verdict, sentence=lost.sentence, at=lost.at)
         with ledgers.entered(self.ledger, [said]) as ledger:

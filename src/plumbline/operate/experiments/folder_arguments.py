@@ -63,6 +63,7 @@ def question_of(given: argparse.Namespace, baseline: FolderBaseline, candidate: 
         or (asked.planned_candidates if given.session in (None, asked.session) else 0)
         or None,
         first_seed=baseline.first_seed if given.first_seed is None else given.first_seed,
+        fresh_runs=asked.baseline_runs if given.baseline is None else 0,  # with --baseline no keep moves the baseline
     )
 
 

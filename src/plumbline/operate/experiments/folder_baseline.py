@@ -1,12 +1,13 @@
 """Keeps what a folder's candidates are compared with: its baseline, the first one, and the seeds of the bank.
 
-A keep moves the baseline only after the kept arm was run again with fresh seeds: those that made it look good are no
-baseline. Until they are made, the arm stands as `pending` in `.plumbline/session.json`, so that a try that was stopped
-meanwhile is carried on by the next one.
+A keep moves the baseline only after the kept arm was run again with fresh seeds, and those runs confirmed it: the ones
+that made it look good are no baseline. Where its fresh seeds begin stands in `.plumbline/session.json`, so that a try
+that was stopped meanwhile goes on with them, and a second one has no other luck.
 """
 
 from __future__ import annotations
 
+import statistics
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +21,8 @@ from plumbline.core.files import atomic_write_json, read_json
 from plumbline.experiment.decision import announced_looks
 from plumbline.experiment.decision.bank import LOOP, TRIED_AGAIN, Bank
 from plumbline.experiment.decision.fix_design import beside_next
-from plumbline.experiment.decision.outcome import BASELINE, ArmRun
+from plumbline.experiment.decision.fresh_runs import with_fresh_runs
+from plumbline.experiment.decision.outcome import BASELINE, ArmRun, Decision
 from plumbline.experiment.formatting import seconds
 from plumbline.experiment.ledger import Ledger, LedgerEntry
 from plumbline.own_trainer import fingerprint
@@ -53,13 +55,6 @@ class _Asked(TypedDict):
     page: str
 
 
-class _Pending(_Record):
-    """An arm that is to be run again with fresh seeds."""
-
-    first_seed: int
-    asked: _Asked
-
-
 class _Keep(TypedDict):
     """A keep that made the baseline: what was kept, and what was the baseline before it."""
 
@@ -74,10 +69,9 @@ class _Session(TypedDict, total=False):
 
     start: _Record
     first_seed: int
-    pending: _Pending
     kept: _Asked
     keeps: list[_Keep]
-    taken_back: dict[str, int]
+    fresh_from: dict[str, int]
 
 
 @dataclass
@@ -140,21 +134,23 @@ class FolderBaseline:
             compared_with="" if candidate else self.arm.method,
         )
 
-    def take_bank(self, trainer: CommandTrainer, bank: Bank, size: int, first_seed: int) -> list[ArmRun]:
-        """Have the bank's runs made that are not there, and return all of them."""
-        base = trainer.method(BASELINE)
-        made = [run for run in bank.of(trainer.group, base) if run.seed >= first_seed]
+    def take_bank(
+        self, trainer: CommandTrainer, bank: Bank, size: int, first_seed: int, arm: str = BASELINE
+    ) -> list[ArmRun]:
+        """Have an arm's runs from a seed on made that are not there, and return all of them."""
+        method = trainer.method(arm)
+        made = [run for run in bank.of(trainer.group, method) if run.seed >= first_seed]
         known = [run for run in made if run.outcome not in TRIED_AGAIN]
         seeds = [run.seed for run in made if run.outcome in TRIED_AGAIN]
         taken = bank.seeds(trainer.group)
         seeds += islice((seed for seed in count(first_seed) if seed not in taken), size)
-        wanted = [(BASELINE, seed) for seed in seeds[: max(0, size - len(known))]]
+        wanted = [(arm, seed) for seed in seeds[: max(0, size - len(known))]]
         for run in trainer.run(wanted):
-            bank.append(trainer.group, base, run, LOOP)
+            bank.append(trainer.group, method, run, LOOP)
             known.append(run)
             said = f"{run.value:.6g}" if run.has_value else f"{run.outcome}: {run.why}"
             took = f" ({seconds(run.seconds)})" if run.seconds is not None else ""
-            self.tell(f"{trainer.arms[BASELINE].words}, seed {run.seed}: {said}{took}; run {len(known)} of {size}")
+            self.tell(f"{trainer.arms[arm].words}, seed {run.seed}: {said}{took}; run {len(known)} of {size}")
             if not run.has_value:
                 break
         return known
@@ -181,11 +177,21 @@ class FolderBaseline:
         """Let the bank begin with seeds that nothing has used: for another machine, say."""
         self._say(first_seed=max(bank.seeds(self.trainer().group), default=self.first_seed - 1) + 1)
 
-    def keep(self, arm: Arm, bank: Bank, asked: dict[str, Any]) -> None:
-        """Let an arm become the baseline as soon as it has its fresh runs (`settle_pending`); `asked`: what kept it."""
-        again = self.said.get("taken_back", {}).get(arm.method)  # the same seeds: no second chance by luck
-        fresh = again or max(bank.seeds(self.trainer(arm).group), default=0) + 1
-        self._say(pending=arm.record | {"first_seed": fresh, "asked": asked})
+    def run_again(self, decision: Decision, trainer: CommandTrainer, bank: Bank) -> Decision:
+        """Run what the looks of a decision kept again with fresh seeds, and return what is decided with them.
+
+        The seeds are those of the first time that this code was kept: no second try has other luck.
+        """
+        arm, known = decision.terms.candidate, self.said.get("fresh_from", {})
+        method = trainer.method(arm)
+        first_seed = known.get(method) or max(bank.seeds(trainer.group), default=0) + 1
+        self._say(fresh_from=known | {method: first_seed})
+        self.tell(f"{arm}: runs again with fresh seeds before it becomes the baseline")
+        runs = self.take_bank(trainer, bank, decision.terms.fresh_runs, first_seed, arm)
+        decided = with_fresh_runs(decision, runs)
+        if decided.verdict == "cannot be judged":  # made elsewhere: there are others, next time
+            self._say(fresh_from=known)
+        return decided
 
     def kept_by(self, message: str, flags: list[str]) -> str | None:
         """The page of the try that made the baseline, where these are its words and the working tree is its code."""
@@ -198,39 +204,20 @@ class FolderBaseline:
         """Whether an arm's code is what was committed last."""
         return self.repository.arm("HEAD").tree == arm.tree
 
-    def settle_pending(self, bank: Bank, withdraw: Callable[[str, str], None]) -> str:
-        """Run what was kept again with fresh seeds, and move the baseline to it; says what was done, or nothing.
-
-        `withdraw`: is given the page of the try, and why, where one of these runs has no value: nothing is kept then.
-        """
-        pending = self.said.get("pending")
-        if pending is None:
-            return ""
-        arm, size = self.repository.recalled(pending), self.file.decide.baseline_runs
-        self.tell(f"{arm.words}: runs again with fresh seeds before it becomes the baseline")
-        runs = self.take_bank(self.trainer(baseline=arm), bank, size, pending["first_seed"])
-        lost = [run for run in runs if not run.has_value]
-        every = {run.value for run in bank.of(self.trainer().group, arm.method) if run.has_value}
-        constant = len(every) == 1 and size > 1
-        if lost or constant:
-            why = f"it gives {max(every, default=None)} whatever the seed"
-            if not constant:
-                why = f"seed {lost[0].seed} of its fresh runs {lost[0].outcome} ({lost[0].why})"
-            withdraw(pending["asked"]["page"], why)
-            del self.said["pending"]
-            self._say(taken_back=self.said.get("taken_back", {}) | {arm.method: pending["first_seed"]})
-            return f"{arm.words} does not become the baseline, and is not kept: {why}"
+    def move(self, arm: Arm, decision: Decision, asked: dict[str, Any]) -> str:
+        """Let what was kept be the baseline, with its fresh runs for a bank; says so. `asked`: what kept it."""
         if "start" not in self.said:
             self.repository.hold("start", self.arm.commit)
             self._say(start=self.arm.record)
-        keep = {"words": arm.words, "page": pending["asked"]["page"]}
-        keep |= {"before": self.arm.record, "first_seed": self.first_seed}
+        keeps = self.said.get("keeps", [])
+        if not keeps or keeps[-1]["page"] != asked["page"]:  # else it was killed before the baseline was moved
+            keep = {"words": arm.words, "page": asked["page"], "before": self.arm.record, "first_seed": self.first_seed}
+            first_seed = min(run.seed for run in decision.fresh)
+            self._say(first_seed=first_seed, kept=asked, keeps=[*keeps, keep])
         self.folder.move_baseline(self.repository, arm)
-        del self.said["pending"]
-        self._say(first_seed=pending["first_seed"], kept=pending["asked"], keeps=[*self.said.get("keeps", []), keep])
-        mean = sum(run.value or 0.0 for run in runs) / len(runs)
+        mean = statistics.fmean(decision.fresh_values)
         flags = f", with {' '.join(arm.flags)} from now on" if arm.flags else ""
-        return f"It is the baseline now{flags}: the mean of its {len(runs)} fresh runs is {mean:.6g}."
+        return f"It is the baseline now{flags}: the mean of its {len(decision.fresh)} fresh runs is {mean:.6g}."
 
     def forget(self, page: str, withdraw: Callable[[str], None]) -> Arm:
         """Take the newest keep back, and return what is the baseline again; `withdraw` is given the page of the try.

@@ -29,9 +29,9 @@ def append_rows(trainer: CommandTrainer, decision: Decision) -> None:
 
 
 def _row(trainer: CommandTrainer, decision: Decision, arm: str, commit: str) -> tuple[str, ...]:
-    """The columns of autoresearch, then the number of runs and p."""
+    """The columns of autoresearch, then the number of runs and p; of the fresh runs, where there are any."""
     runs = [run for run in decision.runs if run.arm == arm]
-    values = decision.baseline_values if arm == BASELINE else decision.candidate_values
+    values = decision.baseline_values if arm == BASELINE else decision.fresh_values or decision.candidate_values
     mean, memory = sum(values) / max(1, len(values)), trainer.memory_gb(runs) or 0.0
     said = (commit, f"{mean:.6f}", f"{memory:.1f}")
     if arm == BASELINE:

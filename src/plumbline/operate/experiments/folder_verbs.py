@@ -121,8 +121,6 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         return 0
     with Folder(root).held(shlex.join(["plumbline", "try", "-m", given.message])):
         bank = place.bank()
-        if done := baseline.settle_pending(bank, place.withdraw):
-            tell(done)
         baseline.folder.baseline(baseline.repository)
         if (kept := baseline.kept_by(given.message, given.flags)) is not None:
             page = page_of(place, kept)
@@ -151,15 +149,19 @@ def try_(given: argparse.Namespace, root: Path) -> int:
             _say_decided(decision)
         else:
             settled = settle_try(place, question, trainer, bank, trainer.method(BASELINE), record)
-            decision = decide(place, settled, lambda decision: _looked_at(decision, trainer, given.accept_implausible))
+
+            def looked_at(decision: Decision) -> Decision:
+                looked = _looked_at(decision, trainer, given.accept_implausible)
+                kept = looked.verdict == "keep" and looked.terms.fresh_runs
+                return baseline.run_again(looked, trainer, bank) if kept else looked
+
+            decision = decide(place, settled, looked_at)
         page = page_of(place, decision.terms.name)
         # What follows is done again where a try was killed in it.
         done = ""
         if decision.verdict == "keep" and given.baseline is None:
-            name = decision.terms.name
-            baseline.keep(candidate, bank, {"message": given.message, "flags": given.flags, "page": name})
-            done = baseline.settle_pending(bank, place.withdraw)
-            decision = decision_records.read(page.with_suffix(".json"))
+            asked = {"message": given.message, "flags": given.flags, "page": decision.terms.name}
+            done = baseline.move(candidate, decision, asked)
         later = given.commit and decision.verdict == "keep"  # the row names the commit, which is yet to be made
         if not later:
             append_rows(trainer, decision)
@@ -191,18 +193,24 @@ def _with_rows(follow: Callable[[], str], trainer: CommandTrainer, decision: Dec
 
 
 def _decided(place: ExperimentFolders, question: ExperimentQuestion, record: dict[str, Any]) -> Decision | None:
-    """What was decided of these very arms and this question, whatever it was called."""
-    of_these = question.name.removeprefix(slug(question.candidate))
-    for path in place.pages.glob(f"*{of_these}.json"):
+    """What was decided of these very arms, whatever it was called: of this question, or of any other where fresh runs
+    did not confirm a keep, after which there is no second try.
+    """
+    candidate, baseline = record["methods"]
+    for path in place.pages.glob(f"*-{candidate}-against-{baseline}*.json"):
         known = decision_records.read(path)
-        same = all(known.asked.get(key) == record[key] for key in ("trainer", "design", "methods"))
-        if same and known.verdict in STATUS and known.verdict != "crashed" and path.with_suffix(".md").exists():
+        if any(known.asked.get(key) != record[key] for key in ("trainer", "methods")) or known.terms.claim:
+            continue
+        same = known.asked.get("design") == record["design"] and known.verdict in STATUS and known.verdict != "crashed"
+        unread = known.verdict == "keep" and question.fresh_runs and not known.fresh  # kept with --baseline
+        if (known.is_unconfirmed or (same and not unread)) and path.with_suffix(".md").exists():
             return known
     return None
 
 
 def _say_decided(decision: Decision) -> None:
-    tell(f"decided already as `{decision.terms.candidate}`, {decision.at}; for other seeds: --first-seed")
+    others = "the same code has no second try" if decision.is_unconfirmed else "for other seeds: --first-seed"
+    tell(f"decided already as `{decision.terms.candidate}`, {decision.at}; {others}")
 
 
 def confirm(given: argparse.Namespace, root: Path) -> int:

@@ -27,9 +27,7 @@ def forget(name: str, root: Path, place: ExperimentFolders) -> int:
     with folder.held(f"plumbline log --forget {name}"):
         baseline = FolderBaseline(load(root), folder, Repository(root), tell)
         decision = place.named(name, claims=False)
-        before = baseline.forget(
-            decision.terms.name, lambda page: place.withdraw(page, WHY, verdict="cannot be judged")
-        )
+        before = baseline.forget(decision.terms.name, lambda page: place.withdraw(page, WHY))
         append_rows(baseline.trainer(), replace(decision, verdict="discard"))
         trainer, bank = baseline.trainer(), place.bank()
         runs = bank.of(trainer.group, before.method)

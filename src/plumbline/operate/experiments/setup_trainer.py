@@ -129,8 +129,6 @@ def _unlike(given: argparse.Namespace, file: TrainerFile) -> str:
 def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: bool) -> int:
     """Take the baseline's runs, and say what they say of the noise."""
     baseline, bank = FolderBaseline(file, folder, repository, tell), folder.bank()
-    if done := baseline.settle_pending(bank, place_of(file.folder).withdraw):
-        tell(done)
     folder.baseline(repository)
     if moved := baseline.move_where_broken(bank):
         tell(moved)

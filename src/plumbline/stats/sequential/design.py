@@ -21,7 +21,6 @@ class SequentialDesign:
         bank: baseline runs that are there before the first look (of no account in pairs).
         most: candidate runs at most, and as many looks.
         alpha: one-sided error for each candidate, over all its looks.
-        history_df: degrees of freedom of the sigma that past runs give (in pairs: of the differences).
         plan: in which order the arms are run.
         first_keep: a keep needs so many candidate runs; what earlier looks would spend is spent there.
         worth: the gain beyond the least one, in sigma, whose loss the futility rule bounds; None: no such rule.
@@ -32,7 +31,6 @@ class SequentialDesign:
     bank: int
     most: int
     alpha: float = 0.05
-    history_df: float = 0.0
     plan: Plan = "bank"
     first_keep: int = 2
     worth: float | None = 2.0
@@ -56,8 +54,6 @@ class SequentialDesign:
             )
         if not 0 < self.alpha < 0.5:
             raise PlumblineError(f"alpha = {self.alpha}: must lie between 0 and 0.5")
-        if not (math.isfinite(self.history_df) and self.history_df >= 0):
-            raise PlumblineError(f"history_df = {self.history_df}: must be a number from 0 on")
         if self.worth is not None and not (math.isfinite(self.worth) and self.worth > 0):
             raise PlumblineError(f"worth = {self.worth}: must be a gain above 0, in sigma, or None")
         if not 0 < self.futility < 1:
@@ -73,8 +69,7 @@ class SequentialDesign:
 
     def df(self, look: int) -> float:
         """Degrees of freedom of sigma at a look."""
-        own = look - 1 if self.plan == "paired" else self.baseline_runs(look) + look - 2
-        return self.history_df + own
+        return float(look - 1 if self.plan == "paired" else self.baseline_runs(look) + look - 2)
 
     def information(self, look: int) -> float:
         """1 / the variance of the mean difference at a look, in units of sigma (in pairs: that of the differences)."""

@@ -20,7 +20,7 @@ class Look:
         k: candidate runs (in pairs: pairs).
         t: (gain - min_gain) / (sigma / sqrt(information)).
         df: degrees of freedom of sigma.
-        sigma: spread of one run, pooled over arms and history, in the metric's units (in pairs: of one difference).
+        sigma: spread of one run, pooled over both arms, in the metric's units (in pairs: of one difference).
         gain: difference of the means, positive where the candidate is better, in the metric's units.
         information: 1 / (1/m + 1/k) for m baseline runs; k in pairs.
         min_gain: the gain that does not count.
@@ -41,7 +41,6 @@ def statistic(
     *,
     higher: bool,
     min_gain: float = 0.0,
-    history: tuple[float, float] | None = None,
     plan: Plan = "bank",
 ) -> Look:
     """Take the statistic of a candidate's runs against the baseline's.
@@ -51,7 +50,6 @@ def statistic(
         candidate: values of the candidate, in the order of the runs.
         higher: whether more is better.
         min_gain: the gain that does not count, in the metric's units.
-        history: (sigma, df) of runs other than these; in pairs, of past differences.
         plan: `paired` tests the differences.
 
     Raises:
@@ -60,19 +58,16 @@ def statistic(
     base, own = finite("the baseline", baseline), finite("the candidate", candidate)
     if not math.isfinite(min_gain):
         raise PlumblineError(f"min_gain = {min_gain}: must be a finite number")
-    past_sigma, past_df = history or (0.0, 0.0)
-    if not (math.isfinite(past_sigma) and math.isfinite(past_df) and past_sigma >= 0 and past_df >= 0):
-        raise PlumblineError(f"history = ({past_sigma}, {past_df}): sigma and its degrees of freedom must be from 0 on")
     if plan == "paired" and len(base) != len(own):
         raise PlumblineError(f"pairs need as many runs of both arms; got {len(base)} and {len(own)}")
     groups = [base - own] if plan == "paired" else [base, own]
-    scale = max(float(np.abs(np.concatenate([base, own])).max()), past_sigma)
-    df = past_df + sum(len(group) - 1 for group in groups)
+    scale = float(np.abs(np.concatenate([base, own])).max())
+    df = float(sum(len(group) - 1 for group in groups))
     if df <= 0:
-        raise PlumblineError("one run of each arm and no past runs: there is nothing to take the spread from")
+        raise PlumblineError("one run of each arm: there is nothing to take the spread from")
     # In units of the largest value, so that squares of values such as 1e200 stay finite.
     squares = sum(float((((group / scale) - (group / scale).mean()) ** 2).sum()) for group in groups) if scale else 0.0
-    spread = math.sqrt((squares + past_df * (past_sigma / scale) ** 2) / df) if scale else 0.0
+    spread = math.sqrt(squares / df)
     if spread < 1e-14:  # what rounding leaves where all values are one
         if plan == "paired" and len(set(base.tolist())) > 1:
             raise PlumblineError("the arms differ by the same at every seed, or by nothing, so that there is no spread")

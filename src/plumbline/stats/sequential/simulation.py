@@ -12,15 +12,12 @@ from plumbline.stats.sequential.boundary import Boundary
 from plumbline.stats.sequential.design import SequentialDesign
 
 
-def paths(
-    design: SequentialDesign, baseline_WB: np.ndarray, candidate_WK: np.ndarray, history_W: np.ndarray | float = 0.0
-) -> np.ndarray:
+def paths(design: SequentialDesign, baseline_WB: np.ndarray, candidate_WK: np.ndarray) -> np.ndarray:
     """T of every look (W, K), more being better; NaN where sigma has no estimate.
 
     Args:
         baseline_WB: the baseline's runs in their order, as many as the last look has.
         candidate_WK: the candidate's.
-        history_W: the sum of squares that the design's `history_df` has, in the runs' units.
     """
     if design.plan == "paired":
         means_WK, squares_WK = _running(candidate_WK - baseline_WB)
@@ -33,7 +30,7 @@ def paths(
     df_K = np.array([design.df(look) for look in looks])
     information_K = np.array([design.information(look) for look in looks])
     with np.errstate(divide="ignore", invalid="ignore"):
-        sigma_WK = np.sqrt((squares_WK + np.reshape(history_W, (-1, 1))) / df_K)
+        sigma_WK = np.sqrt(squares_WK / df_K)
         return np.where(df_K > 0, means_WK / sigma_WK * np.sqrt(information_K), np.nan)
 
 

@@ -1,0 +1,117 @@
+"""What fresh runs do to a keep, and what sigma of past runs would: both arms may spread wider than the past did.
+
+Shapes: W worlds, B runs of the baseline, K of the candidate, N fresh ones. More is better.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from decision_rules.rates_page import RatesPage, rng_of
+from decision_rules.rules_and_noise_laws import DEFAULT, GAINS
+from scipy import special
+
+from plumbline.stats.fresh_runs import FRESH_LEVEL, p_of_fresh_runs
+from plumbline.stats.sequential import SequentialDesign
+from plumbline.stats.sequential.boundary import computed
+from plumbline.stats.sequential.simulation import ends, paths
+
+#: Fresh runs of a keep; how much wider than past runs both arms spread; past degrees of freedom.
+FRESH, WIDTHS, PAST_DF = 5, (0.5, 1.0, 1.5, 2.0, 3.0), (20, 60)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PooledDesign(SequentialDesign):
+    """A design whose sigma is pooled with that of past runs, of so many degrees of freedom: no rule of Plumbline's."""
+
+    past_df: float = 0.0
+
+    def df(self, look: int) -> float:
+        return self.past_df + super().df(look)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnKeeps:
+    """Worlds: which the looks keep (W), which of those the fresh runs confirm, candidate runs, and the fresh gain."""
+
+    kept: np.ndarray
+    confirmed: np.ndarray
+    runs: np.ndarray
+    gain: np.ndarray
+    reach: np.ndarray
+
+
+def drawn(design: PooledDesign, worlds: int, *, gain: float = 0.0, wide: float = 1.0, own: float = 1.0) -> DrawnKeeps:
+    """Draw worlds: both arms spread by `wide`, the candidate by `own` times that; past runs spread by 1."""
+    rng = rng_of("fresh", design.past_df, gain, wide, own)
+    base_WB = wide * rng.standard_normal((worlds, design.bank))
+    arms = [gain * wide + own * wide * rng.standard_normal((worlds, runs)) for runs in (design.most, FRESH)]
+    t_WK = paths(SequentialDesign(bank=design.bank, most=design.most), base_WB, arms[0])
+    if design.past_df:  # T by the sigma of these runs alone, turned into T by that of past runs too
+        gain_WK = arms[0].cumsum(axis=1) / np.arange(1, design.most + 1) - base_WB.mean(axis=1, keepdims=True)
+        information_K = np.array([design.information(look) for look in range(1, design.most + 1)])
+        own_df_K = np.array([design.df(look) - design.past_df for look in range(1, design.most + 1)])
+        squares_WK = own_df_K * information_K * (gain_WK / t_WK) ** 2 + rng.chisquare(design.past_df, (worlds, 1))
+        t_WK = gain_WK / np.sqrt(squares_WK / (own_df_K + design.past_df)) * np.sqrt(information_K)
+    kept_W, _, runs_W = ends(computed(design)[0], t_WK)
+    confirmed_W = kept_W & (p_of_fresh_runs(base_WB, arms[1]) <= FRESH_LEVEL)
+    df = design.bank + FRESH - 2
+    squares_W = sum(((arm - arm.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) for arm in (base_WB, arms[1]))
+    reach_W = special.stdtrit(df, 1 - design.alpha) * np.sqrt(squares_W / df * (1 / design.bank + 1 / FRESH))
+    shown_W = arms[1].mean(axis=1) - base_WB.mean(axis=1)
+    return DrawnKeeps(kept=kept_W, confirmed=confirmed_W, runs=runs_W, gain=shown_W, reach=reach_W)
+
+
+def fresh_runs(page: RatesPage) -> None:
+    """What the looks keep, and what of it stays kept; whose sigma; what is told of the gain."""
+    rows = []
+    for past_df in (0, *PAST_DF):
+        design = PooledDesign(bank=DEFAULT.bank, most=DEFAULT.most, past_df=past_df)
+        cells = []
+        for wide in WIDTHS if past_df else (1.0,):
+            found = drawn(design, page.worlds, wide=wide)
+            cells.append(_both(found))
+            if wide == 1.0:
+                page.share(found.kept, 0.05, f"nulls of the looks, {past_df} past df")
+        cells = cells if past_df else [f"{cells[0]}, at any width", "", "", "", ""]
+        real = [drawn(design, page.worlds, gain=gain) for gain in GAINS[1:]]
+        runs = [drawn(design, page.worlds).runs, real[1].runs]
+        of = f"and of past runs, {past_df} df" if past_df else "of the bank and the candidate (ours)"
+        rows.append((of, *cells, *map(_both, real), " / ".join(f"{each.mean():.1f}" for each in runs)))
+    page.table(
+        "Fresh runs after a keep, and whose sigma decides",
+        f"What the looks keep, and what {FRESH} fresh runs confirm (one-sided p of a t test against the same bank at "
+        f"most {FRESH_LEVEL:g}, sigma of these runs alone). Nulls: both arms spread so much wider than the past runs. "
+        "Past runs buy next to nothing of 2 sigma, and keep nulls where arms are wider.",
+        [
+            "sigma",
+            *(f"null, {wide:g} times as wide" for wide in WIDTHS),
+            *(f"{gain:g} sigma" for gain in GAINS[1:]),
+            "candidate runs at 0 / 2 sigma",
+        ],
+        rows,
+    )
+    own, rows = PooledDesign(bank=DEFAULT.bank, most=DEFAULT.most), []
+    for title, design, gain, wide in (
+        *(("5 and at most 8", own, gain, 1.0) for gain in GAINS),
+        *(("3 and at most 3", replace(own, bank=3, most=3), gain, 1.0) for gain in GAINS),
+        ("5 and at most 8, candidate 2x as wide", own, 0.0, 2.0),
+    ):
+        found = drawn(design, page.worlds, gain=gain, own=wide)
+        shown = found.gain[found.confirmed]
+        covered = np.abs(shown - gain) <= found.reach[found.confirmed]
+        every = np.abs(found.gain - gain) <= found.reach
+        rows.append((title, f"{gain:g}", _both(found), f"{shown.mean():.2f}", page.share(covered), page.share(every)))
+    page.table(
+        "The gain that fresh runs tell",
+        f"The mean of {FRESH} fresh runs less that of the bank, with an interval of 90 %. The fresh runs are chosen "
+        "for nothing, but the bank is that beside which the looks kept: it is often a poor one where the change does "
+        "nothing.",
+        ["runs", "true gain", "kept, confirmed", "gain told of a keep, mean", "covered, of keeps", "covered, of all"],
+        rows,
+    )
+
+
+def _both(found: DrawnKeeps) -> str:
+    return f"{found.kept.mean():.3f}, {found.confirmed.mean():.3f}"
