@@ -66,7 +66,7 @@ def test_an_unknown_word_is_named_with_its_line_and_the_flag_that_maps_it(tmp_pa
     for pairs in (["x"], ["=crashed"], ["x=fishy"], ["x=crashed", "X=finished"]):
         with pytest.raises(PlumblineError, match="--status-map"):
             status_map(pairs)
-    with pytest.raises(PlumblineError, match="no column 'Sate'; .*--status-column; did you mean 'State'"):
+    with pytest.raises(PlumblineError, match=r"no column 'Sate'; .*--status-column; did you mean 'State'"):
         read_table(read_rows(path), ColumnNames(metric="loss", status="Sate"))
 
 
@@ -105,7 +105,7 @@ def test_a_search_s_log_leaves_out_what_runs_and_says_so(tmp_path: Path) -> None
     read = read_search(read_rows(path), COLUMNS)
     assert [step.line for step in read.runs] == [2, 3] and read.notes == ("Left out, since it has not ended: line 4.",)
     path.write_text("commit\tloss\tstatus\na\t3\tkeep\nb\t2\tcompleted\n")
-    with pytest.raises(PlumblineError, match="line 3.*'completed' does not say whether the search kept the change"):
+    with pytest.raises(PlumblineError, match=r"line 3.*'completed' does not say whether the search kept the change"):
         read_search(read_rows(path), COLUMNS)
 
 
