@@ -2,8 +2,7 @@
 
     python benchmarks/verdict_growth.py [--rows 10000 1000000] [--shapes seeds methods ...] [--limit 600]
 
-Prints CPU seconds of the whole command and their ratio: linear growth of the part that grows gives less than the ratio
-of the rows, since a command has a part that does not grow. See verdict_growth.md.
+Takes CPU seconds of the whole command and their ratio; writes verdict_growth.md beside it.
 """
 
 from __future__ import annotations
@@ -17,8 +16,21 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from machine_description import command, describe
 from tabulate import tabulate
 
+PAGE = """# How the time of a verdict grows with its file
+
+`{command}` ({machine}): CPU seconds of `plumbline verdict`, the start of Python included; `inf` is what did not end in
+the limit. A hundred times the rows may take 150 times as long.
+
+{table}
+
+{shapes}
+
+What must not grow faster than the rows is also held by a test that counts looks at the ledger's entries
+(`tests/experiment/numbers/test_numbers.py`).
+"""
 TABLE = ["--baseline", "m0", "--metric", "loss", "--lower-is-better"]
 
 
@@ -94,11 +106,15 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=600.0, metavar="SECONDS")
     asked = parser.parse_args()
     few, many = asked.rows
-    table = []
+    machine, table = describe(with_torch=False), []
     for shape in asked.shapes:
         short, long = (cpu_seconds(shape, rows, asked.limit) for rows in (few, many))
         table.append([shape, f"{short:.1f}", f"{long:.1f}", f"{long / short:.0f}"])
-    print(tabulate(table, ["shape", f"CPU s, {few:,} rows", f"CPU s, {many:,} rows", "ratio"], "pipe"))
+    heads = ["shape", f"CPU s, {few:,} rows", f"CPU s, {many:,} rows", "ratio"]
+    shapes = "\n".join(f"- {shape}: {SHAPES[shape][0].__doc__}" for shape in asked.shapes)
+    said = PAGE.format(command=command(), machine=machine, table=tabulate(table, heads, "pipe"), shapes=shapes)
+    Path(__file__).with_suffix(".md").write_text(said, encoding="utf-8")
+    print(said)
 
 
 if __name__ == "__main__":

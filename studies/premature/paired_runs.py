@@ -16,6 +16,7 @@ from plumbline.audit.printed_numbers import PrintedNumbers, printed
 from plumbline.results.tables.shared_columns import beside, labels
 from plumbline.results.tables.table import Cell, Column, from_print
 from plumbline.stats import paired_difference
+from plumbline.stats.sample_spread import sample_deviation
 
 from .row_cells import RowCells
 from .run_values import RunValues
@@ -78,7 +79,7 @@ class PairedRuns:
             found = paired_difference(self.values(quantity, 1), self.values(quantity, 0))
             return found.mean, found.sigma, found.n
         values = self.values(quantity, side).dropna()
-        return float(values.mean()), float(values.std(ddof=1)), len(values)
+        return float(values.mean()), sample_deviation(values), len(values)
 
     @property
     def saved(self) -> pd.Series:

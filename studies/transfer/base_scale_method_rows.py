@@ -17,6 +17,7 @@ from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, absent, co
 from plumbline.specs.study_config import Study
 from plumbline.stats import NoiseFloor, noise_floor, verdicts
 from plumbline.stats.pooling import SigmaEstimate, pooled
+from plumbline.stats.sample_spread import sample_deviation
 
 from .headline_runs import BASE, base_values, best_first, headline_runs
 
@@ -72,7 +73,9 @@ def base_scale_method_rows(frames: RunFrames, study: Study, reference: str) -> B
                 "runs_averaged": Cell(_value_of(behind)),
                 "climb_avg_all_seeds": number(float(mine["average"].mean()), word, mine.index),
                 "climb_avg_sd_all_seeds": number(
-                    float(mine["average"].std()), absent(mine["outcome"]) if len(mine) > 1 else "one seed", mine.index
+                    sample_deviation(mine["average"].dropna()),
+                    absent(mine["outcome"]) if len(mine) > 1 else "one seed",
+                    mine.index,
                 ),
                 "run_ids": Cell(" ".join(mine["run_id"]), tuple(mine.index)),
                 "category": Cell(study.methods[method].get("category", "none")),

@@ -19,6 +19,7 @@ from plumbline.results.runs.finished_runs import DIVERGED, RunFrames
 from plumbline.specs.study_config import Study
 from plumbline.stats.distributions import t_isf
 from plumbline.stats.noise_floor import two_sided_t
+from plumbline.stats.sample_spread import sample_deviation
 
 from .tables.signals import SignalMetric
 
@@ -89,9 +90,10 @@ def scale_differences(
     means = pd.Series(
         {method: whole[method].mean() if method in whole else math.nan for method in methods}, dtype=float
     )
-    squares = sum(float(((values - values.mean()) ** 2).sum()) for values in whole.values())
-    # Seeds that are equal to the last digit have no spread that a difference could be measured by.
-    freedom = sum(max(len(values) - 1, 0) for values in whole.values()) if squares else 0
+    repeated = [values for values in whole.values() if len(values) > 1]
+    squares = sum(float(((values - values.mean()) ** 2).sum()) for values in repeated)
+    # Seeds that are all equal have no spread that a difference could be measured by.
+    freedom = sum(len(values) - 1 for values in repeated) if any(map(sample_deviation, repeated)) else 0
     sigma = math.sqrt(squares / freedom) if freedom else math.nan
     of_reference = int(seeds.get(reference, 0))
     delta = means - means.get(reference, math.nan)
@@ -103,7 +105,7 @@ def scale_differences(
         means=means,
         delta=delta,
         error=error,
-        spread=pd.Series({method: values.std(ddof=1) for method, values in own.items()}, dtype=float),
+        spread=pd.Series({method: sample_deviation(values) for method, values in own.items()}, dtype=float),
         seeds=seeds,
         diverged=diverged,
         p=p,

@@ -11,6 +11,7 @@ import io
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 from plumbline.core.errors import PlumblineError
 
@@ -91,7 +92,7 @@ def delimited_rows(path: Path, text: str, separator: str) -> Iterator[tuple[int,
             lines.append(line)
             yield line
 
-    quoting = csv.QUOTE_NONE if separator == TAB else csv.QUOTE_MINIMAL
+    quoting: Literal[0, 3] = csv.QUOTE_NONE if separator == TAB else csv.QUOTE_MINIMAL
     reader = csv.reader(lines_of_a_row(), delimiter=separator, strict=True, quoting=quoting)
     begin, separators = 1, 0
     while True:

@@ -26,6 +26,7 @@ from plumbline.stats.noise_floor import (
 from plumbline.stats.paired_runs import PairedRatio, PairedResult, paired_difference, paired_ratio
 from plumbline.stats.power import chance_called, power_of_gain, resolved_distance, resolved_gain, seeds_needed
 from plumbline.stats.rank_correlation import SpearmanResult, descending_ranks, signs_preserved, spearman
+from plumbline.stats.sample_spread import sample_deviation
 from plumbline.stats.significance import significance
 from plumbline.stats.welch_and_stouffer import (
     StoufferResult,
@@ -62,6 +63,7 @@ __all__ = [
     "probability_not_above",
     "resolved_distance",
     "resolved_gain",
+    "sample_deviation",
     "sampling_error",
     "seeds_needed",
     "signal_of_noise",

@@ -49,6 +49,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.stats.multiplicity import adjust
 from plumbline.stats.noise_floor import NoiseFloor, two_sided_t
 from plumbline.stats.pooling import SigmaEstimate
+from plumbline.stats.sample_spread import sample_deviation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,7 +125,7 @@ def sampling_error(differences: Sequence[np.ndarray]) -> MeanDifference:
     delta = float(np.mean([values_N.mean() for values_N in differences]))
     if counts_T.min() < FEWEST:
         return MeanDifference(delta=delta, se=math.nan, df=math.nan)
-    squares_T = np.array([values_N.var(ddof=1) for values_N in differences]) / counts_T
+    squares_T = np.array([sample_deviation(values_N) ** 2 for values_N in differences]) / counts_T
     df = float(squares_T.sum() ** 2 / (squares_T**2 / (counts_T - 1)).sum()) if squares_T.any() else math.nan
     return MeanDifference(delta=delta, se=math.sqrt(squares_T.sum()) / len(counts_T), df=df)
 
@@ -218,7 +219,7 @@ def compare_with_chance(
         if len(values) < FEWEST:
             continue
         distance = values.mean() - chance[str(task)]
-        error = values.std(ddof=1) / math.sqrt(len(values))
+        error = sample_deviation(values) / math.sqrt(len(values))
         found[str(task)] = "at" if abs(distance) <= errors * error else "below" if distance < 0 else "above"
     return found
 

@@ -17,6 +17,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.stats.distributions import chi_squared_quantile, f_quantile, f_sf, normal_sf, t_sf
 from plumbline.stats.multiplicity import adjust
 from plumbline.stats.power import chance_called, resolved_distance
+from plumbline.stats.sample_spread import sample_deviation
 
 if TYPE_CHECKING:  # tables are of pandas, what a verdict needs is not
     import pandas as pd
@@ -103,7 +104,7 @@ def noise_floor(values: Iterable[float]) -> NoiseFloor:
     n = int(finite.size)
     return NoiseFloor(
         mean=float(finite.mean()) if n else math.nan,
-        sigma=float(finite.std(ddof=1)) if n >= 2 else math.nan,
+        sigma=sample_deviation(finite),
         n=n,
         missing=int(seeds.size - n),
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.distributions import t_sf
+from plumbline.stats.sample_spread import sample_deviation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +44,7 @@ def paired_difference(a: pd.Series, b: pd.Series) -> PairedResult:
     difference = a.astype(float) - b.astype(float).reindex(a.index)
     there = difference.dropna()
     n = len(there)
-    sigma = float(there.std(ddof=1)) if n >= 2 else math.nan
+    sigma = sample_deviation(there, subtracted=max(a.abs().max(), b.abs().max()) if n else 0.0)
     testable = n >= 2 and sigma > 0
     t = float(there.mean() / (sigma / math.sqrt(n))) if testable else math.nan
     return PairedResult(

@@ -16,6 +16,7 @@ from scipy import special
 
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.noncentral_t import upper_tail
+from plumbline.stats.sample_spread import sample_deviation
 from plumbline.stats.sequential.look import finite
 
 #: The level of the F test that lets sigma of other groups be used for one. One as lax as this refuses a quarter of
@@ -47,7 +48,7 @@ def pooled(groups: Iterable[Sequence[float]]) -> SigmaEstimate:
         PlumblineError: a group without runs, or a value that is no finite number.
     """
     arrays = [finite(f"group {number}", group) for number, group in enumerate(groups, start=1)]
-    return together(*(SigmaEstimate(float(group.std(ddof=1)), len(group) - 1) for group in arrays if len(group) > 1))
+    return together(*(SigmaEstimate(sample_deviation(group), len(group) - 1) for group in arrays if len(group) > 1))
 
 
 def together(*spreads: tuple[float, float]) -> SigmaEstimate:
@@ -87,7 +88,7 @@ def bartlett(groups: Iterable[Sequence[float]]) -> float:
     Source: Bartlett 1937, with his correction for small groups. It takes runs as normal.
     """
     spreads = [
-        (float(array.var(ddof=1)), len(array) - 1)
+        (sample_deviation(array) ** 2, len(array) - 1)
         for number, group in enumerate(groups, start=1)
         if len(array := finite(f"group {number}", group)) > 1
     ]

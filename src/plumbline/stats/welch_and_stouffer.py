@@ -15,6 +15,7 @@ import numpy as np
 
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.distributions import normal_isf, normal_sf, t_sf
+from plumbline.stats.sample_spread import sample_deviation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +38,7 @@ def welch(a: Iterable[float], b: Iterable[float]) -> WelchResult:
     """
     first, second = (np.asarray(list(side), dtype=float) for side in (a, b))
     first, second = first[~np.isnan(first)], second[~np.isnan(second)]
-    if min(first.size, second.size) < 2 or first.var() + second.var() == 0:
+    if min(first.size, second.size) < 2 or not any(map(sample_deviation, (first, second))):
         return WelchResult(t=math.nan, df=math.nan, p=math.nan, p_greater=math.nan)
     (mean_a, of_a), (mean_b, of_b) = (_squared_error_of_mean(side) for side in (first, second))
     return _welch(mean_a - mean_b, (of_a, first.size), (of_b, second.size))

@@ -11,6 +11,7 @@ from plumbline.audit.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import ComputedValues, signs
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 from plumbline.results.claims.claim_tolerances import near
+from plumbline.stats.sample_spread import sample_deviation
 
 from ..paired_runs import PairedRuns
 from ..run_values import CONTROL, EARLY, INTERVENTION, LARGE
@@ -58,7 +59,7 @@ def tokens_saved_270m(e: Evidence, claim: PaperClaim) -> Values:
     tokens, tokens_sd = e.moments(e.base, "tokens_to_control_loss_b", "intervention")
     saved = e.base.saved
     # No mean of those pairs alone whose intervention gets there.
-    percent, spread = (-math.inf, math.nan) if e.base.short else (float(saved.mean()), float(saved.std(ddof=1)))
+    percent, spread = (-math.inf, math.nan) if e.base.short else (float(saved.mean()), sample_deviation(saved))
     values = {"tokens_b": tokens, "tokens_b_std": tokens_sd, "saved_pct": percent}
     values |= {"saved_m": percent / 100 * e.base.budget / 1e6, "saved_pct_std": spread}
     close = {

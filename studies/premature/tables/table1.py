@@ -10,6 +10,7 @@ from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import FACTS, beside, make_table
 from plumbline.results.tables.table import Cell, Table, printed_cells
 from plumbline.specs.study_config import Study
+from plumbline.stats.sample_spread import sample_deviation
 
 from ..paired_runs import PairedRuns, Quantity, columns
 from ..run_values import BASE, RunValues
@@ -60,5 +61,5 @@ def _saved(paired: PairedRuns) -> dict[str, Cell]:
     return {
         "tokens_saved_m": row.cell(float((percent / 100 * paired.budget / 1e6).mean())),
         "tokens_saved_pct": row.cell(float(percent.mean())),
-        "tokens_saved_pct_sd": row.cell(float(percent.std(ddof=1)), "one seed"),
+        "tokens_saved_pct_sd": row.cell(sample_deviation(percent), "one seed"),
     }

@@ -12,6 +12,7 @@ from plumbline.results.tables.number_formats import PROBABILITY
 from plumbline.results.tables.shared_columns import FACTS, beside, labels, make_table, ours
 from plumbline.results.tables.table import Cell, Column, Table, from_print, printed_cells, published_column
 from plumbline.specs.study_config import Study
+from plumbline.stats.sample_spread import sample_deviation
 
 from ..downstream_tasks import PairedTaskScores, losses, sign_test
 from ..row_cells import RowCells
@@ -75,7 +76,7 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         for name, values in zip(("control_accuracy", "intervention_accuracy"), sides, strict=True):
             there = values.dropna()
             cells[name] = row.cell(float(there.mean()), "no score")
-            cells[f"{name}_sd"] = row.cell(float(there.std(ddof=1)), "one seed" if len(there) == 1 else "no score")
+            cells[f"{name}_sd"] = row.cell(sample_deviation(there), "one seed" if len(there) == 1 else "no score")
         rows.append(cells | printed_cells(print2, task, PRINTED) | row.facts(delta.n))
     wins, of = int(printed_wins["wins"]), int(printed_wins["out_of"])
     return make_table(

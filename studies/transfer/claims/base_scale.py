@@ -29,6 +29,7 @@ from plumbline.results.claims.claim_checkers import (
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 from plumbline.results.claims.claim_tolerances import factor, near
 from plumbline.stats import bootstrap_interval, probability_not_above, welch
+from plumbline.stats.sample_spread import sample_deviation
 
 from .claim_evidence import LEVEL, SIGNIFICANT_Z, Evidence
 
@@ -186,7 +187,7 @@ def softpick_seeds(e: Evidence, claim: PaperClaim) -> Values:
     """Read Softpick's CLIMB-avg of each seed, in the order of size of the printed ones, with mean and deviation."""
     seeds = e.seeds("softpick")
     values = _in_the_order_of(claim.values["values"], seeds)
-    return {"values": values, "mean": float(np.mean(seeds)), "std": float(np.std(seeds, ddof=1))}
+    return {"values": values, "mean": float(np.mean(seeds)), "std": sample_deviation(np.asarray(seeds))}
 
 
 def _in_the_order_of(printed: list[float], measured: list[float]) -> list[float]:
@@ -199,7 +200,7 @@ def _in_the_order_of(printed: list[float], measured: list[float]) -> list[float]
 
 def _sigmas(e: Evidence) -> dict[str, float]:
     names = e.study.definition["noise_floor"]
-    return {m: float(np.std(e.seeds(m), ddof=1)) for m in (names["reference"], *names["others"])}
+    return {m: sample_deviation(np.asarray(e.seeds(m))) for m in (names["reference"], *names["others"])}
 
 
 @CHECKS.of(near=SIGMA)

@@ -33,6 +33,7 @@ from plumbline.results.tables.table import (
 )
 from plumbline.specs.study_config import Study
 from plumbline.stats import NoiseFloor, noise_floor, signal_of_noise, verdicts
+from plumbline.stats.sample_spread import sample_deviation
 
 from ..headline_runs import BASE, best_first, headline_runs
 
@@ -140,7 +141,7 @@ def judge_signal(frames: RunFrames, study: Study, reference: str, metric: Signal
         verdicts=judged,
         floor=floor,
         methods=int(others.notna().sum()),
-        spread=float(others.std()),
+        spread=sample_deviation(others.dropna()),
         middle=float(judged["z"].drop(reference).abs().median()),
         smallest=floor.smallest_called(m=study.m),
         called=floor.called_share(m=study.m),

@@ -488,3 +488,30 @@ def test_a_verdict_loads_neither_pandas_nor_torch_nor_scipy_stats(tmp_path: Path
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("chain", [False, True])
+def test_work_grows_with_the_rows_and_not_with_their_square(tmp_path: Path, monkeypatch, chain: bool) -> None:
+    looks = dict.fromkeys(("identity", "is_try"), 0)
+
+    def counting(name: str, real: property) -> property:
+        def look(entry):
+            looks[name] += 1
+            return real.fget(entry)
+
+        return property(look)
+
+    for name in looks:
+        monkeypatch.setattr(ledger.LedgerEntry, name, counting(name, vars(ledger.LedgerEntry)[name]))
+    counts = []
+    for methods in (20, 80):
+        folder = tmp_path / str(methods)
+        folder.mkdir()
+        rows = [
+            (f"m{method}", str(seed), 3 + 0.01 * seed + 0.001 * method) for method in range(methods) for seed in (1, 2)
+        ]
+        path = file_of(folder, BASE + rows)
+        for _ in range(2):  # the second time, everything stands in the ledger
+            verdict(asked(path, baseline=None if chain else "base", chain=chain))
+        counts.append(sum(looks.values()))
+    assert counts[1] - counts[0] < 6 * counts[0], counts

@@ -20,6 +20,7 @@ from plumbline.experiment.judge import VerdictSentences
 from plumbline.experiment.numbers.readers.lm_eval_items import LmEvalItem
 from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
 from plumbline.experiment.power import ComparisonDesign, seeds_each, upper_tail
+from plumbline.stats.sample_spread import sample_deviation
 
 #: task -> item -> value, of one model.
 Items = dict[str, dict[str, LmEvalItem]]
@@ -85,6 +86,7 @@ def judge_items(
     for task in sorted(method):
         ours, theirs = _paired(task, method[task], baseline[task])
         difference = terms.sign * (ours - theirs)
+        largest = max(float(np.abs(side).max()) for side in (ours, theirs))
         if len(difference) < 2:
             raise CannotBeJudgedError(f"{task} has one item: there is no spread between items")
         tasks.append(
@@ -94,7 +96,7 @@ def judge_items(
                 mean=float(ours.mean()),
                 mean_baseline=float(theirs.mean()),
                 gain=float(difference.mean()),
-                error=float(difference.std(ddof=1)) / math.sqrt(len(difference)),
+                error=sample_deviation(difference, largest) / math.sqrt(len(difference)),
                 better=int((difference > 0).sum()),
                 worse=int((difference < 0).sum()),
             )

@@ -71,17 +71,23 @@ def write(request: NumbersRequest) -> VerdictTexts:
         raise PlumblineError(
             f"--out {request.page} must end in .md; the numbers go next to it, in a file ending in .json"
         )
+    for flag, path in (("--out", request.page), ("--ledger", request.ledger)):
+        if path.exists() and not path.is_file():  # a named pipe would wait for ever
+            raise PlumblineError(f"{flag} {path} is no ordinary file; name another one")
     if request.page.exists() and ledger_pages.stated(request.page) is None:
         raise PlumblineError(f"{request.page} exists and is not a page of a verdict; name another file with --out")
-    with files.atomic(request.page.with_suffix(".json")) as numbers, files.atomic(request.page) as page:
+    try:
+        with files.atomic(request.page.with_suffix(".json")) as numbers, files.atomic(request.page) as page:
 
-        def keep(made: VerdictTexts) -> None:
-            for file, text in ((numbers, files.pretty_json(made.numbers)), (page, made.page)):
-                file.write(text.encode())
-                file.flush()
-                os.fsync(file.fileno())
+            def keep(made: VerdictTexts) -> None:
+                for file, text in ((numbers, files.pretty_json(made.numbers)), (page, made.page)):
+                    file.write(text.encode())
+                    file.flush()
+                    os.fsync(file.fileno())
 
-        return verdict(request, keep)
+            return verdict(request, keep)
+    except FileNotFoundError as error:
+        raise PlumblineError(f"--out {request.page} cannot be written ({error.strerror}); name another place") from None
 
 
 def _with_size(said: VerdictTexts, size: str) -> VerdictTexts:

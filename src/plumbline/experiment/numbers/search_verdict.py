@@ -24,6 +24,7 @@ from plumbline.experiment.numbers.numbers_request import (
 from plumbline.experiment.numbers.readers.search_log import SearchLog, SearchLogEntry
 from plumbline.experiment.numbers.search import judge_search
 from plumbline.experiment.numbers.search_page import search_page, search_sentence
+from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
 
 
 def draft(request: NumbersRequest, log: SearchLog) -> tuple[Sequence[LedgerEntry], Draft]:
@@ -34,7 +35,10 @@ def draft(request: NumbersRequest, log: SearchLog) -> tuple[Sequence[LedgerEntry
         PlumblineError: the log is none, or a baseline, a goal or a step was named, which a search has not.
     """
     steps = log.runs
-    judged = judge_search(request.path, steps, request.terms)
+    try:
+        judged = judge_search(request.path, steps, request.terms)
+    except CannotBeJudgedError as error:
+        raise CannotBeJudgedError(" ".join([str(error), *log.notes])) from None
     start = judged.start.commit
     if request.baseline not in (None, start) or request.goal is not None or request.chain or request.at_step:
         raise PlumblineError(

@@ -16,7 +16,9 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import once, sha256_text
+from plumbline.core.foreign_rows import read_ordinary_text
 from plumbline.experiment.formatting import listed, name
+from plumbline.experiment.numbers.readers.row_files import MOST_BYTES
 
 DATE = r"\d{4}-\d\d-\d\dT[\d.:\-]+"
 NAME = re.compile(rf"samples_(?P<task>.+?)(?:_(?P<date>{DATE}))?\.jsonl")
@@ -208,11 +210,7 @@ def _task(path: Path, metric: str) -> dict[str, LmEvalItem]:
     wanted, _, chosen = metric.partition(",")
     items: dict[str, LmEvalItem] = {}
     filters: dict[str, None] = {}
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise PlumblineError(f"{path} cannot be read ({error})") from None
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(read_ordinary_text(path, MOST_BYTES).split("\n"), start=1):
         if not line.strip():
             continue
         record = _record(path, number, line)

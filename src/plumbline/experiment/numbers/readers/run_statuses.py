@@ -7,7 +7,7 @@ has none, which is its method's outcome; one that runs or waits has none yet; an
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.experiment.formatting import listed, name
@@ -139,7 +139,7 @@ class RunStatuses:
             telling = telling or (meaning in (CRASH, RUNNING, FINISHED) and word.lower() not in (*_COMMON, ""))
         return telling
 
-    def _refuse_unknown(self, row: FileRow, column: str, word: str) -> None:
+    def _refuse_unknown(self, row: FileRow, column: str, word: str) -> NoReturn:
         self._rows.fail(
             row,
             column,

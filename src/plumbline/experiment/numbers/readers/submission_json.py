@@ -13,7 +13,9 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import once
+from plumbline.core.foreign_rows import read_ordinary_file
 from plumbline.experiment.formatting import name
+from plumbline.experiment.numbers.readers.row_files import MOST_BYTES
 from plumbline.experiment.numbers.readers.score_table import MetricBySeed
 from plumbline.experiment.numbers.seed_values import seed_name
 
@@ -69,8 +71,10 @@ def read_submissions(folder: Path, metric: str) -> MetricBySeed:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        read = json.loads(path.read_bytes(), object_pairs_hook=once)
-    except (OSError, ValueError, RecursionError) as error:
+        read = json.loads(read_ordinary_file(path, MOST_BYTES), object_pairs_hook=once)
+    except PlumblineError:
+        raise
+    except (ValueError, RecursionError) as error:
         raise PlumblineError(f"{path} cannot be read as JSON ({error})") from None
     if not isinstance(read, dict):
         raise PlumblineError(f"{path} is not a JSON object")

@@ -1,0 +1,33 @@
+"""Computes the spread of a sample, which is exactly zero where its values are all equal."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: A share of the numbers that were subtracted: differences that are apart by less are equal but for their rounding.
+ROUNDING = 1e-12
+
+
+def sample_deviation(values: np.ndarray | pd.Series, subtracted: float = 0.0) -> float:
+    """Return the unbiased standard deviation (n - 1 in the denominator); NaN of fewer than two values.
+
+    Where all values are equal it is exactly 0. The formula alone leaves 3e-17 of three times 0.2, whose mean is
+    rounded, and a distance in units of that is beyond any doubt.
+
+    Args:
+        values: finite numbers.
+        subtracted: where values are differences, the largest number that was subtracted: less than `ROUNDING` of it
+            apart, they are equal.
+    """
+    if len(values) < 2:
+        return math.nan
+    least, most = float(values.min()), float(values.max())
+    if least == most or most - least <= ROUNDING * subtracted:
+        return 0.0
+    return float(values.std(ddof=1))
