@@ -165,6 +165,8 @@ LOSS = MetricPart(pattern=r"val_loss:? ?([0-9.]+)")
                 "saved to /data/nan/inf.pt",
                 "loss curve in out/nan/loss.png",
                 "best val loss: inf",
+                "loss_scale: inf",
+                "interval: inf",
                 "min_loss=inf, patience: inf",
                 "grad_norm: inf",
                 "no nan in the loss",
