@@ -6,7 +6,7 @@ Files in the folder of reports, each named `PID-WORD` and an ending:
 - `.wrote`: it has written to what the run prints; where a process above it reads that (`$(...)`, `subprocess`) and may
   pass it on or not, the line that would then be in the run's log;
 - `.exit`: one byte, the code that it gave to exit(3), by whatever way it came there (`raise SystemExit`, an exception
-  that nobody caught); empty of one that ended by a signal or by `os._exit`.
+  that nobody caught), or to `os._exit`; empty of one that ended by a signal.
 
 A file `PID.ended`, or `group-PID.ended`, says that another Python process of the run has ended it by a signal.
 
@@ -40,6 +40,7 @@ _HIGH = 500
 _folder = ""
 _library = None
 _stream = None
+_descriptor = None
 
 
 def name():
@@ -55,6 +56,7 @@ def begin(folder):
     with contextlib.suppress(Exception):  # a C library without on_exit, a Python without ctypes
         _arm()
     os.kill, os.killpg = _noting(os.kill, ""), _noting(os.killpg, "group-")
+    os._exit = _exiting(os._exit)
     os.execv, os.execve = _leaving(os.execv), _leaving(os.execve)
     for number, stream in ((1, sys.stdout), (2, sys.stderr)):
         way = _way(number)
@@ -89,13 +91,13 @@ def _put(ending, text=""):
 
 def _arm():
     """Have the C library write the exit code: fputc(code, stream) is called as on_exit's handlers are."""
-    global _library, _stream
+    global _library, _stream, _descriptor
     library = ctypes.CDLL(None)
     library.fdopen.restype = library.freopen.restype = ctypes.c_void_p
-    descriptor = _moved_up(
+    _descriptor = _moved_up(
         os.open(os.path.join(_folder, name()) + ".exit", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
     )
-    stream = library.fdopen(descriptor, b"w")
+    stream = library.fdopen(_descriptor, b"w")
     if not stream or library.on_exit(ctypes.cast(library.fputc, ctypes.c_void_p), ctypes.c_void_p(stream)):
         return
     _library, _stream = library, stream
@@ -128,6 +130,18 @@ def _noting(real, of):
         return real(process, number, *more)
 
     return send
+
+
+def _exiting(real):
+    """The function that ends this process at once, which leaves its code behind."""
+
+    def leave(status):
+        if os.getpid() == _PROCESS and _stream is not None and isinstance(status, int):
+            with contextlib.suppress(OSError):
+                os.write(_descriptor, bytes([status & 255]))
+        real(status)
+
+    return leave
 
 
 def _leaving(real):
