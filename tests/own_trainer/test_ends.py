@@ -58,8 +58,8 @@ ENDS = {
     "1 / 0": "exit code 1 (ZeroDivisionError: division by zero)",
     "raise SystemExit('boom: CUDA error')": "exit code 1",
     "sys.exit(3)": "exit code 3",
-    "os._exit(3)": "a signal, or os._exit",
-    "os.kill(os.getpid(), signal.SIGSEGV)": "a signal, or os._exit",
+    "os._exit(5)": "exit code 5",
+    "os.kill(os.getpid(), signal.SIGSEGV)": "a signal",
     "import ctypes; ctypes.CDLL(None).exit(4)": "exit code 4",
 }
 
@@ -107,6 +107,7 @@ NO_FAILURES = {
     "head of all": ("python train.py {} 2>&1 | head -2", ""),
     "left running": ("python code.py & sleep 1; echo done", ""),
     "exec of a program": ("python code.py", ""),
+    "an end without an end of Python": ("python code.py", ""),
     "an exit in a thread's code": ("python code.py", ""),
 }
 CODES = {
@@ -119,6 +120,7 @@ CODES = {
     "a forked worker": "import os, sys\nif os.fork(): os.wait()\nelse: sys.exit(3)",
     "left running": "import time; print(1); time.sleep(60)",
     "exec of a program": "import os; print(1); os.execvp('true', ['true'])",
+    "an end without an end of Python": "import os; print(1); os._exit(0)",
     "an exit in a thread's code": "import sys, threading\nthreading.Thread(target=sys.exit, args=(3,)).start()",
 }
 
@@ -165,6 +167,8 @@ LOSS = MetricPart(pattern=r"val_loss:? ?([0-9.]+)")
                 "saved to /data/nan/inf.pt",
                 "loss curve in out/nan/loss.png",
                 "best val loss: inf",
+                "loss_scale: inf",
+                "interval: inf",
                 "min_loss=inf, patience: inf",
                 "grad_norm: inf",
                 "no nan in the loss",

@@ -30,12 +30,12 @@ _VALUE = re.compile(r"(?<![\w./\\-])[-+]?(nan|inf(?:inity)?)(?![\w/\\]|[.-]\w)",
 _NAME = re.compile(
     r"((?:[A-Za-z_][\w./@-]*\s+){0,2}[A-Za-z_][\w./@-]*)?[\"'`)\]]*\s*([:=|]*)\s*[\"'`(\[]*(?:tensor\()?$"
 )
-_LOSS = re.compile(r"loss|nll|ppl|perplexity|bpb|bpc|entropy", re.IGNORECASE)
+_LOSS = re.compile(r"loss(?![ _]?scal)|nll|ppl|perplexity|bpb|bpc|entropy", re.IGNORECASE)
 _BEST = re.compile(
     r"(?<![a-z])(best|min|minimum|max|maximum|peak|record|lowest|highest|previous|initial)(?![a-z])", re.I
 )
 #: A sentence that says so: `loss became nan`, `NaN in the loss`; and one that says it is not so.
-_SENTENCE = re.compile(r"\bnan\W+(?:\w+\W+){0,3}\w*loss|\w*loss\W+(?:\w+\W+){0,3}nan\b", re.IGNORECASE)
+_SENTENCE = re.compile(r"\bnan\W+(?:[a-z]+\W+){0,3}\w*loss\b|\w*loss\W+(?:[a-z]+\W+){0,3}nan\b", re.IGNORECASE)
 _DENIAL = re.compile(r"\b(no|not|never|without|if|0|zero|skip\w*|ignor\w*|check\w*)\b", re.IGNORECASE)
 _NUMBERS = re.compile(r"[\s,;|]*(?:[-+]?(?:[0-9.]+(?:e[-+]?[0-9]+)?|nan|inf)[\s,;|]+)+", re.IGNORECASE)
 _TRACEBACK, _IGNORED = "Traceback (most recent call last)", "Exception ignored"
@@ -95,9 +95,11 @@ def _read(part: MetricPart, lines: Iterator[str], *, whole: bool) -> LogEnd:
             break
         after.append(line)
     else:
-        return LogEnd()
+        if whole:
+            return LogEnd()
+        line = ""  # it is in the part that was left out
     sign, diverged, other = _signs(part, after[::-1])
-    place, values = _place(line), 1
+    place, values = _place(line), int(whole)
     for earlier in islice(lines, LINES):
         if place:
             break
@@ -134,11 +136,11 @@ def _signs(part: MetricPart, lines: list[str]) -> tuple[str, bool, str]:
 def _is_loss(part: MetricPart, line: str) -> bool:
     if _SENTENCE.search(line) and not _DENIAL.search(line) and not _BEST.search(line):
         return True
+    called = re.compile(rf"(?<![A-Za-z0-9]){re.escape(part.called)}$")
     for value in _VALUE.finditer(line):
         name = _NAME.search(line[: value.start()])
         words = (name and name[1]) or ""
-        # The last word is the value's name, or `is`; a number in front of it begins another one.
-        if (_LOSS.search(words) or words.endswith(part.called)) and not _BEST.search(words.replace("_", " ")):
+        if (_LOSS.search(words) or called.search(words)) and not _BEST.search(words.replace("_", " ")):
             return True
     return False
 

@@ -90,7 +90,7 @@ def _failure(began: Path, report: dict[str, Any]) -> str:
         return "" if code == b"\0" else f"exit code {code[0]}{f' ({error})' if error else ''}"
     if report.get("exit_known") is False:
         return error
-    return "a signal, or os._exit"
+    return "a signal"
 
 
 def _is_a_probe(known: dict[str, Any], report: dict[str, Any]) -> bool:

@@ -168,7 +168,7 @@ class _Run:
                 preexec_fn=end_with_parent,
             )
             code = self._wait(process, began)
-        if code == _NO_READER and bash:
+        if code == _NO_READER:
             code = 0
         self.left_running = process_ends.running(self.reports)
         seconds = time.monotonic() - began

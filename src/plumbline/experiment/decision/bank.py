@@ -172,7 +172,8 @@ def _parsed(path: Path, number: int, line: bytes) -> BankedRun:
         if record["schema"] > SCHEMA:
             raise PlumblineError(f"{path}, line {number} is of a later Plumbline; update this one")
         names = {field.name for field in fields(ArmRun)}
-        run = ArmRun(**{key: value for key, value in record["run"].items() if key in names})
+        known = {key: value for key, value in record["run"].items() if key in names}
+        run = ArmRun(**known | {"remarks": tuple(known.get("remarks", ()))})
         if not isinstance(run.seed, int) or (run.outcome == FINISHED and not run.has_value):
             raise ValueError("a run without its seed or value")
         known = {key: record[key] for key in ("group", "method", "role", "at")}

@@ -6,7 +6,7 @@ Files in the folder of reports, each named `PID-WORD` and an ending:
 - `.wrote`: it has written to what the run prints; where a process above it reads that (`$(...)`, `subprocess`) and may
   pass it on or not, the line that would then be in the run's log;
 - `.exit`: one byte, the code that it gave to exit(3), by whatever way it came there (`raise SystemExit`, an exception
-  that nobody caught); empty of one that ended by a signal or by `os._exit`.
+  that nobody caught), or to `os._exit`; empty of one that ended by a signal.
 
 A file `PID.ended`, or `group-PID.ended`, says that another Python process of the run has ended it by a signal.
 
@@ -14,7 +14,7 @@ The code of an exit is known to the C library alone, after Python's own end: it 
 it has no such function, only exceptions that nobody caught are seen.
 """
 
-import ctypes
+import contextlib
 import json
 import os
 import select
@@ -22,8 +22,13 @@ import signal
 import stat
 import sys
 
+try:
+    import ctypes
+except ImportError:  # a Python that was built without it: `_arm` fails then
+    ctypes = None
+
 _PROCESS = os.getpid()
-_WORD = "%016x" % int.from_bytes(os.urandom(8), "big")
+_WORD = os.urandom(8).hex()
 #: Signals that end a process.
 _ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGABRT, signal.SIGKILL, signal.SIGTERM)
 #: Processes above this one that may read what it prints.
@@ -35,11 +40,12 @@ _HIGH = 500
 _folder = ""
 _library = None
 _stream = None
+_descriptor = None
 
 
 def name():
     """The begin of the names of this process's files: another one in a forked child."""
-    return "%d-%s" % (os.getpid(), _WORD)
+    return f"{os.getpid()}-{_WORD}"
 
 
 def begin(folder):
@@ -47,11 +53,10 @@ def begin(folder):
     global _folder
     _folder = folder
     _write_began()
-    try:
+    with contextlib.suppress(Exception):  # a C library without on_exit, a Python without ctypes
         _arm()
-    except Exception:  # a C library without on_exit, a Python without ctypes
-        pass
-    os.kill, os.killpg = _noting(os.kill, "%d.ended"), _noting(os.killpg, "group-%d.ended")
+    os.kill, os.killpg = _noting(os.kill, ""), _noting(os.killpg, "group-")
+    os._exit = _exiting(os._exit)
     os.execv, os.execve = _leaving(os.execv), _leaving(os.execve)
     for number, stream in ((1, sys.stdout), (2, sys.stderr)):
         way = _way(number)
@@ -64,7 +69,7 @@ def at_exit():
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     known = {"exit_known": _stream is not None, "import_failed": isinstance(error, ImportError)}
     if error is not None:
-        known["error"] = ("%s: %s" % (type(error).__name__, error)).split("\n")[0][:200]
+        known["error"] = f"{type(error).__name__}: {error}".split("\n")[0][:200]
     broken = [number for number in (1, 2) if _reader_is_gone(number)]
     known["reader_gone"] = bool(broken) and (error is None or isinstance(error, BrokenPipeError))
     if broken and isinstance(error, BrokenPipeError) and _library is not None:
@@ -73,25 +78,26 @@ def at_exit():
 
 
 def _write_began():
-    command = [word.decode(errors="replace") for word in open("/proc/self/cmdline", "rb").read().split(b"\0")[1:-1]]
+    with open("/proc/self/cmdline", "rb") as file:
+        command = [word.decode(errors="replace") for word in file.read().split(b"\0")[1:-1]]
     known = {"command": command, "process": _PROCESS, "group": os.getpgid(0), "host": os.uname().nodename}
     _put(".began", json.dumps(known))
 
 
 def _put(ending, text=""):
-    with open(os.path.join(_folder, "%d-%s" % (_PROCESS, _WORD)) + ending, "w") as file:
+    with open(os.path.join(_folder, f"{_PROCESS}-{_WORD}{ending}"), "w") as file:
         file.write(text)
 
 
 def _arm():
     """Have the C library write the exit code: fputc(code, stream) is called as on_exit's handlers are."""
-    global _library, _stream
+    global _library, _stream, _descriptor
     library = ctypes.CDLL(None)
     library.fdopen.restype = library.freopen.restype = ctypes.c_void_p
-    descriptor = _moved_up(
+    _descriptor = _moved_up(
         os.open(os.path.join(_folder, name()) + ".exit", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
     )
-    stream = library.fdopen(descriptor, b"w")
+    stream = library.fdopen(_descriptor, b"w")
     if not stream or library.on_exit(ctypes.cast(library.fputc, ctypes.c_void_p), ctypes.c_void_p(stream)):
         return
     _library, _stream = library, stream
@@ -114,18 +120,28 @@ def _moved_up(descriptor):
     return high
 
 
-def _noting(real, ending):
+def _noting(real, of):
     """The function that sends a signal, which leaves a note of what it ends."""
 
     def send(process, number, *more):
         if number in _ENDING:
-            try:
-                open(os.path.join(_folder, ending % process), "w").close()
-            except (OSError, TypeError):
+            with contextlib.suppress(OSError), open(os.path.join(_folder, f"{of}{process}.ended"), "w"):
                 pass
         return real(process, number, *more)
 
     return send
+
+
+def _exiting(real):
+    """The function that ends this process at once, which leaves its code behind."""
+
+    def leave(status):
+        if os.getpid() == _PROCESS and _stream is not None and isinstance(status, int):
+            with contextlib.suppress(OSError):
+                os.write(_descriptor, bytes([status & 255]))
+        real(status)
+
+    return leave
 
 
 def _leaving(real):
@@ -157,11 +173,11 @@ def _way(number):
 
 
 def _is_read_above(pipe):
-    process, of_pipe = os.getppid(), "pipe:[%d]" % pipe
+    process, of_pipe = os.getppid(), f"pipe:[{pipe}]"
     for _ in range(_ABOVE):
         if process <= 1:
             return False
-        folder = "/proc/%d/" % process
+        folder = f"/proc/{process}/"
         try:
             for number in os.listdir(folder + "fd"):
                 if os.readlink(folder + "fd/" + number) == of_pipe:
@@ -189,16 +205,12 @@ def _notice(stream, way):
         if line and not generic and (way == "output" or len(line) >= _TELLING):
             if stream.__dict__.get("write") is write:  # a library may have put its own in front
                 del stream.write
-            try:
+            with contextlib.suppress(OSError):
                 _put(".wrote", "" if way == "output" else line[:200])
-            except OSError:
-                pass
         return real(text)
 
-    try:
+    with contextlib.suppress(AttributeError):  # a stream of another kind
         stream.write = write
-    except AttributeError:  # a stream of another kind
-        pass
 
 
 def _reader_is_gone(number):
