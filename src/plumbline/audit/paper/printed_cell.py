@@ -43,7 +43,9 @@ _FOOTNOTES = re.compile(
     r"|(?<=\.\d\d)\^\{?\d\}?)+$"
 )
 #: Signs and blanks that look like others.
-_LOOKS = str.maketrans({"−": "-", "–": "-", "‒": "-", "\u00a0": " ", "\u2009": " ", "\u202f": " ", "＋": "+", "\ufe0f": ""})
+_LOOKS = str.maketrans(
+    {"−": "-", "–": "-", "‒": "-", "\u00a0": " ", "\u2009": " ", "\u202f": " ", "＋": "+", "\ufe0f": ""}
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

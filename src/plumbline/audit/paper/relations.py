@@ -100,13 +100,16 @@ def look_at(table: PaperTable, part: TablePart, ledger: Ledger) -> None:
         # What a name says goes before what none does, so that a difference is told as one and not as a part of it.
         for said in (True, False):
             for target in lines.lines:
-                if (lines.along, target.place) not in done:
+                aside = not said and lines is by_row and not by_column.is_small(target.name)
+                if (lines.along, target.place) not in done and not aside:
                     _look_for(target, lines, part, ledger, seen, done, budget, said=said)
         if budget.left < 0:
             ledger.dropped.append(f"{table.name}: too large to look for every relation among its {lines.along}s")
     statistic_checks.look_at(by_column, part, ledger)
-    explained = {along: {line.name for line in lines.lines if (along, line.place) in done}
-                 for along, lines in (("column", by_column), ("row", by_row))}
+    explained = {
+        along: {line.name for line in lines.lines if (along, line.place) in done}
+        for along, lines in (("column", by_column), ("row", by_row))
+    }
     mark_checks.look_at(by_column, by_row, part, ledger, explained)
 
 
@@ -131,15 +134,16 @@ def _look_for(
             tried.append((candidate, candidate.measured()))
             budget.left -= COST * len(candidate.computed)
     tries = sum(found.rows >= 2 for _, found in tried)
-    holding = [(one, found) for one, found in tried if found.holds(tries, said=said)]
-    if not said:
+    # A row that no name calls a difference is only looked at to know it for one: it is no competitor of the others.
+    checked = said or lines.along == "column"
+    holding = [(one, found) for one, found in tried if found.holds(tries, said=said or not checked)]
+    if not said and checked:
         holding = [(one, found) for one, found in holding if one.measured_apart().holds(tries, said=False)]
     if holding:
         best, _ = max(holding, key=lambda pair: (pair[1].agree / pair[1].rows, pair[1].agree, len(pair[0].parts)))
         seen.add((lines.along, best.parts))
         done.add((lines.along, target.place))
-        # A row that no name calls a difference is only known for one: it is no competitor of the others.
-        if said or lines.along == "column":
+        if checked:
             _check(best, lines, ledger, stated=said)
         return
     if said:
