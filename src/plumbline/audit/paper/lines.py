@@ -111,7 +111,7 @@ class Lines:
 
     @cached_property
     def levels(self) -> tuple[str, ...]:
-        """Keys but those of a spread or of a change of others: by their name, or as each number is printed with a sign."""
+        """Keys but those of a spread or of a change of others, by their name or as all their numbers have a sign."""
         return tuple(key for key in self.linear if not (self._is(is_change, key) or self._is_signed(key)))
 
     def _is_signed(self, key: str) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from plumbline.audit.expression import Given
 from plumbline.audit.paper import mark_checks, statistic_checks
 from plumbline.audit.paper.audit_file import TablePart
-from plumbline.audit.paper.evidence import Agreement, agreement, chance_of_a_mean, meets
+from plumbline.audit.paper.evidence import Agreement, agreement, chance_of_a_mean, meets, rounds_to
 from plumbline.audit.paper.formulas import BASELINE, DIFFERENCES, FORMULAS, GROUP_FIRST, MEANS, SUMS, Formula
 from plumbline.audit.paper.ledger import Ledger, RelationRow
 from plumbline.audit.paper.lines import SMALL, Ends, Line, Lines, columns_of, rows_of
@@ -59,6 +59,8 @@ class Candidate:
         keys = [key for key in self.computed if key in self.target.ends]
         printed, computed = [self.target.ends[key] for key in keys], [self.computed[key] for key in keys]
         found = agreement(printed, computed)
+        if self.of is MEANS and 2 * sum(map(rounds_to, printed, computed)) < found.agree:
+            return replace(found, chance=1.0)  # near in most rows, and the rounded mean in few: a weighted one
         if self.of is MEANS and len(keys) >= 2 and MEANS.says(self.target):
             # A column that is called a mean has a narrow span; what another mean of its row could be is wider.
             values = [[line.ends[key][1] for line in self.given] for key in keys]
