@@ -6,6 +6,7 @@ A word counts as a whole and with what stands beside it: "SE" is a standard erro
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 #: Words of a name that is a spread.
 _SPREAD = "std|sd|stdev|stddev|se|stderr|sem|variance|var|ci|range|iqr|deviation|±"
@@ -38,6 +39,7 @@ _KINDS = {
 _NOT_ADDED = "rate|share|ratio|avg|average|mean|median|per|accuracy|acc|f1|score|year|max|min|length"
 
 
+@lru_cache(10_000)
 def words_of(name: str) -> str:
     """A name in small letters, a blank around each word; of signs δ (and its like), %, ×, # and ± are left."""
     # The number that tells equal names apart is no word of theirs.
@@ -46,6 +48,7 @@ def words_of(name: str) -> str:
     return f" {' '.join(re.findall(r'[a-z0-9]+|[δ%×#±]', apart))} "
 
 
+@lru_cache(50_000)
 def says(name: str, pattern: str) -> bool:
     """Whether a name has a word that the pattern is."""
     return re.search(rf" (?:{pattern}) ", words_of(name)) is not None

@@ -238,14 +238,16 @@ def _of_lines(
     keys = [key for key in lines.linear if key in target.ends and all(key in line.ends for line in given)]
     if formula.linear:
         keys = _of_one_kind(target, formula, given, keys)
-    if formula.linear and formula in FORMULAS:
-        keys = [key for key in keys if not _is_nothing(given[0].ends[key], given[1].ends[key])]
     if not keys:
         return
     sample = keys[:6]
     first = {key: formula.ends([line.ends[key] for line in given]) for key in sample}
     if len(keys) >= 6 and sum(first[key] is not None and meets(target.ends[key], first[key]) for key in sample) < 2:  # type: ignore[arg-type]
         return
+    if formula.linear and formula in FORMULAS:
+        keys = [key for key in keys if not _is_nothing(given[0].ends[key], given[1].ends[key])]
+        if not keys:
+            return
     computed = {key: ends for key in keys if (ends := formula.ends([line.ends[key] for line in given])) is not None}
     yield Candidate(
         target=target,
@@ -267,8 +269,10 @@ def _of_one_kind(target: Line, formula: Formula, given: Sequence[Line], keys: Se
     kinds = {line.kind for line in (*given, target)}
     if "date" in kinds or not _fit(target.kind, {line.kind for line in given} - {""}):
         return []
-    units = {key: {line.unit(key) for line in given} for key in keys}
-    found = [key for key in keys if len(units[key]) == 1 and _fit(target.unit(key), units[key] - {""})]
+    found = list(keys)
+    if any(line.units for line in given):
+        units = {key: {line.unit(key) for line in given} for key in keys}
+        found = [key for key in keys if len(units[key]) == 1 and _fit(target.unit(key), units[key] - {""})]
     if formula.adds:
         return [key for key in found if is_added(key)]
     if formula is not MEANS:
@@ -290,8 +294,8 @@ def _fit(target: str, given: set[str]) -> bool:
 
 def _is_nothing(one: Ends, two: Ends) -> bool:
     """Whether one of two operands is as good as nothing beside the other: A = B would pass for A = B - C."""
-    small, large = sorted((abs(one[1]), abs(two[1])))
-    return small < NOTHING * large
+    first, second = abs(one[1]), abs(two[1])
+    return first < NOTHING * second or second < NOTHING * first
 
 
 def _to_baseline(
