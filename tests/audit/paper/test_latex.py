@@ -89,6 +89,32 @@ def test_an_edited_csv_keeps_no_source_of_cells(tmp_path: Path) -> None:
         write_tables(tmp_path / "paper.tex", tmp_path / "out")
 
 
+BODY = "OQA & 94.8 & 1 \\\\ HK & 96.3 & 2 \\\\ DIC & 95.5 & 3 \\\\"
+HEAD = "Data & Acc & n \\\\"
+AGAIN = "\\multicolumn{3}{c}{continued} \\\\ " + HEAD
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("tabular", HEAD + "\\toprule " + BODY + "\\hline Chance & 50 & 4 \\\\"),
+        ("tabular", HEAD + BODY + "\\hline Chance & 50 & 4 \\\\"),
+        ("tabular", "\\hline " + HEAD + "\\hline " + BODY + "\\hline Chance & 50 & 4 \\\\"),
+        ("longtable", "\\caption{x}\\label{t} \\\\ \\toprule " + HEAD + "\\midrule \\endfirsthead " + AGAIN
+         + "\\midrule \\endhead \\midrule \\multicolumn{3}{r}{next page} \\\\ \\endfoot \\bottomrule \\endlastfoot "
+         + BODY + "\\midrule Chance & 50 & 4 \\\\"),
+        ("longtable", HEAD + "\\endhead \\multicolumn{3}{r}{more}\\endfoot " + BODY + "\\hline Chance & 50 & 4 \\\\"),
+        ("longtable", AGAIN + "\\endhead " + HEAD + "\\hline\\endfirsthead " + BODY + "\\hline Chance & 50 & 4"),
+    ],
+    ids=["above the first rule", "no rule", "rules", "long", "one head", "heads the other way round"],
+)  # fmt: skip
+def test_the_head_is_what_names_the_columns(tmp_path: Path, kind: str, text: str) -> None:
+    rows, told = read(tmp_path, f"\\begin{{table}}\\begin{{{kind}}}{{lrr}}{text}\\end{{{kind}}}\\end{{table}}")
+    body = [row for row in rows[1:] if row]
+    assert rows[0] == ["Data", "Acc", "n"] and told["not_read"] == []
+    assert body == [["OQA", "94.8", "1"], ["HK", "96.3", "2"], ["DIC", "95.5", "3"], ["Chance", "50", "4"]]
+
+
 def test_a_tabular_of_pictures_is_no_table(tmp_path: Path) -> None:
     pictures = "\\begin{tabular}{cc} \\includegraphics{a} & \\includegraphics{b} \\\\ & \\\\ \\end{tabular}\n"
     _, told = read(tmp_path, pictures + PAPER)

@@ -1,7 +1,7 @@
 """Runs `plumbline audit FOLDER`: reads the tables, checks them, writes rows and page, and says what contradicts.
 
-Exit codes: 0 nothing contradicts, 10 something does, 15 something may (a relation that no name states does not hold), 16
-nothing was checked, 2 the command line, the folder or its audit file cannot be meant.
+Exit codes: 0 nothing contradicts, 10 something does, 15 something may (a relation that no name states does not hold),
+16 nothing was checked, 2 the command line, the folder or its audit file cannot be meant.
 """
 
 from __future__ import annotations

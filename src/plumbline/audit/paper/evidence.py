@@ -48,6 +48,12 @@ def meets(first: Ends, second: Ends) -> bool:
     return first[0] <= second[2] + slack and second[0] <= first[2] + slack
 
 
+def rounds_to(printed: Ends, computed: Ends) -> bool:
+    """Whether what the printed inputs give, taken as they are, rounds to the printed number."""
+    slack = _SLACK * abs(computed[1])
+    return printed[0] - slack <= computed[1] <= printed[2] + slack
+
+
 def agreement(printed: Sequence[Ends], computed: Sequence[Ends]) -> Agreement:
     """Compare what is printed in each row with what is computed for it.
 

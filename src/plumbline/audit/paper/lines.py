@@ -111,8 +111,13 @@ class Lines:
 
     @cached_property
     def levels(self) -> tuple[str, ...]:
-        """Keys but those whose name is a spread or a change of others."""
-        return tuple(key for key in self.linear if not self._is(is_change, key))
+        """Keys but those of a spread or of a change of others, by their name or as all their numbers have a sign."""
+        return tuple(key for key in self.linear if not (self._is(is_change, key) or self._is_signed(key)))
+
+    def _is_signed(self, key: str) -> bool:
+        """Whether all numbers of a key have a sign, and one of them a plus."""
+        shown = [line.cells[key] for line in self.lines if key in line.numbers]
+        return len(shown) > 1 and all(cell.signed for cell in shown) and any("+" in cell.text for cell in shown)
 
     def _is(self, kind: Callable[[str], bool | None], key: str) -> bool:
         """Whether a key is of a kind; by the size of its numbers where its name alone does not say."""

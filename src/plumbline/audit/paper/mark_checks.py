@@ -74,7 +74,7 @@ def look_at(
 
 
 def _marked_throughout(lines: Lines) -> set[str]:
-    """Names of the lines that are bold wherever their table has bold numbers, as rows of one's own: no rank is meant."""
+    """Names of the lines that are bold wherever their table is, as one's own rows are: no rank is meant."""
     having = {key for key in lines.keys if any(key in line.numbers and line.cells[key].bold for line in lines.lines)}
     found = set()
     for line in lines.lines:

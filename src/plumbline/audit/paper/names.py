@@ -6,16 +6,16 @@ A word counts as a whole and with what stands beside it: "SE" is a standard erro
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 #: Words of a name that is a spread.
-_SPREAD = frozenset(("std", "sd", "stdev", "stddev", "se", "stderr", "sem", "variance", "var", "ci", "range", "iqr",
-                     "deviation", "±"))  # fmt: skip
+_SPREAD = "std|sd|stdev|stddev|se|stderr|sem|variance|var|ci|range|iqr|deviation|±"
 #: Words that may stand beside one: of statistics, and what is measured.
-_BESIDE = frozenset(
-    "standard dev error err sample mean avg average of the over across in for runs run seeds seed trials folds n test "
-    "val valid validation train eval acc accuracy loss ppl perplexity f1 em score scores bleu rouge auc auroc map mse "
-    "mae rmse nll reward return time ms s pp points low high lower upper width half interval confidence min max metric "
-    "% 68 90 95 99".split()
+_BESIDE = (
+    "standard|dev|error|err|sample|mean|avg|average|of|the|over|across|in|for|runs|run|seeds|seed|trials|folds|n|test|"
+    "val|valid|validation|train|eval|acc|accuracy|loss|ppl|perplexity|f1|em|score|scores|bleu|rouge|auc|auroc|map|mse|"
+    "mae|rmse|nll|reward|return|time|ms|s|pp|points|low|high|lower|upper|width|half|interval|confidence|min|max|metric|"
+    "%|68|90|95|99"
 )
 #: Words of a name whose mean over rows is not that of its parts.
 NONLINEAR = "ratio|speedup|rank|p|z|t|x|×|factor|rel|relative|#|n|ppl|perplexity|improvement|reduction"
@@ -25,9 +25,9 @@ CHANGE = (
     "increase|decrease|degradation|saved|saving|savings|reduction|reductions|lift|margin|advantage|vs|versus"
 )
 #: Words that may stand beside one: of a change, and of what it is a change from.
-_BESIDE_CHANGE = _BESIDE | frozenset(
-    "rel relative abs absolute from to on against by with base baseline control reference best previous prior sota ours "
-    "our vanilla error speed cost size rate per".split()
+_BESIDE_CHANGE = (
+    f"{_BESIDE}|rel|relative|abs|absolute|from|to|on|against|by|with|base|baseline|control|reference|best|previous|"
+    "prior|sota|ours|our|vanilla|speed|cost|size|rate|per"
 )
 
 _KINDS = {
@@ -39,6 +39,7 @@ _KINDS = {
 _NOT_ADDED = "rate|share|ratio|avg|average|mean|median|per|accuracy|acc|f1|score|year|max|min|length"
 
 
+@lru_cache(10_000)
 def words_of(name: str) -> str:
     """A name in small letters, a blank around each word; of signs δ (and its like), %, ×, # and ± are left."""
     # The number that tells equal names apart is no word of theirs.
@@ -47,6 +48,7 @@ def words_of(name: str) -> str:
     return f" {' '.join(re.findall(r'[a-z0-9]+|[δ%×#±]', apart))} "
 
 
+@lru_cache(50_000)
 def says(name: str, pattern: str) -> bool:
     """Whether a name has a word that the pattern is."""
     return re.search(rf" (?:{pattern}) ", words_of(name)) is not None
@@ -57,18 +59,20 @@ def is_spread(name: str) -> bool | None:
 
     None where the size of the numbers must tell: "Ours SE" can be a spread of "Ours", or a model.
     """
-    last = name.rpartition(" / ")[2]
+    *above, last = name.split(" / ")
+    if any(is_spread(part) for part in above):
+        return None  # a head over several columns, or a model with two rows
     words = words_of(last).split()
-    places = [n for n, word in enumerate(words) if word in _SPREAD]
+    places = [n for n, word in enumerate(words) if re.fullmatch(_SPREAD, word)]
     if not places:
         return " standard error " in words_of(last) or " confidence interval " in words_of(last)
     other = [
         word
         for n, word in enumerate(words)
-        if word not in _SPREAD and word not in _BESIDE and not (len(word) == 1 and word.isdigit() and n < places[0])
+        if not re.fullmatch(f"{_SPREAD}|{_BESIDE}", word) and not (len(word) == 1 and word.isdigit() and n < places[0])
     ]
     before = words_of(re.split(r"[(±]|\+/-", last)[0]).split()
-    if not other and (not before or _SPREAD.intersection(before)):
+    if not other and (not before or any(re.fullmatch(_SPREAD, word) for word in before)):
         return True
     # What a bracket or a ± adds to a value's name may be printed in the same cell: "Acc ± std" over 50.1 ± 0.3.
     return None if not other or places[-1] == len(words) - 1 else False
@@ -79,7 +83,7 @@ def is_change(name: str) -> bool | None:
     words = words_of(name).split()
     if not says(name, f"{CHANGE}|rel|relative"):
         return False
-    other = [word for word in words if not re.fullmatch(CHANGE, word) and word not in _BESIDE_CHANGE]
+    other = [word for word in words if not re.fullmatch(f"{CHANGE}|{_BESIDE_CHANGE}", word)]
     return None if other else True
 
 

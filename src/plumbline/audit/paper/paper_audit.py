@@ -21,7 +21,6 @@ from plumbline.audit.paper.stated_sizes import check_sizes
 from plumbline.audit.printed_number import PrintedNumber, exact
 from plumbline.core.errors import PlumblineError, UsageError, nearest
 
-
 CONTRADICTS, LIKELY, NOTHING_CHECKED = "contradicts", "likely", "nothing was checked"
 NOTHING_CONTRADICTS = "nothing contradicts"
 

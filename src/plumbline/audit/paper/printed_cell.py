@@ -7,6 +7,7 @@ number in full is words; nothing is guessed from a part of a text.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -43,7 +44,9 @@ _FOOTNOTES = re.compile(
     r"|(?<=\.\d\d)\^\{?\d\}?)+$"
 )
 #: Signs and blanks that look like others.
-_LOOKS = str.maketrans({"−": "-", "–": "-", "‒": "-", "\u00a0": " ", "\u2009": " ", "\u202f": " ", "＋": "+", "\ufe0f": ""})
+_LOOKS = str.maketrans(
+    {"−": "-", "–": "-", "‒": "-", "\u00a0": " ", "\u2009": " ", "\u202f": " ", "＋": "+", "\ufe0f": ""}
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,14 +111,14 @@ def read_cell(text: str) -> PrintedCell:
     found = _CELL.fullmatch(bare) or _BRACKETED.fullmatch(bare)
     if found is None:
         return PrintedCell(text=plain, bold=bold, underlined=underlined)
-    parts = {"relation": None, "sd": None, "sd_inside": None, "bracket": None, "beside": None} | found.groupdict()
-    sd, arrow = parts["sd"] or parts["sd_inside"], parts["arrow"] or parts["after"] or ""
-    bracket = parts["beside"] or (parts["bracket"] and f"{parts['way'] or parts['way_after'] or ''}{parts['bracket']}")
+    parts = defaultdict(str, {name: text or "" for name, text in found.groupdict().items()})
+    sd, arrow = parts["sd"] or parts["sd_inside"], parts["arrow"] or parts["after"]
+    bracket = parts["beside"] or (parts["bracket"] and f"{parts['way'] or parts['way_after']}{parts['bracket']}")
     return PrintedCell(
         text=plain,
         number=_decimal(parts["sign"] + parts["number"]),
         unit=parts["unit"],
-        bound=(parts["relation"] or "").strip() in ("<", "≤"),
+        bound=parts["relation"].strip() in ("<", "≤"),
         sd=_decimal(sd) if sd else None,
         bracket=_decimal(_sign_of_arrow(bracket)) if bracket else None,
         bold=bold,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from plumbline.audit.expression import Given
 from plumbline.audit.paper import mark_checks, statistic_checks
 from plumbline.audit.paper.audit_file import TablePart
-from plumbline.audit.paper.evidence import Agreement, agreement, chance_of_a_mean, meets
+from plumbline.audit.paper.evidence import Agreement, agreement, chance_of_a_mean, meets, rounds_to
 from plumbline.audit.paper.formulas import BASELINE, DIFFERENCES, FORMULAS, GROUP_FIRST, MEANS, SUMS, Formula
 from plumbline.audit.paper.ledger import Ledger, RelationRow
 from plumbline.audit.paper.lines import SMALL, Ends, Line, Lines, columns_of, rows_of
@@ -59,6 +59,8 @@ class Candidate:
         keys = [key for key in self.computed if key in self.target.ends]
         printed, computed = [self.target.ends[key] for key in keys], [self.computed[key] for key in keys]
         found = agreement(printed, computed)
+        if self.of is MEANS and 2 * sum(map(rounds_to, printed, computed)) < found.agree:
+            return replace(found, chance=1.0)  # near in most rows, and the rounded mean in few: a weighted one
         if self.of is MEANS and len(keys) >= 2 and MEANS.says(self.target):
             # A column that is called a mean has a narrow span; what another mean of its row could be is wider.
             values = [[line.ends[key][1] for line in self.given] for key in keys]
@@ -100,13 +102,16 @@ def look_at(table: PaperTable, part: TablePart, ledger: Ledger) -> None:
         # What a name says goes before what none does, so that a difference is told as one and not as a part of it.
         for said in (True, False):
             for target in lines.lines:
-                if (lines.along, target.place) not in done:
+                aside = not said and lines is by_row and not by_column.is_small(target.name)
+                if (lines.along, target.place) not in done and not aside:
                     _look_for(target, lines, part, ledger, seen, done, budget, said=said)
         if budget.left < 0:
             ledger.dropped.append(f"{table.name}: too large to look for every relation among its {lines.along}s")
     statistic_checks.look_at(by_column, part, ledger)
-    explained = {along: {line.name for line in lines.lines if (along, line.place) in done}
-                 for along, lines in (("column", by_column), ("row", by_row))}
+    explained = {
+        along: {line.name for line in lines.lines if (along, line.place) in done}
+        for along, lines in (("column", by_column), ("row", by_row))
+    }
     mark_checks.look_at(by_column, by_row, part, ledger, explained)
 
 
@@ -131,15 +136,16 @@ def _look_for(
             tried.append((candidate, candidate.measured()))
             budget.left -= COST * len(candidate.computed)
     tries = sum(found.rows >= 2 for _, found in tried)
-    holding = [(one, found) for one, found in tried if found.holds(tries, said=said)]
-    if not said:
+    # A row that no name calls a difference is only looked at to know it for one: it is no competitor of the others.
+    checked = said or lines.along == "column"
+    holding = [(one, found) for one, found in tried if found.holds(tries, said=said or not checked)]
+    if not said and checked:
         holding = [(one, found) for one, found in holding if one.measured_apart().holds(tries, said=False)]
     if holding:
         best, _ = max(holding, key=lambda pair: (pair[1].agree / pair[1].rows, pair[1].agree, len(pair[0].parts)))
         seen.add((lines.along, best.parts))
         done.add((lines.along, target.place))
-        # A row that no name calls a difference is only known for one: it is no competitor of the others.
-        if said or lines.along == "column":
+        if checked:
             _check(best, lines, ledger, stated=said)
         return
     if said:
@@ -232,14 +238,16 @@ def _of_lines(
     keys = [key for key in lines.linear if key in target.ends and all(key in line.ends for line in given)]
     if formula.linear:
         keys = _of_one_kind(target, formula, given, keys)
-    if formula.linear and formula in FORMULAS:
-        keys = [key for key in keys if not _is_nothing(given[0].ends[key], given[1].ends[key])]
     if not keys:
         return
     sample = keys[:6]
     first = {key: formula.ends([line.ends[key] for line in given]) for key in sample}
     if len(keys) >= 6 and sum(first[key] is not None and meets(target.ends[key], first[key]) for key in sample) < 2:  # type: ignore[arg-type]
         return
+    if formula.linear and formula in FORMULAS:
+        keys = [key for key in keys if not _is_nothing(given[0].ends[key], given[1].ends[key])]
+        if not keys:
+            return
     computed = {key: ends for key in keys if (ends := formula.ends([line.ends[key] for line in given])) is not None}
     yield Candidate(
         target=target,
@@ -261,8 +269,10 @@ def _of_one_kind(target: Line, formula: Formula, given: Sequence[Line], keys: Se
     kinds = {line.kind for line in (*given, target)}
     if "date" in kinds or not _fit(target.kind, {line.kind for line in given} - {""}):
         return []
-    units = {key: {line.unit(key) for line in given} for key in keys}
-    found = [key for key in keys if len(units[key]) == 1 and _fit(target.unit(key), units[key] - {""})]
+    found = list(keys)
+    if any(line.units for line in given):
+        units = {key: {line.unit(key) for line in given} for key in keys}
+        found = [key for key in keys if len(units[key]) == 1 and _fit(target.unit(key), units[key] - {""})]
     if formula.adds:
         return [key for key in found if is_added(key)]
     if formula is not MEANS:
@@ -284,8 +294,8 @@ def _fit(target: str, given: set[str]) -> bool:
 
 def _is_nothing(one: Ends, two: Ends) -> bool:
     """Whether one of two operands is as good as nothing beside the other: A = B would pass for A = B - C."""
-    small, large = sorted((abs(one[1]), abs(two[1])))
-    return small < NOTHING * large
+    first, second = abs(one[1]), abs(two[1])
+    return first < NOTHING * second or second < NOTHING * first
 
 
 def _to_baseline(

@@ -70,9 +70,7 @@ def _check(
 
 def _perplexity(lines: Lines, ledger: Ledger) -> None:
     losses = [line for line in lines.lines if line.says(_LOSS) and _is_level(line)]
-    for target in [
-        line for line in lines.lines if line.says(_PERPLEXITY) and not line.says(_LOSS) and _is_level(line)
-    ]:
+    for target in [line for line in lines.lines if line.says(_PERPLEXITY) and not line.says(_LOSS) and _is_level(line)]:
         tried, same = [], []
         for loss in losses:
             ends = {key: tuple(map(_exp, one)) for key, one in loss.ends.items() if abs(one[1]) < 50}

@@ -1,0 +1,237 @@
+"""Tables as others set them: of honest ones none is accused, and a planted fault is found; what an audit comes to."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from plumbline.audit.paper.command import run_audit
+from plumbline.audit.paper.latex.write_tables import write_tables
+from plumbline.audit.paper.names import is_spread
+from plumbline.audit.paper.paper_audit import ANSWERS, PaperAudit, audit_folder
+
+MACROS = r"""
+\newcommand{\up}[1]{$\uparrow$#1} \newcommand{\dec}[1]{\textcolor{red}{$\downarrow$#1}}
+\newcommand{\red}[1]{\textcolor{red}{#1}} \newcommand{\gr}[1]{\textcolor{green}{#1}} \newcommand{\B}{\textbf}
+"""
+
+
+def audited(folder: Path, body: str) -> PaperAudit:
+    """Audit a table of LaTeX: each line a row, a line of dashes a rule."""
+    lines = [line.strip() for line in body.strip().splitlines()]
+    columns = "l" + "r" * max(line.count("&") for line in lines)
+    rows = "\n".join("\\midrule" if line.startswith("---") else f"{line} \\\\" for line in lines)
+    text = f"{MACROS}\\begin{{table}}\\begin{{tabular}}{{{columns}}}\n{rows}\n\\end{{tabular}}\\end{{table}}\n"
+    (folder / "paper.tex").write_text(text, encoding="utf-8")
+    write_tables(folder / "paper.tex", folder / "review")
+    return audit_folder(folder / "review")
+
+
+def broken(audit: PaperAudit) -> list[str]:
+    return [row["quantity"].partition(": ")[0].removeprefix("table1, ") for row in audit.contradictions + audit.likely]
+
+
+OURS = r"""
+Model & P & A & B & C & D & E
+-----
+Alpha 7B & 7 & 40.2 & 55.1 & 60.3 & 45.4 & 50.5
+Beta 7B & 7 & 44.7 & 53.8 & 61.9 & 48.0 & 54.2
+\B{Ours 7B} & 7 & \B{49.1} & \B{58.3} & \B{60.5} & \B{50.6} & \B{57.8}
+-----
+Alpha 13B & 13 & 50.9 & 57.0 & 64.1 & 52.3 & 57.2
+Beta 13B & 13 & 53.4 & 56.6 & 65.5 & 54.7 & 58.9
+\B{Ours 13B} & 13 & \B{57.2} & \B{61.1} & \B{64.5} & \B{57.3} & \B{61.4}
+"""
+DELTA = r"""
+Method & A & B & C & D & E
+-----
+Base & 80.0 & 70.0 & 60.0 & 50.0 & 41.0
+Other & 81.0 & 70.5 & 61.0 & 51.0 & 42.7
+Ours & 81.9 & 69.7 & 68.8 & 53.5 & 46.2
+-----
+"""
+RANKED = r"""
+Method & A & B & C & D & E
+-----
+Base & 78.3 & 70.0 & 60.1 & \underline{51.0} & 0.7
+Other & \underline{80.1} & \underline{70.5} & \B{69.0} & 50.2 & \underline{4.7}
+Ours & \B{81.9} & \B{71.7} & \underline{68.8} & \B{53.5} & \B{9.4}
+-----
+"""
+GAINS = "+3.6 & +1.7 & +8.7 & +2.5 & +8.7"
+LOSS = r"""
+Model & Loss & WORD
+-----
+Baseline & 3.214 & 0.000
+A & 3.201 & 0.013
+B & 3.187 & 0.027
+C & 3.150 & 0.064
+D & 3.144 & 0.070
+E & 3.120 & 0.094
+"""
+SETS = r"""
+ & Wiki & Books & Code & Total
+-----
+Documents & 120 & 310 & 95 & 525
+Tokens (M) & 48 & 93 & 61 & 202
+Pages & 900 & 2310 & 415 & 3625
+Images & 12 & 44 & 31 & 87
+Avg.\ length & 400 & 300 & 642 & 385
+Share of nouns (\%) & 31 & 29 & 11 & 27
+Year & 2019 & 2020 & 2022 & 2022
+"""
+TASKS = r"""
+Model & PIQA & ARC & BoolQ & RACE & Avg.
+-----
+Baseline & 61.2 & 40.1 & 58.7 & 33.0 & 48.3
+Wide & 62.0 & 41.3 & 58.9 & 34.1 & 49.1
+Deep & 63.4 & 41.0 & 59.5 & 35.2 & 49.8
+NAME & 61.9 & 42.2 & 60.3 & 33.9 & 49.6
+Tied & 60.5 & 39.4 & 57.2 & 32.6 & 47.4
+"""
+
+HONEST = {
+    "rows bold throughout": OURS,
+    "a row bold throughout and ranks among the others": OURS.replace("& 61.9", r"& \B{61.9}").replace(
+        "& 65.5", r"& \B{65.5}"
+    ),
+    "a column bold throughout": TASKS.replace("48.3", r"\B{48.3}").replace("49.", r"\B{4}9.").replace(
+        r"\B{4}9.1", r"\B{49.1}").replace(r"\B{4}9.8", r"\B{49.8}").replace(r"\B{4}9.6", r"\B{49.6}").replace(
+        "47.4", r"\B{47.4}"),
+    "bold headers": TASKS.replace("Model & PIQA & ARC & BoolQ", r"\B{Model} & \B{PIQA} & \B{ARC} & \B{BoolQ}"),
+    "an arrow before": DELTA + r"$\Delta$ & \up{1.9} & \dec{0.3} & \up{8.8} & \up{3.5} & \up{5.2}",
+    "an arrow after": DELTA + r"Gain & 1.9$\uparrow$ & 0.3$\downarrow$ & 8.8 $\uparrow$ & 3.5 & 5.2",
+    "a triangle": DELTA + r"Diff. & $\blacktriangle$ 1.9 & $\blacktriangledown$ 0.3 & ▲8.8 & ▲3.5 & ▲5.2",
+    "a colour with a minus": DELTA + r"vs.\ Base & +1.9 & \textcolor{red}{-0.3} & +8.8 & +3.5 & +5.2",
+    "a colour alone": DELTA + r"Improvement & \gr{1.9} & \red{0.3} & \gr{8.8} & \gr{3.5} & \gr{5.2}",
+    "arrows of a row without a name": DELTA + r" & \up{1.9} & \dec{0.3} & \up{8.8} & \up{3.5} & \up{5.2}",
+    "arrows beside values": DELTA.replace("Ours & 81.9 & 69.7", r"Gain Net & 81.9$\uparrow$ & 69.7$\downarrow$"),
+    "arrows in headers": RANKED.replace("A & B & C", r"A $\uparrow$ & B $\uparrow$ & C $\uparrow$"),
+    "a change below a value": DELTA.replace("81.9", r"81.9$_{\uparrow 1.9}$").replace("69.7", r"69.7 (\dec{0.3})"),
+    **{f"{name!r} is no competitor": RANKED + f"{name} & {GAINS}" for name in (
+        r"$\Delta$", "Gain", "Improvement over Base", "vs. Base", "Gap", "Relative", "Ours $-$ Base", "")},
+    "differences without a sign": RANKED + "Ours $-$ Base & " + GAINS.replace("+", ""),
+    "an average of rows is no competitor": RANKED + "Average & 80.1 & 70.7 & 66.0 & 51.6 & 4.9",
+    "equality is no difference": "\n".join(
+        ["Model & Before & After & Extra", "-----"]
+        + [f"m{n} & {a} & {b} & {c}" for n, (a, b, c) in enumerate(
+            [(41.2, 40.8, 0.4), (55.9, 55.4, 0.5), (47.3, 46.9, 0.4), (62.0, 61.4, 0.6), (58.1, 57.7, 0.3)])]),
+    "totals of counts beside shares, means and years": SETS,
+    "an average beside counts": TASKS + r"\# items & 1838 & 2376 & 3270 & 3498 & 10982",
+    "an average over hidden tasks": TASKS.replace("48.3", "50.2").replace("49.1", "52.7").replace(
+        "49.8", "51.1").replace("47.4", "53.0"),
+    "a weighted average": "m & A & B & C & Avg\n-----\nm1 & 80.1 & 81.2 & 79.7 & 80.4\nm2 & 82.1 & 83.2 & 81.7 & 82.4"
+    "\nm3 & 84.3 & 84.2 & 84.9 & 84.4\nm4 & 85.1 & 85.9 & 86.0 & 85.6\nm5 & 86.0 & 86.7 & 87.2 & 86.5",
+    "a spread is no mean of spreads": TASKS + "std & 0.4 & 0.6 & 0.5 & 0.7 & 0.3",
+    "a spread of a row": TASKS + r"Ours SE & 0.4 & 0.6 & 0.5 & 0.7 & 0.3" + "\n" + r"$\pm$ sd & 1 & 2 & 2 & 1 & 0.3",
+    "footnotes": TASKS.replace("48.3", r"48.3\textsuperscript{a}").replace("49.1", "49.1$^{1}$"),
+    **{f"{word}: baseline less own": LOSS.replace("WORD", word) for word in ("Saved", "Reduction", r"$\Delta$")},
+}  # fmt: skip
+
+PLANTED = {
+    "rank among rows": (OURS.replace(r"\B{58.3}", "58.3").replace("& 55.1", r"& \B{55.1}").replace(
+        r"& \B{60.5}", "& 60.5").replace("61.9", r"\B{61.9}"), ["Alpha 7B, B"]),
+    "arrow": (DELTA + r"$\Delta$ & \up{1.9} & \up{0.3} & \up{8.8} & \up{3.5} & \up{5.2}", ["Δ, B"]),
+    "arrow in a column": ("Model & Acc & Gain\n-----\nBase & 50.0 & --\nA & 51.2 & \\up{1.2}\nB & 49.1 & \\dec{0.9}\n"
+                          "C & 48.4 & \\dec{1.6}\nD & 53.3 & \\dec{3.3}\nE & 56.0 & \\up{6.0}", ["D, Gain"]),
+    "colour": (DELTA + r"Diff & \gr{1.9} & \red{0.3} & \gr{8.8} & \gr{3.8} & \gr{5.2}", ["Diff, D"]),
+    "second": (RANKED.replace(r"\underline{80.1}", "80.1").replace("78.3", r"\underline{78.3}")
+               + r"$\Delta$ & " + GAINS, ["Base, A"]),
+    "saved": (LOSS.replace("WORD", "Saved").replace("0.094", "0.099"), ["E, Saved"]),
+    "total": (SETS.replace("61 & 202", "61 & 212"), ["Tokens (M), Total"]),
+    "footnote": (TASKS.replace("49.6", r"49.2\textsuperscript{a}"), ["NAME, Avg."]),
+    "average of a narrow span": (
+        "Model & Time & Average & T1 & T2 & T3 & T4 & T5 & T6\n-----\nS & 0.37 & 46.9 & 43.1 & 44.2 & 47.9 & 28.4 & "
+        "75.8 & 41.9\nM & 1.51 & 47.6 & 43.6 & 45.9 & 47.2 & 31.0 & 76.4 & 41.5\nL & 0.24 & 47.9 & 44.1 & 45.3 & "
+        "47.0 & 32.2 & 76.3 & 41.4\nG & 0.28 & 47.2 & 43.0 & 45.5 & 47.4 & 29.7 & 76.0 & 41.7", ["L, Average"]),
+    **{f"in the row {name}": (TASKS.replace("49.6", "49.2").replace("NAME", name), [f"{name}, Avg."]) for name in (
+        "VAR-d30", "SE-ResNet", "CIFAR", "Long Range Arena", "RangeNet", "STD-Net", "CI-GPT", "ViT-SE", "DeltaNet")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_an_honest_table_is_not_accused(tmp_path: Path, name: str) -> None:
+    audit = audited(tmp_path, HONEST[name])
+    assert broken(audit) == []
+    assert audit.answer in ("nothing contradicts", "nothing was checked")
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_fault_is_found(tmp_path: Path, name: str) -> None:
+    body, rows = PLANTED[name]
+    assert broken(audited(tmp_path, body)) == rows
+
+
+LIKELY = """
+Model & Full & Small & Rest
+-----
+a & 61.2 & 40.1 & 21.1
+b & 52.0 & 41.3 & 10.7
+c & 63.4 & 31.0 & 32.4
+d & 71.9 & 42.2 & 29.7
+e & 60.5 & 19.4 & 41.1
+f & 58.3 & 27.7 & 30.6
+g & 66.8 & 35.9 & 30.9
+h & 49.7 & 33.3 & 16.4
+"""
+WORDS = (
+    ["Average", "Avg.", "Mean", "Overall"],
+    ["Total", "Sum"],
+    (
+        "Delta",
+        "$\\Delta$",
+        "Diff.",
+        "Difference",
+        "Improvement",
+        "Gain (pp)",
+        "Saved",
+        "Reduction",
+        "vs. Full",
+        "Gap",
+        "Drop",
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "answer"),
+    [
+        (LIKELY, "nothing contradicts"),
+        (LIKELY.replace("29.7", "27.9"), "likely"),
+        *((LIKELY.replace("29.7", "27.9").replace("Rest", name), "contradicts") for name in WORDS[2]),
+        *((LIKELY.replace("52.0", "56.0").replace("Full", name), "contradicts") for name in WORDS[1]),
+        *((TASKS.replace("49.6", "49.2").replace("Avg.", name), "contradicts") for name in WORDS[0]),
+        ("m & Acc & Size\n-----\na & 50.1 & 3\nb & 61.7 & 9", "nothing was checked"),
+    ],
+)
+def test_only_a_relation_that_a_name_states_contradicts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], body: str, answer: str
+) -> None:
+    audited(tmp_path, body)
+    words = {"folder": tmp_path / "review", "latex": None, "checks": None, "told_only": False, "out": None}
+    code = run_audit(argparse.Namespace(**words, json=True))
+    told = json.loads(capsys.readouterr().out)
+    assert (told["answer"], told["exit_code"]) == (answer, code) == (answer, ANSWERS[answer])
+    assert bool(told["contradictions"]) == (answer == "contradicts") and bool(told["likely"]) == (answer == "likely")
+    run_audit(argparse.Namespace(**words, json=False))
+    shown, page = capsys.readouterr().out, (tmp_path / "review/audit/audit.md").read_text()
+    assert ("Likely, look here" in shown) == ("- 1 number does not fit" in page) == (answer == "likely")
+    assert ("Nothing was checked" in shown) == ("Nothing was checked" in page) == (answer == "nothing was checked")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)
+@given(
+    word=st.sampled_from(["VAR", "SE", "CI", "Range", "STD", "sd", "Var", "stderr", "IQR"]),
+    beside=st.text("abdgklNQRXZ", min_size=2, max_size=8).filter(lambda text: "rel" not in text.lower()),
+    form=st.sampled_from(["{0}-{1}", "{0}{1}", "{0} {1}", "{0} {1} 7B", "{1} {0} {1}", "{0}-{1} (ours)"]),
+)
+def test_a_word_of_a_longer_name_is_no_spread(word: str, beside: str, form: str) -> None:
+    assert is_spread(form.format(word, beside)) is False
+    assert is_spread(word) is is_spread(f"± {word.lower()}") is is_spread(f"PIQA / {word}") is True
+    assert is_spread(f"{word} of acc") is is_spread(f"95% {word}") is True
+    assert is_spread(f"{beside} {word}") is None  # its numbers tell
