@@ -30,7 +30,7 @@ class Writer:
         title: what is printed of it.
         reader: makes what reads tokens (1, T), each time those that are new, and gives logits (V) of the next one.
         encode, decode: between a text and its ids.
-        end: id of the token that begins and ends a text.
+        begin, end: ids of the tokens that begin and end a text, often the same; no end where none is known.
         context: the most tokens that the model reads.
     """
 
@@ -38,7 +38,8 @@ class Writer:
     reader: Callable[[], Callable[[torch.Tensor], torch.Tensor]]
     encode: Callable[[str], list[int]]
     decode: Callable[[list[int]], str]
-    end: int
+    begin: int
+    end: int | None
     context: int
 
 
@@ -114,13 +115,15 @@ def _run_writer(run: named_run.NamedRun, name: str, tokenizer_file: Path | None)
     if (file := tokenizer_file or run.tokenizer) is None:
         raise PlumblineError("--tokenizer is missing; give the tokenizer.json of the run's corpus")
     tokenizer = finished.read_tokenizer(file)
+    end = end_of_text(tokenizer)
     model = finished.model().eval()
     return Writer(
         title=f"{finished.spec.key} ({finished.spec.preset})",
         reader=lambda: decoder_reader(model),
         encode=lambda text: tokenizer.encode(text).ids,
         decode=tokenizer.decode,
-        end=end_of_text(tokenizer),
+        begin=end,
+        end=end,
         context=finished.spec.model.context,
     )
 
@@ -134,16 +137,18 @@ def _library_writer(folder: Path, tokenizer_file: Path | None, trust_remote_code
     model = hugging_face_folder.read_model(folder, trust_remote_code=trust_remote_code)
     if model.config.is_encoder_decoder:
         raise PlumblineError(f"{folder}: an encoder with a decoder, which continues no text; name a decoder")
-    end = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
-    if end is None:
+    end = tokenizer.eos_token_id
+    begin = end if tokenizer.bos_token_id is None else tokenizer.bos_token_id
+    if begin is None:
         raise PlumblineError(f"{folder}: its tokenizer has no token that begins or ends a text")
     return Writer(
         title=f"hf:{folder.resolve().name}",
         reader=lambda: _library_reader(model),
         encode=lambda text: tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"],
         decode=tokenizer.decode,
+        begin=begin,
         end=end,
-        context=model.config.max_position_embeddings,
+        context=getattr(model.config, "max_position_embeddings", 1 << 30),
     )
 
 
@@ -188,7 +193,7 @@ def main() -> None:
         writer = _library_writer(run.folder, given.tokenizer, given.trust_remote_code)
     else:
         writer = _run_writer(run, given.run, given.tokenizer)
-    prompt = [writer.end, *writer.encode(given.prompt)]
+    prompt = [writer.begin, *writer.encode(given.prompt)]
     room = writer.context - len(prompt)
     if room < 1:
         raise PlumblineError(f"--prompt has {len(prompt)} tokens, the model reads {writer.context}; give less")

@@ -7,7 +7,8 @@ texts are the same byte for byte. Near copies are not looked for.
 
 The files are read once more, and 16 bytes of BLAKE2b of each text lie beside them meanwhile: 16 bytes of disk a
 document, 1.6 GB of a hundred million, and one byte of memory where copies are left out. They are compared in parts by
-their first bits, some `PART_LINES` at a time, so that the rest of the memory (some 150 MB) depends on no corpus's size.
+their first bits, some `PART_LINES` at a time, so that the rest of the memory (some 200 MB) depends on no corpus's size;
+only where one text is most of a corpus, its copies are in one part.
 """
 
 from __future__ import annotations

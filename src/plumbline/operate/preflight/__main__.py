@@ -27,6 +27,7 @@ from plumbline.operate.preflight.dry_run import DryRun, ask
 SECTIONS: tuple[Callable[[DryRun], list[CheckResult]], ...] = (
     environment.check,
     folders.check,
+    folders.copies_on_both_sides,
     tasks.check,
     data_archives.check,
     hub.check,
