@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.data.loader import Pack, batch_indices, order
@@ -149,7 +150,7 @@ def test_bad_manifests(copy: Path) -> None:
 )
 def test_a_manifest_that_would_be_read_otherwise_is_refused(copy: Path, changed: dict[str, Any], says: str) -> None:
     path = copy / "base.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+    fingerprint_file.write_facts(path, json.loads(path.read_text()) | changed)
     with pytest.raises(PlumblineError, match=rf"{says}.*rerun (that rule|the rule `pack`)"):
         Pack(path)
 

@@ -13,6 +13,7 @@ from typing import IO
 import numpy as np
 import pytest
 
+from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.data import verify_files
@@ -78,12 +79,12 @@ def test_ids_that_the_tokenizer_does_not_have_are_refused(packs: Path) -> None:
     path, shard = packs / "base.json", packs / "train" / "shard-00001.bin"
     manifest = json.loads(path.read_text())
     verify_once(Pack(path))
-    path.write_text(json.dumps(manifest | {"vocabulary": 300}))
+    fingerprint_file.write_facts(path, manifest | {"vocabulary": 300})
     with pytest.raises(PlumblineError, match=r"shard-\d+\.bin of .* holds the id 3\d\d, .* has 300 entries"):
         verify_once(Pack(path))
     shard.write_bytes(b"\xff\xff" + shard.read_bytes()[2:])
     manifest["shards"][1]["sha256"] = sha256_file(shard)
-    path.write_text(json.dumps(manifest))
+    fingerprint_file.write_facts(path, manifest)
     with pytest.raises(PlumblineError, match=r"shard-00001\.bin of .* holds the id 65535, .* has 320 entries"):
         verify_once(Pack(path))
 
@@ -125,7 +126,7 @@ def test_a_pack_made_again_is_not_vouched_for(packs: Path) -> None:
     verify_once(Pack(path))
     manifest = json.loads(path.read_text())
     manifest["shards"][0]["sha256"] = "0" * 64
-    path.write_text(json.dumps(manifest))
+    fingerprint_file.write_facts(path, manifest)
     with pytest.raises(PlumblineError, match=r"shard-00000\.bin .* is damaged"):
         verify_once(Pack(path))
 

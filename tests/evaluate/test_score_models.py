@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -21,6 +21,8 @@ from plumbline.export.write_export import export_hf
 from plumbline.model import hf_export
 from plumbline.project import named_run
 from plumbline.runtime.finished_run import FinishedRun
+from plumbline.specs.spec import RunSpec
+from tests.changed_spec import change_spec
 from tests.forget_caches import forget
 
 
@@ -121,10 +123,13 @@ def test_one_of_several_that_cannot_be_scored_loses_no_other(
 def test_a_model_with_code_of_its_own_is_scored_where_that_may_run(
     finished: Path, tokenizer_file: Path, items_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    manifest = json.loads((finished / "manifest.json").read_text())
-    del manifest["spec"]["components"]
-    manifest["spec"]["model"]["mixer"] = {"name": "softpick"}
-    (finished / "manifest.json").write_text(json.dumps(manifest))
+
+    def changed(spec: dict[str, Any]) -> None:
+        del spec["components"]
+        spec["model"]["mixer"] = {"name": "softpick"}
+        spec |= RunSpec.from_dict(spec).to_dict()
+
+    change_spec(finished, changed)
     export_hf(finished, tmp_path / "softpick", tokenizer=tokenizer_file, compare=False)
     with pytest.raises(PlumblineError, match=r"brings code of its own .* give --trust-remote-code to run them"):
         score_models.scored(tmp_path / "softpick", items_folder)

@@ -23,6 +23,7 @@ from plumbline.export.write_export import export_hf
 from plumbline.model.decoder import create
 from plumbline.runtime.finished_run import FinishedRun
 from plumbline.specs.spec import RunSpec
+from tests.changed_spec import change_spec
 from tests.evaluate.conftest import VOCABULARY
 from tests.model_specs import BASELINE, run_spec
 
@@ -229,9 +230,8 @@ def test_a_folder_with_something_to_lose(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_refused(change: dict, message: str, softpick: Path, tokenizer_file: Path, tmp_path: Path) -> None:
-    manifest, outcome = (json.loads((softpick / f"{name}.json").read_text()) for name in ("manifest", "outcome"))
-    manifest["spec"]["components"] |= change.get("components", {})
-    (softpick / "manifest.json").write_text(json.dumps(manifest))
+    change_spec(softpick, lambda spec: spec["components"].update(change.get("components", {})))
+    outcome = json.loads((softpick / "outcome.json").read_text())
     (softpick / "outcome.json").write_text(json.dumps(outcome | change.get("outcome", {})))
     with pytest.raises(PlumblineError, match=message):
         export_hf(softpick, tmp_path / "out", tokenizer=tokenizer_file)

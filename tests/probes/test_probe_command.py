@@ -23,6 +23,7 @@ from plumbline.probes import read as read_probes
 from plumbline.probes.query_key_norms import QueryKeyNorms
 from plumbline.specs.components import code_class
 from plumbline.specs.spec import RunSpec
+from tests.changed_spec import change_spec
 from tests.model_specs import run_spec
 from tests.train import small_runs
 
@@ -158,8 +159,6 @@ def test_what_does_not_belong_together_is_refused(own: Path, tmp_path: Path) -> 
     (own / "validation.json").write_text((own / "train.json").read_text())
     with pytest.raises(PlumblineError, match=r"is not the pack that .*out was validated on"):
         probe(own, out)
-    manifest = json.loads((own / "out/manifest.json").read_text())
-    manifest["spec"]["components"]["model.mixer"] = "0" * 16
-    (own / "out/manifest.json").write_text(json.dumps(manifest))
+    change_spec(own / "out", lambda spec: spec["components"].update({"model.mixer": "0" * 16}))
     with pytest.raises(PlumblineError, match=r"the code of model.mixer differs from the code"):
         probe(own, out)

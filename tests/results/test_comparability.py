@@ -149,6 +149,7 @@ def test_runs_of_other_packs_stand_in_no_table(world: World, name: str, what: st
     assert len(read(world, mixed=True).mixed) == 1
 
 
+@pytest.mark.usefixtures("specs_of_other_ids")
 def test_other_packs_corpora_and_tokenizers_are_compared_with_their_own(world: World) -> None:
     """Packs of other scales (above), and all of another corpus."""
     content = json.loads((world.root / "runs" / LARGE / "manifest.json").read_text())
@@ -284,6 +285,7 @@ def read_probes(world: World, *, mixed: bool = False) -> RunFrames:
     return load(runs, world.root, average="climb_avg", probes=True, mixed=mixed)
 
 
+@pytest.mark.usefixtures("specs_of_other_ids")
 def test_what_other_code_of_a_probe_read_or_on_another_pack_stands_in_no_table(world: World) -> None:
     probed(world, BASELINE, {NORMS: "1" * 16})
     probed(world, SOFTPICK, {NORMS: "1" * 16, COPY: "2" * 16})
@@ -306,6 +308,7 @@ def test_what_other_code_of_a_probe_read_or_on_another_pack_stands_in_no_table(w
         read_probes(world)
 
 
+@pytest.mark.usefixtures("specs_of_other_ids")
 def test_values_that_probes_read_of_other_weights_are_refused(world: World) -> None:
     probed(world, BASELINE, {NORMS: "1" * 16}, weights_sha256="4" * 64)
     read_probes(world)
@@ -316,6 +319,7 @@ def test_values_that_probes_read_of_other_weights_are_refused(world: World) -> N
         read_probes(world)
 
 
+@pytest.mark.usefixtures("specs_of_other_ids")
 def test_probes_of_another_corpus_have_their_own_pack_and_old_frames_are_said_not_to_tell(world: World) -> None:
     probed(world, BASELINE, {NORMS: "1" * 16})
     content = json.loads((world.root / "runs" / LARGE / "manifest.json").read_text())

@@ -54,6 +54,7 @@ def test_the_average_is_the_suites(world: World) -> None:
     assert named.key("large", "baseline") is named.key("base", "baseline", 7) is None
 
 
+@pytest.mark.usefixtures("specs_of_other_ids")
 def test_a_run_of_another_spec_is_refused_and_found_by_name(world: World, tmp_path: Path, repository: Path) -> None:
     made_otherwise(world, KEY, "f" * 16, numerics=0)
     with pytest.raises(PlumblineError, match=r"is of run f{16}, but .* or make the table with --expected-runs found"):
@@ -117,6 +118,7 @@ def probed(world: World, key: str) -> list[ExpectedRun]:
     ]
 
 
+@pytest.mark.usefixtures("specs_of_other_ids")
 def test_probes_carry_their_run(world: World) -> None:
     expected = probed(world, KEY)
     run_id = expected[0].run_id
@@ -129,6 +131,7 @@ def test_probes_carry_their_run(world: World) -> None:
         load(expected, world.root, probes=True)
 
 
+@pytest.mark.usefixtures("specs_of_other_ids")
 def test_a_finished_run_without_its_probes_is_an_error(world: World) -> None:
     expected = [replace(one, groups=("base",)) for one in probed(world, KEY)]
     (world.root / "probes" / KEY / "probes.parquet").unlink()

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from plumbline.core import fingerprint_file, run_files
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, parse_json, sha256_file, sha256_text
+from plumbline.data.manifest import PACKS
 from plumbline.runtime import export_record
 from plumbline.runtime.probe_checkpoints import FOLDER, INDEX
 
@@ -89,6 +90,10 @@ def _form_of_name(path: Path) -> _Form | None:
         return _beside
     if path.name.endswith(_PROVENANCE):
         return _provenance
+    if path.parent.parent.name.startswith("context") and path.parent.parent.parent.name == PACKS:
+        return _shards
+    if path.with_suffix(".parquet").exists():
+        return _frame
     if path.name == "metadata.json" and path.parent.name.lstrip(".").startswith("step-"):
         return _listed
     if path.name == INDEX and path.parent.name == FOLDER:
@@ -106,8 +111,6 @@ def _form_of_name(path: Path) -> _Form | None:
 def _form_of_content(content: dict[str, Any]) -> _Form | None:
     if "shards" in content and "tokenizer_sha256" in content:
         return _shards
-    if "frame_sha256" in content:
-        return _frame
     return _nothing if fingerprint_file.OF_THE_REST in content else None
 
 

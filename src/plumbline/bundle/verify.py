@@ -248,7 +248,7 @@ def _in_words(found: list[VerifiedFile]) -> Iterator[str]:
     kinds: tuple[Status, ...] = (AS_WRITTEN, CHANGED, MISSING, NOT_KNOWN)
     yield f"{len(found)} files: " + ", ".join(f"{counted[kind]} {kind}" for kind in kinds)
     if not counted[AS_WRITTEN]:
-        yield "nothing was verified: of no file here a checksum was kept that it has"
+        yield "nothing was verified"
 
 
 def arguments() -> argparse.ArgumentParser:
