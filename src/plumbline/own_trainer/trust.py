@@ -60,6 +60,7 @@ def _key(folder: Path, file: TrainerFile) -> str:
 
 def _path() -> Path:
     state = os.environ.get("XDG_STATE_HOME")
-    if not state and (own := home()) is None:
+    own = Path(state) if state else home()
+    if own is None:
         raise PlumblineError(f"no home folder is known of user {os.geteuid()}, and HOME is not set; {_REMEDY}")
-    return (Path(state) if state else own / ".local" / "state") / "plumbline" / "trusted.jsonl"
+    return (own if state else own / ".local" / "state") / "plumbline" / "trusted.jsonl"
