@@ -50,7 +50,8 @@ def obstacle() -> str:
         place = nearest(path := _path())
     except PlumblineError as error:
         return str(error)
-    return "" if os.access(place, os.W_OK) else f"{path} cannot be written; {_REMEDY}"
+    can = os.access(place, os.W_OK) and (place == path or place.is_dir())
+    return "" if can else f"{path} cannot be written; {_REMEDY}"
 
 
 def _key(folder: Path, file: TrainerFile) -> str:
