@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import functools
 import os
@@ -21,7 +22,7 @@ import pytest
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.decision.outcome import BASELINE, ArmRun
-from plumbline.own_trainer import pool, shared
+from plumbline.own_trainer import pool, run_one, shared
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.processes import REPORT, carriers
 from plumbline.own_trainer.requests import read_request, read_result
@@ -215,25 +216,46 @@ def test_what_a_finished_run_leaves_behind_ends(tmp_path: Path) -> None:
     assert run(tmp_path / "mine", NEVER.replace("time.sleep(600)\n", "")).value == 1.0
 
 
-@pytest.mark.parametrize(
-    ("train", "why"),
-    [
-        ("import os; os.kill(os.getpid(), 15)", "stopped its command by a signal"),
-        ("raise OSError(28, 'No space left on device')", "the disk is full: OSError"),
-    ],
-)
-def test_an_end_that_is_the_machines_is_no_outcome(train: str, why: str, tmp_path: Path) -> None:
-    with pytest.raises(PlumblineError, match=f"seed 7, was not made, for a reason of this machine.*{why}"):
-        run(tmp_path / "mine", train)
+def test_an_end_that_is_the_machines_is_no_outcome(tmp_path: Path) -> None:
+    why = "seed 7, was not made, for a reason of this machine.*stopped its command by a signal"
+    with pytest.raises(PlumblineError, match=why):
+        run(tmp_path / "mine", "import os; os.kill(os.getpid(), 15)")
     folder = Folder(tmp_path / "mine")
     assert not list(folder.runs.glob("*.result.json")) and folder.log("x", 1).parent.parent.exists()
 
 
-def test_an_exit_code_of_a_signal_is_the_arms_own_the_second_time(tmp_path: Path) -> None:
-    with pytest.raises(PlumblineError, match="stopped its command by a signal"):
-        run(tmp_path / "mine", "raise SystemExit(143)")
+@pytest.mark.parametrize(
+    ("train", "first", "second"),
+    [
+        ("raise SystemExit(143)", "stopped its command by a signal", "ended by SIGTERM: it printed nothing"),
+        ("raise OSError(28, 'No space left on device')", "its log says that the disk is full", "OSError"),
+    ],
+    ids=["a signal", "no space"],
+)
+def test_an_end_that_might_be_the_machines_is_the_arms_own_the_second_time(
+    train: str, first: str, second: str, tmp_path: Path
+) -> None:
+    with pytest.raises(PlumblineError, match=first):
+        run(tmp_path / "mine", train)
     (made,) = trainer(tmp_path / "mine").run([("candidate", 7)])
-    assert (made.outcome, made.why) == ("crashed", "ended by SIGTERM: it printed nothing")
+    assert made.outcome == "crashed" and second in made.why
+
+
+def test_a_disk_is_full_by_what_is_free_or_by_what_a_quota_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**words: Path) -> None:
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    folder, free = str(tmp_path), os.statvfs(tmp_path)
+    assert not run_one.is_full(folder, probe=True) and not list(tmp_path.iterdir())
+    with monkeypatch.context() as patch:
+        patch.setattr(run_one.tempfile, "TemporaryFile", refuse)
+        assert run_one.is_full(folder, probe=True) and not run_one.is_full(folder, probe=False)
+    for flag, is_full in ((0, True), (os.ST_RDONLY, False)):
+        left = os.statvfs_result((*free[:3], 0, 0, *free[5:8], flag, free[9]))
+        monkeypatch.setattr(run_one.os, "statvfs", lambda path, left=left: left)
+        assert run_one.is_full(folder, probe=False) == is_full
 
 
 def test_a_metric_file_that_the_commit_has_is_no_word_of_a_run(tmp_path: Path) -> None:

@@ -17,13 +17,14 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from plumbline.core import end_on_ctrl_c
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import FAILING, FULL
 from plumbline.core.operating_system import unsupported
 from plumbline.core.pipeline_packages import lacking
+from plumbline.core.terminal_lines import folded
 
 #: Exit code of a verb that was asked to stop, saved its state, and wants to be run again (EX_TEMPFAIL).
 EXIT_RUN_AGAIN = 75
@@ -138,6 +139,12 @@ def error_in_json(words: str, code: int) -> None:
     words_given = sys.argv[1:]
     if "--json" in words_given[: words_given.index("--") if "--" in words_given else None]:
         print(json.dumps({"error": words, "exit_code": code}), flush=True)
+
+
+def print_plan(plan: str, *, as_json: bool, **more: Any) -> int:
+    """Print what a dry run says, and return its exit code; `more` goes into the object of `--json`."""
+    print(json.dumps({"dry_run": True, "plan": plan} | more) if as_json else folded(visible(plan), sys.stdout))
+    return 0
 
 
 @contextmanager

@@ -23,6 +23,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,7 +34,7 @@ import msgspec
 from plumbline.core import command_line, process_record
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_json, of_disk, read_json
+from plumbline.core.files import FULL, atomic_write_json, of_disk, read_json
 from plumbline.core.operating_system import fcntl
 from plumbline.experiment.decision.outcome import CRASHED, DIVERGED, FINISHED, TIMEOUT
 from plumbline.own_trainer import fingerprint, kept_log, log_end, metric, process_ends, reports, shared
@@ -52,8 +53,10 @@ from plumbline.own_trainer.requests import (
 CHILD = Path(__file__).parent / "child"
 #: Seconds between looks at a running log, and those that a run is given to end when it is asked to.
 LOOK, GRACE = 2.0, 20.0
-#: What a log says of a disk that is full, and what of memory.
+#: What a log says of a disk that is full, and how that stands in what is kept of a run that was not made.
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|Errno 28\b", re.IGNORECASE)
+SAYS_FULL = "full"
+#: What a log says of memory.
 _MEMORY = re.compile(r"out of memory|OutOfMemory|std::bad_alloc|\bMemoryError\b|oom-kill", re.IGNORECASE)
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 #: How a shell ends where it, or its command, was stopped by one of these.
@@ -63,9 +66,11 @@ _NO_READER = 128 + signal.SIGPIPE
 
 
 class _NotOfTheArm(Exception):
-    """Why a run was not made, where that says nothing of its arm; with the exit code by which that was seen."""
+    """Why a run was not made, where that says nothing of its arm; with the exit code by which that was seen, or
+    `SAYS_FULL` where its log alone says so.
+    """
 
-    def __init__(self, why: str, code: int | None = None) -> None:
+    def __init__(self, why: str, code: int | str | None = None) -> None:
         super().__init__(why)
         self.code = code
 
@@ -85,7 +90,7 @@ class _Run:
         self.stopped: int | None = None
         self.late = False
         self.adopts = adopt_orphans()
-        self.code_before: int | None = None
+        self.code_before: int | str | None = None
         self.before = shared.Look()
         self.touched: list[str] = []
         self.left_out = metric.LeftOut()
@@ -225,12 +230,14 @@ class _Run:
         last = f": {tail[-1]}" if tail else ""
         if code in _STOPPED and code != self.code_before:  # a second time it is how the arm ends
             raise _NotOfTheArm(f"something stopped its command by a signal ({_exit_words(code)})", code)
-        if any(map(_FULL.search, tail)):
-            raise _NotOfTheArm(f"the disk is full{last}")
-        for folder in (self.log.parent, Path(self.request.folder)):
-            free = os.statvfs(folder)
-            if free.f_bavail * free.f_frsize < LEAST_FREE:
+        says_full = any(map(_FULL.search, tail))
+        where = [str(self.log.parent), self.request.folder]
+        where += [os.environ.get("TMPDIR", "/tmp"), *self.request.shared] if says_full else []
+        for folder in where:
+            if is_full(folder, probe=says_full):
                 raise _NotOfTheArm(f"the disk of {folder} is full{last}")
+        if says_full and self.code_before != SAYS_FULL:  # there is room: a second time it is how the arm ends
+            raise _NotOfTheArm(f"its log says that the disk is full{last}", SAYS_FULL)
 
     def _result(
         self, outcome: str, seconds: float, code: int, read: metric.LoggedMetric | None = None, why: str = ""
@@ -318,6 +325,22 @@ class _Run:
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self.stopped = number
+
+
+def is_full(folder: str, *, probe: bool) -> bool:
+    """Whether a file system that can be written has no room; `probe`: try it, since only that meets a quota."""
+    try:
+        free = os.statvfs(folder)
+        if free.f_flag & os.ST_RDONLY:
+            return False
+        if free.f_bavail * free.f_frsize < LEAST_FREE:
+            return True
+        if probe and os.path.isdir(folder):
+            with tempfile.TemporaryFile(dir=folder) as file:
+                file.write(bytes(LEAST_FREE))
+    except OSError as error:
+        return error.errno in FULL
+    return False
 
 
 def _exit_words(code: int) -> str:

@@ -50,7 +50,8 @@ def obstacle() -> str:
         place = nearest(path := _path())
     except PlumblineError as error:
         return str(error)
-    return "" if os.access(place, os.W_OK) else f"{path} cannot be written; {_REMEDY}"
+    can = os.access(place, os.W_OK) and (place == path or place.is_dir())
+    return "" if can else f"{path} cannot be written; {_REMEDY}"
 
 
 def _key(folder: Path, file: TrainerFile) -> str:
@@ -60,6 +61,7 @@ def _key(folder: Path, file: TrainerFile) -> str:
 
 def _path() -> Path:
     state = os.environ.get("XDG_STATE_HOME")
-    if not state and (own := home()) is None:
+    own = Path(state) if state else home()
+    if own is None:
         raise PlumblineError(f"no home folder is known of user {os.geteuid()}, and HOME is not set; {_REMEDY}")
-    return (Path(state) if state else own / ".local" / "state") / "plumbline" / "trusted.jsonl"
+    return (own if state else own / ".local" / "state") / "plumbline" / "trusted.jsonl"

@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from plumbline.operate.experiments import setup_trainer
+from plumbline.own_trainer import own_tree
 from plumbline.own_trainer.folder import Folder
+from plumbline.own_trainer.snapshot import Repository
 from tests import run_in_process
 from tests.operate import fake_terminal
 from tests.operate.experiments.trainer_folder import Done, banked, change, git, plumbline
@@ -33,6 +35,26 @@ def test_a_command_from_elsewhere_is_run_when_it_was_agreed_to(made: tuple[Path,
 
 
 @pytest.mark.slow
+def test_who_has_no_home_folder_is_told_what_is_not_remembered_and_goes_on(
+    made: tuple[Path, Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    folder = tmp_path / "copy"
+    shutil.copytree(made[0], folder)
+    (tmp_path / "file").touch()
+    for state, why in (("", "no home folder is known of user"), (str(tmp_path / "file"), "cannot be")):
+        monkeypatch.setenv("XDG_STATE_HOME", state)
+        monkeypatch.setattr(Path, "home", unknown)
+        done = plumbline(folder, "try", "-m", "x", "--dry-run")
+        assert done.returncode == 1 and "say each time that it may (plumbline try --trust), since" in done.stderr
+        assert why in done.stderr and "export XDG_STATE_HOME=FOLDER" in done.stderr, done.stderr
+        done = plumbline(folder, "try", "-m", "x", "--dry-run", "--trust", "--", "--worse", "1")
+        assert done.returncode == 0 and "mind: that this command may be run is not remembered: " in done.stderr
+        assert own_tree.mind(Repository(folder), "HEAD", f"python {folder}/train.py").startswith("mind: the command")
+
+
 def test_a_person_is_asked_once_and_shown_all_that_would_run(made: tuple[Path, Done], tmp_path: Path) -> None:
     folder = shutil.copytree(made[0], tmp_path / "theirs")
     text = (folder / "plumbline.toml").read_text()
@@ -195,6 +217,9 @@ def test_a_dry_run_says_how_many_runs_are_made_and_how_long_they_take(folder: Pa
     bank.write_text("".join(f"{json.dumps(entry)}\n" for entry in rows))
     said = " ".join(plumbline(folder, "try", "-m", "wider", "--dry-run").stdout.split())
     assert said.endswith("At most 8 runs to be made: 13 min, by the median of 5 runs of the baseline.")
+    printed = json.loads(plumbline(folder, "try", "-m", "wider", "--dry-run", "--json").stdout)
+    assert (printed["runs_at_most"], printed["seconds_at_most"], printed["candidate"]) == (8, 800.0, "wider")
+    assert printed["dry_run"] and " ".join(printed["plan"].split()) == said
     bank.unlink()
     said = " ".join(plumbline(folder, "try", "-m", "wider", "--dry-run").stdout.split())
     assert said.endswith("At most 13 runs to be made; how long one takes is known when the first has been made.")

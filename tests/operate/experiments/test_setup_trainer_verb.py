@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import re
+import shutil
 import textwrap
 from pathlib import Path
 
@@ -184,6 +185,30 @@ def test_a_baseline_that_breaks_costs_one_run_and_what_mends_it_becomes_the_base
     done = run_in_process.run(setup_trainer.main, cwd=folder)
     assert done.returncode == 0 and "the baseline is the commit" in done.stderr, done.stderr
     assert plumbline(folder, "try", "-m", "worse", "--", "--worse", "1").returncode == 10
+
+
+def test_a_set_up_that_was_stopped_goes_on_by_the_same_words_and_makes_no_run_again(
+    made: tuple[Path, Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it is left by a stop among the runs: with its file and its first run, and not yet trusted."""
+    folder = tmp_path / "a{b} 'c'"
+    shutil.copytree(made[0], folder)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    bank = folder / ".plumbline/runs.jsonl"
+    bank.write_text("".join(bank.read_text().splitlines(keepends=True)[:3]))
+    for words, differs in (
+        (["python train.py", "--direction", "higher"], "--direction"),
+        (["python train.py", "--metric", "train_loss"], "--metric"),
+        (["python train.py --lr 3"], "command"),
+    ):
+        done = run_in_process.run(setup_trainer.main, *words, cwd=folder)
+        assert done.returncode == 1 and f"is never written over; it says another {differs}: edit it" in done.stderr
+    before = (folder / "plumbline.toml").read_text()
+    done = run_in_process.run(setup_trainer.main, "python train.py", "--metric", "val_loss", cwd=folder)
+    assert done.returncode == 0 and "the first run" not in done.stderr, done.stderr
+    assert [line["run"]["seed"] for line in banked(folder)] == [42, 43, 44, 45, 46]
+    assert "seed 44" not in done.stderr and "seed 45" in done.stderr
+    assert (folder / "plumbline.toml").read_text() == before
 
 
 def test_a_command_without_quotes_is_shown_with_them(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -43,8 +44,11 @@ def test_a_dry_run_at_the_papers_size_is_for_a_gpu_unless_a_machine_is_named(
     assert "on one CPU core" in out and said == ""
     out, said = dry_run(tmp_path, capsys, "--preset", "paper", "--profile", "profiles/slurm")
     assert "on NVIDIA H100 SXM" in out and said == ""
-    out, said = dry_run(tmp_path, capsys, "--preset", "smoke")
-    assert "on one CPU core" in out and said == ""
+    plan, said = dry_run(tmp_path, capsys, "--preset", "smoke")
+    assert "on one CPU core" in plan and said == ""
+    out, said = dry_run(tmp_path, capsys, "--preset", "smoke", "--json")
+    printed = json.loads(out)
+    assert (printed["dry_run"], printed["candidate"], f"{printed['plan']}\n") == (True, "softpick", plan)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from plumbline.core.errors import PlumblineError, visible
-from plumbline.core.terminal_lines import folded
+from plumbline.core import command_line
+from plumbline.core.errors import PlumblineError
 from plumbline.experiment.decision import decision_records
 from plumbline.experiment.decision.decision_sentences import sentence
 from plumbline.experiment.decision.experiment_question import ExperimentQuestion
@@ -84,8 +84,10 @@ def place_of(root: Path) -> ExperimentFolders:
     )
 
 
-def _expected(settled: SettledExperiment) -> str:
-    """Say how many runs are to be made at most, and how long they take by those of the baseline that are there."""
+def _expected(settled: SettledExperiment) -> tuple[str, int, float | None]:
+    """Say how many runs are to be made at most, and how long they take by those of the baseline that are there; with
+    the two numbers, the seconds None where no run is there.
+    """
     trainer, bank = settled.trainer, settled.bank
     runs = [one for step, _ in settled.plan.steps for one in step]
     missing = sum(bank.known(trainer.run_id(*one)) is None for one in runs)
@@ -93,9 +95,9 @@ def _expected(settled: SettledExperiment) -> str:
     past = [run.seconds for run in theirs if run.seconds and run.value is not None]
     said = f"At most {counted(missing, 'run')} to be made"
     if not past:
-        return f"{said}; how long one takes is known when the first has been made."
-    each, rounds = statistics.median(past), math.ceil(missing / trainer.at_once)
-    return f"{said}: {roughly(rounds * each)}, by the median of {counted(len(past), 'run')} of the baseline."
+        return f"{said}; how long one takes is known when the first has been made.", missing, None
+    took = statistics.median(past) * math.ceil(missing / trainer.at_once)
+    return f"{said}: {roughly(took)}, by the median of {counted(len(past), 'run')} of the baseline.", missing, took
 
 
 def try_(given: argparse.Namespace, root: Path) -> int:
@@ -116,9 +118,10 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         there = sum(bank.known(trainer.run_id(*one)) is not None for one in theirs)
         command = f"{question.trainer} {shlex.join(candidate.flags)}".strip()
         said = f"{candidate.words} against {other.words}: {command}. {rule(settled.terms)}"
-        said += f" Of the baseline's {len(theirs)} runs {there} are there. {_expected(settled)}"
-        print(folded(visible(said), sys.stdout))
-        return 0
+        expected, missing, took = _expected(settled)
+        said += f" Of the baseline's {len(theirs)} runs {there} are there. {expected}"
+        numbers = {"candidate": candidate.words, "baseline": other.words, "command": command, "runs_at_most": missing}
+        return command_line.print_plan(said, as_json=given.json, **numbers, seconds_at_most=took)
     with Folder(root).held(shlex.join(["plumbline", "try", "-m", given.message])):
         bank = place.bank()
         baseline.folder.baseline(baseline.repository)

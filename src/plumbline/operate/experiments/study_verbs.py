@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.experiment.decision.experiment_question import APART, FIRST_SEED, ExperimentQuestion
 from plumbline.experiment.decision.outcome import BASELINE, EXIT_CODES
@@ -51,9 +52,11 @@ def try_(given: argparse.Namespace) -> int:
     arms = arms_of(project, asked, [*words, *profile_words(given)])
     question = question_of(given, project, arms)
     if given.dry_run:
-        failing, _ = _checks(project, arms)
-        print("\n".join([*map(visible, failing), _plan(question, arms)]), file=sys.stderr if failing else sys.stdout)
-        return EXIT_CODES["cannot be judged"] if failing else 0
+        if failing := _checks(project, arms)[0]:
+            return _refused([*failing, _plan(question, arms)])
+        return command_line.print_plan(
+            _plan(question, arms), as_json=given.json, candidate=arms.candidate, baseline=_baseline(arms)
+        )
     # numpy and scipy, which a dry run needs not
     from plumbline.experiment.decision import bank as banks
     from plumbline.experiment.decision import decision_records
@@ -75,8 +78,7 @@ def try_(given: argparse.Namespace) -> int:
             return told(known, page, as_json=given.json)
     failing, checks = _checks(project, arms)
     if failing:
-        print("\n".join(map(visible, failing)), file=sys.stderr)
-        return EXIT_CODES["cannot be judged"]
+        return _refused(failing)
     with banks.hold(place.work, shlex.join(["plumbline", "try", given.what])):
         settled = settle_try(place, question, arms, place.bank(), _baseline(arms), record, checks)
         looked_at = given.accept_implausible
@@ -84,6 +86,14 @@ def try_(given: argparse.Namespace) -> int:
             place, settled, lambda decision: looked_at_again(decision, arms, project.name, looked_at=looked_at)
         )
         return told(decision, page, as_json=given.json)
+
+
+def _refused(lines: list[str]) -> int:
+    """Say why nothing is run, and return the exit code."""
+    words = "\n".join(map(visible, lines))
+    command_line.error_in_json(words, EXIT_CODES["cannot be judged"])
+    print(words, file=sys.stderr)
+    return EXIT_CODES["cannot be judged"]
 
 
 def confirm(given: argparse.Namespace) -> int:
