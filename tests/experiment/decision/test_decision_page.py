@@ -24,7 +24,6 @@ from plumbline.stats.sequential import SequentialDesign, boundary, statistic
 from plumbline.stats.sessions import false_keeps
 
 BANK = (5.0021, 5.0043, 4.9972, 5.0011, 4.9993)
-HISTORY = (0.003, 20.0)
 HOSTILE = "<script>alert(1)</script>\u202e`|](http://x) &amp;\x07\uffff\ud800"
 
 
@@ -33,11 +32,11 @@ def decided(
 ) -> Decision:
     """A decision on these values of a candidate, as the loop makes it."""
     said: dict[str, Any] = {"name": "x", "baseline": "plain", "candidate": "cosine", "metric": "loss", "higher": False}
-    said |= {"design": SequentialDesign(bank=len(bank), most=8, history_df=HISTORY[1]), "history": HISTORY} | terms
+    said |= {"design": SequentialDesign(bank=len(bank), most=8)} | terms
     known = ExperimentTerms(**said)
     edges, looks = boundary(known.design), []
     for count in range(1, len(values) + 1):
-        asked = {"higher": known.higher, "min_gain": known.min_gain, "history": known.history}
+        asked = {"higher": known.higher, "min_gain": known.min_gain}
         looks.append(statistic(bank, values[:count], **asked))
         if looks[-1].t >= edges.keep[count - 1] or looks[-1].t <= edges.discard[count - 1]:
             break
@@ -129,7 +128,7 @@ def test_each_verdict_has_its_words() -> None:
     assert (
         f"gains above {poor.estimate.high:.4f} in `loss` are ruled out" in poor.sentence or "any gain" in poor.sentence
     )
-    patient = SequentialDesign(bank=5, most=2, history_df=20.0, worth=None)
+    patient = SequentialDesign(bank=5, most=2, worth=None)
     still = decided((4.999, 5.0), design=patient)
     still = replace(still, more=4)
     assert sentence(still).startswith("`cosine` is not decided after 2 runs against 5 of `plain`: 4 more runs would")
@@ -183,7 +182,7 @@ def test_the_figures_of_the_limits_are_those_of_the_table() -> None:
         if line.startswith("|") and len(cells := [cell.strip() for cell in line.strip("|").split("|")]) == 7
         if "±" in cells[2]
     }
-    loop = [row for name, row in shares.items() if re.match("(stopping rule|interleaved|pairs), (no |)history", name)]
+    loop = [row for name, row in shares.items() if re.fullmatch("stopping rule|interleaved|pairs", name)]
     tails = [share for row in loop for share in row[:2]]
     on = [max(row[:2]) for name, row in shares.items() if "not heeded" in name or "run on" in name]
     wide = max(row[3] for row in loop)
@@ -200,8 +199,15 @@ def test_the_figures_of_the_limits_are_those_of_the_table() -> None:
         decision_page.NORMAL.format(tails=f"{max(claim[:2])} %", level="2.5 %", wide=f"{claim[3]} %")
         == decision_page.CLAIMED
     )
-    kept = re.search(r"\| history 20 df +\| 0 +\|(?:[^|]+\|){3} +([\d.]+)", text)
-    assert kept and f"show {float(kept[1]):.1f} sigma" in " ".join(decision_page.limits(decided((4.9912, 4.9935))))
+    for title, columns, said in (
+        ("after stopping", 3, decision_page.STOPPED),
+        ("fresh runs tell", 1, decision_page.FRESH),
+    ):
+        section = text.partition(title)[2]
+        kept = re.search(
+            r"\n\| (?:stopping rule|5 and at most 8) +\| 0 +\|(?:[^|]+\|){%d} +([\d.]+)" % columns, section
+        )
+        assert kept and f"show {float(kept[1]):.1f} sigma" in said
 
 
 def test_what_is_required_is_in_sentence_and_picture() -> None:
@@ -230,7 +236,7 @@ def test_others_names_are_shown_and_never_obeyed() -> None:
 @pytest.mark.parametrize("scale", [1e-300, 1e-12, 1.0, 1e200])
 def test_values_of_any_size_are_drawn_and_told(scale: float) -> None:
     values, bank = [4.9912 * scale, 4.9935 * scale], [value * scale for value in BANK]
-    made = decided(values, bank=bank, history=(0.003 * scale, 20.0))
+    made = decided(values, bank=bank)
     one = decided((4.9912, 4.9935))
     dots = [[dot.get("cx") for dot in drawn(each)["circle.baseline"]] for each in (made, one)]
     assert dots[0] == dots[1]
