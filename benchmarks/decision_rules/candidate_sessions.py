@@ -123,8 +123,8 @@ def nulls(page: RatesPage) -> None:
         f"Sessions of {CANDIDATES} candidates that do nothing",
         f"{sessions:,} sessions a row, one bank for all candidates of a session. A "
         "bank that is bad by chance makes many keeps at once: the range is of 90 sessions in 100. Sentinels and a bank "
-        "of 30 cut that tail to half at most, for candidates share sigma as well; a bank that is made anew after a "
-        "keep cuts it to a ninth, for five runs a keep.",
+        "of 30 cut that tail little; a bank that is made anew after a keep cuts it to a tenth, for five runs a keep, "
+        "and fresh runs that have to confirm a keep cut what is left to a fifth.",
         ["session", "noise", "nulls kept", "range", "one or more", "4 or more", "runs a candidate"],
         rows,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from decision_rules.pooled_design import PooledDesign
 from decision_rules.rates_page import RatesPage, rng_of
 from decision_rules.rules_and_noise_laws import DEFAULT, GAINS
 from scipy import special
@@ -19,16 +20,6 @@ from plumbline.stats.sequential.simulation import ends, paths
 
 #: Fresh runs of a keep; how much wider than past runs both arms spread; past degrees of freedom.
 FRESH, WIDTHS, PAST_DF = 5, (0.5, 1.0, 1.5, 2.0, 3.0), (20, 60)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PooledDesign(SequentialDesign):
-    """A design whose sigma is pooled with that of past runs, of so many degrees of freedom: no rule of Plumbline's."""
-
-    past_df: float = 0.0
-
-    def df(self, look: int) -> float:
-        return self.past_df + super().df(look)
 
 
 @dataclass(frozen=True, kw_only=True)

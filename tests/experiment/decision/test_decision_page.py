@@ -24,7 +24,6 @@ from plumbline.stats.sequential import SequentialDesign, boundary, statistic
 from plumbline.stats.sessions import false_keeps
 
 BANK = (5.0021, 5.0043, 4.9972, 5.0011, 4.9993)
-HISTORY = (0.003, 20.0)
 HOSTILE = "<script>alert(1)</script>\u202e`|](http://x) &amp;\x07\uffff\ud800"
 
 
@@ -33,11 +32,11 @@ def decided(
 ) -> Decision:
     """A decision on these values of a candidate, as the loop makes it."""
     said: dict[str, Any] = {"name": "x", "baseline": "plain", "candidate": "cosine", "metric": "loss", "higher": False}
-    said |= {"design": SequentialDesign(bank=len(bank), most=8, history_df=HISTORY[1]), "history": HISTORY} | terms
+    said |= {"design": SequentialDesign(bank=len(bank), most=8)} | terms
     known = ExperimentTerms(**said)
     edges, looks = boundary(known.design), []
     for count in range(1, len(values) + 1):
-        asked = {"higher": known.higher, "min_gain": known.min_gain, "history": known.history}
+        asked = {"higher": known.higher, "min_gain": known.min_gain}
         looks.append(statistic(bank, values[:count], **asked))
         if looks[-1].t >= edges.keep[count - 1] or looks[-1].t <= edges.discard[count - 1]:
             break
@@ -129,7 +128,7 @@ def test_each_verdict_has_its_words() -> None:
     assert (
         f"gains above {poor.estimate.high:.4f} in `loss` are ruled out" in poor.sentence or "any gain" in poor.sentence
     )
-    patient = SequentialDesign(bank=5, most=2, history_df=20.0, worth=None)
+    patient = SequentialDesign(bank=5, most=2, worth=None)
     still = decided((4.999, 5.0), design=patient)
     still = replace(still, more=4)
     assert sentence(still).startswith("`cosine` is not decided after 2 runs against 5 of `plain`: 4 more runs would")
@@ -183,14 +182,14 @@ def test_the_figures_of_the_limits_are_those_of_the_table() -> None:
         if line.startswith("|") and len(cells := [cell.strip() for cell in line.strip("|").split("|")]) == 7
         if "±" in cells[2]
     }
-    loop = [row for name, row in shares.items() if re.match("(stopping rule|interleaved|pairs), (no |)history", name)]
-    tails = [share for row in loop for share in row[:2]]
-    on = [max(row[:2]) for name, row in shares.items() if "not heeded" in name or "run on" in name]
+    loop = [row for name, row in shares.items() if re.fullmatch("stopping rule|interleaved|pairs", name)]
+    on = [row for name, row in shares.items() if "not heeded" in name or "run on" in name]
+    tails = [share for row in (*loop, *on) for share in row[:2]]
     wide = max(row[3] for row in loop)
     claim = next(row for name, row in shares.items() if name.startswith("`confirm`"))
     assert (
         decision_page.NORMAL.format(
-            tails=f"{min(tails)} to {max(tails)} %, or {max(on)} % where runs go on after a discard,",
+            tails=f"{min(tails)} to {max(tails)} %",
             level="5 %",
             wide=f"up to {wide} %",
         )
@@ -200,8 +199,12 @@ def test_the_figures_of_the_limits_are_those_of_the_table() -> None:
         decision_page.NORMAL.format(tails=f"{max(claim[:2])} %", level="2.5 %", wide=f"{claim[3]} %")
         == decision_page.CLAIMED
     )
-    kept = re.search(r"\| history 20 df +\| 0 +\|(?:[^|]+\|){3} +([\d.]+)", text)
-    assert kept and f"show {float(kept[1]):.1f} sigma" in " ".join(decision_page.limits(decided((4.9912, 4.9935))))
+    for title, row, said in (
+        ("after stopping", r"stopping rule +\| 0 +\|(?:[^|]+\|){3}", decision_page.STOPPED),
+        ("fresh runs tell", r"5 and at most 8 +\| 0 +\|(?:[^|]+\|)", decision_page.FRESH),
+    ):
+        kept = re.search(rf"\n\| {row} +([\d.]+)", text.partition(title)[2])
+        assert kept and f"show {float(kept[1]):.1f} sigma" in said
 
 
 def test_what_is_required_is_in_sentence_and_picture() -> None:
@@ -230,7 +233,7 @@ def test_others_names_are_shown_and_never_obeyed() -> None:
 @pytest.mark.parametrize("scale", [1e-300, 1e-12, 1.0, 1e200])
 def test_values_of_any_size_are_drawn_and_told(scale: float) -> None:
     values, bank = [4.9912 * scale, 4.9935 * scale], [value * scale for value in BANK]
-    made = decided(values, bank=bank, history=(0.003 * scale, 20.0))
+    made = decided(values, bank=bank)
     one = decided((4.9912, 4.9935))
     dots = [[dot.get("cx") for dot in drawn(each)["circle.baseline"]] for each in (made, one)]
     assert dots[0] == dots[1]
@@ -265,6 +268,8 @@ def test_the_terminal_shows_runs_looks_and_the_sentence_last() -> None:
     rows = [line.split() for line in text.splitlines()]
     mean, sigma = sum(BANK) / 5, decided((4.9912, 4.9935)).looks[-1].sigma
     assert ["cosine", "1", "4.9912", f"{(mean - 4.9912) / sigma:+.1f}"] in rows
-    assert re.search(r"after 2 runs T = 3\.\d\d \(kept from 2\.38, discarded up to 0\.\d\d\): kept", text)
-    assert " ".join(text.split()).endswith("kept after 2 runs against 5 of `plain`.")
+    edge = boundary(SequentialDesign(bank=5, most=8)).keep[1]
+    assert re.search(rf"after 2 runs T = \d\.\d\d \(kept from {edge:.2f}, discarded up to 0\.\d\d\): kept", text)
+    told = "kept after 2 runs against 5 of `plain`; whether fresh runs agree, `plumbline confirm` says."
+    assert " ".join(text.split()).endswith(told)
     assert max(map(len, text.splitlines())) <= 80

@@ -232,7 +232,7 @@ NORMAL = (
     "outliers) keep {tails} of changes that do nothing where {level} are promised; a candidate that spreads twice as "
     "wide as its baseline is kept in {wide}."
 )
-LOOKED = NORMAL.format(tails="3 to 4 %, or 6 % where runs go on after a discard,", level="5 %", wide="up to 14 %")
+LOOKED = NORMAL.format(tails="3 to 4 %", level="5 %", wide="up to 10 %")
 CLAIMED = NORMAL.format(tails="2 %", level="2.5 %", wide="3 %")
 
 
