@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.own_trainer.metric import read
+from plumbline.own_trainer.metric import last_lines, read
 from plumbline.own_trainer.trainer_file import MetricPart
 
 
@@ -19,6 +19,22 @@ def test_the_last_match_counts_and_bars_of_progress_are_lines(tmp_path: Path) ->
     metric = MetricPart(pattern=r"val_bpb: (\S+)", others={"mem": r"mem: (\d+)", "none": r"never (\d)"})
     found = read(metric, log, tmp_path)
     assert (found.value, found.text, found.others) == (1.25, "1.25", {"mem": 9.0})
+
+
+def test_colours_and_quotes_are_no_part_of_a_number_and_moves_of_the_cursor_end_a_line(tmp_path: Path) -> None:
+    log, pattern = tmp_path / "log", MetricPart(pattern=r"^val_loss: (\S+)$")
+    log.write_bytes(b"val_loss: 9\n\x1b[2K\x1b[1mval_loss:\x1b(B\x1b[m \x1b[32m2.5\x1b[0m\x1b]0;done\x07\nval_loss 8\n")
+    assert read(pattern, log, tmp_path).value == 2.5
+    log.write_bytes(b"val_loss: 9\x1b[1Gval_loss: 2.5\x1b[1A\r\n")
+    assert read(pattern, log, tmp_path).value == 2.5
+    log.write_bytes(b"\x1b[1mMETRIC loss=\x1b[31m2.5\x1b[0m\n")
+    assert read(MetricPart(name="loss"), log, tmp_path).value == 2.5
+    log.write_text("{'eval_loss': '2.5', 'epoch': '1.0'}\n")
+    assert read(MetricPart(pattern=r"'eval_loss': (\S+)"), log, tmp_path).value == 2.5
+    assert read(MetricPart(pattern=r"'epoch': (\S+)"), log, tmp_path).value == 1.0
+    (tmp_path / "rows.jsonl").write_text('{"loss": "2.5"}\n')
+    assert read(MetricPart(json="rows.jsonl:loss"), log, tmp_path).value == 2.5
+    assert last_lines(log) == ["{'eval_loss': '2.5', 'epoch': '1.0'}"]
 
 
 def test_rows_of_json_and_metric_lines(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ gpus = "0+1, 2+3"
         ('"1h30m"', "5", r"run\.timeout: Expected `str`"),
         ("(\\S+)", "\\S+", r"metric\.pattern: .* has 0 groups"),
         ("(\\S+)", "(", r"metric\.pattern: .* is no regular expression"),
+        ("(\\S+)", "\\x1b\\[32m(\\S+)", r"metric\.pattern: .* has an escape character, and lines are matched without"),
         ("pattern = '^val_bpb:", "json = '/run:", r"metric\.json: .* is no FILE:KEY"),
         ("'^val_bpb:\\s+(\\S+)'", "'(x)'\njson = 'a:b'", r"metric: says both"),
         ("'^val_bpb:\\s+(\\S+)'", "'(x)'\nfile = '../secret'", r"metric\.file: .* below the folder"),

@@ -22,6 +22,7 @@ from typing import Any
 from msgspec import Struct
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.escape_sequences import LINE_END, decode
 from plumbline.own_trainer.trainer_file import MetricPart
 
 #: Characters of a line that are looked at, and seconds that a whole reading may take.
@@ -93,10 +94,10 @@ def read(
             if gap.end:
                 texts = _texts(metric, backwards(log, end=gap.begin)) | gap.texts | texts
     said = texts.pop("", "")
-    others = {name: value for name, text in texts.items() if (value := _number(text)) is not None}
+    others = {name: value for name, text in texts.items() if (value := number(text)) is not None}
     if not said:
         return LoggedMetric(others={name: value for name, value in others.items() if math.isfinite(value)})
-    value = _number(said)
+    value = number(said)
     if value is None:
         raise PlumblineError(
             f"{metric.called} is {said[:60]!r}, which is no number; mend the [metric] of plumbline.toml"
@@ -130,7 +131,9 @@ def last_lines(path: Path, count: int = 12, width: int = 300) -> list[str]:
 
 
 def backwards(path: Path, most: int | None = None, begin: int = 0, end: int | None = None) -> Iterator[str]:
-    """Give a file's lines, the last first, of all or of a part of its bytes; nothing of a file that is not there."""
+    """Give a file's lines without escape sequences, the last first, of all or of a part of its bytes; nothing of a
+    file that is not there.
+    """
     if not path.is_file():
         return
     with open(path, "rb") as file:
@@ -141,13 +144,13 @@ def backwards(path: Path, most: int | None = None, begin: int = 0, end: int | No
         while end > start:
             at = max(start, end - _BLOCK)
             file.seek(at)
-            lines = re.split(rb"[\r\n]", file.read(end - at) + rest)
+            lines = LINE_END.split(file.read(end - at) + rest)
             rest = lines[0][:LONGEST]
             for line in reversed(lines[1:]):
-                yield line[:LONGEST].decode(errors="replace")
+                yield decode(line[:LONGEST])
             end = at
         if rest:
-            yield rest.decode(errors="replace")
+            yield decode(rest)
 
 
 def _texts(metric: MetricPart, lines: Iterator[str]) -> dict[str, str]:
@@ -227,8 +230,9 @@ def _below(row: Any, key: str) -> Any:
     return None
 
 
-def _number(text: str) -> float | None:
-    plain = text.rstrip(",;%")
+def number(text: str) -> float | None:
+    """Read a number as a log has it, which may stand in quotes and before a sign or two; None of anything else."""
+    plain = text.lstrip("'\"").rstrip(",;%'\"}])")  # of a dict or an object that was printed, too
     return float(plain) if _NUMBER.fullmatch(plain) else None
 
 

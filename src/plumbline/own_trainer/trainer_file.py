@@ -288,6 +288,11 @@ def _check_metric(metric: MetricPart, path: Path) -> None:
             groups = re.compile(words).groups
         except (re.error, OverflowError, RecursionError) as error:
             raise PlumblineError(f"{path}: {key}: {words!r} is no regular expression ({error})") from None
+        if re.search(r"\x1b|\\(?:x1b|033|u001b)", words, re.IGNORECASE):
+            raise PlumblineError(
+                f"{path}: {key}: {words!r} has an escape character, and lines are matched without their escape "
+                "sequences (colours); leave them out of the pattern"
+            )
         if groups != 1:
             raise PlumblineError(f"{path}: {key}: {words!r} has {groups} groups; put the number, and only it, in (...)")
     rows = {"metric.json": metric.json} if metric.json else {}

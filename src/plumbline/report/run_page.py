@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plumbline.core import fingerprint_file, process_record, run_files
+from plumbline.core import escape_sequences, fingerprint_file, process_record, run_files
 from plumbline.core.errors import PlumblineError
 from plumbline.report import study_tables
 from plumbline.report.page_frame import ReportPage
@@ -36,8 +35,6 @@ METRICS, OUTCOME = "metrics.parquet", "outcome.json"
 UNREADABLE = "cannot be read"
 #: How much of a log is shown.
 LINES, CHARACTERS = 40, 6000
-#: What a log holds besides text: colours, and lines that a terminal writes over.
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 
 #: Facts of a manifest, in this order: key -> words.
 FACTS = {
@@ -190,8 +187,8 @@ def tail(log: Path) -> str:
         return ""
     with open(log, "rb") as handle:
         handle.seek(max(0, log.stat().st_size - 4 * CHARACTERS))
-        read = handle.read().decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
-    lines = [_CONTROL.sub("", line)[:CHARACTERS] for line in read.splitlines() if line.strip()]
+        read = escape_sequences.decode(handle.read())
+    lines = [line[:CHARACTERS] for line in read.splitlines() if line.strip()]
     return "\n".join(lines[-LINES:])[-CHARACTERS:]
 
 

@@ -37,6 +37,7 @@ def test_a_first_run_says_the_metric_the_seed_and_what_git_ignores(made: tuple[P
 
 
 FIRST = "print('begin'); print('nothing here'); "
+DIVERGES = "print('1 val_loss: 3.0'); print('2 val_loss: nan')"
 
 
 @pytest.mark.parametrize(
@@ -51,8 +52,18 @@ FIRST = "print('begin'); print('nothing here'); "
             'write seed = "inject"',
         ),
         ("import json; print('loss 1.5')", ["python train.py"], "no call that sets a seed was seen"),
+        (DIVERGES, ["python train.py"], "the baseline diverged: val_loss is nan: the last in '2 val_loss: nan'"),
+        (f"{DIVERGES}; raise SystemExit(1)", ["python train.py", "--metric", "val_loss"], "the baseline diverged: val"),
+        (
+            "open('a.jsonl', 'w').write('{\"val_loss\": -Infinity, \"loss\": 1.5}')",
+            ["python train.py"],
+            "put that right in the code, commit that, and repeat the command; or name another metric (--metric loss)",
+        ),
     ],
-    ids=["no such command", "another metric", "no metric", "a seed that is ignored", "a constant"],
+    ids=[
+        *("no such command", "another metric", "no metric", "a seed that is ignored", "a constant"),
+        *("nan", "nan and a crash", "infinite"),
+    ],
 )
 def test_what_cannot_be_set_up_says_what_to_do(tmp_path: Path, script: str, words: list[str], said: str) -> None:
     folder = repository_of(tmp_path / "own", script)

@@ -6,7 +6,6 @@ What is guessed is written into `plumbline.toml` and said; nothing is guessed ag
 from __future__ import annotations
 
 import json
-import math
 import re
 import shlex
 from dataclasses import dataclass
@@ -17,7 +16,17 @@ from plumbline.own_trainer.trainer_file import ENVIRONMENT, INJECT
 
 #: Names of metrics, the likeliest to decide first; a blank stands for a blank or an underline.
 KNOWN = (
-    *("val bpb", "val loss", "validation loss", "valid loss", "eval loss", "test loss", "val ppl", "val perplexity"),
+    *(
+        "val bpb",
+        "validation bpb",
+        "val loss",
+        "validation loss",
+        "valid loss",
+        "eval loss",
+        "test loss",
+        "val ppl",
+        "val perplexity",
+    ),
     *("val accuracy", "val acc", "validation accuracy", "eval accuracy", "test accuracy", "test acc"),
     *("val", "valid", "validation", "test", "accuracy"),
     *("bpb", "perplexity", "ppl", "score", "reward", "loss", "train loss"),
@@ -33,12 +42,22 @@ HIGHER = (
 )
 #: What `inject` does with a seed that the code fixes.
 SHIFTED = "which is shifted without an edit, so that no run repeats the number you know"
-#: A line that says the best value so far, and not the last.
-BEST = re.compile(r"\b(?:best|lowest|highest)\b", re.IGNORECASE)
+#: Before a metric's name: its value is the best so far, and not the last; not so where a number of its own follows.
+BEST = re.compile(r"\b(?:best|lowest|highest)\b(?!\W*\d)", re.IGNORECASE)
+#: Words that say so right before a name, or one word before it; elsewhere they mean minutes, memory, a limit.
+QUALIFIER = re.compile(
+    r"(?<![\w.])(?:best|lowest|highest|smallest|largest|(?<!\d )min|minim(?:um|al)|max(?:im(?:um|al))?|peak|record)"
+    r"\b[\s:!)\]_-]+(?:[A-Za-z]+[\s_/-]+)?$",
+    re.IGNORECASE,
+)
+# Behind a number, where no number follows that it could be about.
+_MARK = re.compile(r"\b(?:best|lowest|highest)\b(?![^|,;()]*\d)", re.IGNORECASE)
+# What tells a name from the same one of another metric: its qualifier, or else the word before it.
+_BESIDE = re.compile(rf"{QUALIFIER.pattern}|[A-Za-z]+[\s_/:-]+$", re.IGNORECASE)
 #: Lines from a log's end in which a metric is looked for, and bytes of a script that are read.
 LINES, MOST = 2000, 2**20
-_NUMBER = r"[-+]?(?:\d[\d_]*\.?\d*(?:[eE][-+]?\d+)?|\.\d+|nan|inf)"
-_FRACTION = r"[-+]?\d*\.\d+(?:[eE][-+]?\d+)?(?!\s?%)"
+_NUMBER = r"[-+]?(?:\d[\d_]*\.?\d*(?:[eE][-+]?\d+)?|\.\d+|nan|inf(?:inity)?)"
+_FRACTION = r"[-+]?(?:\d*\.\d+(?:[eE][-+]?\d+)?(?!\s?%)|nan|inf(?:inity)?)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,33 +125,103 @@ def _announced(lines: list[str]) -> list[SeenMetric]:
 
 def _in_lines(lines: list[str]) -> list[SeenMetric]:
     """Known names with a number after them: at the begin of a line, or within one; the last value, and the best one
-    where lines of their own say it.
+    where something beside the name says so. A number belongs to the first of the known names that it follows.
     """
-    found = []
+    seen: list[SeenMetric] = []
+    taken: set[tuple[int, int]] = set()
     for known in KNOWN:
         first, *rest = known.split()
         spelled = re.escape(first) + "".join(f"[ _/]{re.escape(word)}" for word in rest)
-        after = r"([\"']?\s*[:=]?\s*)"
+        after = r"([\"']?\s*[:=]?\s*[\"']?)"
         number = _FRACTION if known in BARE else _NUMBER
         within = re.compile(rf"(?<![\w/])(?<!train )({spelled}){after}({number})(?![\w.])", re.IGNORECASE)
-        at = [match for line in lines if (match := within.search(line))]
-        best = [match for match in at if BEST.search(match.string)]
-        last = [match for match in at if match not in best]
-        for prefix, chosen, other in (("", last, best), ("best_", best, last)):
-            if not chosen:
-                continue
-            name, between, text = chosen[-1].groups()
-            start = "^" if not chosen[-1].start() else r"\b"
-            number = r"(\S+)" if chosen[-1].string[chosen[-1].end() :][:1] in ("", " ", ",") else r"([-+.\w]+)"
-            spaces = r"\s*" if between.strip() else r"\s+"
-            pattern = start + name + spaces.join(re.split(r"\s+", between)) + number
-            if any(re.search(pattern, match.string) for match in other):  # lines of both kinds are told apart
-                only = "=" if prefix else "!"
-                pattern = rf"^(?{only}.*\b(?i:best|lowest|highest)\b).*" + pattern.replace("^", r"\b", 1)
-            plain = prefix + re.sub(r"[ /]", "_", name)
-            said = {"pattern": pattern} | ({"name": plain} if plain != name else {})
-            found.append(SeenMetric(name=plain, said=said, text=text, line=chosen[-1].string.strip()))
-    return found
+        places = [place for row, line in enumerate(lines) for place in _places(within, row, line)]
+        places = [each for each in places if each.at not in taken]
+        taken |= {each.at for each in places}
+        ordinary = {each.shape for each in places if not each.is_best}
+        best = [each for each in places if each.is_best and not (each.is_marked and each.shape in ordinary)]
+        last = [each for each in places if each not in best]
+        for prefix, chosen in (("", last), ("best_", best)):
+            if pattern := _pattern(chosen, lines, best=bool(prefix)) if chosen else "":
+                match = chosen[-1].match
+                plain = prefix + re.sub(r"[ /]", "_", match[1])
+                said = {"pattern": pattern} | ({"name": plain} if plain != match[1] else {})
+                seen.append(SeenMetric(name=plain, said=said, text=match[3], line=match.string.strip()))
+    return seen
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a line says a metric, by a match of its name, what is between, and its number.
+
+    Attributes:
+        qualifier: the words before the name that make it a best value ("Minimum validation "); mostly empty.
+        is_marked: words behind the number say that it is the best.
+    """
+
+    row: int
+    match: re.Match[str]
+    qualifier: str
+    is_best: bool
+    is_marked: bool
+
+    @property
+    def at(self) -> tuple[int, int]:
+        """The line and where its number begins."""
+        return self.row, self.match.start(3)
+
+    @property
+    def shape(self) -> str:
+        """The line up to the name, whatever its numbers are: one form of line says the last value and marks some."""
+        return re.sub(r"[\d.]+", "0", self.match.string[: self.match.start()])
+
+
+def _places(within: re.Pattern[str], row: int, line: str) -> list[_Place]:
+    matches = list(within.finditer(line))
+    places = []
+    for before, match in zip([None, *matches], matches):
+        text = line[before.end() if before else 0 : match.start()]
+        qualifier = QUALIFIER.search(text)
+        is_marked = bool(_MARK.search(line[match.end() :]))
+        is_best = bool(qualifier or BEST.search(text) or is_marked)
+        places.append(_Place(row, match, qualifier[0] if qualifier else "", is_best, is_best and is_marked))
+    return places
+
+
+def _pattern(chosen: list[_Place], lines: list[str], *, best: bool) -> str:
+    """A pattern that reads these places of the lines, and no others that look like them; empty where none does."""
+    match = chosen[-1].match
+    name, between, _ = match.groups()
+    number = r"(\S+)" if match.string[match.end() :][:1] in ("", " ", ",") else r"([-+.\w]+)"
+    spaces = r"\s*" if between.strip() else r"\s+"
+    words = name + spaces.join(re.split(r"\s+", between)) + number
+    plain = ("^" if not match.start() else r"\b") + words
+    own = {each.at for each in chosen}
+    others = [
+        hit[0]
+        for row, line in enumerate(lines)
+        for each in re.finditer(plain, line)
+        if (row, each.start(1)) not in own and (hit := _BESIDE.search(line[: each.start()]))
+    ]
+    behind = "".join(f"(?<!{_literal(text)})" for text in dict.fromkeys(others))
+    linewise = rf"^(?{'=' if best else '!'}.*\b(?i:best|lowest|highest)\b).*\b{words}"
+    if best:
+        forms = [plain, *([rf"\b{_literal(chosen[-1].qualifier)}{words}"] if chosen[-1].qualifier else []), linewise]
+    else:
+        forms = [plain, rf"(?<![\w/]){behind}{words}", linewise]
+    return next((form for form in forms if _reads_only(form, own, lines)), "")
+
+
+def _reads_only(pattern: str, own: set[tuple[int, int]], lines: list[str]) -> bool:
+    """Whether a pattern, which counts by its last match, reads the last of these places, and nowhere another number."""
+    hits = [(row, each[-1]) for row, line in enumerate(lines) if (each := [*re.finditer(pattern, line)])]
+    places = [(row, each.start(1)) for row, each in hits]
+    others = [each[1] for (_, each), place in zip(hits, places) if place not in own]
+    return places[-1:] == [max(own)] and not any(re.fullmatch(_NUMBER, text, re.IGNORECASE) for text in others)
+
+
+def _literal(text: str) -> str:
+    return re.escape(text).replace(r"\ ", " ")
 
 
 def _rows(folder: Path) -> list[SeenMetric]:
@@ -144,15 +233,19 @@ def _rows(folder: Path) -> list[SeenMetric]:
             if isinstance(row, dict):
                 file = path.relative_to(folder).as_posix()
                 for key, value in row.items():
-                    kind = float if key.lower() in BARE else int | float
-                    number = isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
-                    if number and _rank(key) < len(KNOWN):
+                    if _rank(key) < len(KNOWN) and (text := _written(value, bare=key.lower() in BARE)):
                         said = {"json": f"{file}:{key}"}
-                        found.append(
-                            SeenMetric(name=key, said=said, text=f"{value:g}", line=f"{file}: {json.dumps(row)}")
-                        )
+                        found.append(SeenMetric(name=key, said=said, text=text, line=f"{file}: {json.dumps(row)}"))
                 break
     return found
+
+
+def _written(value: object, *, bare: bool) -> str:
+    """A number of JSON, in quotes or not, as text; empty where it is none, or none that a `BARE` name can mean."""
+    if isinstance(value, str):
+        return value if re.fullmatch(_FRACTION if bare else _NUMBER, value, re.IGNORECASE) else ""
+    kind = float if bare else int | float
+    return f"{value:g}" if isinstance(value, kind) and not isinstance(value, bool) else ""
 
 
 def _row(line: str) -> object:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import shlex
 import subprocess
 import sys
@@ -167,8 +168,14 @@ def _written(given: argparse.Namespace, repository: Repository, folder: Folder) 
                 tell(f"the run missed what git ignores: share = [{json.dumps(entry)}]")
                 share.append(entry)
     log = Path(result.log)
-    seen = setup_guesses.metrics(log, copy) if result.exit_code == 0 else []
+    seen = setup_guesses.metrics(log, copy)
     chosen = _chosen(seen, given.metric, copy)
+    if chosen is not None and not math.isfinite(metric.number(chosen.text) or 0.0):
+        others = [one.name for one in seen if one is not chosen]
+        choice = f"; or name another metric ({', '.join(f'--metric {name}' for name in others)})" if others else ""
+        said = f"the baseline diverged: {chosen.name} is {chosen.text}{_in_line(chosen)}"
+        remedy = f"put that right in the code, commit that, and repeat the command{choice}"
+        raise PlumblineError("\n".join([said, f"nothing was written; {remedy}. {log} ends with:", *_tail(log)]))
     if result.exit_code or chosen is None:
         said = f": {result.why}" if result.exit_code else f" {_nothing(seen, given.metric)}"
         lines = [] if result.exit_code else ["", _toml(draft)]

@@ -1,0 +1,50 @@
+"""Which number of a first log is the metric: the last value, and neither the best one nor that of another name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plumbline.operate.experiments import setup_guesses
+from plumbline.own_trainer import metric
+from plumbline.own_trainer.trainer_file import MetricPart
+
+#: Logs whose metric ends at 0.9; 0.8 was its best.
+LOGS = {
+    "Minimum": "Step 0 | Eval bpb: 1.0\nStep 9 | Eval bpb: 0.9\nPeak memory: 12.3MiB\nMinimum eval bpb: 0.8",
+    "minimum": "0 | validation bpb: 1.0\n9 | validation bpb: 0.9\nminimum validation bpb: 0.8",
+    "min": "val loss 1.0\nval loss 0.9\nMin val loss 0.8",
+    "record": "val_loss: 1.0\nval_loss: 0.9\nnew record: val_loss: 0.8",
+    "peak": "step 1 val acc 0.7\nstep 2 val acc 0.9\npeak val acc 0.8",
+    "maximum": "step 1 test accuracy 0.7\nstep 2 test accuracy 0.9\nMAXIMUM test accuracy = 0.8",
+    "best on its line": "epoch 1 val_loss: 1.0 best val_loss: 0.8\nepoch 2 val_loss: 0.9 best val_loss: 0.8",
+    "best before it": "epoch 1 best val_loss: 0.8 val_loss: 1.0\nepoch 2 best val_loss: 0.8 val_loss: 0.9",
+    "best in brackets": "epoch 1 val_loss: 1.0 (best 0.8)\nepoch 2 val_loss: 0.9 (best: 0.8)",
+    "a last line of the best": "epoch 1 val_loss: 1.0\nepoch 2 val_loss: 0.9\nBest model at epoch 1, val_loss 0.8",
+    "marked": "Epoch 1 val_loss 1.0\nEpoch 2 val_loss 0.9 *best*",
+    "words for something else": "1 val_loss 1.0 peak memory 3 max_lr 0.1\n12 min, max lr 0.5 val_loss 0.9 record 3",
+    "minutes": "12 min val_loss: 1.0\n13 min val_loss: 0.9",
+    "a name within a name": "val loss: 1.0\nrecordings/loss: 5\nloss: 5\nval loss: 0.9",
+    "quoted": "{'loss': '5'}\n{'eval_loss': '1.0', 'epoch': '1.0'}\n{'eval_loss': '0.9', 'epoch': '2.0'}",
+    "quoted JSON": '{"val_loss": "1.0"}\n{"val_loss": "0.9"}',
+    "coloured": "1 val_loss: \x1b[32m1.0\x1b[0m\n\x1b[1m2\x1b(B\x1b[m val_loss: \x1b]0;x\x07\x1b[38;5;12m0.9\x1b[0m",
+}
+
+
+@pytest.mark.parametrize("log", LOGS.values(), ids=LOGS)
+def test_the_last_value_is_the_metric(log: str, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text(log)
+    first, *others = setup_guesses.metrics(path, tmp_path)
+    assert not first.name.startswith("best_") and first.text == "0.9"
+    for one in (first, *others):
+        text = metric.read(MetricPart(**one.said), path, tmp_path).text  # type: ignore[arg-type]
+        assert metric.number(text) == float(one.text), one
+        assert one.name.startswith("best_") == (one.text == "0.8"), one
+
+
+def test_numbers_of_a_file_may_be_quoted_and_a_name_alone_needs_a_fraction(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text('{"val": 3, "test": "3/7", "loss": "nan", "val_loss": "2.5"}\n')
+    seen = {one.name: one.text for one in setup_guesses.metrics(tmp_path / "none", tmp_path)}
+    assert seen == {"val_loss": "2.5", "loss": "nan"}
