@@ -104,6 +104,17 @@ def test_what_varies_by_itself_is_no_fault(form: str, tmp_path: Path) -> None:
     assert not only.evidence.faults
 
 
+def test_colours_hide_no_value(tmp_path: Path) -> None:
+    write(tmp_path / "records/a", *["val_tokens: 900"] * 3)
+    for log in (tmp_path / "records/a").glob("*.log"):
+        log.write_text(
+            log.read_text().replace("val_bpb:", "\x1b[1mval_bpb\x1b[0m:\x1b[32m").replace("900", "\x1b[7m900")
+        )
+    (only,) = judged(tmp_path / "records")
+    assert len(only.evidence.values) == 3 and not only.evidence.faults
+    assert only.evidence.values[0].run.printed.sizes == {"val_tokens": ["900"]}
+
+
 def test_what_differs_and_is_passed_over_is_named(tmp_path: Path) -> None:
     write(
         tmp_path / "records/a", "start_norm: 29.22683", "start_norm: 29.26360", "nohup: ignoring\nstart_norm: 29.19957"
