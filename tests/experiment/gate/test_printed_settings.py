@@ -93,6 +93,7 @@ VARYING = (
     "data=/mnt/disk{0}/val.bin model_path: runs/{0}/model.pt logfile:logs/{0}.txt",
     "compile_time: 4{0}.25s peak memory: 1{0}119 MiB grad_norm: 1.{0}93 train_loss:6.9{0}77",
     "step:{0}/3000 train_loss:6.1 tokens:{0}000 lr:0.{0}",
+    "clip=inf warm=nan",
     "eval_time:{0}2ms val_loss_every:125 eval tokens/s: 1{0}000",
 )
 
