@@ -18,8 +18,8 @@ from plumbline.experiment.gate.bounded_reading import number
 VALUES = 8
 #: Names, and lines that are looked through for them, of one run; a value of more words is a sentence.
 NAMES, LINES, WORDS = 3_000, 10_000, 3
-#: Pairs of a line, and characters before one, that are looked at.
-PAIRS, BEFORE = 100, 200
+#: Pairs of a line, characters before one, and pairs of a run that are looked at.
+PAIRS, BEFORE, ALL_PAIRS = 100, 200, 20_000
 
 _VALUE = (
     r"""("[^"\n]{0,200}"|'[^'\n]{0,200}'|\([^()\n]{0,200}\)|\[[^\[\]\n]{0,200}\]|"""
@@ -56,16 +56,21 @@ class PrintedSettings:
     Attributes:
         settings: pairs before its first evaluation.
         sizes: how much its evaluations cover, by the name that it is printed with.
+        left: how many more pairs are looked at.
     """
 
     settings: dict[str, list[str]] = field(default_factory=dict)
     sizes: dict[str, list[str]] = field(default_factory=dict)
+    left: int = ALL_PAIRS
 
     def read(self, line: str, *, evaluated: bool) -> None:
         """Read a line; `evaluated`: the run's first evaluation stands above it, or on it."""
-        if evaluated and _ABOUT.search(line) is None:
+        if evaluated and all(about[1] for about in _ABOUT.finditer(line)):
             return
         for name, value, before in pairs(line):
+            self.left -= 1
+            if self.left < 0:
+                return
             if unit_of(name, before) and amount(value) is not None:
                 own = _ABOUT.search(name.replace("_", " ")) is not None
                 _add(self.sizes, name if own else f"{_topic(before)} {name}", value)
