@@ -143,6 +143,15 @@ def test_a_page_of_plumbline_verdict_is_a_row_bound_to_its_ledger(tmp_path: Path
     assert (row["record"], row["tier"], row["verdict"]) == ("r", "claimed", "improves")
     assert row["lines"][0].startswith("`x` improves `loss` by 0.1") and 0 < row["p_predecessor"] < 1e-4
     assert row["lines"][1] == "Its ledger is the one that it was made with."
+    for name in ("a", "b"):
+        items = [{"doc_id": at, "filter": "none", "acc": float(at < 9 or name == "a")} for at in range(20)]
+        (folder / name).mkdir()
+        (folder / name / "samples_t.jsonl").write_text("".join(json.dumps(each) + "\n" for each in items))
+    words = (folder / "a", "--baseline", folder / "b", "--metric", "acc", "--higher-is-better")
+    assert run(lambda: verdict_verb.main(), *words, cwd=tmp_path).returncode == 0
+    by_item = rows(folder, tmp_path)[0]
+    assert (by_item["record"], by_item["verdict"]) == ("a", "improves") and by_item["p_predecessor"] < 1e-3
+    (folder / "a.verdict.md").unlink()
     (folder / "ledger.jsonl").unlink()
     (row,) = rows(folder, tmp_path)
     assert row["does_not_hold"] == ["ledger"] and "ledger.jsonl has 0 entries" in row["lines"][1]

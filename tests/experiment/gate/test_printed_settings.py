@@ -93,6 +93,7 @@ VARYING = (
     "data=/mnt/disk{0}/val.bin model_path: runs/{0}/model.pt logfile:logs/{0}.txt",
     "compile_time: 4{0}.25s peak memory: 1{0}119 MiB grad_norm: 1.{0}93 train_loss:6.9{0}77",
     "step:{0}/3000 train_loss:6.1 tokens:{0}000 lr:0.{0}",
+    "clip=inf warm=nan",
     "eval_time:{0}2ms val_loss_every:125 eval tokens/s: 1{0}000",
 )
 
@@ -102,6 +103,17 @@ def test_what_varies_by_itself_is_no_fault(form: str, tmp_path: Path) -> None:
     write(tmp_path / "records/a", *["lr: 0.1\n" + form.format(number) for number in (1, 2, 3)])
     (only,) = judged(tmp_path / "records")
     assert not only.evidence.faults
+
+
+def test_colours_hide_no_value(tmp_path: Path) -> None:
+    write(tmp_path / "records/a", *["val_tokens: 900"] * 3)
+    for log in (tmp_path / "records/a").glob("*.log"):
+        log.write_text(
+            log.read_text().replace("val_bpb:", "\x1b[1mval_bpb\x1b[0m:\x1b[32m").replace("900", "\x1b[7m900")
+        )
+    (only,) = judged(tmp_path / "records")
+    assert len(only.evidence.values) == 3 and not only.evidence.faults
+    assert only.evidence.values[0].run.printed.sizes == {"val_tokens": ["900"]}
 
 
 def test_what_differs_and_is_passed_over_is_named(tmp_path: Path) -> None:

@@ -46,10 +46,10 @@ def project_board(folder: Path, title: str = "") -> Board:
             continue
         try:
             read = json.loads(read_text(path), object_pairs_hook=once)
-        except (ValueError, RecursionError, PlumblineError):
-            left_out.append(f"{path.relative_to(folder)} cannot be read as JSON.")
+            row = (_record if is_record else _verdict)(path, folder, read) if isinstance(read, dict) else None
+        except (ValueError, AttributeError, RecursionError, PlumblineError):
+            left_out.append(f"{path.relative_to(folder)} cannot be read as a record or a verdict.")
             continue
-        row = (_record if is_record else _verdict)(path, folder, read) if isinstance(read, dict) else None
         if row is not None:
             rows.append(row)
         else:
@@ -92,12 +92,17 @@ def _record(path: Path, folder: Path, read: dict[str, Any]) -> BoardRow:
 
 def _verdict(path: Path, folder: Path, read: dict[str, Any]) -> BoardRow | None:
     """A page of an experiment, or of `plumbline verdict`, by its numbers; None of anything else."""
-    outcomes = read.get("outcomes")
-    numbers = "shape" in read and isinstance(outcomes, dict)
-    sentence = _first_sentence(path.with_suffix(".md")) if numbers else read.get("sentence")
+    sentence: Any
+    verdict: Any
+    if "shape" in read and "ledger" in read:
+        judged = read.get("items") or read.get("search") or {}
+        outcomes = read.get("outcomes") or {"": judged.get("outcome", "")}
+        sentence = _first_sentence(path.with_suffix(".md"))
+        verdict = ", ".join(dict.fromkeys(map(str, outcomes.values())))
+    else:
+        sentence, verdict = read.get("sentence"), read.get("verdict", "")
     if not isinstance(sentence, str):
         return None
-    verdict = ", ".join(dict.fromkeys(map(str, outcomes.values()))) if numbers else read.get("verdict", "")
     runs = read.get("runs")
     bound, faults = _ledger(path.with_suffix(".md"), folder)
     return BoardRow(

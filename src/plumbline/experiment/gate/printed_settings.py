@@ -6,16 +6,20 @@ one wherever it stands, if its name, or what stands before it on its line, says 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from plumbline.experiment.gate.bounded_reading import number
 
 #: Values of one name: more of them are the course of a run, and no setting.
 VALUES = 8
 #: Names, and lines that are looked through for them, of one run; a value of more words is a sentence.
-NAMES, LINES, WORDS = 3_000, 20_000, 3
+NAMES, LINES, WORDS = 3_000, 10_000, 3
+#: Pairs of a line, characters before one, and pairs of a run that are looked at.
+PAIRS, BEFORE, ALL_PAIRS = 100, 200, 20_000
 
 _VALUE = (
     r"""("[^"\n]{0,200}"|'[^'\n]{0,200}'|\([^()\n]{0,200}\)|\[[^\[\]\n]{0,200}\]|"""
@@ -52,16 +56,21 @@ class PrintedSettings:
     Attributes:
         settings: pairs before its first evaluation.
         sizes: how much its evaluations cover, by the name that it is printed with.
+        left: how many more pairs are looked at.
     """
 
     settings: dict[str, list[str]] = field(default_factory=dict)
     sizes: dict[str, list[str]] = field(default_factory=dict)
+    left: int = ALL_PAIRS
 
     def read(self, line: str, *, evaluated: bool) -> None:
         """Read a line; `evaluated`: the run's first evaluation stands above it, or on it."""
-        if evaluated and _ABOUT.search(line) is None:
+        if evaluated and all(about[1] for about in _ABOUT.finditer(line)):
             return
         for name, value, before in pairs(line):
+            self.left -= 1
+            if self.left < 0:
+                return
             if unit_of(name, before) and amount(value) is not None:
                 own = _ABOUT.search(name.replace("_", " ")) is not None
                 _add(self.sizes, name if own else f"{_topic(before)} {name}", value)
@@ -101,12 +110,16 @@ def read_settings(lines: Sequence[str], evaluations: Sequence[Sequence[int]]) ->
 
 def pairs(line: str) -> Iterator[tuple[str, str, str]]:
     """The pairs of a line: name, value, and what stands before them; the hyphens of a flag's name are underscores."""
-    read = list(_PAIR.finditer(line))
+    read = list(islice(_PAIR.finditer(line), PAIRS))
     if len(read) < 2 and (whole := _LINE.fullmatch(line)) and len(whole[2].split()) <= WORDS:
         yield whole[1], whole[2].strip(), ""
         return
     for each in read:
-        yield (each[1] or each[2].replace("-", "_")), each[3].strip("\"'"), line[: each.start()]
+        yield (
+            (each[1] or each[2].replace("-", "_")),
+            each[3].strip("\"'"),
+            line[max(0, each.start() - BEFORE) : each.start()],
+        )
 
 
 def unit_of(name: str, before: str) -> str:
@@ -129,7 +142,7 @@ def amount(value: str) -> float | None:
     text = value.replace(",", "").replace("_", "").rstrip(".")
     factor = _SUFFIXES.get(text[-1:].lower(), 1.0)
     read = number(text[:-1] if factor > 1 else text)
-    return None if read is None else factor * read
+    return None if read is None or not math.isfinite(read) else factor * read
 
 
 def _sizes_of_evaluation_lines(lines: Sequence[str]) -> dict[str, list[str]]:

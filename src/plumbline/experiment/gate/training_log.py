@@ -11,6 +11,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.escape_sequences import strip_escapes
 from plumbline.core.files import sha256_text
 from plumbline.experiment.gate.bounded_reading import EVALUATIONS, LINE, RUNS, LineForm, number, read_text
 from plumbline.experiment.gate.printed_settings import PrintedSettings, read_settings
@@ -123,7 +124,7 @@ def read_log(path: Path, forms: Sequence[LineForm], others: Sequence[LineForm] =
     parts: list[list[str]] = [[]]
     found: list[list[tuple[int, str, dict[str, str]]]] = [[]]
     count = 0
-    for line in read_text(path).split("\n"):
+    for line in strip_escapes(read_text(path)).split("\n"):
         if len(line) >= DIVIDER and not line.strip("="):
             parts.append([])
             found.append([])
