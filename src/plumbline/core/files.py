@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from plumbline.core import temporary_files
 from plumbline.core.errors import PlumblineError
 
 #: What the kernel says where there is no room: no space, a quota, a file-size limit.
@@ -216,8 +217,6 @@ def atomic(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
     Args:
         mode: "wb" or "w"; text is UTF-8, with line ends written unchanged.
     """
-    from plumbline.core import temporary_files  # which reads records of processes, and these read files
-
     path = Path(path)
     make_folder(path.parent)
     temporary_files.remove_abandoned(path.parent)

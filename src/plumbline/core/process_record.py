@@ -6,7 +6,6 @@ process id mean anything. A process of any other machine is never declared gone 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import socket
@@ -18,6 +17,10 @@ from typing import Any, NoReturn
 
 from plumbline.core import fingerprint_file
 from plumbline.core.files import free_name, naming
+from plumbline.core.live_processes import UNSEEN as UNSEEN
+from plumbline.core.live_processes import boot as boot
+from plumbline.core.live_processes import machine as machine
+from plumbline.core.live_processes import started as started
 
 #: What a record may hold of itself, and what it must.
 _KINDS: dict[str, tuple[type, ...]] = {
@@ -36,8 +39,6 @@ _KINDS: dict[str, tuple[type, ...]] = {
 _NEEDED = ("host", "machine", "pid")
 #: What of it means nothing on any other machine: it names a boot, a process namespace, a process.
 _LOCAL = ("machine", "boot", "pid", "process_started")
-#: Of a process that is there and does not say when it began.
-UNSEEN = "running"
 
 
 def identity() -> dict[str, Any]:
@@ -66,42 +67,6 @@ def travelling(manifest: dict[str, Any]) -> dict[str, Any]:
     kept = [{key: value for key, value in start.items() if key not in _LOCAL} for start in starts]
     changed = manifest | {"starts": kept}
     return fingerprint_file.sealed(changed) if fingerprint_file.OF_THE_REST in manifest else changed
-
-
-def machine() -> str:
-    """Name this boot of this machine and this process namespace: only within it does a process id mean anything."""
-    parts = [socket.gethostname()]
-    if (booted := boot()) is not None:
-        parts.append(booted)
-    with contextlib.suppress(OSError):
-        parts.append(os.readlink("/proc/self/ns/pid"))
-    return "/".join(parts)
-
-
-def boot() -> str | None:
-    """The id that the running kernel drew when it started; None where the system does not tell it."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return None
-
-
-def started(pid: int) -> str | None:
-    """When a process began, as the kernel writes it (clock ticks since boot).
-
-    None if the process is gone (a zombie counts as gone), `UNSEEN` if the kernel hides the time.
-    """
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:  # gone, or hidden: /proc may be mounted so that it shows the processes of other users to nobody
-        try:
-            os.kill(pid, 0)
-        except PermissionError:  # another user's
-            return UNSEEN
-        except OSError:
-            return None
-        return UNSEEN
-    return None if fields[0] in "ZX" else fields[19]
 
 
 def here(holder: dict[str, Any]) -> bool:

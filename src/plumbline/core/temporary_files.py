@@ -8,6 +8,7 @@ cleanup`` and removed by nobody unasked.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import secrets
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from plumbline.core import process_record
+from plumbline.core import live_processes
 
 _NAME = re.compile(r"\.(.+)\.([0-9a-f]{8})_(\d+)_(\d+)_[0-9a-f]{4}")
 #: The start of a process in a name, where the system does not tell it.
@@ -47,8 +48,8 @@ class TemporaryName:
         """Whether the owner ran on this very machine and has certainly ended."""
         if not self.is_here:
             return False
-        now = process_record.started(self.pid)
-        return now is None or (self.started != _NO_START and now not in (process_record.UNSEEN, self.started))
+        now = live_processes.started(self.pid)
+        return now is None or (self.started != _NO_START and now not in (live_processes.UNSEEN, self.started))
 
 
 def beside(path: Path) -> Path:
@@ -90,12 +91,10 @@ def folder_beside(path: Path) -> Iterator[Path]:
 
 @cache
 def _machine(pid: int) -> str:
-    from plumbline.core.files import sha256_text
-
-    return sha256_text(process_record.machine())[:8]
+    return hashlib.sha256(live_processes.machine().encode()).hexdigest()[:8]
 
 
 @cache
 def _started(pid: int) -> str:
-    since = process_record.started(pid)
+    since = live_processes.started(pid)
     return since if since is not None and since.isdecimal() else _NO_START
