@@ -15,8 +15,11 @@ snakemake_internals.show_sentences_alone()
 if unsupported():
     raise PlumblineError(unsupported())
 # Snakemake fills them in, in the paths of rules' environments.
-if set("{}") & set(str(workflow.basedir)):
-    raise PlumblineError(f"{workflow.basedir} has braces in its name, which Snakemake takes for names of its own; rename it")
+if set("{}") & set(str(snakemake_internals.source_folder(workflow))):
+    raise PlumblineError(
+        f"{snakemake_internals.source_folder(workflow)} has braces in its name, which Snakemake takes for names of its "
+        "own; rename it"
+    )
 sharing.require_notes(Path.cwd())
 config_arguments.merge_config_arguments(workflow)
 resource_arguments.merge_resource_arguments(workflow)

@@ -1,8 +1,8 @@
 """Says of every file below a folder whether it is what its maker wrote, by the checksums that makers left there.
 
-    plumbline verify                          work/ and results/
-    plumbline verify results/demo             a folder, or one file
-    plumbline verify records/evening-38f80c4  a record: its archive, and every file in that
+    plumbline verify                  work/ and results/
+    plumbline verify results/demo     a folder, or one file
+    plumbline verify records/evening  a record: its archive, and the files in it
 
 A file is `as written`, `changed`, `missing` (a checksum of it is there), or `not known` (no checksum of it was kept:
 logs, and what earlier versions made). Nothing is changed, and every file is read, whenever it was last found right.

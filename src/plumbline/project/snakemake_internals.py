@@ -7,7 +7,7 @@ minor version than `SEEN_WITH` is installed: look at each function, then write t
 inside the functions, since what merely prints help imports this module too.
 
     command line   parse_config_word, profile_files, find_profile, read_profile, executor_and_cores, main
-    configuration  is_main_process, config_files, config_words, use_config
+    configuration  is_main_process, source_folder, config_files, config_words, use_config
     resources      resources_in_force, parsed_resources, use_resources
     jobs           on_dag_built, force_jobs, all_jobs, needed_jobs, stays_here, remembers, compares_parameters,
                    makes_files, only_touches
@@ -51,6 +51,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "snakemake.workflow.Workflow": (
         "_build_dag",
         "_localrules",
+        "basedir",
         "config_settings",
         "dag",
         "execution_settings",
@@ -139,6 +140,11 @@ def main(argv: Sequence[str]) -> None:
 def is_main_process(workflow: Any) -> bool:
     """Whether this is the Snakemake that a person started, not one that it starts for its jobs."""
     return bool(workflow.is_main_process)
+
+
+def source_folder(workflow: Any) -> Path:
+    """Return the folder of the main Snakefile."""
+    return Path(workflow.basedir)
 
 
 def config_files(workflow: Any) -> list[Path]:
