@@ -24,7 +24,6 @@ from plumbline.own_trainer.trainer_file import MetricPart
 #: Seconds that the reading may take, lines before a value in which its step is looked for, and letters of a line that
 #: are told.
 SECONDS, LINES, LETTERS = 10.0, 200, 120
-_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _VALUE = re.compile(r"(?<![\w./\\-])[-+]?(nan|inf(?:inity)?)(?![\w/\\]|[.-]\w)", re.IGNORECASE)
 #: What stands in front of a value: up to three words, and what is between.
 _NAME = re.compile(
@@ -73,7 +72,7 @@ def read(part: MetricPart, log: Path, folder: Path, *, begin: int = 0) -> LogEnd
     path = folder / (part.json.rpartition(":")[0] or part.file) if part.files else log
     if part.json and metric.whole(path):
         return LogEnd()
-    lines = (_ESCAPE.sub("", line) for line in metric.backwards(path, begin=begin if path == log else 0))
+    lines = metric.backwards(path, begin=begin if path == log else 0)
     try:
         with metric.alarm(SECONDS):
             return _read(part, lines, whole=not begin)

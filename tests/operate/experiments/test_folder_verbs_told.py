@@ -34,7 +34,6 @@ def test_a_command_from_elsewhere_is_run_when_it_was_agreed_to(made: tuple[Path,
     assert done.returncode == 1 and "--trust" in done.stderr and not (tmp_path / "run").exists()
 
 
-@pytest.mark.slow
 def test_who_has_no_home_folder_is_told_what_is_not_remembered_and_goes_on(
     made: tuple[Path, Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -55,6 +54,7 @@ def test_who_has_no_home_folder_is_told_what_is_not_remembered_and_goes_on(
         assert own_tree.mind(Repository(folder), "HEAD", f"python {folder}/train.py").startswith("mind: the command")
 
 
+@pytest.mark.slow
 def test_a_person_is_asked_once_and_shown_all_that_would_run(made: tuple[Path, Done], tmp_path: Path) -> None:
     folder = shutil.copytree(made[0], tmp_path / "theirs")
     text = (folder / "plumbline.toml").read_text()
