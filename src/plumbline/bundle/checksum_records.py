@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from plumbline.core import fingerprint_file, run_files
 from plumbline.core.errors import PlumblineError
@@ -18,7 +18,10 @@ from plumbline.data.manifest import PACKS
 from plumbline.runtime import export_record
 from plumbline.runtime.probe_checkpoints import FOLDER, INDEX
 
-AS_WRITTEN, CHANGED, MISSING, NOT_KNOWN = "as written", "changed", "missing", "not known"
+AS_WRITTEN: Final = "as written"
+CHANGED: Final = "changed"
+MISSING: Final = "missing"
+NOT_KNOWN: Final = "not known"
 Status = Literal["as written", "changed", "missing", "not known"]
 
 #: The most bytes of a file that is read as a record: what lists the files of the largest corpus has a thousandth.

@@ -134,7 +134,7 @@ def main(arguments: list[str] | None = None) -> None:
         raise PlumblineError(f"--documents: there is no file {given.documents}; rerun the rule `documents`")
     tokenizer = Tokenizer(given.tokenizer, given.document_end)
     fingerprint_file.checked(given.tokenizer)
-    made_from = {"tokenizer_sha256": tokenizer.fingerprint, "documents_sha256": verify_documents(given.documents)}
+    documents_sha256 = verify_documents(given.documents)
     if given.local_texts_folder is None:
         counted = DocumentCounter()
         count = save(
@@ -154,7 +154,9 @@ def main(arguments: list[str] | None = None) -> None:
             corpus=given.corpus,
         )
         count = save(given.out, chunks, tokenizer.dtype)
-    fingerprint_file.write(given.out, given.fingerprint, **made_from)
+    fingerprint_file.write(
+        given.out, given.fingerprint, tokenizer_sha256=tokenizer.fingerprint, documents_sha256=documents_sha256
+    )
     print(f"{given.out}: {documents:,} documents, {count:,} tokens")
 
 

@@ -14,6 +14,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tokenizers
@@ -245,7 +246,7 @@ def main(arguments: list[str] | None = None) -> None:
         each.add_argument("--out", required=True, type=Path, help="tokenizer.json")
         each.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
     given = parser.parse_args(arguments)
-    facts: dict[str, str | None] = {}
+    facts: dict[str, Any] = {}
     if given.kind == "gpt2":
         content = gpt2(given.gpt2_wheel)
     elif given.kind == "given":

@@ -25,7 +25,7 @@ import sys
 try:
     import ctypes
 except ImportError:  # a Python that was built without it: `_arm` fails then
-    ctypes = None
+    ctypes = None  # type: ignore[assignment]
 
 _PROCESS = os.getpid()
 _WORD = os.urandom(8).hex()
