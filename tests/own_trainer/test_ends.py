@@ -32,7 +32,19 @@ with subprocess.Popen([sys.executable, "train.py", *sys.argv[1:]], stdout=-1, st
     for line in child.stdout:
         print(line, end="")
 """
+FILTERING = PASSING.replace("        print", "        if 'step 100' in line: print")
+FORKED = """\
+import multiprocessing, sys
+def train():
+    exec(open("train.py").read(), globals())
+if __name__ == "__main__":
+    worker = multiprocessing.get_context("fork").Process(target=train)
+    worker.start()
+    worker.join()
+"""
 FILES = {
+    "filtering.py": FILTERING,
+    "forked.py": FORKED,
     "train.py": TRAIN,
     "wrapper.py": WRAPPER,
     "passing.py": PASSING,
@@ -50,6 +62,7 @@ COMMANDS = {
     "file": "python train.py {} > run.log 2>&1; grep val_bpb run.log",
     "wrapper": "python -m wrapper {}",
     "passing": "python -m passing {}",
+    "filtering": "python filtering.py {}",
     "substitution": 'echo "$(python train.py {} 2>&1)"',
     "exec": 'python -c \'import os, sys; os.execv(sys.executable, ["python", "train.py", *sys.argv[1:]])\' {}',
 }
@@ -60,6 +73,9 @@ ENDS = {
     "sys.exit(3)": "exit code 3",
     "os._exit(5)": "exit code 5",
     "os.kill(os.getpid(), signal.SIGSEGV)": "a signal",
+    "os._exit(status=5)": "exit code 5",
+    "os.kill(os.getpid(), signal.SIGTERM)": "a signal",
+    "os.killpg(os.setpgid(0, 0) or os.getpid(), signal.SIGTERM)": "a signal",
     "import ctypes; ctypes.CDLL(None).exit(4)": "exit code 4",
 }
 
@@ -96,6 +112,28 @@ def test_a_process_that_failed_is_known_whatever_hides_it(command: str, end: str
     assert ends == ProcessEnds(of_output=[f"train.py: {ENDS[end]}"]), (tmp_path / "log").read_text()
 
 
+@pytest.mark.parametrize("end", ENDS)
+def test_a_forked_child_that_failed_is_known(end: str, tmp_path: Path) -> None:
+    ends, code = ended(tmp_path, "python forked.py {}", end)
+    how = ENDS[end].partition(" (")[0]  # multiprocessing ends it, and prints what nobody caught
+    assert (ends, code) == (ProcessEnds(of_output=[f"forked.py: {how}"]), 0), (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        "sys.stdout = os.fdopen(1, 'w', buffering=1)",
+        "sys.stdout = io.TextIOWrapper(sys.stdout.buffer, line_buffering=True)",
+        "sys.stdout = open('/dev/stdout', 'w', buffering=1)",
+        "print = lambda line: os.write(1, line.encode())",
+    ],
+)
+@pytest.mark.parametrize("end", ["sys.exit(3)", "os._exit(3)"])
+def test_a_program_with_a_stream_of_its_own_has_written(stream: str, end: str, tmp_path: Path) -> None:
+    ends, _ = ended(tmp_path, "python code.py; echo done", code=f"import io, os, sys\n{stream}\nprint('step 1')\n{end}")
+    assert ends.of_output == ["code.py: exit code 3"], (ends, (tmp_path / "log").read_text())
+
+
 #: What ends otherwise than well, and is no failure of the run.
 NO_FAILURES = {
     "a probe": ("python -c 'import no_such_module' || echo none", "-c import no_such_module: exit code 1"),
@@ -107,6 +145,12 @@ NO_FAILURES = {
     "head of all": ("python train.py {} 2>&1 | head -2", ""),
     "left running": ("python code.py & sleep 1; echo done", ""),
     "exec of a program": ("python code.py", ""),
+    "an exec with keywords": ("python code.py", ""),
+    "a log of its own": ("python code.py || echo done", "code.py: exit code 3"),
+    "forked workers that are ended": ("python code.py", "ended by another process of it"),
+    "a forked worker that says nothing": ("python code.py", "code.py: exit code 3"),
+    "a forked worker that prints": ("python code.py", ""),
+    "what runs before a program": ("python code.py", ""),
     "an end without an end of Python": ("python code.py", ""),
     "an exit in a thread's code": ("python code.py", ""),
 }
@@ -120,6 +164,19 @@ CODES = {
     "a forked worker": "import os, sys\nif os.fork(): os.wait()\nelse: sys.exit(3)",
     "left running": "import time; print(1); time.sleep(60)",
     "exec of a program": "import os; print(1); os.execvp('true', ['true'])",
+    "an exec with keywords": "import os, sys; print(1)\n"
+    "os.execve(sys.executable, ['python', '-c', 'print(2)'], env=dict(os.environ))",
+    "a log of its own": "import sys; sys.stdout = open('own.log', 'w'); print('step 1'); sys.exit(3)",
+    "forked workers that are ended": "import multiprocessing, time\n"
+    "silent, loud = [multiprocessing.get_context('fork').Process(target=target, daemon=True) for target in (\n"
+    "    lambda: time.sleep(60), lambda: (print(1, flush=True), time.sleep(60)))]\n"
+    "silent.start(); loud.start(); time.sleep(.5)",
+    "a forked worker that says nothing": "import multiprocessing, os; print(1)\n"
+    "worker = multiprocessing.get_context('fork').Process(target=os._exit, args=(3,)); worker.start(); worker.join()",
+    "a forked worker that prints": "import multiprocessing; print(1)\n"
+    "with multiprocessing.get_context('fork').Pool(8) as pool: pool.map(abs, [1]); pool.close(); pool.join()\n"
+    "worker = multiprocessing.get_context('fork').Process(target=print, args=(2,)); worker.start(); worker.join()",
+    "what runs before a program": "import subprocess; subprocess.run(['true'], preexec_fn=lambda: print('before'))",
     "an end without an end of Python": "import os; print(1); os._exit(0)",
     "an exit in a thread's code": "import sys, threading\nthreading.Thread(target=sys.exit, args=(3,)).start()",
 }

@@ -53,7 +53,9 @@ def read(folder: Path, log: Path, but: Collection[int] = ()) -> ProcessEnds:
         if not how or known["process"] in but:
             continue
         words = f"{_command(known)}: {how}"
-        if (folder / f"{known['process']}.ended").exists() or (folder / f"group-{known['group']}.ended").exists():
+        if any(
+            _ended_by_another(folder / f"{of}.ended", known) for of in (known["process"], f"group-{known['group']}")
+        ):
             ends.others.append(f"{words}, ended by another process of it")
         elif _is_a_probe(known, report) or not _wrote(path.with_suffix(".wrote"), log):
             ends.others.append(words)
@@ -93,6 +95,14 @@ def _failure(began: Path, report: dict[str, Any]) -> str:
     return "a signal"
 
 
+def _ended_by_another(path: Path, known: dict[str, Any]) -> bool:
+    try:
+        senders = path.read_text().split()
+    except FileNotFoundError:
+        return False
+    return any(sender != str(known["process"]) for sender in senders)
+
+
 def _is_a_probe(known: dict[str, Any], report: dict[str, Any]) -> bool:
     """Whether it is code of the command line that only found that a module is not there."""
     return bool(report.get("import_failed")) and known["command"][:1] == ["-c"]
@@ -101,15 +111,18 @@ def _is_a_probe(known: dict[str, Any], report: dict[str, Any]) -> bool:
 def _wrote(path: Path, log: Path) -> bool:
     """Whether a process has written to the run's output, or to one that passed it on."""
     try:
-        line = path.read_bytes()
+        content = path.read_bytes()
     except FileNotFoundError:
         return False
-    if not line:
-        return True
+    # What ended while a line was noted left a part of it, behind which there may be zeros.
+    lines = {line.strip(b"\0 ") for line in content.split(b"\n")} - {b""}
+    if not lines:
+        return not content
     with open(log, "rb") as file:
-        return (
-            bool(os.fstat(file.fileno()).st_size) and mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ).find(line) >= 0
-        )
+        if not os.fstat(file.fileno()).st_size:
+            return False
+        with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as text:
+            return any(text.find(line) >= 0 for line in lines)
 
 
 def _command(known: dict[str, Any]) -> str:

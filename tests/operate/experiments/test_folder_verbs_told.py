@@ -111,7 +111,7 @@ def test_a_program_reads_an_error_as_it_reads_a_decision(folder: Path) -> None:
     for content, at in (
         ("[1]", "object"),
         ('{"first_seed": "a"}', "first_seed"),
-        ('{"fresh_from": []}', "fresh_from"),
+        ('{"fresh_runs": []}', "fresh_runs"),
         ("{", ""),
     ):
         session.write_text(content)

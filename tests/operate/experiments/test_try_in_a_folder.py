@@ -93,6 +93,11 @@ def test_what_breaks_in_its_fresh_runs_is_not_kept(folder: Path, what: str, why:
     for _ in range(2):  # the same seeds again: luck gives no second chance
         done = plumbline(folder, "try", "-m", "broken", "--commit")
         assert done.returncode == 12 and why in " ".join(done.stdout.split()), done.stderr
+    runs = banked(folder)
+    for words in (["-m", "broken", "--first-seed", "1999"], ["-m", "another"], ["-m", "broken", "--max-runs", "16"]):
+        done = plumbline(folder, "try", *words)
+        assert done.returncode == 1 and "Finish that one: plumbline try -m broken --first-seed 42" in done.stderr
+    assert banked(folder) == runs
     assert git(folder, "rev-parse", "HEAD") == head and "keep\tbroken" not in (folder / "results.tsv").read_text()
     change(folder, "GAIN = 0.1", what)
     done = plumbline(folder, "try", "-m", "sound")
@@ -136,9 +141,32 @@ def test_a_try_that_was_stopped_in_its_fresh_runs_goes_on_with_them(folder: Path
     assert [one["verdict"] for one in log] == ["no decision"] and not (folder / "results.tsv").exists()
     assert plumbline(folder, "try", "-m", "worse", "--", "--worse", "1").returncode == 10
     runs = banked(folder)
+    for others in (["--first-seed", "1045"], ["--max-runs", "16"], ["--first-seed", "9000", "-n"]):
+        done = plumbline(folder, *words, *others)
+        assert done.returncode == 1 and "no second try" in done.stderr and banked(folder) == runs, done
+    done = plumbline(folder, "try", "-m", "other words")
+    assert done.returncode == 1 and "Finish that one: plumbline try -m better --first-seed 42" in done.stderr
     done = plumbline(folder, *words)
     assert done.returncode == 0 and "It is the baseline now" in done.stderr and banked(folder) == runs, done.stderr
     assert "worse against better" in plumbline(folder, "try", "-m", "worse", "--", "--worse", "1").stderr
+
+
+@pytest.mark.slow
+def test_runs_that_were_looked_at_are_never_fresh_ones(folder: Path) -> None:
+    change(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(folder_baseline, "with_fresh_runs", stopped)
+        assert plumbline(folder, "try", "-m", "better").returncode == 1
+    better = (folder / "train.py").read_text()
+    change(folder, "GAIN = 0.1", "GAIN = 0.2")
+    assert plumbline(folder, "try", "-m", "less").returncode == 0
+    # Against another baseline it is another try: its looks take higher seeds than its first fresh runs had.
+    (folder / "train.py").write_text(better)
+    said = json.loads(plumbline(folder, "try", "-m", "better", "--json").stdout)
+    looked_at, fresh = ({run["seed"] for run in said[key] if run["arm"] == "better"} for key in ("runs", "fresh"))
+    assert said["verdict"] == "keep" and len(fresh) == 5 and min(fresh) > max(looked_at), said
+    plan = json.loads(plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "1").stdout)
+    assert {run["seed"] for run in plan["runs"] if run["arm"] == BASELINE} == fresh
 
 
 @pytest.mark.slow

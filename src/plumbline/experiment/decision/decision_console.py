@@ -55,8 +55,9 @@ def _runs(decision: Decision) -> Table:
         table.add_column("sigmas better than the baseline's mean", justify="right", overflow="fold", max_width=24)
     values = decision.baseline_values
     mean = sum(value / len(values) for value in values) if values else 0.0
-    for run in (*decision.runs, *decision.fresh):
-        cells = [_arm(run, decision), str(run.seed), _value(run, decision)]
+    roles = [*((run, "") for run in decision.runs), *((run, " (fresh)") for run in decision.fresh)]
+    for run, role in roles:
+        cells = [f"{_arm(run, decision)}{role}", str(run.seed), _value(run, decision)]
         if looks:
             cells.append(_sigmas(run, mean, decision))
         table.add_row(*(Text(cell) for cell in cells))
@@ -65,7 +66,7 @@ def _runs(decision: Decision) -> Table:
 
 def _arm(run: ArmRun, decision: Decision) -> str:
     label = decision.terms.baseline if run.arm == BASELINE else decision.terms.candidate
-    return visible(label) + (" (drift check)" if run.sentinel else " (fresh)" if run in decision.fresh else "")
+    return visible(label) + (" (drift check)" if run.sentinel else "")
 
 
 def _value(run: ArmRun, decision: Decision) -> str:

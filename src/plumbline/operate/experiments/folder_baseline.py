@@ -1,12 +1,14 @@
 """Keeps what a folder's candidates are compared with: its baseline, the first one, and the seeds of the bank.
 
 A keep moves the baseline only after the kept arm was run again with fresh seeds, and those runs confirmed it: the ones
-that made it look good are no baseline. Where its fresh seeds begin stands in `.plumbline/session.json`, so that a try
-that was stopped meanwhile goes on with them, and a second one has no other luck.
+that made it look good are no baseline. Which seeds are its fresh ones stands in `.plumbline/session.json` before the
+first of them is run: only those count, a try that was stopped meanwhile goes on with them, and there is no second one
+with other luck.
 """
 
 from __future__ import annotations
 
+import shlex
 import statistics
 import subprocess
 from collections.abc import Callable
@@ -17,7 +19,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_json, read_json
+from plumbline.core.files import atomic_write_json, canonical_json, read_json, sha256_text
 from plumbline.experiment.decision import announced_looks
 from plumbline.experiment.decision.bank import LOOP, TRIED_AGAIN, Bank
 from plumbline.experiment.decision.fix_design import beside_next
@@ -64,6 +66,16 @@ class _Keep(TypedDict):
     first_seed: int
 
 
+class _Fresh(TypedDict):
+    """The fresh runs of what the looks kept: their seeds, and the try that they are of, against which baseline."""
+
+    seeds: list[int]
+    page: str
+    message: str
+    first_seed: int
+    baseline: str
+
+
 class _Session(TypedDict, total=False):
     """The content of `session.json`."""
 
@@ -71,7 +83,7 @@ class _Session(TypedDict, total=False):
     first_seed: int
     kept: _Asked
     keeps: list[_Keep]
-    fresh_from: dict[str, int]
+    fresh_runs: dict[str, _Fresh]
 
 
 @dataclass
@@ -134,23 +146,26 @@ class FolderBaseline:
             compared_with="" if candidate else self.arm.method,
         )
 
-    def take_bank(
-        self, trainer: CommandTrainer, bank: Bank, size: int, first_seed: int, arm: str = BASELINE
-    ) -> list[ArmRun]:
-        """Have an arm's runs from a seed on made that are not there, and return all of them."""
-        method = trainer.method(arm)
-        made = [run for run in bank.of(trainer.group, method) if run.seed >= first_seed]
-        known = [run for run in made if run.outcome not in TRIED_AGAIN]
-        seeds = [run.seed for run in made if run.outcome in TRIED_AGAIN]
+    def take_bank(self, trainer: CommandTrainer, bank: Bank, size: int, first_seed: int) -> list[ArmRun]:
+        """Have the baseline's runs from a seed on made that are not there, and return all of them."""
+        made = [run for run in bank.of(trainer.group, trainer.method(BASELINE)) if run.seed >= first_seed]
+        seeds = [run.seed for run in made if run.outcome not in TRIED_AGAIN]
+        again = [run.seed for run in made if run.outcome in TRIED_AGAIN]
         taken = bank.seeds(trainer.group)
-        seeds += islice((seed for seed in count(first_seed) if seed not in taken), size)
-        wanted = [(arm, seed) for seed in seeds[: max(0, size - len(known))]]
-        for run in trainer.run(wanted):
+        new = islice((seed for seed in count(first_seed) if seed not in taken), size)
+        return self._take_runs(trainer, bank, BASELINE, [*seeds, *[*again, *new][: max(0, size - len(seeds))]])
+
+    def _take_runs(self, trainer: CommandTrainer, bank: Bank, arm: str, seeds: list[int]) -> list[ArmRun]:
+        """Have an arm's runs of these seeds made that are not there, up to the first that has no value."""
+        method = trainer.method(arm)
+        made = {run.seed: run for run in bank.of(trainer.group, method) if run.outcome not in TRIED_AGAIN}
+        known = [made[seed] for seed in seeds if seed in made]
+        for run in trainer.run([(arm, seed) for seed in seeds if seed not in made]):
             bank.append(trainer.group, method, run, LOOP)
             known.append(run)
             said = f"{run.value:.6g}" if run.has_value else f"{run.outcome}: {run.why}"
             took = f" ({seconds(run.seconds)})" if run.seconds is not None else ""
-            self.tell(f"{trainer.arms[arm].words}, seed {run.seed}: {said}{took}; run {len(known)} of {size}")
+            self.tell(f"{trainer.arms[arm].words}, seed {run.seed}: {said}{took}; run {len(known)} of {len(seeds)}")
             if not run.has_value:
                 break
         return known
@@ -177,20 +192,62 @@ class FolderBaseline:
         """Let the bank begin with seeds that nothing has used: for another machine, say."""
         self._say(first_seed=max(bank.seeds(self.trainer().group), default=self.first_seed - 1) + 1)
 
-    def run_again(self, decision: Decision, trainer: CommandTrainer, bank: Bank) -> Decision:
+    def require_only_try(self, trainer: CommandTrainer, arm: str, bank: Bank, page: str) -> None:
+        """Refuse a try whose code has fresh runs already, for another try against this baseline.
+
+        On another machine than theirs, to which no mean crosses, it is a new try.
+
+        Args:
+            trainer: of the arms.
+            arm: the candidate.
+            bank: of the folder.
+            page: of the try that is asked for.
+
+        Raises:
+            PlumblineError: it has some; the try that they belong to is named.
+        """
+        begun = self.said.get("fresh_runs", {}).get(_key(trainer, arm))
+        if begun is None or begun["page"] == page or begun["baseline"] != trainer.method(BASELINE):
+            return
+        own = {run.fingerprint for run in bank.of(trainer.group, trainer.method(arm))}
+        theirs = bank.of(trainer.group, trainer.method(BASELINE))
+        here = {run.fingerprint for run in theirs if run.seed >= self.first_seed}
+        if own & here or not here:
+            first = f"plumbline try -m {shlex.quote(begun['message'])} --first-seed {begun['first_seed']}"
+            raise PlumblineError(
+                f"{arm}: this code was kept by another try, whose fresh runs were begun: they decide, and the same "
+                f"code has no second try, by other seeds or another rule. Finish that one: {first}, and what else it "
+                f"was asked with ({begun['page']})"
+            )
+
+    def run_again(
+        self, decision: Decision, trainer: CommandTrainer, bank: Bank, message: str, asked_first_seed: int
+    ) -> Decision:
         """Run what the looks of a decision kept again with fresh seeds, and return what is decided with them.
 
-        The seeds are those of the first time that this code was kept: no second try has other luck.
+        The seeds are those of the first time that this code was kept, so that no second try has other luck. Where the
+        looks are newer than they are, since the baseline is another one, they are new too: what was looked at is
+        neither fresh nor, by a higher seed, a run of the next baseline.
+
+        Args:
+            decision: that of the looks.
+            trainer: of the arms.
+            bank: of the folder.
+            message: the words of the try.
+            asked_first_seed: the first seed that it was asked with.
         """
-        arm, known = decision.terms.candidate, self.said.get("fresh_from", {})
-        method = trainer.method(arm)
-        first_seed = known.get(method) or max(bank.seeds(trainer.group), default=0) + 1
-        self._say(fresh_from=known | {method: first_seed})
+        arm, known = decision.terms.candidate, self.said.get("fresh_runs", {})
+        key, begun = _key(trainer, arm), known.get(_key(trainer, arm), {})
+        seeds: list[int] = begun.get("seeds", [])
+        if min(seeds, default=0) <= max(run.seed for run in decision.runs if run.arm != BASELINE):
+            seeds = list(islice(count(max({*bank.seeds(trainer.group), *seeds}) + 1), decision.terms.fresh_runs))
+        page, against = decision.terms.name, trainer.method(BASELINE)
+        begun = _Fresh(seeds=seeds, page=page, message=message, first_seed=asked_first_seed, baseline=against)
+        self._say(fresh_runs=known | {key: begun})
         self.tell(f"{arm}: runs again with fresh seeds before it becomes the baseline")
-        runs = self.take_bank(trainer, bank, decision.terms.fresh_runs, first_seed, arm)
-        decided = with_fresh_runs(decision, runs)
+        decided = with_fresh_runs(decision, self._take_runs(trainer, bank, arm, seeds))
         if decided.verdict == "cannot be judged":  # made elsewhere: there are others, next time
-            self._say(fresh_from=known)
+            self._say(fresh_runs={one: fresh for one, fresh in known.items() if one != key})
         return decided
 
     def kept_by(self, message: str, flags: list[str]) -> str | None:
@@ -262,6 +319,11 @@ class FolderBaseline:
         self.said |= more
         self.folder.make()
         atomic_write_json(self.folder.own / "session.json", self.said)
+
+
+def _key(trainer: CommandTrainer, arm: str) -> str:
+    """What fresh runs are kept by: the code, and what trains it in which metric."""
+    return f"{trainer.method(arm)}-{sha256_text(canonical_json(trainer.group))[:8]}"
 
 
 def commit(repository: Repository, arm: Arm) -> str:

@@ -113,6 +113,7 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         trainer, bank = baseline.trainer(candidate, other), place.bank()
         record = record_of(question, candidate, other, trainer)
         question = with_own_page(question, record)
+        baseline.require_only_try(trainer, question.candidate, bank, question.name)
         settled = settle_try(place, question, trainer, bank, trainer.method(BASELINE), record)
         theirs = [one for step, _ in settled.plan.steps for one in step if one[0] == BASELINE]
         there = sum(bank.known(trainer.run_id(*one)) is not None for one in theirs)
@@ -151,12 +152,15 @@ def try_(given: argparse.Namespace, root: Path) -> int:
             decision = known
             _say_decided(decision)
         else:
+            baseline.require_only_try(trainer, question.candidate, bank, question.name)
             settled = settle_try(place, question, trainer, bank, trainer.method(BASELINE), record)
 
             def looked_at(decision: Decision) -> Decision:
                 looked = _looked_at(decision, trainer, given.accept_implausible)
                 kept = looked.verdict == "keep" and looked.terms.fresh_runs
-                return baseline.run_again(looked, trainer, bank) if kept else looked
+                if not kept:
+                    return looked
+                return baseline.run_again(looked, trainer, bank, given.message, question.first_seed)
 
             decision = decide(place, settled, looked_at)
         page = page_of(place, decision.terms.name)

@@ -4,17 +4,21 @@ Files in the folder of reports, each named `PID-WORD` and an ending:
 
 - `.began` (JSON): its command line, process, group and host; there from the start on, and taken away by an `exec`;
 - `.wrote`: it has written to what the run prints; where a process above it reads that (`$(...)`, `subprocess`) and may
-  pass it on or not, the line that would then be in the run's log;
+  pass it on or not, lines of which some would then be in the run's log: the first ones, and the last ones;
 - `.exit`: one byte, the code that it gave to exit(3), by whatever way it came there (`raise SystemExit`, an exception
   that nobody caught), or to `os._exit`; empty of one that ended by a signal.
 
-A file `PID.ended`, or `group-PID.ended`, says that another Python process of the run has ended it by a signal.
+A file `PID.ended`, or `group-PID.ended`, has the Python processes of the run that ended it by a signal, one a line.
+
+A forked child has notes of its own, from its first write on, or from an exit with another code than 0: a worker that
+does neither costs nothing.
 
 The code of an exit is known to the C library alone, after Python's own end: it is asked to write it (`on_exit`). Where
 it has no such function, only exceptions that nobody caught are seen.
 """
 
 import contextlib
+import functools
 import json
 import os
 import select
@@ -35,12 +39,19 @@ _ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGABRT, signal.
 _ABOVE = 8
 #: The least characters of a line by which it is known again in a log.
 _TELLING = 8
+#: Lines of a process that are noted: so many of the first, and so many of the last; and the bytes of each at most.
+_FIRST, _LAST, _BYTES = 64, 192, 200
 #: Where the file of the exit code is kept open, so that a program that closes and opens files has no other there.
 _HIGH = 500
 _folder = ""
 _library = None
 _stream = None
-_descriptor = None
+_begun = False
+#: The streams that lead somewhere, by their descriptor.
+_streams: dict = {}
+#: Whether this process has written to the run's output itself, and how many lines to a process above it.
+_noticed = False
+_lines = 0
 
 
 def name():
@@ -53,19 +64,34 @@ def begin(folder):
     global _folder
     _folder = folder
     _write_began()
+    os.register_at_fork(after_in_child=_begin_child)
     with contextlib.suppress(Exception):  # a C library without on_exit, a Python without ctypes
         _arm()
     os.kill, os.killpg = _noting(os.kill, ""), _noting(os.killpg, "group-")
-    os._exit = _exiting(os._exit)
+    os._exit, os.write = _exiting(os._exit), _writing(os.write)
     os.execv, os.execve = _leaving(os.execv), _leaving(os.execve)
     for number, stream in ((1, sys.stdout), (2, sys.stderr)):
         way = _way(number)
         if stream is not None and way:
-            _notice(stream, way)
+            _streams[number] = stream
+            _notice(number, stream)
+
+
+def _begin_child():
+    """Let a forked child have notes of its own; the exit code of its parent is none of it."""
+    global _PROCESS, _begun, _noticed, _lines
+    if _stream is not None:
+        _library.freopen(b"/dev/null", b"w", ctypes.c_void_p(_stream))
+    if sys._getframe(1).f_code.co_name == "_execute_child":  # of subprocess: becomes another program at once
+        return
+    _PROCESS, _begun, _noticed, _lines = os.getpid(), False, False, 0
+    for number, stream in _streams.items():
+        _notice(number, stream)
 
 
 def at_exit():
     """What is known of the end while Python is there: whether its code will be known, and what nobody caught."""
+    _notice_other_streams()
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     known = {"exit_known": _stream is not None, "import_failed": isinstance(error, ImportError)}
     if error is not None:
@@ -78,35 +104,41 @@ def at_exit():
 
 
 def _write_began():
+    global _begun
+    _begun = True
     with open("/proc/self/cmdline", "rb") as file:
         command = [word.decode(errors="replace") for word in file.read().split(b"\0")[1:-1]]
     known = {"command": command, "process": _PROCESS, "group": os.getpgid(0), "host": os.uname().nodename}
     _put(".began", json.dumps(known))
 
 
+def _path(ending):
+    return os.path.join(_folder, name()) + ending
+
+
 def _put(ending, text=""):
-    with open(os.path.join(_folder, f"{_PROCESS}-{_WORD}{ending}"), "w") as file:
+    with open(_path(ending), "w") as file:
         file.write(text)
 
 
 def _arm():
     """Have the C library write the exit code: fputc(code, stream) is called as on_exit's handlers are."""
-    global _library, _stream, _descriptor
+    global _library, _stream
     library = ctypes.CDLL(None)
     library.fdopen.restype = library.freopen.restype = ctypes.c_void_p
-    _descriptor = _moved_up(
-        os.open(os.path.join(_folder, name()) + ".exit", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
-    )
-    stream = library.fdopen(_descriptor, b"w")
+    descriptor = _moved_up(os.open(_path(".exit"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666))
+    stream = library.fdopen(descriptor, b"w")
     if not stream or library.on_exit(ctypes.cast(library.fputc, ctypes.c_void_p), ctypes.c_void_p(stream)):
         return
     _library, _stream = library, stream
-    os.register_at_fork(after_in_child=_disarm)
 
 
-def _disarm():
-    """A forked child's exit is none of this process."""
-    _library.freopen(b"/dev/null", b"w", ctypes.c_void_p(_stream))
+def _ensure_begun():
+    """Begin the notes of a forked child."""
+    if not _begun and os.getpid() == _PROCESS:
+        _write_began()
+        if _stream is not None:
+            _library.freopen(os.fsencode(_path(".exit")), b"w", ctypes.c_void_p(_stream))
 
 
 def _moved_up(descriptor):
@@ -123,11 +155,12 @@ def _moved_up(descriptor):
 def _noting(real, of):
     """The function that sends a signal, which leaves a note of what it ends."""
 
-    def send(process, number, *more):
-        if number in _ENDING:
-            with contextlib.suppress(OSError), open(os.path.join(_folder, f"{of}{process}.ended"), "w"):
-                pass
-        return real(process, number, *more)
+    @functools.wraps(real)
+    def send(*arguments, **named):
+        if len(arguments) == 2 and arguments[1] in _ENDING:
+            with contextlib.suppress(OSError), open(os.path.join(_folder, f"{of}{arguments[0]}.ended"), "a") as file:
+                file.write(f"{os.getpid()}\n")
+        return real(*arguments, **named)
 
     return send
 
@@ -135,11 +168,18 @@ def _noting(real, of):
 def _exiting(real):
     """The function that ends this process at once, which leaves its code behind."""
 
-    def leave(status):
-        if os.getpid() == _PROCESS and _stream is not None and isinstance(status, int):
-            with contextlib.suppress(OSError):
-                os.write(_descriptor, bytes([status & 255]))
-        real(status)
+    @functools.wraps(real)
+    def leave(*arguments, **named):
+        status = arguments[0] if arguments else named.get("status")
+        if os.getpid() == _PROCESS and isinstance(status, int):
+            with contextlib.suppress(Exception):
+                if status & 255:
+                    _ensure_begun()
+                    _notice_other_streams()
+                if _begun:
+                    with open(_path(".exit"), "wb") as file:
+                        file.write(bytes([status & 255]))
+        return real(*arguments, **named)
 
     return leave
 
@@ -147,16 +187,18 @@ def _exiting(real):
 def _leaving(real):
     """The function that becomes another program, which takes the note of the begin away."""
 
-    def become(*arguments):
-        mine = os.getpid() == _PROCESS
-        began = os.path.join(_folder, name()) + ".began"
-        if mine and os.path.exists(began):
-            os.unlink(began)
+    @functools.wraps(real)
+    def become(*arguments, **named):
+        mine = _begun and os.getpid() == _PROCESS
+        if mine:
+            with contextlib.suppress(OSError):
+                os.unlink(_path(".began"))
         try:
-            return real(*arguments)
+            return real(*arguments, **named)
         finally:  # there is no such program
             if mine:
-                _write_began()
+                with contextlib.suppress(OSError):
+                    _write_began()
 
     return become
 
@@ -195,22 +237,77 @@ def _is_read_above(pipe):
     return False
 
 
-def _notice(stream, way):
-    """Note that something is written; `write` is the stream's own again from then on."""
+def _notice(number, stream):
+    """Note that something is written; `write` is the stream's own again once nothing more is to be known."""
     real = stream.write
+    if getattr(real, "notices", False):  # of the parent of this forked child
+        return
+    ways = {}
 
     def write(text):
-        line = max(text.split("\n"), key=len).strip() if isinstance(text, str) else ""
-        generic = line.startswith(("Traceback (", 'File "'))
-        if line and not generic and (way == "output" or len(line) >= _TELLING):
-            if stream.__dict__.get("write") is write:  # a library may have put its own in front
-                del stream.write
-            with contextlib.suppress(OSError):
-                _put(".wrote", "" if way == "output" else line[:200])
+        lines = [line.strip() for line in text.split("\n")] if isinstance(text, str) else []
+        lines = [line for line in lines if line and not line.startswith(("Traceback (", 'File "'))]
+        process = os.getpid()
+        if lines and not _noticed and process == _PROCESS:
+            with contextlib.suppress(Exception):
+                if process not in ways:  # a forked child may have other descriptors
+                    ways[process] = _way(number)
+                _note(ways[process], lines)
+        if _noticed and stream.__dict__.get("write") is write:  # a library may have put its own in front
+            del stream.write
         return real(text)
 
+    write.notices = True
     with contextlib.suppress(AttributeError):  # a stream of another kind
         stream.write = write
+
+
+def _writing(real):
+    """The function that writes to a descriptor, which notes what is written to the run's output."""
+
+    @functools.wraps(real)
+    def write(*arguments, **named):
+        if not _noticed and arguments and arguments[0] in (1, 2) and os.getpid() == _PROCESS:
+            with contextlib.suppress(Exception):
+                lines = [line.strip() for line in bytes(arguments[1]).decode(errors="replace").split("\n")]
+                if any(lines):
+                    _note(_way(arguments[0]), lines)
+        return real(*arguments, **named)
+
+    return write
+
+
+def _note(way, lines):
+    """Note what is written: that it is, to the run's output; the lines themselves, to a process above this one."""
+    global _noticed, _lines
+    if way == "output":
+        _ensure_begun()
+        _put(".wrote")
+        _noticed = True
+    elif way == "captured":
+        for line in lines:
+            if len(line) < _TELLING:
+                continue
+            _ensure_begun()
+            place = _lines if _lines < _FIRST else _FIRST + (_lines - _FIRST) % _LAST
+            _lines += 1
+            # Opened each time: a program may close descriptors that are not its own, and open other files by them.
+            descriptor = os.open(_path(".wrote"), os.O_WRONLY | os.O_CREAT, 0o666)
+            try:
+                text = line.encode(errors="replace")[:_BYTES]
+                os.pwrite(descriptor, text.ljust(_BYTES) + b"\n", place * (_BYTES + 1))
+            finally:
+                os.close(descriptor)
+
+
+def _notice_other_streams():
+    """Note as written what has another stream for its output than the first, whose writes are not seen."""
+    for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+        if stream is None or stream is _streams.get(number):
+            continue
+        with contextlib.suppress(Exception):  # none with a descriptor
+            if os.path.sameopenfile(stream.fileno(), number) and _way(number) == "output":
+                _note("output", [])
 
 
 def _reader_is_gone(number):
