@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from plumbline.audit.paper.paper_table import read_tables
 from plumbline.core.errors import PlumblineError
 from plumbline.core.foreign_rows import TAB, delimited_rows, read_ordinary_text
-from plumbline.experiment.numbers.readers import row_files
+from plumbline.experiment import ledger, ledger_pages
+from plumbline.experiment.gate import bounded_reading
+from plumbline.experiment.numbers.readers import lm_eval_items, row_files
 from plumbline.experiment.numbers.readers.row_files import read_rows
 from plumbline.specs import printed_results
 
@@ -92,6 +94,25 @@ def test_what_is_no_file_of_rows_ends_in_a_sentence(tmp_path: Path, make, words:
     make(tmp_path / "t.csv")
     with pytest.raises(PlumblineError, match=words):
         read_rows(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        read_rows,
+        ledger.read,
+        lambda path: ledger.append(path, []),
+        ledger_pages.stated,
+        bounded_reading.read_text,
+        lambda path: lm_eval_items.read_model(path.parent, ""),
+    ],
+    ids=["rows", "ledger", "its end", "page", "gate", "lm-eval"],
+)
+def test_no_reader_waits_for_a_named_pipe(tmp_path: Path, read) -> None:
+    os.mkfifo(tmp_path / "results.json")
+    (tmp_path / "samples_task.jsonl").write_text("{}\n")
+    with pytest.raises(PlumblineError, match="is a named pipe"):
+        read(tmp_path / "results.json")
 
 
 def test_a_file_has_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from pathlib import Path
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import shown
+from plumbline.core.foreign_rows import read_ordinary_text
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment import ledger_pages
 from plumbline.experiment.comparison_terms import ALPHA, LOOP, ComparisonTerms
@@ -258,11 +259,11 @@ def check(page: Path, ledger: Path | None) -> int:
 def _families(page: Path) -> set[tuple[str, str]] | None:
     """What a page's tries are counted in, by its numbers beside it; None where they do not say."""
     try:
-        numbers = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
+        numbers = json.loads(read_ordinary_text(page.with_suffix(".json"), ledger_pages.PAGE_BYTES))
         if "decides" in numbers:
             return {(baseline, numbers["decides"]) for baseline in numbers["tries"]}
         return {(baseline, metric) for baseline, metric in numbers["families"]}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (PlumblineError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

@@ -157,6 +157,7 @@ def read(path: Path) -> Ledger:
         PlumblineError: a line is broken, or does not follow the one before; it is named. Or a torn last line cannot
             be put aside.
     """
+    _refuse_pipe(path)
     try:
         with open(path, "rb") as file:
             with contextlib.suppress(OSError):  # without locks here, a line being written looks torn: see below
@@ -275,8 +276,15 @@ def _parsed(path: Path, content: bytes) -> Ledger:
     return Ledger(path, tuple(entries), tuple(hashes[1:]))
 
 
+def _refuse_pipe(path: Path) -> None:
+    """A named pipe would wait for ever for its writer."""
+    if path.is_fifo():
+        raise PlumblineError(f"{path} is a named pipe, and no ledger; name another file with --ledger")
+
+
 @contextmanager
 def _locked(path: Path) -> Iterator[int]:
+    _refuse_pipe(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         new = not path.exists()

@@ -11,8 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.foreign_rows import read_ordinary_text
 from plumbline.experiment.formatting import counted, name
 from plumbline.experiment.ledger import NO_HEAD, Ledger
+
+#: Bytes of a page that is read, at most.
+PAGE_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,12 +53,9 @@ def tries_in(ledger: Ledger, baseline: str, metric: str) -> str:
 
 def stated(page: Path) -> LedgerState | None:
     """Read the ledger's state that a page states; None if there is no page, or it states none."""
-    try:
-        text = page.read_text(encoding="utf-8")
-    except (FileNotFoundError, NotADirectoryError):
+    if not os.path.lexists(page):
         return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise PlumblineError(f"{page} cannot be read as a page ({error})") from None
+    text = read_ordinary_text(page, PAGE_BYTES)
     found = re.search(r"^Ledger: `(.+)`, length (\d+), head `([0-9a-f]{64})`$", text, flags=re.M)
     return found and LedgerState(name=found[1], length=int(found[2]), head=found[3])
 

@@ -164,7 +164,7 @@ def test_what_is_not_read_is_said_in_the_eight_lines(board: Path, tmp_path: Path
     log = sorted((board / "results/new").iterdir())[0]
     (log.parent / "bad_seed.txt").write_text(log.read_text() + " " * FILE_BYTES)
     done = run(gate.main, board, "--rules", tmp_path / "rules.toml", cwd=tmp_path)
-    assert "not read: `results/new/bad_seed.txt has more than 16 MiB, and is not read`" in done.stdout
+    assert "not read: `results/new/bad_seed.txt has more than 16 MiB, and is not read; keep what counts`" in done.stdout
 
 
 def test_a_page_that_is_a_link_out_of_the_folder_is_refused(board: Path, tmp_path: Path) -> None:

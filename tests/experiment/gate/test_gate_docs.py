@@ -41,7 +41,7 @@ def test_every_command_of_the_page_does_what_it_says(page: str, repository: Path
         done = run(VERBS[verb], *words, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     assert {path.name for path in (tmp_path / "board").iterdir()} == set(
-        re.findall(r"`(index\.html|progress\.svg|card\.svg|board\.json)`", page)
+        re.findall(r"`(index\.html|progress\.svg|card\.svg|board\.json|index\.fingerprint\.json)`", page)
     )
 
 

@@ -74,6 +74,20 @@ SETTINGS = (
     "lora_rank={} drop=0",
     "drop_path={}",
     "betas=(0.9, {})",
+    "Hyperparameters: lr = {}, wd = 0.1",
+    "Hyperparameters:\n  unheard_of: {}\n",
+    "eval config: stride: {}",
+    "eval settings: stride = {}, sliding = True",
+    "time_limit: 600{}",
+    "time_limit: 1{} s",
+    "ttt_run_epochs: {}",
+    "matrix_lr:0.0123{}",
+    "learning rate: {}",
+    "batch size: {}",
+    "dtype: float{}",
+    "train_files = fineweb_{}_*.bin",
+    "z_loss_coef={}",
+    "tokenizer_path: data/spm_{}.model",
 )
 
 
@@ -95,6 +109,27 @@ VARYING = (
     "step:{0}/3000 train_loss:6.1 tokens:{0}000 lr:0.{0}",
     "clip=inf warm=nan",
     "eval_time:{0}2ms val_loss_every:125 eval tokens/s: 1{0}000",
+    "SLURM_JOBID=441{0}",
+    "PYTHONHASHSEED={0}",
+    "compile: 3{0} s",
+    "compile took: 3{0}.2 seconds",
+    "warmup: 3{0} s",
+    "GPU 0 temperature: 4{0} C, power: 11{0} W",
+    "free disk: 12{0} GB",
+    "cpu: 4{0}% load avg: 3.{0}",
+    "start: Tue Apr 7 10:01:0{0} 2026",
+    "started at: 10:0{0}",
+    "output: model_s{0}.pt",
+    "checkpoint=ckpt_{0}",
+    "name: golf-{0}",
+    "rdzv_endpoint=n{0}:2950",
+    "model hash: a{0}b2",
+    "init_loss: 1{0}.8",
+    "init_loss: {0}",
+    "rng_state: 1{0}",
+    "data_order_rng=1{0}",
+    "tokens_per_sec: 12{0}000",
+    "Hyperparameters:\n  name: golf-{0}\n  checkpoint: a_{0}\n  job: {0}\n  lr: 0.1\n",
 )
 
 
@@ -122,6 +157,11 @@ def test_what_differs_and_is_passed_over_is_named(tmp_path: Path) -> None:
     )
     (only,) = judged(tmp_path / "records")
     assert "set aside, as not of all runs or as measured: `start_norm` and `nohup`" in only.evidence.code
+    write(tmp_path / "more/a", *[f"seed: {seed} name: golf-{seed} checkpoint=c{seed}" for seed in (1, 2, 3)])
+    (only,) = judged(tmp_path / "more")
+    assert "differ too, and are none of the hyper-parameters that are known: `name` and `checkpoint`; differ as " in (
+        only.evidence.code
+    )
 
 
 def test_runs_of_one_file_have_each_their_own_settings(tmp_path: Path) -> None:

@@ -24,12 +24,16 @@ AS_WRITTEN = {
 }
 
 
-@pytest.mark.parametrize("column", ["State", "status", "run.STATE", "how it went"])
+@pytest.mark.parametrize("column", ["State", "status", "run.STATE", "job_state", "runStatus", "how it went"])
 def test_a_status_is_known_by_its_column_and_its_word(tmp_path: Path, column: str) -> None:
     path = tmp_path / "t.csv"
     runs = [(word, meaning) for meaning, words in AS_WRITTEN.items() for word in words.split()]
     path.write_text(
-        f"method,seed,{column},loss\n" + "".join(f"a,{seed},{word},3\n" for seed, (word, _) in enumerate(runs))
+        f"method,seed,{column},loss\n"
+        + "".join(
+            f"a,{seed},{word},{'' if column == 'how it went' and how != FINISHED else 3}\n"
+            for seed, (word, how) in enumerate(runs)
+        )
     )
     read = read_table(read_rows(path), COLUMNS)
     held = {FINISHED: read.values, CRASH: read.lost, RUNNING: read.unfinished}
@@ -68,6 +72,75 @@ def test_an_unknown_word_is_named_with_its_line_and_the_flag_that_maps_it(tmp_pa
             status_map(pairs)
     with pytest.raises(PlumblineError, match=r"no column 'Sate'; .*--status-column; did you mean 'State'"):
         read_table(read_rows(path), ColumnNames(metric="loss", status="Sate"))
+
+
+#: A column's name, its words of three runs of `a` and three of `b` (all have a value), and what is read: the lost runs
+#: of `b`, or words of a refusal, or of a note.
+COLUMN_CASES = (
+    ("job_state", "COMPLETED*5 STOPPED", "'STOPPED' is no status that is known; .* --status-map STOPPED=crashed"),
+    ("Run State", "finished*4 crashed oomed", "'oomed' .*--status-map oomed=crashed"),
+    ("status", "exit_0*5 exit_137", "--status-map 'exit 0=crashed'"),
+    ("run/status", "success*5 fail_(oom)", r"--status-map 'fail \(oom\)=crashed'"),
+    ("Status", "FINISHED*5 UNFINISHED", r"'UNFINISHED' is no status that is known; say"),
+    ("exit_status", "0*5 137", "'0' is no status"),
+    ("random_state", "0*5 137", []),
+    ("trial_status", "TERMINATED*5 ERROR", ["3"]),
+    ("status", "TERMINATED*5 ERROR", "'TERMINATED' is no status"),
+    ("crashed", "False*4 True*2", ["2", "3"]),
+    ("sys/failed", "0*5 1", ["3"]),
+    ("finished", "True*5 False", "'False' is no status that is known"),
+    ("failed", "0*5 7", []),
+    (
+        "outcome",
+        "finished*4 crashed oomed",
+        "column 'outcome': looks like statuses, but 'oomed' is no .*-column outcome",
+    ),
+    (
+        "how so",
+        "done*5 killed",
+        "looks like statuses, but 'killed' is said of a run that has a value.*-column 'how so'",
+    ),
+    ("outcome", "done*3 crashed*3", "looks like statuses"),
+    ("outcome", "done*3 running*3", "looks like statuses"),
+    ("network", "baseline*5 pruned", "looks like statuses"),
+    ("network", "baseline*3 pruned*3", "Column `network` is not read as statuses"),
+    (
+        "interconnect",
+        "active*3 suspended*3",
+        "is not read as statuses, although `active` and `suspended` (6 rows: lines 2, 3,",
+    ),
+    ("early stopping", "_*3 interrupted*3", "is not read as statuses"),
+    ("note", "x y z good_one error fine", "is not read as statuses, although `error`"),
+)
+
+
+@pytest.mark.parametrize(("column", "cells", "right"), COLUMN_CASES)
+def test_a_status_column_is_read_or_asked_about_and_never_dropped(tmp_path: Path, column, cells, right) -> None:
+    path, rows = tmp_path / "t.csv", []
+    for each in cells.split():
+        word, _, times = each.partition("*")
+        rows += [word.replace("_", " ").strip()] * int(times or 1)
+    names = [("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2), ("b", 3)]
+    path.write_text(f"method,seed,{column},loss\n" + "".join(f"{m},{s},{w},3.{s}\n" for (m, s), w in zip(names, rows)))
+    if isinstance(right, str) and "is not read" not in right:
+        with pytest.raises(PlumblineError, match=right):
+            read_table(read_rows(path), COLUMNS)
+        return
+    read = read_table(read_rows(path), COLUMNS)
+    assert sorted(read.lost.get("b", {})) == (right if isinstance(right, list) else [])
+    assert isinstance(right, list) or right in "".join(read.notes)
+
+
+def test_an_inactive_run_ended_as_another_column_says(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "method,seed,sys/state,sys/failed,loss\na,1,Inactive,False,3\na,2,Inactive,True,9\na,3,Active,False,5\n"
+    )
+    read = read_table(read_rows(path), COLUMNS)
+    assert (read.values, read.lost) == ({"a": {"1": 3}}, {"a": {"2": "failed"}}) and "3" in read.unfinished["a"]
+    path.write_text("method,seed,sys/state,loss\na,1,Inactive,3\n")
+    with pytest.raises(PlumblineError, match="'Inactive' is no status"):
+        read_table(read_rows(path), COLUMNS)
 
 
 def test_two_columns_that_contradict_each_other_are_refused(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.foreign_rows import read_ordinary_file
 
 #: Bytes of a file; characters of a line; entries of a folder.
 FILE_BYTES, LINE, FILES = 16 * 2**20, 4096, 50_000
@@ -92,15 +93,9 @@ def read_text(path: Path) -> str:
     """Read a file as text, whatever bytes it holds.
 
     Raises:
-        PlumblineError: it is too large, cannot be read, or is no file.
+        PlumblineError: it is too large, cannot be read, or is no ordinary file.
     """
-    try:
-        with path.open("rb") as file:
-            content = file.read(FILE_BYTES + 1)
-    except OSError as error:
-        raise PlumblineError(f"{path} cannot be read ({error.strerror})") from None
-    if len(content) > FILE_BYTES:
-        raise PlumblineError(f"{path} has more than {FILE_BYTES // 2**20} MiB, and is not read")
+    content = read_ordinary_file(path, FILE_BYTES)
     return content.decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")
 
 

@@ -13,7 +13,15 @@ from plumbline.experiment.formatting import counted, listed, name
 from plumbline.experiment.gate.counted_runs import count_runs
 from plumbline.experiment.gate.records import CountedRuns, Record, RunValue
 from plumbline.experiment.gate.rules import Rules
-from plumbline.experiment.gate.settings_comparison import NAMED, SHOWN, SettingsComparison, may_differ, over_runs, plain
+from plumbline.experiment.gate.settings_comparison import (
+    NAMED,
+    SHOWN,
+    SettingsComparison,
+    is_expected,
+    is_measured_or_name,
+    over_runs,
+    plain,
+)
 from plumbline.experiment.gate.training_log import TrainingLog
 
 #: The kind of a headline that misses its logs by less than two units of its last digit: its runs are still its runs.
@@ -214,14 +222,19 @@ def _settings(found: Evidence, logs: Sequence[TrainingLog], rules: Rules, root: 
     most = max((len(log.settings) for log in logs), default=0)
     told = [log for log in logs if 2 * len(log.settings) > most]
     listed_keys = dict.fromkeys(key for log in told for key in log.settings)
-    differing = []
+    differing, others = list[str](), list[str]()
     for key in listed_keys if len(told) > 1 else ():
-        if may_differ(key, rules.same.configuration_may_differ):
-            continue
         values = Counter(log.settings.get(key, "not printed") for log in told)
-        if len({plain(value) for value in values}) > 1:
+        if len({plain(value) for value in values}) < 2:
+            continue
+        if is_expected(key, [[*values]], rules.same.configuration_may_differ):
+            continue
+        if is_measured_or_name(key):
+            others.append(key)
+        else:
             differing.append(f"{name(key)} is {listed([name(value[:30]) for value in list(values)[:3]])}")
     compared = over_runs([each.run for each in found.values], rules.same.configuration_may_differ, root, listed_keys)
+    compared.others = [*others, *compared.others]
     found.settings = compared
     found.faults += [Fault("evaluation", words) for words in compared.sizes]
     differing += compared.settings
@@ -238,6 +251,12 @@ def _settings(found: Evidence, logs: Sequence[TrainingLog], rules: Rules, root: 
         few = listed([name(key) for key in compared.aside[:NAMED]])
         found.code += f"; set aside, as not of all runs or as measured: {few}"
         found.code += f" and {len(compared.aside) - NAMED} more" if len(compared.aside) > NAMED else ""
+    if compared.others:
+        few = listed([name(key) for key in compared.others[:NAMED]])
+        found.code += f"; differ too, and are none of the hyper-parameters that are known: {few}"
+        found.code += f" and {len(compared.others) - NAMED} more" if len(compared.others) > NAMED else ""
+    if compared.expected:
+        found.code += f"; differ as expected (seeds, times, places, machines): {compared.expected}"
 
 
 def _machine(found: Evidence, logs: Sequence[TrainingLog]) -> None:

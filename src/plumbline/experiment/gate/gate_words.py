@@ -143,7 +143,12 @@ def as_json(judged: Judgement, rules: Rules) -> dict[str, Any]:
         "faults": [{"kind": fault.kind, "words": fault.words} for fault in found.faults],
         "notes": found.notes,
         "unread": record.unread,
-        "printed_settings": {"the_same": found.settings.same, "set_aside": found.settings.aside},
+        "printed_settings": {
+            "the_same": found.settings.same,
+            "set_aside": found.settings.aside,
+            "others_that_differ": found.settings.others,
+            "expected_to_differ": found.settings.expected,
+        },
         "changed_settings": [*judged.changes.sizes, *judged.changes.settings],
         "looks": found.looks,
         "tries": judged.tries,

@@ -25,12 +25,16 @@ _VALUE = (
     r"""("[^"\n]{0,200}"|'[^'\n]{0,200}'|\([^()\n]{0,200}\)|\[[^\[\]\n]{0,200}\]|"""
     r"""\d{1,3}(?:,\d{3})+(?![\w.])|(?!//)[^\s,;"'(){}\[\]]{1,200})"""
 )
+#: A name that a sign of its own follows is no value of what stands before it: ``settings: stride = 64``.
+_NO_NAME = r"(?!(?<=[ \t])[A-Za-z_][\w.-]{0,60}[ \t]{0,8}[=:](?!//))"
 _PAIR = re.compile(
-    rf"""(?<![\w./:=-])(?:["']?(?:--)?([A-Za-z_][\w.-]{{0,60}})["']?[ \t]{{0,8}}[=:][ \t]{{0,8}}|"""
+    rf"""(?<![\w./:=-])(?:["']?(?:--)?([A-Za-z_][\w.-]{{0,60}})["']?[ \t]{{0,8}}[=:][ \t]{{0,8}}+{_NO_NAME}|"""
     rf"""--([A-Za-z][\w.-]{{0,60}})[ \t]{{1,3}}(?!-)){_VALUE}"""
 )
 #: The whole line is one setting, whose value may have blanks.
-_LINE = re.compile(r"\s{0,8}(?:Using )?([A-Za-z_][\w.-]{0,60})\s{0,8}[=:]\s{0,8}(\S.{0,200})")
+_LINE = re.compile(rf"\s{{0,8}}(?:Using )?([A-Za-z_][\w.-]{{0,60}})\s{{0,8}}[=:]\s{{0,8}}+{_NO_NAME}(\S.{{0,200}})")
+#: Words that say what is set only with the word before them: ``learning rate: 0.1``.
+_WITH_THE_WORD_BEFORE = frozenset(("rate", "size", "len", "length"))
 #: A line of the course of a run.
 _COURSE = re.compile(
     r"(?<!\w)(?:step|iter|iteration|it|epoch|update)[ :=]{1,3}\d|\bstep[ :=]{1,3}\d+/\d", re.IGNORECASE
@@ -115,11 +119,10 @@ def pairs(line: str) -> Iterator[tuple[str, str, str]]:
         yield whole[1], whole[2].strip(), ""
         return
     for each in read:
-        yield (
-            (each[1] or each[2].replace("-", "_")),
-            each[3].strip("\"'"),
-            line[max(0, each.start() - BEFORE) : each.start()],
-        )
+        name, before = each[1] or each[2].replace("-", "_"), line[max(0, each.start() - BEFORE) : each.start()]
+        if name.lower() in _WITH_THE_WORD_BEFORE and (word := re.search(r"([A-Za-z]{1,40})[ \t]{1,2}$", before)):
+            name = f"{word[1]}_{name}"
+        yield name, each[3].strip("\"'"), before
 
 
 def unit_of(name: str, before: str) -> str:

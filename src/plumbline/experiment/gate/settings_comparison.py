@@ -1,7 +1,8 @@
 """Compares the settings that runs print: over the runs of a record, and with those of the record before.
 
-What is expected to vary (the seed, times, places, the machine) is passed over, and so are values that look measured;
-what is passed over although it differs is counted and named.
+A setting that differs between runs is one whose name has a word of hyper-parameters. What else differs is named, and
+no fault: what varies by itself between seeds has too many names to be known. What is expected to vary (the seed, times,
+places, the machine) is counted, and values that look measured are named.
 """
 
 from __future__ import annotations
@@ -29,6 +30,130 @@ EXPECTED = frozenset(
         *("version", "driver", "cuda", "gpu", "gpus", "device"),
     )
 )
+#: Words of names that say how much is trained or evaluated, also beside `time` and `run`.
+AMOUNTS = frozenset(("limit", "epoch", "epochs", "steps", "iters", "iterations"))
+#: Words of names of what is chosen, however many digits it has.
+CHOSEN = frozenset(
+    (
+        *("lr", "lrs", "learning", "wd", "decay", "beta", "betas", "eps", "epsilon", "momentum", "nesterov", "scale"),
+        *("std", "coef", "coeff", "coefficient", "warmdown", "cooldown", "clip", "clipping", "softcap", "dropout"),
+    )
+)
+#: Further words of names of hyper-parameters, of a model, its training, its data and its evaluation.
+HYPERPARAMETERS = (
+    AMOUNTS
+    | CHOSEN
+    | frozenset(
+        (
+            *("batch", "bsz", "warmup", "schedule", "scheduler", "optimizer", "optim", "adam", "adamw", "muon", "drop"),
+            *(
+                "layers",
+                "depth",
+                "width",
+                "dim",
+                "dims",
+                "hidden",
+                "embd",
+                "embed",
+                "head",
+                "heads",
+                "kv",
+                "ffn",
+                "mlp",
+            ),
+            *("mult", "experts", "expert", "topk", "activation", "bias", "tie", "tied", "rope", "theta", "init", "cap"),
+            *(
+                "context",
+                "ctx",
+                "seq",
+                "seqlen",
+                "sequence",
+                "length",
+                "block",
+                "stride",
+                "window",
+                "sliding",
+                "overlap",
+            ),
+            *(
+                "lora",
+                "alpha",
+                "precision",
+                "dtype",
+                "bf16",
+                "fp16",
+                "fp8",
+                "amp",
+                "quant",
+                "quantization",
+                "bits",
+                "ema",
+            ),
+            *(
+                "swa",
+                "ttt",
+                "tokens",
+                "files",
+                "shards",
+                "shard",
+                "dataset",
+                "pattern",
+                "vocab",
+                "vocabulary",
+                "tokenizer",
+            ),
+            *(
+                "tokeniser",
+                "bpe",
+                "spm",
+                "smoothing",
+                "gain",
+                "frac",
+                "fraction",
+                "ratio",
+                "cutoff",
+                "threshold",
+                "code",
+            ),
+        )
+    )
+)
+#: Words that make a name none of hyper-parameters: what is measured of a run, or how it is written down.
+NO_HYPERPARAMETER = frozenset(
+    (
+        *(
+            "per",
+            "sec",
+            "second",
+            "seconds",
+            "ms",
+            "avg",
+            "mean",
+            "loss",
+            "bpb",
+            "bpc",
+            "ppl",
+            "perplexity",
+            "accuracy",
+        ),
+        *("norm", "memory", "mem", "mfu", "throughput", "usage", "power", "cpu", "ram", "disk", "hash", "rng", "seed"),
+        *(
+            "log",
+            "logs",
+            "logging",
+            "save",
+            "checkpoint",
+            "ckpt",
+            "output",
+            "took",
+            "elapsed",
+            "eta",
+            "done",
+            "seen",
+            "compression",
+        ),
+    )
+)
 #: Names of how the work is divided over a machine.
 DIVIDED = ("world_size", "grad_accum", "gradient_accumulation", "accumulation_steps", "nproc")
 #: Words of names that are measured in training, where the number has three digits or more.
@@ -42,7 +167,9 @@ MEASURED = frozenset(
 TOKENIZER, ROUNDED = frozenset(("vocab", "vocabulary", "tokenizer", "tokeniser", "bpe", "spm")), 0.01
 _OWN = re.compile(r"seed[-_=]?\d{1,12}|\b\d{4}-\d\d-\d\d[T ]?[\d:.Z+-]{0,24}|\b[0-9a-f]{8}-[0-9a-f-]{20,40}\b")
 _PATH = re.compile(r"(?:[.~]{0,2}/|[A-Za-z]:\\)\S*")
-_WITH_UNIT = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?(?:%|ns|us|ms|s|min|h|[KMGT]i?B|B|tok/s|it/s|/s|C|W|MHz)")
+_WITH_UNIT = re.compile(
+    r"-?\d{1,15}(?:\.\d{1,15})? ?(?:%|ns|us|ms|s|min|h|[KMGT]i?B|B|tok/s|it/s|/s|C|W|MHz|secs?|seconds|minutes)"
+)
 #: What a differing size is called.
 MORE, FEWER = "more", "fewer"
 
@@ -55,6 +182,7 @@ class SettingsComparison:
         same: how many settings all print alike.
         sizes: differing sizes of an evaluation, in words; settings: differing settings, in words.
         aside: names that differ and are passed over, because they look measured or only some print them.
+        others: names that differ, and are none of hyper-parameters; expected: how many that vary by themselves differ.
         other_size: the first of `sizes` with which two records cannot be compared; empty where there is none.
     """
 
@@ -62,6 +190,8 @@ class SettingsComparison:
     sizes: list[str] = field(default_factory=list)
     settings: list[str] = field(default_factory=list)
     aside: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+    expected: int = 0
     other_size: str = ""
 
 
@@ -104,9 +234,13 @@ def over_runs(
         values = [run.printed.settings.get(key, []) for run in runs]
         if not _differ(values):
             found.same += 1
-        elif key not in without and not _expected(key, values, words):
-            if _passed_over(key, values):
+        elif key not in without:
+            if is_expected(key, values, words):
+                found.expected += 1
+            elif _passed_over(key, values):
                 found.aside.append(key)
+            elif not is_hyperparameter(key):
+                found.others.append(key)
             else:
                 shares = Counter(", ".join(each) for each in values)
                 found.settings.append(f"{name(key)} is {listed([name(value[:30]) for value in list(shares)[:3]])}")
@@ -139,7 +273,7 @@ def with_earlier(runs: Sequence[LoggedRun], earlier: Sequence[LoggedRun], words:
         values = ours.settings[key], theirs.settings[key]
         if not _differ(values):
             found.same += 1
-        elif not _expected(key, values, words) and not _passed_over(key, values):
+        elif not is_expected(key, values, words) and not _passed_over(key, values):
             found.settings.append(f"{name(key)} is {_both(*values)}")
     return found
 
@@ -163,12 +297,34 @@ def plain(value: str) -> float | str:
     return value if read is None else read
 
 
-def _expected(key: str, values: Sequence[Sequence[str]], words: Sequence[str]) -> bool:
+def is_expected(key: str, values: Sequence[Sequence[str]], words: Sequence[str]) -> bool:
     """Whether a setting may differ, by its name; ``drop_path=0.1`` is no place."""
     parts = {*name_parts(key)}
     if "path" in parts and all(amount(value) is not None for each in values for value in each):
         return False
+    if is_hyperparameter(key) and not AMOUNTS.isdisjoint(parts):
+        # By what the rules say of times and runs, as times are measured and runs are named; these are chosen.
+        return may_differ(key, [word for word in words if word not in ("time", "run")])
+    if not TOKENIZER.isdisjoint(parts) and "path" in parts:
+        return False
     return may_differ(key, words) or not EXPECTED.isdisjoint(parts)
+
+
+def is_measured_or_name(key: str) -> bool:
+    """Whether a name, even in a list of hyper-parameters, is of what is measured, or tells a run from others."""
+    return not is_hyperparameter(key) and not (NO_HYPERPARAMETER | {"name", "tag"}).isdisjoint(name_parts(key))
+
+
+def is_hyperparameter(key: str) -> bool:
+    """Whether a name has a word of hyper-parameters, and none of what is measured: ``init_scale``, not ``init_loss``;
+    what is chosen of a measured one is (``z_loss_coef``).
+    """
+    parts = {*name_parts(key), *re.findall(r"[a-z]+\d+", key.lower())}
+    if parts & {"rng", "seed", "hash", "per", "sec", "ms"}:
+        return False
+    if "rank" in parts and parts & {"local", "global", "node", "world"}:
+        return False
+    return bool(parts & CHOSEN) or (not HYPERPARAMETERS.isdisjoint(parts) and NO_HYPERPARAMETER.isdisjoint(parts))
 
 
 def _passed_over(key: str, values: Sequence[Sequence[str]]) -> bool:
@@ -181,6 +337,9 @@ def _passed_over(key: str, values: Sequence[Sequence[str]]) -> bool:
         return True
     chosen = 2 if MEASURED & {*name_parts(key)} else 4
     every = [value for each in values for value in each]
+    parts = {*name_parts(key)}
+    if is_hyperparameter(key) and (parts & CHOSEN or parts & {"limit", "tokens"}):
+        return False
     if all(_WITH_UNIT.fullmatch(value) or _digits(value) > chosen for value in every):
         return True
     return any(len(each) > 1 for each in values) and all(amount(value) is None for value in every)

@@ -116,8 +116,8 @@ def _results(folder: Path) -> dict[Path, dict[str, Any]]:
         if not RESULTS.fullmatch(path.name):
             continue
         try:
-            read = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=once)
-        except (OSError, ValueError, RecursionError) as error:
+            read = json.loads(read_ordinary_text(path, MOST_BYTES), object_pairs_hook=once)
+        except (ValueError, RecursionError) as error:
             raise PlumblineError(f"{path} cannot be read as results of lm-eval ({error}); restore it") from None
         if isinstance(read, dict) and "results" in read:
             results[path] = read

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.core.files import once
+from plumbline.core.files import RepeatedKey, once
 from plumbline.core.foreign_rows import TAB, delimited_rows, read_ordinary_text
 
 SUFFIXES = {".csv": ",", ".tsv": TAB, ".jsonl": "", ".json": ""}
@@ -187,6 +187,8 @@ def _refuse_too_many(path: Path, rows: int) -> None:
 def _parsed(place: str, text: str) -> Any:
     try:
         return json.loads(text, parse_constant=str, object_pairs_hook=once)
+    except RepeatedKey as error:
+        raise PlumblineError(f"{place}: {error}") from None
     except (json.JSONDecodeError, RecursionError):
         return None
     except ValueError as error:

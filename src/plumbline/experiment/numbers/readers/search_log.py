@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from plumbline.experiment.formatting import name
 from plumbline.experiment.numbers.readers.row_files import ColumnNames, FileRows, at
-from plumbline.experiment.numbers.readers.run_statuses import CRASH, FINISHED, KEEP, RUNNING, RunStatuses
+from plumbline.experiment.numbers.readers.run_statuses import CRASH, FINISHED, KEEP, RUNNING, RunStatuses, mapping
 
 #: The column that says of how many runs a row is the mean.
 SEEDS = "seeds"
@@ -69,7 +69,7 @@ def read_search(rows: FileRows, columns: ColumnNames) -> SearchLog:
                 row,
                 column,
                 f"{word!r} does not say whether the search kept the change; write keep, discard or crash, or say it "
-                f"with --status-map {word}=discard",
+                f"with {mapping(word, 'discard')}",
             )
         value = None if status == CRASH else rows.number(row, columns.metric)
         if value is not None and not math.isfinite(value):
