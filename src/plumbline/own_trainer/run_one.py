@@ -1,9 +1,9 @@
 """Makes one run: ``python -m plumbline.own_trainer.run_one REQUEST.json``.
 
 The command is run by the shell (bash, or else sh) in a session of its own, in the folder that the request names, with
-the PATH and the environment of whoever asked. What it prints goes to a log that is kept. Of a pipeline every part has
-to end well (`pipefail`), but for one that has no reader left (`| head`); and the Python processes of the run say how
-they ended, whatever the shell makes of that. How it ended is written to the result file, whole or not at all. A stop
+the PATH and the environment of whoever asked. What it prints goes to a log that is kept. Where a pipeline ends it, each
+part of that counts (`pipeline.exit_code`); and the Python processes of the run say how they ended, whatever the shell
+makes of that. How it ended is written to the result file, whole or not at all. A stop
 that was asked for, a disk that is full and a command that does not exist say nothing of the arm: then no result is
 written, the reason is in the file beside it, and the exit code is 75, so that the run is made again. Used by the local
 pool and by the jobs of a profile alike; imports neither numpy nor scipy.
@@ -37,7 +37,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import FULL, atomic_write_json, of_disk, read_json
 from plumbline.core.operating_system import fcntl
 from plumbline.experiment.decision.outcome import CRASHED, DIVERGED, FINISHED, TIMEOUT
-from plumbline.own_trainer import fingerprint, kept_log, log_end, metric, process_ends, reports, shared
+from plumbline.own_trainer import fingerprint, kept_log, log_end, metric, pipeline, process_ends, reports, shared
 from plumbline.own_trainer.git_call import LEAST_FREE
 from plumbline.own_trainer.processes import REPORT, TOKEN, adopt_orphans, end, end_with_parent
 from plumbline.own_trainer.requests import (
@@ -61,8 +61,6 @@ _MEMORY = re.compile(r"out of memory|OutOfMemory|std::bad_alloc|\bMemoryError\b|
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 #: How a shell ends where it, or its command, was stopped by one of these.
 _STOPPED = frozenset(code for number in _STOPS for code in (-number, 128 + number))
-#: How a pipeline ends of which a part was left without a reader (`| head`).
-_NO_READER = 128 + signal.SIGPIPE
 
 
 class _NotOfTheArm(Exception):
@@ -153,7 +151,7 @@ class _Run:
         """Run the command to its end, and say how it ended."""
         request, began = self.request, time.monotonic()
         bash = shutil.which("bash")
-        shell = [bash, "-o", "pipefail"] if bash else ["/bin/sh"]
+        parts = self.reports / pipeline.FILE
         if not bash and "|" in request.command:
             self.remarks.append("there is no bash here: how the parts of its pipeline ended is not known")
         if not os.path.isdir(request.folder):
@@ -163,7 +161,7 @@ class _Run:
         self.before = shared.look(request.shared)
         with open(self.log, "wb") as log:
             process = subprocess.Popen(
-                [*shell, "-c", request.command],
+                [bash, "-c", pipeline.noting(request.command, parts)] if bash else ["/bin/sh", "-c", request.command],
                 cwd=request.folder,
                 env=self._environment(),
                 stdin=subprocess.DEVNULL,
@@ -173,8 +171,8 @@ class _Run:
                 preexec_fn=end_with_parent,
             )
             code = self._wait(process, began)
-        if code == _NO_READER:
-            code = 0
+        ends = pipeline.read(parts, code, request.command, request.seed)
+        code = ends.code
         self.left_running = process_ends.running(self.reports)
         seconds = time.monotonic() - began
         end(self._mark, 0.0, process.pid)  # what it left behind holds the device
@@ -204,8 +202,11 @@ class _Run:
             where = request.metric.json or request.metric.file or "what it printed"
             lost = self.left_out.unread
             where += f" (but for {lost:,} bytes that it printed faster than they could be read)" if lost else ""
-            why = f"it ended well, and {request.metric.called} is nowhere in {where}; its log ends with: {last}"
+            how = "a part of its pipeline had no reader left (SIGPIPE)" if ends.no_reader else "it ended well"
+            why = f"{how}, and {request.metric.called} is nowhere in {where}; its log ends with: {last}"
             return self._result(CRASHED, seconds, code, read, why)
+        if ends.of_filter:
+            self.remarks.append(f"a part of its pipeline behind the trainer ended with exit code {ends.of_filter}")
         gap = self.left_out.end
         self.end = log_end.read(request.metric, self.log, Path(request.folder), begin=gap)
         if self.end.unread:
