@@ -95,6 +95,7 @@ class _Run:
         self.left_running: set[int] = set()
         self.remarks: list[str] = []
         self.end = log_end.LogEnd()
+        self.printed: int | None = None
         self.token = f"{request.run_id}:{secrets.token_hex(8)}"
 
     def make(self) -> int:
@@ -208,20 +209,19 @@ class _Run:
         if ends.of_filter:
             self.remarks.append(f"a part of its pipeline behind the trainer ended with exit code {ends.of_filter}")
         gap = self.left_out.end
-        self.end = log_end.read(request.metric, self.log, Path(request.folder), begin=gap)
+        self.end = log_end.read(request.metric, self.log, Path(request.folder), begin=gap, end=self.printed)
         if self.end.unread:
             self.remarks.append("what it printed at its end could not be read in time for signs of a failure")
-        if self.end.sign:
-            outcome = DIVERGED if self.end.diverged else CRASHED
-            why = (
-                f"it was not finished: after its last {request.metric.called}, {read.text}, it printed {self.end.sign}"
-            )
-            return self._result(outcome, seconds, code, read, why)
+        self.remarks += [f"it printed {words}, which counts for nothing" for words in self.end.beside]
+        if self.end.diverged:
+            why = f"with its last {request.metric.called}, {read.text}, or after it, it printed {self.end.diverged}"
+            return self._result(DIVERGED, seconds, code, read, f"it was not finished: {why}")
         return self._result(FINISHED, seconds, code, read)
 
     def _keep_file(self) -> None:
         """Put the file that the command printed to, which goes with the copy, into the log that is kept."""
         path = Path(self.request.folder, self.request.metric.file)
+        self.printed = self.log.stat().st_size
         if self.request.metric.file and path.is_file():
             with open(path, "rb") as file, open(self.log, "ab") as log:
                 shutil.copyfileobj(file, log)
@@ -244,7 +244,7 @@ class _Run:
         self, outcome: str, seconds: float, code: int, read: metric.LoggedMetric | None = None, why: str = ""
     ) -> Result:
         request, told, read = self.request, reports.read(self.reports), read or metric.LoggedMetric()
-        ends = process_ends.read(self.reports, self.log, but=self.left_running)
+        ends = process_ends.read(self.reports, self.log, but=self.left_running, silent=bool(request.metric.files))
         beside = [f"{process_ends.in_words(ends.others)}, which counts for nothing"] if ends.others else []
         return Result(
             run_id=request.run_id,
@@ -268,7 +268,7 @@ class _Run:
             log=request.log,
             exit_code=code,
             failed=ends.of_output,
-            other_nan=self.end.other_nan,
+            signs=self.end.signs,
             place=self.end.place,
             remarks=[*self.remarks, *beside],
         )
