@@ -134,6 +134,14 @@ def test_what_is_no_failure_counts_for_nothing_and_is_told(case: str, tmp_path: 
     assert words in "".join(ends.others) and code == 0
 
 
+def test_a_trainer_that_wrote_nothing_counts_where_its_metric_is_in_a_file(tmp_path: Path) -> None:
+    command = f"{COMMANDS['plain']} > /dev/null 2>&1; {NO_FAILURES['a probe'][0]}"
+    ends, _ = ended(tmp_path, command, "1 / 0")
+    assert len(ends.others) == 2 and not ends.of_output
+    ends = process_ends.read(tmp_path / "reports", tmp_path / "log", silent=True)
+    assert len(ends.others) == 1 and ends.of_output == [f"train.py: {ENDS['1 / 0']}"]
+
+
 LOSS = MetricPart(pattern=r"val_loss:? ?([0-9.]+)")
 
 
