@@ -249,7 +249,7 @@ class CommandTrainer:
         if result.outcome != FINISHED:
             return compare_ends.ComparedEnd(remarks=result.remarks)
         if self.arms[arm].method == base:
-            return compare_ends.of_baseline(result, called)
+            return compare_ends.of_baseline(result)
         beside = [one for one in self._results(base).values() if one.run_id != result.run_id]
         return compare_ends.compare(result, beside, called, may_be_shorter=self.file.run.fewer_steps)
 

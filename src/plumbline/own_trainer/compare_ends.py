@@ -45,23 +45,23 @@ def compare(result: Result, beside: Collection[Result], called: str, *, may_be_s
         remarks.append(f"{process_ends.in_words(alike)}, as runs of the baseline have it")
     if others := [words for words in result.failed or () if words not in alike]:
         whys.append(f"{process_ends.in_words(others)}, and {has}")
-    if result.other_nan:
-        words = f"after its last {called} it printed {result.other_nan!r}"
-        if any(one.other_nan for one in beside):
+    for kind, sign in result.signs.items():
+        words = f"at its end it printed {sign}"
+        if any(kind in one.signs for one in beside):
             remarks.append(f"{words}, as runs of the baseline do")
         else:
             whys.append(f"{words}, and {has}")
     if early := _early(result, beside, called):
         words, of_all = early
         (whys if of_all and not may_be_shorter else remarks).append(words)
-    return ComparedEnd(why="; ".join(whys), remarks=remarks)
+    return ComparedEnd(why="; ".join(dict.fromkeys(whys)), remarks=list(dict.fromkeys(remarks)))
 
 
-def of_baseline(result: Result, called: str) -> ComparedEnd:
+def of_baseline(result: Result) -> ComparedEnd:
     """Say what is to be told of the end of a run of the baseline, which is compared with none."""
     remarks = list(result.remarks)
     remarks += [process_ends.in_words(result.failed)] if result.failed else []
-    remarks += [f"after its last {called} it printed {result.other_nan!r}"] if result.other_nan else []
+    remarks += [f"at its end it printed {sign}" for sign in result.signs.values()]
     return ComparedEnd(remarks=remarks)
 
 
@@ -79,7 +79,8 @@ def _early(result: Result, beside: Collection[Result], called: str) -> tuple[str
         return None
     ended = f"it ended at {log_end.in_words(result.place, called)}"
     first, last = (log_end.in_words(place, called) for place in (order[0], order[-1]))
-    if first == last and len(order) == len(beside) >= LEAST:
+    all_epochs = result.place.get("epoch") == order[0].get("epoch") is not None  # larger batches make fewer steps
+    if first == last and len(order) == len(beside) >= LEAST and not all_epochs:
         return (
             f"it was not finished: {ended}, and all runs of the baseline at {first} (where a change is to train fewer "
             "steps, write fewer_steps = true under [run] of plumbline.toml)",

@@ -126,6 +126,17 @@ def has_value(metric: MetricPart, line: str) -> bool:
     return bool(_texts(metric, iter([line])).get(""))
 
 
+def without_value(metric: MetricPart, line: str) -> str:
+    """A line of a log with a 0 in place of its last value of the primary metric."""
+    if metric.json:
+        return line
+    every = list((re.compile(metric.pattern) if metric.pattern else METRIC_LINE).finditer(line))
+    if not every:
+        return line
+    begin, end = every[-1].span(every[-1].re.groups)
+    return f"{line[:begin]}0{line[end:]}"
+
+
 def last_lines(path: Path, count: int = 12, width: int = 300) -> list[str]:
     """The last lines of a log that say something, each cut to a width."""
     found: list[str] = []

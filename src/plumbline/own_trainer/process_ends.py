@@ -43,8 +43,13 @@ def running(folder: Path) -> set[int]:
     return {process for process in every if process_record.started(process) is not None}
 
 
-def read(folder: Path, log: Path, but: Collection[int] = ()) -> ProcessEnds:
-    """Read the notes in a folder of reports; `but`: processes that did not end by themselves."""
+def read(folder: Path, log: Path, but: Collection[int] = (), *, silent: bool = False) -> ProcessEnds:
+    """Read the notes in a folder of reports.
+
+    Args:
+        but: processes that did not end by themselves.
+        silent: one that wrote nothing may be the trainer, whose metric is in a file.
+    """
     ends = ProcessEnds()
     for path, known in _began(folder):
         report = read_json(path.with_suffix(".json"))
@@ -57,7 +62,7 @@ def read(folder: Path, log: Path, but: Collection[int] = ()) -> ProcessEnds:
             _ended_by_another(folder / f"{of}.ended", known) for of in (known["process"], f"group-{known['group']}")
         ):
             ends.others.append(f"{words}, ended by another process of it")
-        elif _is_a_probe(known, report) or not _wrote(path.with_suffix(".wrote"), log):
+        elif _is_a_probe(known, report) or not (silent or _wrote(path.with_suffix(".wrote"), log)):
             ends.others.append(words)
         else:
             ends.of_output.append(words)

@@ -68,8 +68,8 @@ class Result(Struct, frozen=True, kw_only=True):
         tail: the last lines of the log.
         failed: its Python processes that failed and had written to its output, each in words; None where that is not
             known, as of what an older Plumbline made.
-        other_nan: the line with a nan after the last value of the metric, where it may be nothing.
-        place: where the last value of the metric stands (`log_end.LogEnd`).
+        signs: of an end before its time, each as it was printed, by its kind.
+        place: how far it came (`log_end.LogEnd`).
         remarks: what else is to be told of its end.
     """
 
@@ -98,7 +98,7 @@ class Result(Struct, frozen=True, kw_only=True):
     log: str = ""
     exit_code: int | None = None
     failed: list[str] | None = None
-    other_nan: str = ""
+    signs: dict[str, str] = {}
     place: dict[str, float] = {}
     remarks: list[str] = []
     schema: int = SCHEMA

@@ -1,9 +1,9 @@
 """Makes one run: ``python -m plumbline.own_trainer.run_one REQUEST.json``.
 
 The command is run by the shell (bash, or else sh) in a session of its own, in the folder that the request names, with
-the PATH and the environment of whoever asked. What it prints goes to a log that is kept. Of a pipeline every part has
-to end well (`pipefail`), but for one that has no reader left (`| head`); and the Python processes of the run say how
-they ended, whatever the shell makes of that. How it ended is written to the result file, whole or not at all. A stop
+the PATH and the environment of whoever asked. What it prints goes to a log that is kept. Where a pipeline ends it, each
+part of that counts (`pipeline.exit_code`); and the Python processes of the run say how they ended, whatever the shell
+makes of that. How it ended is written to the result file, whole or not at all. A stop
 that was asked for, a disk that is full and a command that does not exist say nothing of the arm: then no result is
 written, the reason is in the file beside it, and the exit code is 75, so that the run is made again. Used by the local
 pool and by the jobs of a profile alike; imports neither numpy nor scipy.
@@ -37,7 +37,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import FULL, atomic_write_json, of_disk, read_json
 from plumbline.core.operating_system import fcntl
 from plumbline.experiment.decision.outcome import CRASHED, DIVERGED, FINISHED, TIMEOUT
-from plumbline.own_trainer import fingerprint, kept_log, log_end, metric, process_ends, reports, shared
+from plumbline.own_trainer import fingerprint, kept_log, log_end, metric, pipeline, process_ends, reports, shared
 from plumbline.own_trainer.git_call import LEAST_FREE
 from plumbline.own_trainer.processes import REPORT, TOKEN, adopt_orphans, end, end_with_parent
 from plumbline.own_trainer.requests import (
@@ -61,8 +61,6 @@ _MEMORY = re.compile(r"out of memory|OutOfMemory|std::bad_alloc|\bMemoryError\b|
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 #: How a shell ends where it, or its command, was stopped by one of these.
 _STOPPED = frozenset(code for number in _STOPS for code in (-number, 128 + number))
-#: How a pipeline ends of which a part was left without a reader (`| head`).
-_NO_READER = 128 + signal.SIGPIPE
 
 
 class _NotOfTheArm(Exception):
@@ -97,6 +95,7 @@ class _Run:
         self.left_running: set[int] = set()
         self.remarks: list[str] = []
         self.end = log_end.LogEnd()
+        self.printed: int | None = None
         self.token = f"{request.run_id}:{secrets.token_hex(8)}"
 
     def make(self) -> int:
@@ -153,7 +152,7 @@ class _Run:
         """Run the command to its end, and say how it ended."""
         request, began = self.request, time.monotonic()
         bash = shutil.which("bash")
-        shell = [bash, "-o", "pipefail"] if bash else ["/bin/sh"]
+        parts = self.reports / pipeline.FILE
         if not bash and "|" in request.command:
             self.remarks.append("there is no bash here: how the parts of its pipeline ended is not known")
         if not os.path.isdir(request.folder):
@@ -163,7 +162,7 @@ class _Run:
         self.before = shared.look(request.shared)
         with open(self.log, "wb") as log:
             process = subprocess.Popen(
-                [*shell, "-c", request.command],
+                [bash, "-c", pipeline.noting(request.command, parts)] if bash else ["/bin/sh", "-c", request.command],
                 cwd=request.folder,
                 env=self._environment(),
                 stdin=subprocess.DEVNULL,
@@ -173,8 +172,8 @@ class _Run:
                 preexec_fn=end_with_parent,
             )
             code = self._wait(process, began)
-        if code == _NO_READER:
-            code = 0
+        ends = pipeline.read(parts, code, request.command, request.seed)
+        code = ends.code
         self.left_running = process_ends.running(self.reports)
         seconds = time.monotonic() - began
         end(self._mark, 0.0, process.pid)  # what it left behind holds the device
@@ -204,23 +203,25 @@ class _Run:
             where = request.metric.json or request.metric.file or "what it printed"
             lost = self.left_out.unread
             where += f" (but for {lost:,} bytes that it printed faster than they could be read)" if lost else ""
-            why = f"it ended well, and {request.metric.called} is nowhere in {where}; its log ends with: {last}"
+            how = "a part of its pipeline had no reader left (SIGPIPE)" if ends.no_reader else "it ended well"
+            why = f"{how}, and {request.metric.called} is nowhere in {where}; its log ends with: {last}"
             return self._result(CRASHED, seconds, code, read, why)
+        if ends.of_filter:
+            self.remarks.append(f"a part of its pipeline behind the trainer ended with exit code {ends.of_filter}")
         gap = self.left_out.end
-        self.end = log_end.read(request.metric, self.log, Path(request.folder), begin=gap)
+        self.end = log_end.read(request.metric, self.log, Path(request.folder), begin=gap, end=self.printed)
         if self.end.unread:
             self.remarks.append("what it printed at its end could not be read in time for signs of a failure")
-        if self.end.sign:
-            outcome = DIVERGED if self.end.diverged else CRASHED
-            why = (
-                f"it was not finished: after its last {request.metric.called}, {read.text}, it printed {self.end.sign}"
-            )
-            return self._result(outcome, seconds, code, read, why)
+        self.remarks += [f"it printed {words}, which counts for nothing" for words in self.end.beside]
+        if self.end.diverged:
+            why = f"with its last {request.metric.called}, {read.text}, or after it, it printed {self.end.diverged}"
+            return self._result(DIVERGED, seconds, code, read, f"it was not finished: {why}")
         return self._result(FINISHED, seconds, code, read)
 
     def _keep_file(self) -> None:
         """Put the file that the command printed to, which goes with the copy, into the log that is kept."""
         path = Path(self.request.folder, self.request.metric.file)
+        self.printed = self.log.stat().st_size
         if self.request.metric.file and path.is_file():
             with open(path, "rb") as file, open(self.log, "ab") as log:
                 shutil.copyfileobj(file, log)
@@ -243,7 +244,7 @@ class _Run:
         self, outcome: str, seconds: float, code: int, read: metric.LoggedMetric | None = None, why: str = ""
     ) -> Result:
         request, told, read = self.request, reports.read(self.reports), read or metric.LoggedMetric()
-        ends = process_ends.read(self.reports, self.log, but=self.left_running)
+        ends = process_ends.read(self.reports, self.log, but=self.left_running, silent=bool(request.metric.files))
         beside = [f"{process_ends.in_words(ends.others)}, which counts for nothing"] if ends.others else []
         return Result(
             run_id=request.run_id,
@@ -267,7 +268,7 @@ class _Run:
             log=request.log,
             exit_code=code,
             failed=ends.of_output,
-            other_nan=self.end.other_nan,
+            signs=self.end.signs,
             place=self.end.place,
             remarks=[*self.remarks, *beside],
         )

@@ -247,15 +247,15 @@ def _keep_run(file: TrainerFile, folder: Folder, repository: Repository, result:
     trainer = FolderBaseline(file, folder, repository, tell).trainer(baseline=repository.arm("HEAD", words=BASELINE))
     run_id = trainer.run_id(BASELINE, result.seed)
     read, end = metric.read(file.metric, Path(result.log), copy), log_end.read(file.metric, Path(result.log), copy)
-    if end.sign:
+    if end.diverged:
         raise PlumblineError(
-            f"{file.run.command}: the baseline {'diverged' if end.diverged else 'crashed'}: after its last "
-            f"{file.metric.called}, {read.text}, it printed {end.sign}; nothing was written ({result.log} is its log)"
+            f"{file.run.command}: the baseline diverged: with its last {file.metric.called}, {read.text}, or after it, "
+            f"it printed {end.diverged}; nothing was written ({result.log} is its log)"
         )
     kept = msgspec.structs.replace(
         result, run_id=run_id, outcome="finished", value=read.value, text=read.text, others=read.others, why=""
     )
-    kept = msgspec.structs.replace(kept, other_nan=end.other_nan, place=end.place)
+    kept = msgspec.structs.replace(kept, signs=end.signs, place=end.place)
     atomic_write_json(folder.runs / f"{run_id}.result.json", msgspec.to_builtins(kept))
     repository.remove(folder.copy(result.run_id))
 
