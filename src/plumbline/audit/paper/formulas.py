@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from plumbline.audit.expression import Given
 from plumbline.audit.math_functions import mean, total
 from plumbline.audit.paper.lines import Ends, Line
-from plumbline.audit.paper.names import CHANGE
+from plumbline.audit.paper.names import CHANGE, MEAN
 from plumbline.audit.printed_number import PrintedNumber
 
 BASELINE, GROUP_FIRST = "that of {}", "that of the first row of its group"
 
 _PERCENT = "%|percent|pct|rel|relative|reduction|saving|savings|saved|overhead|share|recovery|recovered|retention"
 _RATIO = "ratio|speedup|speed up|×|x|factor|times|rel|relative|normalized|compression"
-MEAN = "avg|average|averages|mean|means|overall|macro"
 _SUM = "total|sum|all"
 
 

@@ -26,13 +26,17 @@ MOST = 5_000
 
 @dataclass(frozen=True, slots=True)
 class RelationRow:
-    """A row of a relation: its key, what it is, what is printed, what gives it, and whether a name states it."""
+    """A row of a relation: its key, what it is, what is printed, what gives it, and whether a name states it.
+
+    `doubt`: what else may be meant where it does not hold, so that it accuses nobody; or nothing.
+    """
 
     key: str
     what: str
     printed: PrintedNumber
     formula: Given
     stated: bool = True
+    doubt: str = ""
 
 
 class Ledger:
@@ -43,6 +47,8 @@ class Ledger:
         self.findings: list[Finding] = []
         self.relations: list[str] = []
         self.dropped: list[str] = []
+        #: Those of the dropped that a name states and that so many rows agree with that the others may be wrong.
+        self.doubted: list[str] = []
         self.tested: set[Cell] = set()
         #: Cells that a check of the audit file tests: no relation tests them again.
         self.told: frozenset[Cell] = frozenset()
@@ -69,21 +75,25 @@ class Ledger:
         left = [row for row in rows if not self.told.intersection(row.printed.cells)]
         if not left:
             return
-        id, broken, count = self.free_id(f"{table}.{line}"), [], 0
+        id, broken, reasons, count = self.free_id(f"{table}.{line}"), [], [], 0
         for row in left:
             count += 1
-            basis = "follows" if row.stated else UNSTATED
+            basis = "follows" if row.stated and not row.doubt else UNSTATED
             if self.add(f"{id}.{row.key}", row.what, row.printed.where, row.printed, row.formula, basis) == MISMATCH:
                 broken.append(f"{id}.{row.key}")
+                reasons += [f" {row.key}: {row.doubt}."] * bool(row.doubt)
         held = f"{count - len(broken)} of {count} {verb}"
         self.relations.append(f"{table}: {words}: {held}")
         if broken:
-            self.find(id, f"{words}: {held}.", broken)
+            self.find(id, f"{words}: {held}.{''.join(reasons)}", broken)
 
-    def drop(self, table: str, words: str, target: Line, computed: Mapping[str, Ends]) -> None:
+    def drop(
+        self, table: str, words: str, target: Line, computed: Mapping[str, Ends], *, doubted: bool = False
+    ) -> None:
         """Name a relation that is not checked, and what it gives in the rows that do not agree with it.
 
-        One that a check of the audit file makes already is not named.
+        One that a check of the audit file makes already is not named. `doubted`: so many rows agree with it that the
+        others may be wrong.
         """
         keys = [key for key in computed if key in target.numbers]
         if not keys or all(self.told.intersection(target.numbers[key].cells) for key in keys):
@@ -96,6 +106,8 @@ class Ledger:
             f"; not: {', '.join(shown)}{more}" if off else ""
         )
         self.dropped.append(f"{table}: {words}: {said}")
+        if doubted:
+            self.doubted.append(self.dropped[-1])
 
     def find(self, id: str, text: str, rows: Sequence[str]) -> None:
         """Keep a finding over rows that do not hold."""

@@ -12,7 +12,7 @@ from functools import cached_property
 from statistics import median
 
 from plumbline.audit.interval_arithmetic import high, low
-from plumbline.audit.paper.names import NONLINEAR, is_change, is_spread, kind_of, says, words_of
+from plumbline.audit.paper.names import NONLINEAR, has_footnote, is_change, is_spread, kind_of, says, words_of
 from plumbline.audit.paper.paper_table import PaperTable
 from plumbline.audit.paper.printed_cell import PrintedCell
 from plumbline.audit.printed_number import THOUSANDS, PrintedNumber
@@ -75,6 +75,10 @@ class Line:
         """The unit of its number there, of units that multiply and of percent points one for all."""
         unit = self.cells[key].unit
         return "1" if unit in THOUSANDS else "%" if unit in ("pp", "pt", "pts") else unit
+
+    def has_footnote(self, key: str) -> bool:
+        """Whether a footnote's mark stands at the number there, or in a name of its row or column."""
+        return self.cells[key].has_footnote or has_footnote(key) or has_footnote(self.name)
 
     @property
     def signed(self) -> bool:

@@ -35,8 +35,21 @@ _KINDS = {
     "%": "%|percent|pct|pp",
     "count": "#|count|counts|number|params|parameters|tokens|steps|samples|examples|items|images|documents|docs|papers",
 }
+#: Words of a mean.
+MEAN = "avg|average|averages|mean|means|overall|macro"
 #: Words of a quantity whose total is not the sum of its parts.
-_NOT_ADDED = "rate|share|ratio|avg|average|mean|median|per|accuracy|acc|f1|score|year|max|min|length"
+_NOT_ADDED = (
+    "rate|share|ratio|avg|average|mean|median|per|accuracy|acc|f1|score|year|max|min|length|peak|maximum|minimum|largest|"
+    "smallest|speedup|speed|throughput|bandwidth|utilization|utilisation|density|efficiency|qps|fps|mfu|"
+    "geo|geomean"
+)
+#: "Tokens/doc", "tok/s": one quantity over another; "w/o" is a word.
+_OVER = re.compile(r"\b(?!w/)[a-z][a-z0-9]*\)?/\(?[a-z0-9]", re.IGNORECASE)
+#: Words of a mean that is not the arithmetic one; those whose weights, or parts, are not known from the numbers.
+WEIGHTED_MEAN = "weighted|micro|trimmed|iqm|interquartile"
+OTHER_MEAN = f"geo|geom|geometric|geomean|gmean|harmonic|hmean|median|{WEIGHTED_MEAN}"
+#: Marks of a footnote, in a name.
+_FOOTNOTE = re.compile(r"[*†‡§¶⋆★♣♠♦♥]|\^\{?[a-z*](?:,[a-z*])*\}?$")
 
 
 @lru_cache(10_000)
@@ -94,4 +107,9 @@ def kind_of(name: str) -> str:
 
 def is_added(name: str) -> bool:
     """Whether numbers of this name add up to a total: counts and sizes do, shares, means and dates do not."""
-    return kind_of(name) not in ("date", "%") and not says(name, _NOT_ADDED)
+    return kind_of(name) not in ("date", "%") and not says(name, _NOT_ADDED) and _OVER.search(name) is None
+
+
+def has_footnote(name: str) -> bool:
+    """Whether a name carries a footnote's mark."""
+    return _FOOTNOTE.search(name.strip()) is not None

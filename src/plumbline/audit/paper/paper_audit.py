@@ -35,6 +35,7 @@ class PaperAudit:
     Attributes:
         told: how many rows are checks of `audit.toml`; the others were found without being told.
         relations: a sentence for each relation that was found, and one for each that was looked at and dropped.
+        doubted: those of the dropped that a name states, where so many rows agree that the others may be wrong.
         printed, read: numbers of the tables, and how many of them some row reads.
         unread: table -> column -> how many of its numbers no row reads.
     """
@@ -47,6 +48,7 @@ class PaperAudit:
     told: int
     relations: list[str]
     dropped: list[str]
+    doubted: list[str]
     printed: int
     read: int
     unread: dict[str, dict[str, int]]
@@ -58,7 +60,7 @@ class PaperAudit:
 
     @property
     def likely(self) -> list[Row]:
-        """The rows that do not hold of a relation that no name states: it may be none."""
+        """The rows that do not hold of a relation that no name states, or that something else may explain."""
         return [
             row
             for row in self.rows[self.told :]
@@ -68,9 +70,11 @@ class PaperAudit:
     @property
     def answer(self) -> str:
         """What the audit comes to, a key of `ANSWERS`."""
-        if not self.rows:
-            return NOTHING_CHECKED
-        return CONTRADICTS if self.contradictions else LIKELY if self.likely else NOTHING_CONTRADICTS
+        if self.contradictions:
+            return CONTRADICTS
+        if self.likely or self.doubted:
+            return LIKELY
+        return NOTHING_CONTRADICTS if self.rows else NOTHING_CHECKED
 
 
 def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True) -> PaperAudit:
@@ -118,6 +122,7 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
         told=told,
         relations=ledger.relations,
         dropped=ledger.dropped,
+        doubted=ledger.doubted,
         printed=len(cells),
         read=sum(cell in ledger.rows.read for cell in cells),
         unread={name: _unread(table, ledger) for name, table in tables.items()},

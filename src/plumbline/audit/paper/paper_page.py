@@ -15,7 +15,7 @@ from plumbline.audit.audit_page import item, recomputed, to_markdown
 from plumbline.audit.audit_rows import VERDICTS
 from plumbline.audit.coverage import AuditCoverage
 from plumbline.audit.findings import Finding
-from plumbline.audit.paper.paper_audit import PaperAudit
+from plumbline.audit.paper.paper_audit import NOTHING_CHECKED, PaperAudit
 from plumbline.audit.paper.paper_table import PaperTable
 from plumbline.core.errors import visible
 from plumbline.specs.paper import Paper
@@ -44,6 +44,8 @@ def page(audit: PaperAudit, not_read: Iterable[str] = ()) -> str:
     paper = Paper(title=title, short=title, authors=(), link="", kind="paper") if title else None
     shown = (rows, [name], {name: told}, {name: covered}, {name: paper})
     text = to_markdown(*shown, judged=False) if rows else NO_ROWS_PAGE
+    if audit.doubted and not rows:
+        text = "\n".join([NO_ROWS_PAGE.partition("\n")[0], "", *item(_answer(audit)), ""])
     if rows:
         head, _, rest = text.partition("\n\n")
         ids = ", ".join(dict.fromkeys(f"`{_plain(row['finding'])}`" for row in audit.likely))
@@ -76,8 +78,8 @@ def console(audit: PaperAudit, files: dict[str, str], not_read: list[str]) -> st
     ]
     lines += _rows(audit.contradictions)
     if audit.likely:
-        lines += ["", "Likely, look here; no name states the relation, so that it may be none:", *_rows(audit.likely)]
-    if not audit.rows:
+        lines += ["", "Likely, look here; another relation may be meant:", *_rows(audit.likely)]
+    if audit.answer == NOTHING_CHECKED:
         lines += ["", f"Nothing was checked: {NO_ROWS}"]
     if audit.dropped:
         lines += ["", "Looked at and not checked; a line in audit.toml checks it:"]
@@ -86,7 +88,7 @@ def console(audit: PaperAudit, files: dict[str, str], not_read: list[str]) -> st
     if not_read:
         lines += ["", f"Not read, {_count(len(not_read), 'place')}:", *(f"  {one}" for one in not_read[:SHOWN])]
         lines += [f"  and {len(not_read) - SHOWN} more on the page"] * (len(not_read) > SHOWN)
-    lines += ["", _answer(audit)] if audit.rows else [""]
+    lines += [""] if audit.answer == NOTHING_CHECKED else ["", _answer(audit)]
     lines += [*(f"{name:5} {path}" for name, path in files.items())]
     return visible("\n".join(lines))
 
@@ -105,7 +107,11 @@ def _answer(audit: PaperAudit) -> str:
     broken, likely = len(audit.contradictions), len(audit.likely)
     said = f"{_count(broken, 'number')} contradict{'s' * (broken == 1)} the others." if broken else ""
     if likely:
-        said += f" {_count(likely, 'number')} {'does' if likely == 1 else 'do'} not fit a relation that no name states."
+        said += f" {_count(likely, 'number')} {'does' if likely == 1 else 'do'} not fit; another relation may be meant."
+    if audit.doubted and not broken:
+        count = len(audit.doubted)
+        said += f" {_count(count, 'relation')} that a name states {'holds' if count == 1 else 'hold'} in most rows and "
+        said += f"{'is' if count == 1 else 'are'} not checked: look at the others."
     read = f"{audit.read} of {_count(audit.printed, 'number')} that were read"
     return said.strip() or f"Nothing contradicts among the {read}."
 
@@ -142,6 +148,7 @@ def as_json(audit: PaperAudit, files: dict[str, str], not_read: list[str], code:
         "likely": [{key: row.get(key, "") for key in keys} for row in audit.likely],
         "relations": audit.relations,
         "dropped": audit.dropped,
+        "doubted": audit.doubted,
         "not_read": not_read,
         "printed": audit.printed,
         "read": audit.read,

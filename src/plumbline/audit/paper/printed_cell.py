@@ -88,6 +88,11 @@ class PrintedCell:
         return replace(self, number=f"-{self.number.lstrip('-')}")
 
     @property
+    def has_footnote(self) -> bool:
+        """Whether a footnote's mark stands after the number."""
+        return self.number is not None and _FOOTNOTES.search(self.text.translate(_LOOKS).strip()) is not None
+
+    @property
     def empty(self) -> bool:
         """Whether nothing is printed in it."""
         return self.text in NOTHING

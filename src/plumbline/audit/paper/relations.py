@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from plumbline.audit.expression import Given
 from plumbline.audit.paper import mark_checks, statistic_checks
 from plumbline.audit.paper.audit_file import TablePart
-from plumbline.audit.paper.evidence import Agreement, agreement, chance_of_a_mean, meets, rounds_to
+from plumbline.audit.paper.doubts import Doubt, doubts_of
+from plumbline.audit.paper.evidence import SAID_ALL, Agreement, agreement, chance_of_a_mean, meets, rounds_to, tail
 from plumbline.audit.paper.formulas import BASELINE, DIFFERENCES, FORMULAS, GROUP_FIRST, MEANS, SUMS, Formula
 from plumbline.audit.paper.ledger import Ledger, RelationRow
 from plumbline.audit.paper.lines import SMALL, Ends, Line, Lines, columns_of, rows_of
@@ -149,10 +150,10 @@ def _look_for(
             _check(best, lines, ledger, stated=said)
         return
     if said:
-        _say(tried, lines, ledger)
+        _say(tried, tries, lines, ledger)
 
 
-def _say(tried: Sequence[tuple[Candidate, Agreement]], lines: Lines, ledger: Ledger) -> None:
+def _say(tried: Sequence[tuple[Candidate, Agreement]], tries: int, lines: Lines, ledger: Ledger) -> None:
     """Name the relation that a name says and that too few rows agree with, with what it gives where it does not."""
     spoken = [
         (one, found)
@@ -162,17 +163,44 @@ def _say(tried: Sequence[tuple[Candidate, Agreement]], lines: Lines, ledger: Led
         or (one.plain and 0 < found.rows < SMALL)
     ]
     if spoken:
-        best, _ = max(spoken, key=lambda pair: (pair[1].agree / pair[1].rows, pair[1].rows, pair[0].plain))
-        ledger.drop(lines.table.name, best.words, best.target, best.computed)
+        best, found = max(spoken, key=lambda pair: (pair[1].agree / pair[1].rows, pair[1].rows, pair[0].plain))
+        doubted = _is_doubted(found, tries) and found.rows - found.agree > len(_doubts(best, lines))
+        ledger.drop(lines.table.name, best.words, best.target, best.computed, doubted=doubted)
+
+
+def _is_doubted(found: Agreement, tries: int) -> bool:
+    """Whether so many rows agree with a relation that is not checked that the others may be wrong: all but one of four
+    or more, or most of them and more than chance would have it."""
+    if found.agree < 3 or found.agree == found.rows or found.chance >= 1:
+        return False
+    most = 2 * found.agree > found.rows and tail(found.agree, found.rows, found.chance) * max(1, tries) < SAID_ALL
+    return most or found.agree == found.rows - 1
+
+
+def _doubts(candidate: Candidate, lines: Lines) -> dict[str, Doubt]:
+    return doubts_of(candidate.target, candidate.of, candidate.given, candidate.computed, lines)
 
 
 def _check(candidate: Candidate, lines: Lines, ledger: Ledger, *, stated: bool) -> None:
     """Check each row of a relation; `stated`: a name says it."""
     table, target = lines.table.name, candidate.target
-    keys = [key for key in candidate.computed if key in target.ends]
+    doubts = _doubts(candidate, lines)
+    for key, doubt in doubts.items():
+        if doubt.explains:
+            said = f"not {key} (printed {target.numbers[key]}): {doubt.reason}"
+            ledger.dropped.append(f"{table}: {candidate.words}: {said}")
+    explained = {key for key, doubt in doubts.items() if doubt.explains}
+    keys = [key for key in candidate.computed if key in target.ends and key not in explained]
     named = {key: (key, target.name) if lines.along == "column" else (target.name, key) for key in keys}
     rows = [
-        RelationRow(key, ", ".join((table, *named[key])), target.numbers[key], candidate.formula(key), stated)
+        RelationRow(
+            key,
+            ", ".join((table, *named[key])),
+            target.numbers[key],
+            candidate.formula(key),
+            stated,
+            doubts[key].reason if key in doubts else "",
+        )
         for key in keys
     ]
     ledger.hold(table, target.name, candidate.words, rows)

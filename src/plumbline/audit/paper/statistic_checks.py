@@ -64,7 +64,16 @@ def _check(
     target: Line, words: str, formula: Callable[[str], Given], keys: Sequence[str], lines: Lines, ledger: Ledger
 ) -> None:
     table = lines.table.name
-    rows = [RelationRow(key, f"{table}, {key}, {target.name}", target.numbers[key], formula(key)) for key in keys]
+    rows = [
+        RelationRow(
+            key,
+            f"{table}, {key}, {target.name}",
+            target.numbers[key],
+            formula(key),
+            doubt="a footnote mark stands there" if target.has_footnote(key) else "",
+        )
+        for key in keys
+    ]
     ledger.hold(table, target.name, words, rows)
 
 

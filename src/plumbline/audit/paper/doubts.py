@@ -1,0 +1,169 @@
+"""Weighs numbers that a relation does not give: what else may be meant by them, so that they accuse nobody of a fault.
+
+A total may print a peak or a ratio in a column that does not add up, a mean be geometric or weighted, and a footnote
+tell where a number is from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from plumbline.audit.paper.evidence import meets
+from plumbline.audit.paper.formulas import MEANS, Formula
+from plumbline.audit.paper.lines import Ends, Line, Lines
+from plumbline.audit.paper.names import MEAN, OTHER_MEAN, WEIGHTED_MEAN, kind_of, says
+
+#: Share of a sum from which a number is far from it, as one of a column that does not add up is.
+FAR = 0.1
+
+#: Units of the last digit within which several means on one side of the arithmetic ones may be of another kind.
+NEAR = 3
+
+#: Powers of ten that the units of a ratio's two columns may differ by, "234 B / 257 M"; 2 is that of per cent.
+_SCALES = (-9, -6, -3, 0, 2, 3, 6, 9)
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why a number that a relation does not give may be right; `explains`: its reason gives the printed number."""
+
+    reason: str
+    explains: bool = False
+
+
+def doubts_of(
+    target: Line, formula: Formula, operands: Sequence[Line], computed: Mapping[str, Ends], lines: Lines
+) -> dict[str, Doubt]:
+    """Doubts by key, of those numbers of a line that a relation does not give and that something else may explain."""
+    off = [key for key in computed if key in target.ends and not meets(target.ends[key], computed[key])]
+    doubts: dict[str, Doubt] = {}
+    if formula is MEANS:
+        doubts = _of_means(target, operands, {key: computed[key] for key in off}, lines)
+    elif formula.adds:
+        totals = {key: _of_total(target, key, operands, computed[key], lines) for key in off}
+        doubts = {key: doubt for key, doubt in totals.items() if doubt is not None}
+    marked = {key: Doubt("a footnote mark stands there") for key in off if target.has_footnote(key)}
+    return {**marked, **{key: doubt for key, doubt in doubts.items() if doubt.explains or key not in marked}}
+
+
+def _of_total(target: Line, key: str, operands: Sequence[Line], computed: Ends, lines: Lines) -> Doubt | None:
+    printed, parts = target.ends[key], [line.ends[key] for line in operands]
+    for name, ends in (
+        ("the largest of them", max(parts, key=lambda part: part[1])),
+        ("the smallest of them", min(parts, key=lambda part: part[1])),
+        ("their mean", MEANS.ends(parts)),
+    ):
+        if ends is not None and meets(printed, ends):
+            return Doubt(f"it is {name}", explains=True)
+    others = [other for other in lines.keys if other != key and other in target.ends]
+    for above in others:
+        for below in others:
+            if above != below and _is_ratio([target, *operands], key, above, below):
+                return Doubt(f"it is {above} over {below}", explains=True)
+    if abs(printed[1] - computed[1]) > FAR * abs(computed[1]):
+        return Doubt("it is so far off that no sum may be meant there")
+    return None
+
+
+def _is_ratio(lines: Sequence[Line], key: str, above: str, below: str) -> bool:
+    """Whether the numbers of a key are ratios of two others' in the first line and in most lines."""
+    whole = [line for line in lines if all(name in line.ends for name in (key, above, below))]
+    whole = [line for line in whole if line.ends[below][0] > 0 and line.ends[above][0] > 0]
+    if len(whole) < 3 or whole[0] is not lines[0]:
+        return False
+    for scale in _SCALES:
+        agree = [
+            meets(
+                line.ends[key],
+                (
+                    10.0**scale * line.ends[above][0] / line.ends[below][2],
+                    10.0**scale * line.ends[above][1] / line.ends[below][1],
+                    10.0**scale * line.ends[above][2] / line.ends[below][0],
+                ),
+            )
+            for line in whole
+        ]
+        if agree[0] and 3 * sum(agree) >= 2 * len(agree):
+            return True
+    return False
+
+
+def _of_means(target: Line, operands: Sequence[Line], off: Mapping[str, Ends], lines: Lines) -> dict[str, Doubt]:
+    """Doubts of means: another kind of mean gives the number, or is named, or the numbers look like those of one."""
+    named, weighted = _other_mean(target.name, lines.table.title)
+    doubts = {}
+    for key in off:
+        parts = [line.ends[key] for line in operands]
+        possible = {name for name, ends in _kinds(parts, operands, lines) if meets(target.ends[key], ends)}
+        if weighted and min(part[0] for part in parts) <= target.ends[key][1] <= max(part[2] for part in parts):
+            doubts[key] = Doubt(f"a mean with other weights can give it ({named!r})", explains=True)
+        elif possible:
+            name = min(possible, key=lambda name: (not _is_named(name, named), name))
+            doubts[key] = Doubt(f"the {name} mean gives it", explains=_is_named(name, named))
+        elif named:
+            doubts[key] = Doubt(f"the name or the caption says {named!r}")
+    left = [key for key in off if key not in doubts]
+    if len(left) > 1:
+        for place in range(len(operands) if len(operands) > 2 else 0):
+            fewer = [line for n, line in enumerate(operands) if n != place]
+            ends = {key: MEANS.ends([line.ends[key] for line in fewer]) for key in left}
+            if all(one is not None and meets(target.ends[key], one) for key, one in ends.items()):
+                return {**doubts, **{key: Doubt(f"the mean without {operands[place].name} gives it") for key in left}}
+        steps = [(target.ends[key][1] - off[key][1]) / (target.ends[key][2] - target.ends[key][0]) for key in left]
+        if max(map(abs, steps)) <= NEAR and (min(steps) > 0 or max(steps) < 0):
+            doubts.update((key, Doubt("all are a little off on one side, as another mean is")) for key in left)
+    return doubts
+
+
+def _other_mean(name: str, title: str) -> tuple[str, bool]:
+    """The word for another mean than the arithmetic one in a name or else the caption, and whether its weights are not
+    known: then it may be anything between its parts."""
+    for text in (name, title):
+        word = says_which(text, OTHER_MEAN)
+        if word:
+            return word, says(text, WEIGHTED_MEAN) and (text is name or says(title, MEAN) or _names(title, name))
+    return "", False
+
+
+def _is_named(kind: str, word: str) -> bool:
+    """Whether a kind of mean is what a word says: "geometric" of "geo"."""
+    return bool(word) and (kind[:3] == word[:3] or f"{kind[0]}mean" == word or kind.endswith(word))
+
+
+def _names(title: str, name: str) -> bool:
+    return bool(name) and name.lower() in title.lower()
+
+
+def says_which(text: str, pattern: str) -> str:
+    """The first word of a pattern's that a text has, or nothing."""
+    return next((word for word in pattern.split("|") if says(text, word)), "")
+
+
+def _kinds(parts: Sequence[Ends], operands: Sequence[Line], lines: Lines) -> Iterator[tuple[str, Ends]]:
+    """Other means of the same parts: their names and ends."""
+    if all(part[0] > 0 for part in parts):
+        yield "geometric", _each(parts, lambda values: math.exp(sum(map(math.log, values)) / len(values)))
+        yield "harmonic", _each(parts, lambda values: len(values) / sum(1 / value for value in values))
+    if len(parts) > 2:
+        yield "median", _each(parts, median)
+    for key in lines.keys:
+        weights = [line.ends[key][1] for line in operands if key in line.ends]
+        if kind_of(key) == "count" and len(weights) == len(operands) and min(weights) > 0:
+            yield (
+                f"{key}-weighted",
+                _each(
+                    parts,
+                    lambda values, weights=weights: (
+                        math.fsum(w * v for w, v in zip(weights, values, strict=True))  # type: ignore[misc]
+                        / sum(weights)
+                    ),
+                ),
+            )
+
+
+def _each(parts: Sequence[Ends], compute: Callable[[list[float]], float]) -> Ends:
+    lowest, middle, highest = (compute([part[n] for part in parts]) for n in (0, 1, 2))
+    return lowest, middle, highest
