@@ -49,6 +49,7 @@ EXIT_CHANGED, EXIT_NOTHING_CHECKED = 10, 16
 _LINES = 20
 
 _NO_CHECKSUM = "no checksum of it was kept"
+_UNSEALED = "which has no sha256 of itself, so that it may have been edited with the file"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,9 +102,10 @@ def _verified(root: Path) -> dict[Path, VerifiedFile]:
             found[place] = VerifiedFile(path=str(path), status=status, why=why)
             progress.add()
     for place, kept in wanted.items():
-        below = place == root or place.is_relative_to(os.path.normpath(root)) or str(root) == "."
-        if place not in found and below and not place.is_absolute() | os.path.lexists(place) and not packed:
-            found[place] = VerifiedFile(path=str(place), status=MISSING, why=f"{kept[0][1].path.name} names it")
+        if place not in found and Path(os.path.abspath(place)).is_relative_to(os.path.abspath(root)):
+            status, why = _of_file(place, kept, own.get(place), hashes)
+            if status != MISSING or not packed:
+                found[place] = VerifiedFile(path=str(place), status=status, why=why)
     return _with_copies(found, hashes)
 
 
@@ -126,7 +128,10 @@ def _of_file(
 ) -> tuple[Status, str]:
     """What is known of a file: `kept` are the checksums of it, `own` what it says of itself as a record."""
     if not _is_plain(path):
-        return NOT_KNOWN, "it is no plain file"
+        if kept:
+            name = kept[0][1].path.name
+            return (CHANGED, f"it is no file, and {name} names one") if path.exists() else (MISSING, f"{name} names it")
+        return NOT_KNOWN, "a link, not entered; name it" if path.is_symlink() else "it is no plain file"
     if own is not None and own.status == CHANGED:
         return CHANGED, own.why
     if path.name.endswith(".tar.xz"):
@@ -136,7 +141,9 @@ def _of_file(
             return CHANGED, f"its sha256 is {hashes.of(path)}, and {record.path.name} says {sha256}"
     trusted = [record for _, record in kept if record.status != CHANGED]
     if trusted:
-        return AS_WRITTEN, f"by {trusted[0].path.name}"
+        sealed = next((record for record in trusted if record.status == AS_WRITTEN), None)
+        name = (sealed or trusted[0]).path.name
+        return AS_WRITTEN, f"by {name}" if sealed else f"by {name}, {_UNSEALED}"
     if kept:
         return NOT_KNOWN, f"{kept[0][1].path.name}, which names it, was changed"
     if own is not None:
@@ -197,10 +204,11 @@ def _with_copies(found: dict[Path, VerifiedFile], hashes: _Hashes) -> dict[Path,
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """All files below a folder, in order of their names; folders that are links are not entered."""
+    """All files below a folder, in order of their names, and the folders that are links, which are not entered."""
     for place, folders, names in os.walk(folder, onerror=_refuse):
         folders.sort()
-        yield from (Path(place, name) for name in sorted(names))
+        links = [name for name in folders if os.path.islink(os.path.join(place, name))]
+        yield from (Path(place, name) for name in sorted([*names, *links]))
 
 
 def _refuse(error: OSError) -> None:
