@@ -166,8 +166,10 @@ def _form_of_content(content: dict[str, Any]) -> _Form | None:
 
 def _listed(path: Path, content: dict[str, Any]) -> dict[str, str]:
     """Of a run, a checkpoint or an export: ``files``, with bytes or without."""
-    files = content.get("files", {}).items()
-    return {name: said["sha256"] if isinstance(said, dict) else said for name, said in files}
+    files = content.get("files", {})
+    if not isinstance(files, dict):
+        raise ValueError("'files' is no object of files")
+    return {name: said["sha256"] if isinstance(said, dict) else said for name, said in files.items()}
 
 
 def _beside(path: Path, content: dict[str, Any]) -> dict[str, str]:
