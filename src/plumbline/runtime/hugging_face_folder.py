@@ -226,8 +226,8 @@ def _require_causal(folder: Path, config: Any) -> None:
     needed = masked - modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES.keys()
     if config.model_type in needed and getattr(config, "is_decoder", None) is False:
         raise PlumblineError(
-            f"{folder / CONFIG}: a {config.model_type} that is no decoder (is_decoder: false): it sees the tokens which "
-            "it would be asked for, so it neither scores nor writes texts; give a causal language model"
+            f"{folder / CONFIG}: a {config.model_type} that is no decoder (is_decoder: false): it sees the tokens "
+            "which it would be asked for, so it neither scores nor writes texts; give a causal language model"
         )
 
 
