@@ -5,10 +5,11 @@
     plumbline verify records/evening  a record: its archive, and the files in it
 
 A file is `as written`, `changed`, `missing` (a checksum of it is there), or `not known` (no checksum of it was kept:
-logs, what earlier versions made, a ledger whose end no page states, a folder that is a link). Nothing is changed, and every file is read, whenever it was last found right.
-A checksum tells of damage and of what was edited or replaced, not of somebody who computes it anew. Exit codes: 0
-where something was verified and nothing is changed or missing, 10 where something is, 16 where nothing was checked, 2
-of a command line that cannot be meant, 1 after an error.
+logs, what earlier versions made, a ledger whose end no page states, a folder that is a link).
+Nothing is changed, and every file is read, whenever it was last found right. A checksum tells of damage and of what was
+edited or replaced, not of somebody who computes it anew. Exit codes: 0 where something was verified and nothing is
+changed or missing, 10 where something is, 16 where nothing was checked, 2 of a command line that cannot be meant, 1
+after an error.
 """
 
 from __future__ import annotations
