@@ -17,10 +17,11 @@ from plumbline.core import fingerprint_file, run_files
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, canonical_json, sha256_file, sha256_text
 from plumbline.data.manifest import read_pack
-from plumbline.experiment import ledger
+from plumbline.experiment import ledger, ledger_pages
 from plumbline.experiment.board.board_page import write_board
 from plumbline.experiment.board.board_rows import Board
 from plumbline.results.measurements import measurement_file
+from plumbline.runtime.finished_run import FinishedRun
 from plumbline.train.checkpoint.rolling_checkpoints import RollingCheckpoints
 
 
@@ -83,8 +84,11 @@ def project(root: Path) -> set[str]:
     fingerprint_file.write_facts(results / "table1.provenance.json", said)
     file(root / "results/table1.csv", b"1")  # a copy of the preset asked for
     entry = ledger.LedgerEntry(kind="try", name="a", fingerprint="f", baseline="b", metric="loss", test="t")
-    ledger.append(root / "results/demo/verdict/ledger.jsonl", [entry])
+    entries = ledger.append(root / "results/demo/verdict/ledger.jsonl", [entry])
+    page = root / "results/demo/verdict/a.md"
+    page.write_text(f"# a\n\n{ledger_pages.statement(entries, page.parent)}\n")
     unknown = [
+        page,
         file(demo / "state/transfer/base/baseline/s42/progress.jsonl", b"{}\n"),
         file(results / "notes.md", b"x"),
     ]
@@ -122,6 +126,8 @@ def test_every_file_that_was_changed_or_removed_is_told_and_no_other(
     assert statuses(*roots) == before
     run = Path("work/demo/runs/transfer/base/baseline/s42")
     assert statuses(run / "model.safetensors") == {str(run / "model.safetensors"): "as written"}
+    whole = {str(Path(path).absolute()): status for path, status in before.items()}
+    assert statuses(*(root.absolute() for root in roots)) == whole, "however a folder is named"
     assert statuses(run / "points")[str(run / "points/index.json")] == "as written"
     assert verify.exit_code(verify.verify([Path("results/demo/transfer/notes.md")])) == 16, "nothing was checked"
 
@@ -147,11 +153,146 @@ def test_a_manifest_says_what_was_written_and_its_spec_gives_its_run_id(tmp_path
     said = {Path(one.path).name: one for one in verify.verify([path.parent])}
     assert said["manifest.json"].status == "not known" and "no sha256 of itself" in said["manifest.json"].why
     assert said["model.safetensors"].status == "as written"
+    assert "which has no sha256 of itself" in said["model.safetensors"].why
     pack = next(tmp_path.rglob("base.json"))
     read_pack(pack)
     pack.write_text(pack.read_text().replace('"vocabulary": 9', '"vocabulary": 8'))
     with pytest.raises(PlumblineError, match=r"base.json is not as it was written: .* rerun the rule `pack`"):
         read_pack(pack)
+
+
+RUN = "work/demo/runs/transfer/base/baseline/s42"
+
+
+def replace(path: Path, kind: str) -> None:
+    path.unlink()
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "broken link":
+        path.symlink_to("nowhere")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "status"),
+    [
+        (f"{RUN}/model.safetensors", "nothing", "missing"),
+        (f"{RUN}/model.safetensors", "broken link", "missing"),
+        (f"{RUN}/model.safetensors", "folder", "changed"),
+        (f"{RUN}/points/index.json", "nothing", "missing"),
+        ("results/demo/transfer/fig1.csv", "nothing", "missing"),
+    ],
+)
+@pytest.mark.parametrize("absolute", [False, True])
+def test_what_stands_in_a_files_place_is_told(
+    name: str, kind: str, status: str, absolute: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    replace(Path(name), kind)
+    place = tmp_path if absolute else Path()
+    assert statuses(place / name.partition("/")[0])[str(place / name)] == status
+    assert statuses(place)[str(place / name)] == status
+    atomic_write_json(tmp_path / "plumbline.json", {"format": 1, "commit": "", "products": []})
+    if status == "missing":
+        assert (str(place / name) in statuses(place)) == (name.startswith("results") or kind == "broken link"), (
+            "what a bundle leaves out"
+        )
+
+
+def test_a_linked_folder_is_told_and_what_a_record_names_in_it_is_compared(tmp_path: Path) -> None:
+    project(tmp_path / "a")
+    points = tmp_path / "a" / RUN / "points"
+    points.rename(tmp_path / "elsewhere")
+    points.symlink_to(tmp_path / "elsewhere")
+    said = {one.path: one for one in verify.verify([tmp_path / "a"])}
+    assert said[str(points)].why == "a link, not entered; name it" and said[str(points)].status == "not known"
+    assert said[str(points / "index.json")].status == "as written"
+    assert statuses(points)[str(points / "index.json")] == "as written"
+    (tmp_path / "elsewhere/index.json").write_text("{}")
+    assert statuses(tmp_path / "a")[str(points / "index.json")] == "changed"
+
+
+@pytest.mark.parametrize(
+    ("entries", "page", "cut", "status"),
+    [
+        (3, 3, 3, "as written"),
+        (3, 2, 3, "not known"),
+        (3, 3, 2, "changed"),
+        (3, 3, 0, "changed"),
+        (3, 0, 2, "not known"),
+        (3, 0, 0, "not known"),
+        (3, 3, 3.5, "not known"),
+    ],
+)
+def test_a_ledger_is_as_written_where_a_page_states_its_last_line(
+    entries: int, page: int, cut: float, status: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "verdict/ledger.jsonl"
+    for number in range(1, entries + 1):
+        one = ledger.LedgerEntry(kind="try", name=f"{number}", fingerprint="f", baseline="b", metric="loss", test="t")
+        held = ledger.append(path, [one])
+        if number == page:
+            (path.parent / "a.md").write_text(ledger_pages.statement(held, path.parent) + "\n")
+    lines = path.read_text().splitlines(keepends=True)
+    content = "".join(lines[: int(cut)]) + ("" if cut == int(cut) else lines[0][:20])
+    path.write_text(content)
+    assert statuses(tmp_path)[str(path)] == status
+    assert path.read_text() == content, "nothing is changed"
+
+
+@pytest.mark.parametrize(
+    ("change", "drop", "why"),
+    [
+        ({"sha256_of_the_rest": None, "wall_seconds": 1}, "", "its sha256_of_the_rest says None"),
+        ({"environment": {}}, "sha256_of_the_rest", "it has 'environment', and lacks 'sha256_of_the_rest'"),
+        ({"float32_error": 0.0}, "sha256_of_the_rest", "it has 'float32_error', and lacks"),
+        ({"files": ["a"]}, "sha256_of_the_rest", "'files' is no object of files"),
+        ({"files": None}, "sha256_of_the_rest", "'files' is no object of files"),
+        ({"files": {"outcome.json": "x"}}, "sha256_of_the_rest", "states no sha256 of 'outcome.json'"),
+        ({"spec": "x"}, "sha256_of_the_rest", "'spec' is no object"),
+        ({}, "spec", "'spec' is missing"),
+        ({}, "run_id", "'run_id' is missing"),
+        ({}, "files", "'files' is missing"),
+    ],
+)
+def test_a_run_with_a_manifest_made_by_hand_is_changed_and_refused(
+    change: dict[str, Any], drop: str, why: str, tmp_path: Path
+) -> None:
+    project(tmp_path)
+    path = tmp_path / RUN / "manifest.json"
+    manifest = {key: value for key, value in (json.loads(path.read_text()) | change).items() if key != drop}
+    atomic_write_json(path, fingerprint_file.sealed(manifest) if drop in ("spec", "run_id", "files") else manifest)
+    said = {Path(one.path).name: one for one in verify.verify([path.parent])}["manifest.json"]
+    assert said.status == "changed" and why in said.why, said.why
+    with pytest.raises(PlumblineError):
+        FinishedRun.read(path.parent)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("record.json", '{"id": 1}'),
+        ("items.json", "[1]"),
+        ("items.json", '{"a": 1}'),
+        ("manifest.json", '{"files": ["dist"]}'),
+        ("manifest.json", '{"files": {"main.js": "/static/main.js"}}'),
+        ("manifest.json", '{"spec": "x", "run_id": "y"}'),
+        ("manifest.json", '{"spec": {"a": 1}, "run_id": "y", "files": {}}'),
+        ("manifest.json", "// not JSON"),
+        ("documents.json", '{"splits": 1}'),
+        ("export.json", '{"files": 3}'),
+        ("data.json", '{"rows": 1}'),
+        ("step-5/metadata.json", '{"step": 5}'),
+        ("points/index.json", '{"points": 3}'),
+        ("model.provenance.json", '{"by": "me"}'),
+    ],
+)
+def test_files_of_ones_own_with_names_of_records_are_not_accused(name: str, content: str, tmp_path: Path) -> None:
+    path = file(tmp_path / "work/mine" / name, content.encode())
+    file(tmp_path / "work/mine/data.parquet", b"parquet")
+    assert statuses(tmp_path / "work") == {str(path): "not known"} | {
+        str(tmp_path / "work/mine/data.parquet"): "not known"
+    }
 
 
 @pytest.mark.parametrize(

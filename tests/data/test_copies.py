@@ -103,12 +103,25 @@ def test_each_text_once_on_the_side_that_is_said(folder: Path) -> None:
         assert facts["splits"] == gathered(folder, "--copies", rule)["splits"]
 
 
-def test_a_side_of_nothing_but_copies_is_refused(tmp_path: Path) -> None:
+def test_a_side_of_nothing_but_copies_is_refused_with_a_remedy_that_is_one(tmp_path: Path) -> None:
     made = tmp_path / "texts"
     made.mkdir()
     (made / "a.jsonl").write_text('{"text": "the same"}\n' * 60)
-    with pytest.raises(PlumblineError, match=r"mine.yaml: copies: once_in_train: every document of validation is on"):
-        gathered(made, "--copies", "once_in_train")
+    every = (
+        r"mine.yaml: copies: once_in_{}: every document of {} is on the other side as well, and none would be left; "
+    )
+    for side, other in (SPLITS, SPLITS[::-1]):
+        with pytest.raises(PlumblineError, match=every.format(side, other) + r"each text is on both sides: give more"):
+            gathered(made, "--copies", f"once_in_{side}")
+    lines = '{"text": "the same"}\n' * 60
+    for number in range(100):  # until train has a text of its own
+        (made / "a.jsonl").write_text(lines + json.dumps({"text": f"alone {number}"}) + "\n")
+        facts = gathered(made)
+        if f"alone {number}" in texts(facts, "train"):
+            with pytest.raises(PlumblineError, match=every.format("train", "validation") + r"keep them on this side"):
+                gathered(made, "--copies", "once_in_train")
+            assert texts(gathered(made, "--copies", "once_in_validation"), "validation") == ["the same"]
+            break
 
 
 def test_a_rule_is_asked_for_by_one_command_or_by_the_corpus(tmp_path: Path) -> None:

@@ -146,6 +146,82 @@ def test_what_is_whole_is_read(llama: Path, tmp_path: Path) -> None:
     assert tied.lm_head.weight is tied.model.embed_tokens.weight
 
 
+TINY = {"vocab_size": 40, "bos_token_id": 0, "eos_token_id": 0}
+GPT2 = TINY | {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 32}
+NEO = TINY | {"hidden_size": 16, "num_layers": 2, "num_heads": 2, "max_position_embeddings": 32}
+NEO |= {"attention_types": [[["global", "local"], 1]]}
+KINDS: dict[str, Callable[[], Any]] = {
+    "gpt2": lambda: transformers.GPT2LMHeadModel(transformers.GPT2Config(**GPT2)),
+    "neo": lambda: transformers.GPTNeoForCausalLM(transformers.GPTNeoConfig(**NEO)),
+    "gptj": lambda: transformers.GPTJForCausalLM(transformers.GPTJConfig(**GPT2, rotary_dim=4)),
+    "gpt-neox": lambda: transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(**SIZES)),
+    "mixtral": lambda: transformers.MixtralForCausalLM(transformers.MixtralConfig(**SIZES, num_local_experts=4)),
+    "qwen2": lambda: transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**SIZES)),
+    "qwen3": lambda: transformers.Qwen3ForCausalLM(transformers.Qwen3Config(**SIZES, head_dim=8)),
+    "bert": lambda: transformers.BertForMaskedLM(transformers.BertConfig(**SIZES)),
+    "bert decoder": lambda: transformers.BertLMHeadModel(transformers.BertConfig(**SIZES, is_decoder=True)),
+}
+MASK = torch.ones(32, 32).tril()[None, None]
+ATTENTION = {"neo": "transformer.h.{}.attn.attention", "gpt-neox": "gpt_neox.layers.{}.attention"}
+
+
+def with_buffers(kind: str, folder: Path, mask: torch.Tensor) -> None:
+    attention = [ATTENTION.get(kind, "transformer.h.{}.attn").format(layer) for layer in (0, 1)]
+    buffers = {f"{name}.bias": mask.clone() for name in attention}
+    buffers |= {f"{name}.masked_bias": torch.tensor(-1e9) for name in attention}
+    reweight(lambda held: held | buffers)(folder)
+
+
+@pytest.mark.parametrize("mask", [MASK, MASK.bool(), MASK.byte(), torch.ones(1, 1, 32, 32), None], ids=range(5))
+@pytest.mark.parametrize("kind", ["gpt2", "neo", "gptj", "gpt-neox", "gpt2 without prefix"])
+def test_masks_that_earlier_versions_saved_are_set_aside(kind: str, mask: torch.Tensor | None, tmp_path: Path) -> None:
+    """Only a mask is one: numbers under the name of a mask are no weight of the model, and refused (None)."""
+    kind, _, bare = kind.partition(" ")
+    model = KINDS[kind]()
+    model.save_pretrained(tmp_path)
+    with_buffers(kind, tmp_path, MASK * 0.5 if mask is None else mask)
+    if bare:
+        reweight(lambda held: {name.removeprefix("transformer."): value for name, value in held.items()})(tmp_path)
+    if mask is None and kind in ("neo", "gptj"):
+        with pytest.raises(PlumblineError, match=r"holds '.*attn.*bias', which is no weight of the model"):
+            hugging_face_folder.read_model(tmp_path)
+        return
+    read = hugging_face_folder.read_model(tmp_path)
+    torch.testing.assert_close(dict(read.named_parameters()), dict(model.named_parameters()))
+
+
+@pytest.mark.parametrize("kind", ["qwen2", "qwen3", "gpt-neox", "bert decoder"])
+def test_a_default_of_the_configuration_is_no_count(kind: str, tmp_path: Path) -> None:
+    """`max_window_layers` is 28 in every Qwen, and `is_decoder` false in a GPT-NeoX."""
+    KINDS[kind]().save_pretrained(tmp_path)
+    hugging_face_folder.read_model(tmp_path)
+
+
+def whole_numbers(held: dict[str, torch.Tensor], part: str) -> dict[str, torch.Tensor]:
+    return {
+        name.removeprefix("transformer."): (value * 100).to(torch.int8) if part in name else value
+        for name, value in held.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "part", "sentence"),
+    [
+        ("gpt2", "", r"is of I8, and config.json states no quantization"),
+        ("gpt2", "c_attn.bias", r"'h.\d.attn.c_attn.bias' is of I8"),
+        ("mixtral", "experts.2", r"'model.layers.\d.*experts.2.*' is of I8"),
+        ("bert", "none", r"config.json: a bert that is no decoder \(is_decoder: false\): it sees the tokens"),
+    ],
+)
+def test_whole_numbers_and_encoders_are_refused_whatever_the_names(
+    kind: str, part: str, sentence: str, tmp_path: Path
+) -> None:
+    KINDS[kind]().save_pretrained(tmp_path)
+    reweight(lambda held: whole_numbers(held, part))(tmp_path)
+    with pytest.raises(PlumblineError, match=sentence):
+        hugging_face_folder.read_model(tmp_path)
+
+
 def test_every_verb_refuses_and_the_next_folder_goes_on(
     finished: Path,
     tokenizer_file: Path,

@@ -141,16 +141,26 @@ def test_what_a_killed_data_job_was_writing_is_listed_with_its_owner(
     long_ago = file(tmp_path / "work/demo/scores/a/.scores.parquet.00000000_7_7_0a1b", 11)
     os.utime(long_ago, (0, 0))
     shuffle = file(documents / ".shuffle.abc/train/00", 13).parent.parent
+    hashes = file(documents / ".copies.abc/train", 17).parent
     listed = {Path(entry.path): entry for entry in cleanup.collect(tmp_path / "work")}
-    assert set(listed) == {ours, dead, other, long_ago, shuffle} and {e.kind for e in listed.values()} == {"half"}
+    assert set(listed) == {ours, dead, other, long_ago, shuffle, hashes} and {e.kind for e in listed.values()} == {
+        "half"
+    }
     assert listed[ours].owner == f"process {os.getpid()}, which runs"
     assert listed[dead].owner.endswith("which has ended") and "another machine" in listed[other].owner
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["cleanup", "--remove", "half"])
     with folder_lock.alone(documents):
         cleanup.main()
-    assert ours.exists() and other.exists() and shuffle.exists() and not dead.exists() and not long_ago.exists()
+    assert (
+        ours.exists()
+        and other.exists()
+        and shuffle.exists()
+        and hashes.exists()
+        and not dead.exists()
+        and not long_ago.exists()
+    )
     said = capsys.readouterr().err
     assert "which runs, may be writing it" in said and "a job is making the files of" in said
     cleanup.main()
-    assert not shuffle.exists()
+    assert not shuffle.exists() and not hashes.exists()

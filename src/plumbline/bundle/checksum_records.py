@@ -47,11 +47,12 @@ class ChecksumRecord:
 def read_record(path: Path) -> ChecksumRecord | None:
     """Read a JSON file that keeps checksums; None of a file that keeps none.
 
-    A file with the name of one that is none, since it is no JSON or lacks what its maker writes, was changed.
+    A file with the name of one that is none, since it is no JSON or lacks what its maker writes, was changed, where it
+    lies as the maker lays it; elsewhere it is somebody's own.
     """
     if path.suffix != ".json" or path.stat().st_size > LARGEST:
         return None
-    form = _form_of_name(path)
+    form, ours = _form_of_name(path), _lies_as_ours(path)
     try:
         content = parse_json(path.read_bytes())
         if not isinstance(content, dict):
@@ -59,13 +60,59 @@ def read_record(path: Path) -> ChecksumRecord | None:
         form = form or _form_of_content(content)
         if form is None:
             return None
-        files = {path.parent / name: str(sha256) for name, sha256 in form(path, content).items()}
+        ours |= fingerprint_file.OF_THE_REST in content
+        files = {path.parent / name: _sha256(name, said) for name, said in form(path, content).items()}
+        if ours and path.name == "manifest.json" and form is _listed:
+            _require_keys(content)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        if form is None:
+        if form is None or not ours:
             return None
         return ChecksumRecord(path=path, files={}, status=CHANGED, why=f"it is not as its maker writes it ({error})")
     status, why = _itself(path, content)
+    if status == CHANGED and not ours:
+        return None
     return ChecksumRecord(path=path, files=files, status=status, why=why)
+
+
+def _sha256(name: str, value: Any) -> str:
+    if not run_files.is_sha256(value):
+        raise ValueError(f"it states no sha256 of {name!r:.80}")
+    return str(value)
+
+
+def _require_keys(manifest: dict[str, Any]) -> None:
+    """What the manifest of a run has; one without its own SHA-256 may be of a version that listed no files."""
+    needed = ("run_id", "spec", "files") if fingerprint_file.OF_THE_REST in manifest else ("run_id", "spec")
+    for key in needed:
+        if manifest.get(key) in (None, {}):
+            raise ValueError(f"{key!r} is missing")
+
+
+def _lies_as_ours(path: Path) -> bool:
+    """Whether a file lies where makers lay files of its name, which others use for their own files too."""
+    folder = path.absolute().parent
+    above = [parent.name for parent in (folder, *folder.parents)]
+    beside = {
+        "manifest.json": ("outcome.json", "model.safetensors"),
+        "metadata.json": ("loop.json",),
+        "items.json": (f"items.{fingerprint_file.KEY}.json",),
+        INDEX: ("../manifest.json",),
+        export_record.RECORD: ("config.json", "model.safetensors"),
+        "record.json": ("bundle.tar.xz",),
+    }
+    if any((folder / name).exists() for name in beside.get(path.name, ())):
+        return True
+    if path.name == "manifest.json":
+        return above[4:5] == ["runs"]
+    if path.name == "metadata.json":
+        return "state" in above[5:7]
+    if path.name == "documents.json":
+        return above[0] == "documents"
+    if path.name == "items.json":
+        return above[1:2] == ["items"]
+    if path.name.endswith(_PROVENANCE):
+        return path.with_name(f"{path.name.removesuffix(_PROVENANCE)}.csv").exists()
+    return path.name.endswith(_BESIDE) or PACKS in above[2:3] or above[1:2] == ["measured"]
 
 
 def _itself(path: Path, content: dict[str, Any]) -> tuple[Status, str]:
@@ -119,8 +166,10 @@ def _form_of_content(content: dict[str, Any]) -> _Form | None:
 
 def _listed(path: Path, content: dict[str, Any]) -> dict[str, str]:
     """Of a run, a checkpoint or an export: ``files``, with bytes or without."""
-    files = content.get("files", {}).items()
-    return {name: said["sha256"] if isinstance(said, dict) else said for name, said in files}
+    files = content.get("files", {})
+    if not isinstance(files, dict):
+        raise ValueError("'files' is no object of files")
+    return {name: said["sha256"] if isinstance(said, dict) else said for name, said in files.items()}
 
 
 def _beside(path: Path, content: dict[str, Any]) -> dict[str, str]:

@@ -5,10 +5,11 @@
     plumbline verify records/evening  a record: its archive, and the files in it
 
 A file is `as written`, `changed`, `missing` (a checksum of it is there), or `not known` (no checksum of it was kept:
-logs, and what earlier versions made). Nothing is changed, and every file is read, whenever it was last found right.
-A checksum tells of damage and of what was edited or replaced, not of somebody who computes it anew. Exit codes: 0
-where something was verified and nothing is changed or missing, 10 where something is, 16 where nothing was checked, 2
-of a command line that cannot be meant, 1 after an error.
+logs, what earlier versions made, a ledger whose end no page states, a folder that is a link).
+Nothing is changed, and every file is read, whenever it was last found right. A checksum tells of damage and of what was
+edited or replaced, not of somebody who computes it anew. Exit codes: 0 where something was verified and nothing is
+changed or missing, 10 where something is, 16 where nothing was checked, 2 of a command line that cannot be meant, 1
+after an error.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from plumbline.bundle import archive
@@ -32,12 +33,13 @@ from plumbline.bundle.checksum_records import (
     Status,
     read_record,
 )
+from plumbline.bundle.rebuild import BROUGHT
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError, UsageError, visible
 from plumbline.core.files import sha256_file
 from plumbline.data.pinned_packages import PINS
 from plumbline.data.progress import ProgressCounter
-from plumbline.experiment import ledger
+from plumbline.experiment import ledger, ledger_pages
 from plumbline.project import packed_bundle
 from plumbline.project.paths import RESULTS
 
@@ -49,6 +51,7 @@ EXIT_CHANGED, EXIT_NOTHING_CHECKED = 10, 16
 _LINES = 20
 
 _NO_CHECKSUM = "no checksum of it was kept"
+_UNSEALED = "which has no sha256 of itself, so that it may have been edited with the file"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,14 +89,12 @@ def _verified(root: Path) -> dict[Path, VerifiedFile]:
     higher = [root.parent, root.parent.parent] if root.is_file() else [Path(os.path.normpath(root / ".."))]
     around = [path for folder in higher for path in _json_in(folder)]
     records = [record for path in {*inside, *around} if _is_plain(path) and (record := read_record(path)) is not None]
-    wanted: dict[Path, list[tuple[str, ChecksumRecord]]] = {}
-    for record in sorted(records, key=lambda record: record.path):
-        for named, sha256 in record.files.items():
-            wanted.setdefault(Path(os.path.normpath(named)), []).append((sha256, record))
-    own = {Path(os.path.normpath(record.path)): record for record in records}
-    packed = _packed_above(root)
-    found: dict[Path, VerifiedFile] = {}
     hashes = _Hashes()
+    wanted = _wanted(records)
+    records = [_by_others(record, wanted.get(Path(os.path.normpath(record.path)), []), hashes) for record in records]
+    wanted = _wanted(records)
+    own = {Path(os.path.normpath(record.path)): record for record in records}
+    found: dict[Path, VerifiedFile] = {}
     with ProgressCounter(f"verify {root}", "files", len(inside)) as progress:
         for path in inside:
             place = Path(os.path.normpath(path))
@@ -101,10 +102,31 @@ def _verified(root: Path) -> dict[Path, VerifiedFile]:
             found[place] = VerifiedFile(path=str(path), status=status, why=why)
             progress.add()
     for place, kept in wanted.items():
-        below = place == root or place.is_relative_to(os.path.normpath(root)) or str(root) == "."
-        if place not in found and below and not place.is_absolute() | os.path.lexists(place) and not packed:
-            found[place] = VerifiedFile(path=str(place), status=MISSING, why=f"{kept[0][1].path.name} names it")
+        if place not in found and Path(os.path.abspath(place)).is_relative_to(os.path.abspath(root)):
+            status, why = _of_file(place, kept, own.get(place), hashes)
+            if status != MISSING or not _left_out_of_bundle(place):
+                found[place] = VerifiedFile(path=str(place), status=status, why=why)
     return _with_copies(found, hashes)
+
+
+def _wanted(records: Iterable[ChecksumRecord]) -> dict[Path, list[tuple[str, ChecksumRecord]]]:
+    """The checksums that records keep of each file."""
+    wanted: dict[Path, list[tuple[str, ChecksumRecord]]] = {}
+    for record in sorted(records, key=lambda record: record.path):
+        for named, sha256 in record.files.items():
+            wanted.setdefault(Path(os.path.normpath(named)), []).append((sha256, record))
+    return wanted
+
+
+def _by_others(record: ChecksumRecord, kept: list[tuple[str, ChecksumRecord]], hashes: _Hashes) -> ChecksumRecord:
+    """A record that has no SHA-256 of itself, with what those say that name it (an index of points, a manifest)."""
+    if record.status != NOT_KNOWN:
+        return record
+    for sha256, other in kept:
+        if hashes.of(record.path) != sha256:
+            return replace(record, status=CHANGED, why=_differs(record.path, sha256, other, hashes))
+    sealed = any(other.status == AS_WRITTEN for _, other in kept)
+    return replace(record, status=AS_WRITTEN, why="") if sealed else record
 
 
 class _Hashes:
@@ -126,17 +148,22 @@ def _of_file(
 ) -> tuple[Status, str]:
     """What is known of a file: `kept` are the checksums of it, `own` what it says of itself as a record."""
     if not _is_plain(path):
-        return NOT_KNOWN, "it is no plain file"
+        if kept:
+            name = kept[0][1].path.name
+            return (CHANGED, f"it is no file, and {name} names one") if path.exists() else (MISSING, f"{name} names it")
+        return NOT_KNOWN, "a link, not entered; name it" if path.is_symlink() else "it is no plain file"
     if own is not None and own.status == CHANGED:
         return CHANGED, own.why
     if path.name.endswith(".tar.xz"):
         return _of_archive(path, kept, hashes)
     for sha256, record in kept:
         if hashes.of(path) != sha256:
-            return CHANGED, f"its sha256 is {hashes.of(path)}, and {record.path.name} says {sha256}"
+            return CHANGED, _differs(path, sha256, record, hashes)
     trusted = [record for _, record in kept if record.status != CHANGED]
     if trusted:
-        return AS_WRITTEN, f"by {trusted[0].path.name}"
+        sealed = next((record for record in trusted if record.status == AS_WRITTEN), None)
+        name = (sealed or trusted[0]).path.name
+        return AS_WRITTEN, f"by {name}" if sealed else f"by {name}, {_UNSEALED}"
     if kept:
         return NOT_KNOWN, f"{kept[0][1].path.name}, which names it, was changed"
     if own is not None:
@@ -144,14 +171,38 @@ def _of_file(
     return _by_its_maker(path, hashes)
 
 
+def _differs(path: Path, sha256: str, record: ChecksumRecord, hashes: _Hashes) -> str:
+    return f"its sha256 is {hashes.of(path)}, and {record.path.name} says {sha256}"
+
+
+def _of_ledger(path: Path) -> tuple[Status, str]:
+    """Of a ledger: its chain of hashes, which a cut tail leaves whole, and how long it was for the pages beside it."""
+    try:
+        entries, torn = ledger.read_unchanged(path)
+        pages = {}
+        for page in sorted(path.parent.glob("*.md")):
+            if (said := ledger_pages.stated(page)) and os.path.normpath(page.parent / said.name) == str(path):
+                ledger_pages.compare(entries, page, said)
+                pages[said.length] = page.name
+    except PlumblineError as error:
+        return CHANGED, str(error)
+    if torn:
+        return (
+            NOT_KNOWN,
+            f"its last line is incomplete, as after a power cut; the {len(entries)} entries before it agree",
+        )
+    if entries.hashes and len(entries) in pages:
+        return AS_WRITTEN, f"by its chain of {len(entries)} hashes, and {pages[len(entries)]}, which states the last"
+    return (
+        NOT_KNOWN,
+        f"{len(entries)} entries agree; whether later ones were removed is not known: no page beside it says",
+    )
+
+
 def _by_its_maker(path: Path, hashes: _Hashes) -> tuple[Status, str]:
     """Of a ledger, which is a chain of hashes, and of an archive that is pinned."""
     if path.name == "ledger.jsonl":
-        try:
-            entries = len(ledger.read(path))
-        except PlumblineError as error:
-            return CHANGED, str(error)
-        return AS_WRITTEN, f"by its chain of {entries} hashes"
+        return _of_ledger(path)
     pin = PINS.get(path.stem) if path.parent.name == "packages" else None
     if pin is not None and path.suffix == pin.suffix:
         right = hashes.of(path) == pin.sha256
@@ -163,7 +214,7 @@ def _of_archive(path: Path, kept: list[tuple[str, ChecksumRecord]], hashes: _Has
     """Of a bundle: the checksum that was kept of it, and those that its crate has of every file in it."""
     for sha256, record in kept:
         if hashes.of(path) != sha256:
-            return CHANGED, f"its sha256 is {hashes.of(path)}, and {record.path.name} says {sha256}"
+            return CHANGED, _differs(path, sha256, record, hashes)
     try:
         compared = archive.compare(path)
     except PlumblineError as error:
@@ -197,10 +248,11 @@ def _with_copies(found: dict[Path, VerifiedFile], hashes: _Hashes) -> dict[Path,
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """All files below a folder, in order of their names; folders that are links are not entered."""
+    """All files below a folder, in order of their names, and the folders that are links, which are not entered."""
     for place, folders, names in os.walk(folder, onerror=_refuse):
         folders.sort()
-        yield from (Path(place, name) for name in sorted(names))
+        links = [name for name in folders if os.path.islink(os.path.join(place, name))]
+        yield from (Path(place, name) for name in sorted([*names, *links]))
 
 
 def _refuse(error: OSError) -> None:
@@ -221,9 +273,14 @@ def _is_plain(path: Path) -> bool:
         return False
 
 
-def _packed_above(root: Path) -> bool:
-    """Whether a folder lies in one that a bundle was rebuilt in, which has no weights, and need not."""
-    return any(packed_bundle.read(folder) is not None for folder in (root, *root.absolute().parents))
+def _left_out_of_bundle(path: Path) -> bool:
+    """Whether a file lies in a folder that a bundle was rebuilt in, which has no weights and need not: of its results
+    it has all."""
+    absolute = Path(os.path.abspath(path))
+    for folder in absolute.parents:
+        if packed_bundle.read(folder) is not None:
+            return absolute.relative_to(folder).parts[0] not in (RESULTS, BROUGHT)
+    return False
 
 
 def _in_words(found: list[VerifiedFile]) -> Iterator[str]:

@@ -87,11 +87,10 @@ def require_as_written(path: str | Path, facts: Mapping[str, Any], remedy: str) 
     Raises:
         PlumblineError: one of them is another; `remedy` says what to do.
     """
-    expected = facts.get(OF_THE_REST)
-    if expected is not None and (found := _digest(facts)) != expected:
+    if OF_THE_REST in facts and (found := _digest(facts)) != facts[OF_THE_REST]:
         raise PlumblineError(
             f"{path} is not as it was written: the sha256 of what it says is {found}, and its {OF_THE_REST} says "
-            f"{expected}: restore it, or {remedy}"
+            f"{facts[OF_THE_REST]}: restore it, or {remedy}"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,20 +13,42 @@ from plumbline.core.files import canonical_json, sha256_file, sha256_text
 
 REMEDY = "delete the run's folder and pretrain again: what is whole in the run's state is not trained twice"
 
+#: Keys that only versions write which write the manifest's own SHA-256 as well.
+_BESIDE_ITS_SHA256 = ("environment", "float32_error")
+
 
 def require_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
     """Refuse the manifest of a run that says something else than was written, by its own SHA-256 where it has one (an
-    earlier version's has none), and whose spec is not that of its run id.
+    earlier version's has none), that has not the form which trainers write, or whose spec is not that of its run id.
 
     Raises:
         PlumblineError: naming the file and what differs.
     """
     fingerprint_file.require_as_written(path, manifest, REMEDY)
-    spec, run_id = manifest.get("spec"), manifest.get("run_id")
-    if isinstance(spec, dict) and run_id is not None and (found := id_of_spec(spec)) != run_id:
+    if fingerprint_file.OF_THE_REST not in manifest:
+        for key in _BESIDE_ITS_SHA256:
+            if key in manifest:
+                raise PlumblineError(
+                    f"{path} was changed: it has {key!r}, and lacks {fingerprint_file.OF_THE_REST!r}, which every "
+                    f"version that writes the one writes too; {REMEDY}"
+                )
+    spec, run_id, files = manifest.get("spec", {}), manifest.get("run_id"), manifest.get("files", {})
+    if not isinstance(spec, dict):
+        raise PlumblineError(f"{path} was changed: 'spec' is no object; {REMEDY}")
+    if not isinstance(files, dict):
+        raise PlumblineError(f"{path} was changed: 'files' is no object of files; {REMEDY}")
+    for name, facts in files.items():
+        if not isinstance(facts, dict) or not is_sha256(facts.get("sha256")):
+            raise PlumblineError(f"{path} was changed: 'files' states no sha256 of {name!r:.80}; {REMEDY}")
+    if spec and run_id is not None and (found := id_of_spec(spec)) != run_id:
         raise PlumblineError(
             f"{path} was changed: its spec is that of run {found}, and its run_id is {run_id}; {REMEDY}"
         )
+
+
+def is_sha256(value: Any) -> bool:
+    """Whether a value has the form of a SHA-256: 64 hexadecimal digits."""
+    return isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value) is not None
 
 
 def id_of_spec(spec: Mapping[str, Any]) -> str:

@@ -128,9 +128,14 @@ def leave_out(folder: Path, copies: CopyCount, described: dict[str, dict[str, An
     """
     for split, gone in copies.left_out.items():
         if gone.all():
+            [other] = set(_SPLITS) - {split}
+            both = copies.shared[other] == copies.lines[other]  # then the other rule leaves nothing of the other side
+            remedy = f"keep them on this side (once_in_{split}), or give other texts"
+            if both:
+                remedy = "each text is on both sides: give more texts, or keep the copies (keep)"
             raise PlumblineError(
                 f"{key(corpus, 'copies')}: {copies.rule}: every document of {split} is on the other side as well, and "
-                "none would be left; keep them on this side, or give other texts"
+                f"none would be left; {remedy}"
             )
     for split, gone in copies.left_out.items():
         if not gone.any():

@@ -173,6 +173,23 @@ def read(path: Path) -> Ledger:
     return _parsed(path, content)
 
 
+def read_unchanged(path: Path) -> tuple[Ledger, int]:
+    """Read a ledger and check every line as `read` does, but write nothing: a torn last line stays where it is.
+
+    Returns:
+        The ledger, and the number of bytes of the torn line.
+
+    Raises:
+        PlumblineError: the file cannot be read, or a line is broken or does not follow the one before.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise PlumblineError(f"{path} cannot be read ({error.strerror})") from None
+    torn = len(_torn(content))
+    return _parsed(path, content[: len(content) - torn]), torn
+
+
 def append(path: Path, entries: Sequence[LedgerEntry]) -> Ledger:
     """Append entries that are not there yet, or that announce more tries, and return the ledger as it then is.
 

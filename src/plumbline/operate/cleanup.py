@@ -39,12 +39,14 @@ from plumbline.core import process_record, temporary_files
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json
-from plumbline.data import folder_lock, hub_read_cache, local_read_cache
+from plumbline.data import copies, folder_lock, hub_read_cache, local_read_cache
 from plumbline.data.split import SHUFFLES
 from plumbline.train.checkpoint import read_state
 
 #: Where the work of each preset is, unless told.
 _WORK = Path("work")
+#: How folders begin that a job which makes documents removes itself: their shuffles, and hashes of copies.
+_SCRATCH = (SHUFFLES, copies.SCRATCH)
 #: After how long nothing is being written to a file of a process of which nothing else is known.
 _QUIET_SECONDS = 86400
 KINDS = ("finished", "other-run", "set-aside", "damaged", "half", "fetched")
@@ -98,16 +100,17 @@ def _fetched(work: Path) -> Iterator[UnneededFile]:
 
 
 def _temporary(work: Path) -> Iterator[UnneededFile]:
-    """What data jobs, evaluation and probes were about to write: by its name, whose; and documents' shuffles, by the
-    lock of their folder. What a trainer leaves in its state goes with that state."""
+    """What data jobs, evaluation and probes were about to write: by its name, whose; and documents' shuffles and
+    hashes, by the lock of their folder. What a trainer leaves in its state goes with that state."""
     for place in sorted(path for path in work.glob("*/*") if path.is_dir() and path.name != "state"):
         for folder, folders, files in os.walk(place):
             for entry in sorted([*folders, *files]):
                 if name := temporary_files.parse(entry):
                     yield replace(_leftover("half", Path(folder, entry), None), owner=_owner(name))
             folders[:] = [entry for entry in folders if temporary_files.parse(entry) is None]
-    for path in work.glob(f"*/corpora/*/documents/{SHUFFLES}*"):
-        yield _leftover("half", path, None)
+    for prefix in _SCRATCH:
+        for path in work.glob(f"*/corpora/*/documents/{prefix}*"):
+            yield _leftover("half", path, None)
 
 
 def _owner(name: temporary_files.TemporaryName) -> str:
@@ -149,7 +152,7 @@ def remove(leftover: UnneededFile) -> str | None:
         quiet = time.time() - path.lstat().st_mtime
         if name.is_here or quiet < _QUIET_SECONDS:
             return f"{leftover.owner}, may be writing it; what has been quiet for a day is removed"
-    if path.name.startswith(SHUFFLES) and not folder_lock.is_free(path.parent):
+    if path.name.startswith(_SCRATCH) and not folder_lock.is_free(path.parent):
         return f"a job is making the files of {path.parent}"
     if state:
         holder = read_state.holder(Path(state))

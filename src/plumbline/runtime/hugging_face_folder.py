@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import of_disk, parse_json
@@ -23,6 +24,20 @@ from plumbline.runtime import export_record
 CONFIG, INDEX, ADAPTER = "config.json", "model.safetensors.index.json", "adapter_config.json"
 #: Ends of the names of files that would have to be unpickled.
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+#: Numbers of parts of which the library makes a list; other settings end alike and count nothing (max_window_layers).
+_LAYERS = (
+    "num_hidden_layers",
+    "n_layer",
+    "n_layers",
+    "num_layers",
+    "num_decoder_layers",
+    "encoder_layers",
+    "decoder_layers",
+)
+_OTHER_PARTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts", "num_labels")
+#: Names of masks, positions and frequencies that earlier versions of the library saved, and that are made anew.
+_MASK = re.compile(r"\.(attn|attention)\.(attention\.)?(bias|causal_mask)$")
+_MADE_ANEW = re.compile(rf"{_MASK.pattern}|\.(attn|attention)\.(attention\.)?masked_bias$|rotary_emb\.inv_freq$")
 #: How many times as many parameters a configuration may describe as the weights hold: some are packed, eight in a
 #: number.
 _PACKED = 8
@@ -88,6 +103,7 @@ def read_model(folder: Path, *, trust_remote_code: bool = False) -> Any:
     export_record.require_unchanged(folder)
     tensors = _tensors(folder)
     config = read_config(folder, trust_remote_code=trust_remote_code)
+    _require_causal(folder, config)
     kind = transformers.AutoModelForCausalLM
     if config.model_type in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES:
         kind = transformers.AutoModelForSeq2SeqLM
@@ -110,7 +126,8 @@ def read_model(folder: Path, *, trust_remote_code: bool = False) -> Any:
             ignore_mismatched_sizes=True,  # so that they are reported, and refused below
             output_loading_info=True,
         )
-    _require_whole(folder, report)
+    unexpected = {name for name in report["unexpected_keys"] if not _is_made_anew(folder, name, model, tensors)}
+    _require_whole(folder, {**report, "unexpected_keys": unexpected})
     _require_values(folder, model, tensors)
     return model
 
@@ -192,13 +209,50 @@ def _require_counts(folder: Path, content: dict[str, Any], tensors: dict[str, Te
     for key, value in content.items():
         if isinstance(value, dict):
             _require_counts(folder, value, tensors)
-        counted = re.search(r"(layers?|experts|labels)$", key)
-        most = len(tensors) if counted and counted[1].startswith("layer") else held
-        if counted and isinstance(value, int) and value > most:
+        most = len(tensors) if key in _LAYERS else held
+        if key in (*_LAYERS, *_OTHER_PARTS) and isinstance(value, int) and value > most:
             raise PlumblineError(
                 f"{folder / CONFIG}: {key}: {value}, and the weights are {len(tensors)} tensors of {held:,} numbers; "
                 "give the configuration of these weights"
             )
+
+
+def _require_causal(folder: Path, config: Any) -> None:
+    """Refuse an encoder, which sees the tokens that it is asked for: of its kinds the library reads one as a decoder
+    only where the configuration says so. (Of others, such as GPT-NeoX, `is_decoder` says nothing.)"""
+    from transformers.models.auto import modeling_auto
+
+    masked = modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES.keys() | {"bert-generation"}
+    needed = masked - modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES.keys()
+    if config.model_type in needed and getattr(config, "is_decoder", None) is False:
+        raise PlumblineError(
+            f"{folder / CONFIG}: a {config.model_type} that is no decoder (is_decoder: false): it sees the tokens "
+            "which it would be asked for, so it neither scores nor writes texts; give a causal language model"
+        )
+
+
+def _is_made_anew(folder: Path, name: str, model: Any, tensors: dict[str, TensorHeader]) -> bool:
+    """Whether a tensor that is no weight of the model is a buffer of its kind which earlier versions saved: a causal
+    mask of zeros and ones, the number that is put where it has zeros, or the frequencies of rotary positions."""
+    prefix = f"{model.base_model_prefix}."
+    held = next((other for other in (name, name.removeprefix(prefix), prefix + name) if other in tensors), None)
+    if held is None or not _MADE_ANEW.search(f".{name}"):
+        return False
+    shape, dtype = tensors[held]
+    if not _MASK.search(f".{name}"):
+        return len(shape) == 1 if name.endswith("inv_freq") else shape.numel() == 1
+    if len(shape) != 4 or shape[0] * shape[1] != 1 or shape[2] != shape[3]:
+        return False
+    return dtype == "BOOL" or _is_of_zeros_and_ones(folder, held)
+
+
+def _is_of_zeros_and_ones(folder: Path, name: str) -> bool:
+    for path in sorted(folder.glob("*.safetensors")):
+        with safe_open(path, framework="pt") as file:
+            if name in file.keys():  # noqa: SIM118 - it is no mapping
+                value = file.get_tensor(name)
+                return bool(((value == 0) | (value == 1)).all())
+    return False
 
 
 def _require_whole(folder: Path, report: dict[str, Any]) -> None:
@@ -223,13 +277,15 @@ def _require_whole(folder: Path, report: dict[str, Any]) -> None:
 
 
 def _require_values(folder: Path, model: Any, tensors: dict[str, TensorHeader]) -> None:
-    for name, value in model.named_parameters():
-        header = tensors.get(name)
-        packed = getattr(model.config, "quantization_config", None) is not None
-        if header is not None and not packed and not header.dtype.startswith(("F", "BF")):
+    parameters = dict(model.named_parameters())
+    packed = getattr(model.config, "quantization_config", None) is not None
+    for name, header in tensors.items():  # which a file may call otherwise than the model calls its parameters
+        weight = name in parameters or (name.endswith((".weight", ".bias")) and not _MADE_ANEW.search(f".{name}"))
+        if weight and not packed and not header.dtype.startswith(("F", "BF")):
             raise PlumblineError(
                 f"{folder}: {name!r} is of {header.dtype}, and config.json states no quantization; save the model again"
             )
+    for name, value in parameters.items():
         if not torch.isfinite(value).all():
             raise PlumblineError(f"{folder}: {name!r} has values that are not finite; save the model again")
     first, last = model.get_input_embeddings(), model.get_output_embeddings()

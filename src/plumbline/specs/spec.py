@@ -212,6 +212,8 @@ class RunSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Raises:
             PlumblineError: an unknown or missing key, a value that cannot be meant, or a component that is not there.
         """
+        if not isinstance(given, dict):
+            raise PlumblineError(f"run spec: {given!r:.80} is no mapping")
         where = f"{given.get('study')}/{given.get('scale')}/{given.get('method')}: "
         parts: dict[str, Any] = dict(given)
         for name in ("model", "optimizer", "schedule", "train", "data"):
