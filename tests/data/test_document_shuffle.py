@@ -96,7 +96,7 @@ def test_memory_does_not_go_with_the_corpus(tmp_path: Path, count: int) -> None:
     command = [sys.executable, "-c", MEASURED, str(tmp_path / "a"), str(count)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     taking, giving = map(int, done.stdout.split())
-    rest = 1_000_000  # sizes and names of 256 files, a line, a file's buffers; and Python's table of names, when it grows
+    rest = 1_000_000  # sizes and names of 256 files, a line, buffers; and Python's table of names, when it grows
     assert taking < 1.2 * SMALL["write_bytes"] + rest
     assert giving < 1.6 * SMALL["sort_bytes"] + rest
     written = sum(path.stat().st_size for path in (tmp_path / "a").iterdir())

@@ -11,7 +11,7 @@ import yaml
 
 from plumbline.cli import VERBS
 
-WORDS = 1_600
+WORDS = 1_800
 #: Added to, and searched for a name rather than read. The API's page is made of docstrings, which are not counted
 #: either, since its file only names them; measured tables of benchmarks/ are written by commands.
 NOT_READ = ("CHANGELOG.md",)
