@@ -387,6 +387,23 @@ def test_a_file_that_comes_out_otherwise_ends_a_rebuild_with_1(
     assert f"different: {table}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("kernels", "flags", "lacking"),
+    [
+        ("SkylakeX", "fma avx avx2", "avx512f"),
+        ("SkylakeX", "fma avx avx2 avx512f", ""),
+        ("Haswell", "fma avx avx2", ""),
+        ("Zen", "sse4_2 avx", "avx2"),
+        ("Nehalem", "sse4_2", ""),
+    ],
+)
+def test_kernels_that_the_processor_lacks_are_not_asked_for(
+    kernels: str, flags: str, lacking: str, tmp_path: Path
+) -> None:
+    (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nflags\t\t: fpu {flags}\nbugs\t\t:\n")
+    assert rebuild.kernels_lacking_here(kernels, tmp_path / "cpuinfo") == lacking
+
+
 def test_builds_of_one_version_count_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(description.metadata, "version", lambda name: "2.13.0+cu126")
     assert description.versions(("torch",)) == {"torch": "2.13.0"}

@@ -10,6 +10,7 @@ import argparse
 import csv
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -35,6 +36,8 @@ BROUGHT = "bundled"
 #: What was compared, file by file.
 LIST = "rebuilt.csv"
 
+#: OpenBLAS's kernels by what they need, in lower case.
+_AVX512_KERNELS, _AVX2_KERNELS = ("skylakex", "cooperlake", "sapphirerapids"), ("haswell", "zen", "excavator")
 #: Threads of each library: what Snakemake gives a job of one thread.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
@@ -114,12 +117,18 @@ def rebuild(
     """
     said = description.parse(archive.read_one(bundle, description.NAME), str(bundle))
     otherwise = _versions(said, bundle, allowed=any_versions)
+    kernels = said.openblas
+    if kernels and (lacking := kernels_lacking_here(kernels)):
+        otherwise.append(
+            f"this processor has no {lacking}, which linear algebra for {kernels} needs: other last digits"
+        )
+        kernels = None
     with commit_code.code(said, bundle, at_commit) as (package, studies):
         listed = archive.unpack(bundle, folder, {"results": BROUGHT})
         try:
             _lay_code(listed, studies, folder, bundle)
             remedy = description.what_rebuilds(said.commit, said.edited, str(bundle)) if at_commit else ""
-            answers = _made(said, folder, package, max(1, jobs), any_commit, remedy)
+            answers = _made(said, folder, package, max(1, jobs), any_commit, remedy, kernels)
             other = [name for answer in answers for name in answer.other]
             if other and not any_commit:
                 raise PlumblineError(_of_another_commit(said, bundle, other))
@@ -133,6 +142,19 @@ def rebuild(
     failed = {name: why for answer in answers for name, why in answer.failed.items()}
     _list(folder, verdicts)
     return RebuildResult(said=said, verdicts=verdicts, failed=failed, otherwise=tuple(otherwise))
+
+
+def kernels_lacking_here(kernels: str, cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """Name what OpenBLAS's `kernels` need and this processor has not; empty where it has all, or does not say.
+
+    A process that asks for them all the same is ended by the first instruction that is not there.
+    """
+    needed = "avx512f" if kernels.lower() in _AVX512_KERNELS else "avx2" if kernels.lower() in _AVX2_KERNELS else ""
+    try:
+        flags = re.search(r"^flags\s*:(.*)$", cpuinfo.read_text(), re.MULTILINE)
+    except OSError:
+        return ""
+    return needed if needed and flags and needed not in flags[1].split() else ""
 
 
 def told(found: RebuildResult, folder: Path | None = None) -> str:
@@ -157,17 +179,23 @@ def told(found: RebuildResult, folder: Path | None = None) -> str:
 
 
 def _made(
-    said: description.BundleDescription, folder: Path, package: Path, jobs: int, any_commit: bool, remedy: str
+    said: description.BundleDescription,
+    folder: Path,
+    package: Path,
+    jobs: int,
+    any_commit: bool,
+    remedy: str,
+    kernels: str | None,
 ) -> list[remake.RebuildProcessReply]:
     """Have the products made, every `jobs`-th by one process. `remedy`: what to do where the package of a bundle's
-    commit does not answer as this version asks."""
+    commit does not answer as this version asks. `kernels`: of OpenBLAS; None for those that it chooses here."""
     environment = (
         os.environ
         | ONE_THREAD
         | WITHOUT_OLD_WARNINGS
         | {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     )
-    environment |= {"OPENBLAS_CORETYPE": said.openblas} if said.openblas else {}
+    environment |= {"OPENBLAS_CORETYPE": kernels} if kernels else {}
     with tempfile.TemporaryDirectory() as scratch:
         started = []
         for number in range(min(jobs, len(said.products))):
