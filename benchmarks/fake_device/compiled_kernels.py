@@ -24,7 +24,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from benchmarks.fake_device.fake_step import DEVICE, kernel_operations, stand_ins
 from benchmarks.fake_device.step_counts import FLASH, ROOT, Rates
 from plumbline.model.decoder import Decoder
-from plumbline.runtime.numerics import autocast, numerics
+from plumbline.runtime.numerics import autocast, set_numerics
 from plumbline.specs.spec import RunSpec
 
 MODEL = "src/plumbline/model/"
@@ -62,7 +62,7 @@ def planned(spec: RunSpec, sequences: int, *, layers: int | None = None) -> list
     """The kernels of one micro-batch's forward and backward pass, in their order."""
     model_spec = spec.model if layers is None else spec.model.resized(layers=layers)
     graphs: list[list[PlannedKernel]] = []
-    numerics(DEVICE)
+    set_numerics(DEVICE)
     torch._dynamo.reset()
     with FakeTensorMode(allow_non_fake_inputs=True), stand_ins(None), _planning(graphs):
         with DEVICE:

@@ -19,7 +19,7 @@ from benchmarks.fake_device.step_counts import StepCounts, caller
 from plumbline.kernels.costs import COSTS
 from plumbline.kernels.selection import TABLE
 from plumbline.model.decoder import Decoder
-from plumbline.runtime.numerics import autocast, numerics
+from plumbline.runtime.numerics import autocast, set_numerics
 from plumbline.specs.spec import RunSpec
 from plumbline.train.interventions import Intervention
 from plumbline.train.run_optimizer import RunOptimizer
@@ -56,7 +56,7 @@ class FakeStep:
         spec = structs.replace(spec, model=model_spec)
         self.without_gradient: list[str] = []
         self.unfinished: str | None = None
-        numerics(DEVICE)
+        set_numerics(DEVICE)
         with FakeTensorMode(allow_non_fake_inputs=True):
             with DEVICE:
                 model = Decoder(model_spec)

@@ -29,13 +29,24 @@ def numerics(device: torch.device) -> None:
     Raises:
         PlumblineError: float32 products come out with fewer bits (`require_float32`).
     """
+    set_numerics(device)
+    require_float32(device)
+
+
+def set_numerics(device: torch.device) -> None:
+    """Set this process's numerics without a look at what products come out as, which takes a device that computes."""
     if device.type == "cpu":
         keep_memory()
     # The same as use_deterministic_algorithms, without its import of torch.compile's machinery.
     torch.set_deterministic_debug_mode("error" if device.type == "cpu" else "default")
     # Else each new tensor is filled with NaN before it is written: 1 to 2 % of a step. Tests see that none is read so.
     torch.utils.deterministic.fill_uninitialized_memory = False
-    require_float32(device)
+    _turn_tf32_off()
+
+
+def _turn_tf32_off() -> None:
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
 
 
 def require_float32(device: torch.device) -> None:
@@ -48,8 +59,7 @@ def require_float32(device: torch.device) -> None:
         PlumblineError: naming the variable, or the error of the product.
     """
     numeric_environment.require_wide_products()
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
+    _turn_tf32_off()
     error = float32_error(device)
     if not error <= _LARGEST_ERROR:
         raise PlumblineError(
