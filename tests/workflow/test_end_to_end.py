@@ -78,7 +78,7 @@ EDITS = [
     (STUDY, "others: [qknorm, softpick]", "others: [softpick, qknorm]", {*PRODUCTS, "interpretations/transfer"}),
     ("studies/transfer/tables/table1.py", "Does not depend", "It does not depend", {"table1"}),
     ("studies/transfer/figures/fig2.py", "import annotations", "import annotations\nX = 1", {"fig2"}),
-    ("src/plumbline/stats/noise_floor.py", "ddof=1", "ddof=0", {"table2", "table7", "noise_floor", "fig3", "audit"}),
+    ("src/plumbline/stats/noise_floor.py", "sigma=s", "sigma=+s", {"table2", "table7", "noise_floor", "fig3", "audit"}),
     ("src/plumbline/results/interpretations.py", "## Interp", "## I", {"interpretations/transfer"}),
     ("studies/transfer/findings.yaml", "The printed z", "That printed z", {"audit"}),
 ]  # fmt: skip
