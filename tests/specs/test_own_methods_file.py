@@ -123,7 +123,8 @@ def test_a_file_with_the_name_of_a_study_is_refused(root: Path) -> None:
     [
         (b"capped,val_loss,base,3.2\n", "printed.csv, line 2: metric: 'val_loss' is not here"),
         (b"capped,validation_loss,base,3.2 \xb1 0.1\n", "published: my/printed.csv is not UTF-8"),
-        (b"capped,validation_loss,base\n", "line 2: value: it is empty"),
+        (b"capped,validation_loss,base,\n", "line 2: value: it is empty"),
+        (b"capped,validation_loss,base\n", "line 2: 3 cells under 4 columns"),
     ],
 )
 def test_printed_numbers_are_read_before_any_run(root: Path, content: bytes, words: str) -> None:
