@@ -21,7 +21,7 @@ from plumbline.kernels.selection import FLASH_ATTN, SDPA, fused
 from plumbline.model.decoder import create
 from plumbline.model.kernel_choice import choose
 from plumbline.model.mixers import softmax
-from plumbline.runtime.numerics import numerics
+from plumbline.runtime.numerics import set_numerics
 from plumbline.specs.spec import ModelSpec
 from tests.model.attention_cases import inputs, mixer, padded, plain
 from tests.model.transfer_methods import ALL, overlay
@@ -150,11 +150,11 @@ def test_the_scale_is_the_mixers(calls: list[dict[str, Any]]) -> None:
 
 @pytest.mark.parametrize(("device", "asked"), [("cpu", True), ("cuda", False)])
 def test_it_is_deterministic_where_a_run_asks_for_that(device: str, asked: bool, calls: list[dict[str, Any]]) -> None:
-    """By what `numerics` sets for a device, and by torch's own switch."""
+    """By what `set_numerics` sets for a device, and by torch's own switch."""
     q, k, v = (x.detach().bfloat16() for x in inputs(5))
     before = torch.get_deterministic_debug_mode()
     try:
-        numerics(torch.device(device))
+        set_numerics(torch.device(device))
         softmax.fused_softmax(q, k, v, plain(5), 0.3)
         torch.use_deterministic_algorithms(not asked, warn_only=True)
         softmax.fused_softmax(q, k, v, plain(5), 0.3)

@@ -458,7 +458,7 @@ PIPELINES = {
     "(exit 3) | cat & wait": (0, False, 0, ""),
     "(exit 3) | cat; echo done": (0, False, 0, "done"),
     "exec sh -c 'exit 6 | true'": (0, False, 0, ""),
-    "cat <<END | sh -c 'exit 4' | cat\nthe 'text\nEND": (4, False, 0, ""),
+    "cat <<END | sh -c 'cat > /dev/null; exit 4' | cat\nthe 'text\nEND": (4, False, 0, ""),
     "echo 7 | tee /dev/stderr | grep -i warn | tee log": (0, False, 1, ""),
     "echo 7 | grep -i warn || true": (0, False, 0, ""),
     "seq 1000000 | head -1": (0, True, 0, "1"),

@@ -85,7 +85,7 @@ def test_the_words_say_what_the_plan_says(page: str, paper: Project, priced: Run
     network, disk = slowest.network / 3600, slowest.disk_seconds / 3600
     speed = priced.machine.disk_mb_per_second
     passes = slowest.disk_seconds * speed / 1.05 / (data_stage.text_bytes(paper, "climbmix") / 1e6)
-    assert passes == pytest.approx(5) and "for five passes" in words
+    assert passes == pytest.approx(6) and "for six passes" in words
     waits, _, rest = words.partition("assumed")
     says(waits, network, 1 / 0.0667, disk, speed)
     corpus = data_stage.corpus_bytes(paper, "climbmix") / 1e12

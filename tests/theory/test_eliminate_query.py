@@ -153,15 +153,17 @@ def test_a_gpt2_as_a_decoder_of_ours(tmp_path, heads, tied):
 
 
 class TestRuns:
-    @pytest.fixture(scope="class")
-    def finished(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
-        """A norm-free run with a skip around attention only, trained, with a probe point before its end."""
-        work = tmp_path_factory.mktemp("norm_free")
+    def trained(self, work: Path, **overrides: Any) -> Path:
+        """A norm-free run with a skip around attention only."""
         names = ("positions", "norm", "ffn", "residual", "init_std", "head_width", "key_value_heads")
         slots = {f"model__{name}": NORM_FREE[name] for name in names}
-        spec = run_spec(**slots, probes=[{"name": "ffn_write", "at": [0.5, 1.0]}])
-        assert train(spec, settings(make_packs(work), work)) == 0
+        assert train(run_spec(**slots, **overrides), settings(make_packs(work), work)) == 0
         return work / "out"
+
+    @pytest.fixture(scope="class")
+    def finished(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        """A run with a probe point before its end."""
+        return self.trained(tmp_path_factory.mktemp("norm_free"), probes=[{"name": "ffn_write", "at": [0.5, 1.0]}])
 
     def test_a_trained_run(self, monkeypatch, tmp_path, finished):
         source = tmp_path / "run"
@@ -194,15 +196,10 @@ class TestRuns:
         assert apart(in_double(after), in_double(FinishedRun.read(finished).model()), tokens(at_point)) > 1e-3
         assert json.loads((tmp_path / "out/outcome.json").read_text())["weights_step"] == 6
 
-    def test_at_half_precision(self, monkeypatch, tmp_path, finished):
-        """The same run said to be of bfloat16: compared as it is used, beside what that alone costs."""
+    def test_at_half_precision(self, monkeypatch, tmp_path, tmp_path_factory):
+        """Compared as it is used, beside what half precision alone costs."""
         source = tmp_path / "run"
-        source.mkdir()
-        manifest = json.loads((finished / "manifest.json").read_text())
-        manifest["spec"]["train"]["precision"] = "bfloat16"
-        (source / "manifest.json").write_text(json.dumps(manifest))
-        for name in ("outcome.json", "model.safetensors"):
-            (source / name).symlink_to(finished / name)
+        source.symlink_to(self.trained(tmp_path_factory.mktemp("half"), train__precision="bfloat16"))
         report = eliminated(monkeypatch, source)
         assert report["precision"] == "bfloat16" and report["logits"]["float64"] < 1e-9
         assert 1e-3 < report["logits"]["own_rounding"] < 0.1 and 1e-3 < report["logits"]["as_used"] < 0.3

@@ -69,29 +69,39 @@ def test_every_file_that_set_up_may_install_has_its_hash_in_a_lock(repository: P
     assert {need.name for need in needed if need.name.startswith(OF_CUDA)} <= locks[1].keys()
 
 
-def write_wheel(folder: Path, requires: str = "") -> str:
+def write_wheel(folder: Path, name: str = "plumb_bob", version: str = "1.0") -> str:
     """A wheel of nothing, and its SHA-256."""
+    about = f"{name}-{version}.dist-info"
     files = {
-        "plumb_bob-1.0.dist-info/METADATA": f"Metadata-Version: 2.1\nName: plumb-bob\nVersion: 1.0\n{requires}",
-        "plumb_bob-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        "plumb_bob-1.0.dist-info/RECORD": "",
+        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{about}/RECORD": "",
     }
-    folder.mkdir(exist_ok=True)
-    path = folder / "plumb_bob-1.0-py3-none-any.whl"
+    folder.mkdir(exist_ok=True, parents=True)
+    path = folder / f"{name}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as wheel:
         for name, text in files.items():
             wheel.writestr(name, text)
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def install(repository: Path, folder: Path, lock: str, cuda_lock: str = "") -> subprocess.CompletedProcess[str]:
-    """The script over these locks, with a pip that knows only the wheels of the folder and installs beside them."""
+def install(
+    repository: Path, folder: Path, lock: str, cuda_lock: str = "", index: str = "--no-index"
+) -> subprocess.CompletedProcess[str]:
+    """The script over these locks, with a pip that knows only the wheels of the folder (and those of an index) and
+    installs beside them."""
     (folder / "requirements.lock").write_text(lock)
     (folder / "requirements-cuda.lock").write_text(cuda_lock)
-    shell = f'[ "$3" = check ] && exec test ! -e lacking; exec {sys.executable} "$@" --target there'
+    shell = f"""
+        case "$3" in
+            check) exec test ! -e lacking ;;
+            install) set -- "$@" --target there --upgrade ;;
+        esac
+        exec {sys.executable} "$@"
+    """
     (folder / "python").write_text(f"#!/bin/sh\n{shell}\n")
     (folder / "python").chmod(0o755)
-    words = ["sh", str(repository / "envs/install_locks.sh"), "./python", "--no-index", "--find-links", "wheels"]
+    words = ["sh", str(repository / "envs/install_locks.sh"), "./python", index, "--find-links", "wheels"]
     return subprocess.run(words, cwd=folder, capture_output=True, text=True)
 
 
@@ -105,6 +115,24 @@ def test_set_up_takes_only_files_whose_hash_is_locked(repository: Path, tmp_path
         done = install(repository, tmp_path, lock)
         assert (done.returncode == 0) == (expected == ""), done.stderr
         assert expected.lower() in done.stderr.lower()
+
+
+def test_torchs_wheel_of_this_machine_goes_before_the_indexs(repository: Path, tmp_path: Path) -> None:
+    """Though the index tells its file's hash beforehand; with no such wheel, or one that is not locked, see above."""
+    of_index = write_wheel(tmp_path / "index/torch", "torch")
+    page = f'<!DOCTYPE html><html><body><a href="torch-1.0-py3-none-any.whl#sha256={of_index}">torch</a></body></html>'
+    (tmp_path / "index/torch/index.html").write_text(page)
+    index = f"--index-url={(tmp_path / 'index').as_uri()}"
+    lock = f"torch==1.0 \\\n    --hash=sha256:{of_index}"
+    (tmp_path / "wheels").mkdir()
+    assert install(repository, tmp_path, f"{lock}\n", index=index).returncode == 0
+    assert (tmp_path / "there/torch-1.0.dist-info").is_dir()
+    of_machine = write_wheel(tmp_path / "wheels", "torch", "1.0+cpu")
+    done = install(repository, tmp_path, f"{lock} \\\n    --hash=sha256:{of_machine}\n", index=index)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "there/torch-1.0+cpu.dist-info").is_dir()
+    done = install(repository, tmp_path, f"{lock}\n", index=index)
+    assert done.returncode != 0 and "do not match the hashes" in done.stderr.lower()
 
 
 def test_what_a_cuda_build_needs_comes_from_the_second_lock(repository: Path, tmp_path: Path) -> None:
