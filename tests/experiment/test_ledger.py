@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 from pathlib import Path
 
 import pytest
 
+from plumbline.core.append_only_log import NO_HEAD
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.experiment import ledger
-from plumbline.experiment.ledger import NO_HEAD, LedgerEntry, append, read
+from plumbline.experiment.ledger import LedgerEntry, append, read
 from plumbline.experiment.ledger_pages import compare, stated, statement
 
 
@@ -189,8 +191,8 @@ def test_appends_at_the_same_time_are_all_there(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_enters_nothing(path: Path, monkeypatch) -> None:
-    before, whole = path.read_bytes(), ledger.os.write
-    monkeypatch.setattr(ledger.os, "write", lambda descriptor, content: whole(descriptor, content[:10]))
+    before, whole = path.read_bytes(), os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, content: whole(descriptor, content[:10]))
     with pytest.raises(PlumblineError, match="nothing was entered"):
         append(path, [entry("d")])
     assert path.read_bytes() == before

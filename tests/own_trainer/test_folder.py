@@ -10,7 +10,7 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.decision.bank import Bank
-from plumbline.experiment.decision.outcome import BASELINE
+from plumbline.experiment.decision.outcome import BASELINE, ArmRun
 from plumbline.own_trainer import fingerprint
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.snapshot import Repository
@@ -56,8 +56,8 @@ def test_a_run_is_made_once_and_what_a_later_plumbline_wrote_is_refused(tmp_path
     bank.append(arms.group, arms.method(BASELINE), made)
     assert own.bank().known(made.run_id) == made
     text = bank.path.read_text()
-    bank.path.write_text(text.replace('"schema":1', '"schema":2'))
-    with pytest.raises(PlumblineError, match=r"runs\.jsonl, line 1 is of a later Plumbline"):
+    bank.path.write_text(text.replace('"schema":2', '"schema":3'))
+    with pytest.raises(PlumblineError, match=r"runs\.jsonl is of a later Plumbline"):
         own.bank()
     (result,) = own.runs.glob("*.result.json")
     result.write_text(json.dumps(json.loads(result.read_text()) | {"schema": 2}))
@@ -102,11 +102,21 @@ def test_large_data_is_known_by_its_begin_and_its_end(tmp_path: Path, monkeypatc
         fingerprint.data(tmp_path, ["pipe"])
 
 
-def test_a_bank_of_an_older_plumbline_is_read(tmp_path: Path) -> None:
-    """It knew less of a run."""
+def test_a_bank_of_an_older_plumbline_is_refused(tmp_path: Path) -> None:
+    """Its lines were not bound to each other."""
     bank = tmp_path / "runs.jsonl"
     run = {"arm": "baseline", "seed": 42, "value": 0.98, "outcome": "finished", "run_id": "a1"}
     older = {"schema": 0, "group": "train.py", "method": "a1", "role": "loop", "at": "2026-01-01T00:00:00Z", "run": run}
     bank.write_text(json.dumps(older) + "\n")
-    (read,) = Bank(bank).of("train.py", "a1")
-    assert (read.value, read.seconds, read.sentinel) == (0.98, None, False)
+    with pytest.raises(PlumblineError, match=r"of an earlier Plumbline.*mv runs\.jsonl runs\.jsonl\.old"):
+        Bank(bank)
+
+
+def test_a_value_that_was_edited_in_the_bank_is_noticed(tmp_path: Path) -> None:
+    bank = tmp_path / "runs.jsonl"
+    for seed in (42, 43):
+        Bank(bank).append("train.py", "a1", ArmRun(arm=BASELINE, seed=seed, value=0.5 + seed))
+    assert [run.value for run in Bank(bank).of("train.py", "a1")] == [42.5, 43.5]
+    bank.write_text(bank.read_text().replace("42.5", "42.25"))
+    with pytest.raises(PlumblineError, match=r"runs\.jsonl, line 1: the chain of hashes is broken"):
+        Bank(bank)

@@ -8,32 +8,23 @@ Where the metric of the first entry was named before there were values (a spec t
 written down too: the entry again with another `planned`, a line but no further try. What was decided stands beside
 (`verdict`, `sentence`), and is no try.
 
-What is noticed: a line that was edited, removed from the middle, repeated or put in (the chain breaks there, and the
-line is named). What the file alone cannot tell, a cut tail or a chain that was computed anew, `ledger_pages` can.
-
-Appends take the kernel's lock (flock) on the ledger itself, and are on the disk before a page is made of them.
+The file is a `plumbline.core.append_only_log`; what it alone cannot tell, a cut tail or a chain that was computed
+anew, `ledger_pages` can.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_bytes, canonical_json, free_name, fsync_directory, sha256_text
-from plumbline.core.operating_system import fcntl
+from plumbline.core.append_only_log import NO_HEAD, AppendOnlyLog, LogContent
+from plumbline.core.files import canonical_json, sha256_text
 
-#: What the first line names as the hash before it.
-NO_HEAD = "0" * 64
 #: The kind of an entry that names the primary metric against a baseline, and is no try.
 PRIMARY = "primary"
 #: Kinds whose metric was named before there were values.
@@ -157,20 +148,7 @@ def read(path: Path) -> Ledger:
         PlumblineError: a line is broken, or does not follow the one before; it is named. Or a torn last line cannot
             be put aside.
     """
-    _refuse_pipe(path)
-    try:
-        with open(path, "rb") as file:
-            with contextlib.suppress(OSError):  # without locks here, a line being written looks torn: see below
-                fcntl.flock(file, fcntl.LOCK_SH)
-            content = file.read()
-    except FileNotFoundError:
-        content = b""
-    except OSError as error:
-        raise PlumblineError(f"{path} cannot be read ({error.strerror}); name another file with --ledger") from None
-    if _torn(content):
-        with _locked(path) as descriptor:  # refuses where there are no locks
-            content = _without_torn_line(path, descriptor)
-    return _parsed(path, content)
+    return _ledger(path, _log(path).read())
 
 
 def read_unchanged(path: Path) -> tuple[Ledger, int]:
@@ -182,19 +160,12 @@ def read_unchanged(path: Path) -> tuple[Ledger, int]:
     Raises:
         PlumblineError: the file cannot be read, or a line is broken or does not follow the one before.
     """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise PlumblineError(f"{path} cannot be read ({error.strerror})") from None
-    torn = len(_torn(content))
-    return _parsed(path, content[: len(content) - torn]), torn
+    content, torn = _log(path).read_unchanged()
+    return _ledger(path, content), torn
 
 
 def append(path: Path, entries: Sequence[LedgerEntry]) -> Ledger:
     """Append entries that are not there yet, or that announce more tries, and return the ledger as it then is.
-
-    A last line that was torn by a power cut is put aside beside the ledger, with a word on stderr: whoever wrote it
-    made no page of it.
 
     Raises:
         PlumblineError: as `read`; or the file cannot be written or locked. Nothing is appended to a broken ledger.
@@ -213,39 +184,14 @@ def entered(path: Path, entries: Sequence[LedgerEntry]) -> Iterator[Ledger]:
     Raises:
         PlumblineError: as `append`.
     """
-    with _locked(path) as descriptor:
-        content = _without_torn_line(path, descriptor)
-        ledger = _parsed(path, content)
-        lines = _new_lines(ledger, entries)
-        if not lines:
-            yield ledger
-            return
-        # A newline alone may have been lost: the last line is whole then, and stays.
-        begin = "\n" if content and not content.endswith(b"\n") else ""
-        added = (begin + "".join(f"{line}\n" for line in lines)).encode()
-        try:
-            written = os.write(descriptor, added)
-            os.fsync(descriptor)
-        except OSError as error:
-            os.ftruncate(descriptor, len(content))
-            raise PlumblineError(
-                f"{path}: nothing was entered ({error.strerror}); free disk space and repeat"
-            ) from None
-        if written != len(added):
-            os.ftruncate(descriptor, len(content))
-            raise PlumblineError(f"{path}: nothing was entered (the disk is full); free disk space and repeat")
-        try:
-            yield _parsed(path, content + added)
-        except BaseException:
-            os.ftruncate(descriptor, len(content))
-            os.fsync(descriptor)
-            raise
+    with _log(path).appending(lambda content: _new_records(_ledger(path, content), entries)) as content:
+        yield _ledger(path, content)
 
 
-def _new_lines(ledger: Ledger, entries: Sequence[LedgerEntry]) -> list[str]:
-    """The lines of those entries that are not there yet, or that announce more tries."""
-    known, head = {entry.identity for entry in ledger.entries}, ledger.head
-    planned, lines = dict[tuple[str, str], int](), list[str]()
+def _new_records(ledger: Ledger, entries: Sequence[LedgerEntry]) -> list[dict[str, Any]]:
+    """The records of those entries that are not there yet, or that announce more tries."""
+    known = {entry.identity for entry in ledger.entries}
+    planned, records = dict[tuple[str, str], int](), list[dict[str, Any]]()
     for entry in entries:
         if entry.family not in planned:
             planned[entry.family] = ledger.planned(entry.baseline, entry.metric)
@@ -253,10 +199,8 @@ def _new_lines(ledger: Ledger, entries: Sequence[LedgerEntry]) -> list[str]:
         if entry.identity not in known or entry.planned > plan:
             known.add(entry.identity)
             planned[entry.family] = max(plan, entry.planned)
-            line = _line(len(ledger) + len(lines) + 1, head, entry)
-            head = json.loads(line)["hash"]
-            lines.append(line)
-    return lines
+            records.append({key: value for key, value in asdict(entry).items() if value or key not in _SOMETIMES})
+    return records
 
 
 def fingerprint(value: Any) -> str:
@@ -264,91 +208,14 @@ def fingerprint(value: Any) -> str:
     return sha256_text(canonical_json(value))
 
 
-def _line(number: int, previous: str, entry: LedgerEntry) -> str:
-    said = {key: value for key, value in asdict(entry).items() if value or key not in _SOMETIMES}
-    record = {"entry": number, "previous": previous, **said}
-    return canonical_json({**record, "hash": sha256_text(canonical_json(record))})
+def _log(path: Path) -> AppendOnlyLog:
+    return AppendOnlyLog(path=path, noun="ledger", remedy="name another file with --ledger", require=_entry)
 
 
-def _parsed(path: Path, content: bytes) -> Ledger:
-    entries, hashes = [], [NO_HEAD]
-    for number, line in enumerate(content.removesuffix(b"\n").split(b"\n") if content else [], start=1):
-        try:
-            record = json.loads(line)
-            needed = {key: record[key] for key in _NEEDED}
-            entry = LedgerEntry(**needed, **{key: record[key] for key in _SOMETIMES if key in record})
-            whole = line.decode() == _line(number, hashes[-1], entry)
-            head = record["hash"]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            raise PlumblineError(
-                f"{path}, line {number} is not an entry; restore it. A ledger is only ever appended to"
-            ) from None
-        if not whole:
-            raise PlumblineError(
-                f"{path}, line {number}: the chain of hashes is broken here: this line was edited, or one before it "
-                "was removed, inserted or moved. A ledger is only ever appended to; restore the file"
-            )
-        entries.append(entry)
-        hashes.append(head)
-    return Ledger(path, tuple(entries), tuple(hashes[1:]))
+def _ledger(path: Path, content: LogContent) -> Ledger:
+    return Ledger(path, tuple(map(_entry, content.records)), content.hashes)
 
 
-def _refuse_pipe(path: Path) -> None:
-    """A named pipe would wait for ever for its writer."""
-    if path.is_fifo():
-        raise PlumblineError(f"{path} is a named pipe, and no ledger; name another file with --ledger")
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[int]:
-    _refuse_pipe(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        new = not path.exists()
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
-    except OSError as error:
-        raise PlumblineError(f"{path} cannot be written ({error.strerror}); name another file with --ledger") from None
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        except OSError as error:
-            raise PlumblineError(
-                f"{path} cannot be locked ({error.strerror}); name a file on another file system with --ledger"
-            ) from None
-        if new:
-            fsync_directory(path.parent)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _without_torn_line(path: Path, descriptor: int) -> bytes:
-    """The ledger's bytes; what follows the last newline is put aside if it is no entry."""
-    with open(descriptor, "rb", closefd=False) as file:
-        content = file.read()
-    torn = _torn(content)
-    if not torn:
-        return content
-    begin = len(content) - len(torn)
-    aside = free_name(path, "torn")
-    atomic_write_bytes(aside, torn)
-    os.ftruncate(descriptor, begin)
-    os.fsync(descriptor)
-    number = content.count(b"\n") + 1
-    print(
-        f"{path}, line {number} is incomplete, as after a power cut before its page was made: its {len(torn)} bytes "
-        "are in "
-        f"{aside}, and the {number - 1} entries before it hold",
-        file=sys.stderr,
-    )
-    return content[:begin]
-
-
-def _torn(content: bytes) -> bytes:
-    """What follows the last newline and is no entry; nothing where only a newline was lost."""
-    tail = content[content.rfind(b"\n") + 1 :]
-    try:
-        json.loads(tail)  # a part of a line never is JSON
-    except (ValueError, RecursionError):
-        return tail
-    return b""
+def _entry(record: Mapping[str, Any]) -> LedgerEntry:
+    needed = {key: record[key] for key in _NEEDED}
+    return LedgerEntry(**needed, **{key: record[key] for key in _SOMETIMES if key in record})

@@ -10,10 +10,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from plumbline.core.append_only_log import NO_HEAD
 from plumbline.core.errors import PlumblineError
 from plumbline.core.foreign_rows import read_ordinary_text
 from plumbline.experiment.formatting import counted, name
-from plumbline.experiment.ledger import NO_HEAD, Ledger
+from plumbline.experiment.ledger import Ledger
 
 #: Bytes of a page that is read, at most.
 PAGE_BYTES = 64 * 2**20

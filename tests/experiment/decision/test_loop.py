@@ -197,7 +197,7 @@ def test_a_machine_at_fault_is_an_error_and_no_verdict(tmp_path: Path, monkeypat
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(banks.os, "fsync", fails)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(PlumblineError, match="No space left"):
         conducted(tmp_path, NumbersTrainer(noisy(1)))
     assert (tmp_path / "runs.jsonl").read_bytes() == before, "half a line is worse than none"
 

@@ -20,7 +20,7 @@ from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.snapshot import Repository
 from tests import run_in_process
 from tests.operate import fake_terminal
-from tests.operate.experiments.trainer_folder import Done, banked, change, git, plumbline
+from tests.operate.experiments.trainer_folder import Done, banked, change, git, plumbline, write_bank
 
 
 def test_a_command_from_elsewhere_is_run_when_it_was_agreed_to(made: tuple[Path, Done], tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_dry_run_says_how_many_runs_are_made_and_how_long_they_take(folder: Pa
     bank = folder / ".plumbline/runs.jsonl"
     for entry in (rows := banked(folder)):
         entry["run"]["seconds"] = 100.0
-    bank.write_text("".join(f"{json.dumps(entry)}\n" for entry in rows))
+    write_bank(folder, rows)
     said = " ".join(plumbline(folder, "try", "-m", "wider", "--dry-run").stdout.split())
     assert said.endswith("At most 8 runs to be made: 13 min, by the median of 5 runs of the baseline.")
     printed = json.loads(plumbline(folder, "try", "-m", "wider", "--dry-run", "--json").stdout)

@@ -20,7 +20,7 @@ from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.snapshot import Repository
 from plumbline.own_trainer.trainer_file import load
 from tests import run_in_process
-from tests.operate.experiments.trainer_folder import TRAINER, banked, change, git, plumbline, repository_of
+from tests.operate.experiments.trainer_folder import TRAINER, banked, change, git, plumbline, repository_of, write_bank
 
 #: Where the object of a decision has the values of the fresh runs, and those of the baseline.
 FRESH_AND_BANK = (("fresh", "lucky"), ("runs", BASELINE))
@@ -296,8 +296,9 @@ def test_means_cross_no_machine_and_no_torch(folder: Path) -> None:
     done = plumbline(folder, *words)
     assert done.returncode == 1 and "cpu: another one, " in done.stderr and "setup-trainer --again" in done.stderr
     made_on(torch="2.5.1")
-    runs = folder / ".plumbline/runs.jsonl"
-    runs.write_text(re.sub(r'"fingerprint":"\w+"', '"fingerprint":"of torch 2.5.1"', runs.read_text()))
+    for entry in (rows := banked(folder)):
+        entry["run"]["fingerprint"] = "of torch 2.5.1"
+    write_bank(folder, rows)
     done = plumbline(folder, *words)
     assert done.returncode == 13 and "torch: 2.5.1, none" in " ".join(done.stdout.split()), done.stdout
     again = run_in_process.run(setup_trainer.main, "--again", "--trust", cwd=folder)

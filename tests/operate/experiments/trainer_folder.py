@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from plumbline.core.append_only_log import CHAIN, AppendOnlyLog
 from plumbline.operate.experiments.__main__ import main
 from tests import run_in_process
 
@@ -56,3 +57,12 @@ def change(folder: Path, what: str = "GAIN = 0.2", was: str = "GAIN = 0.0") -> N
 
 def banked(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / ".plumbline/runs.jsonl").read_text().splitlines()]
+
+
+def write_bank(folder: Path, rows: list[dict[str, Any]]) -> None:
+    """Write the bank anew with other runs in it, as if they had been made so."""
+    path = folder / ".plumbline/runs.jsonl"
+    path.unlink()
+    records = [{key: value for key, value in row.items() if key not in CHAIN} for row in rows]
+    with AppendOnlyLog(path=path, noun="bank", remedy="", require=dict).appending(lambda _: records):
+        pass

@@ -1,29 +1,29 @@
 """Keeps every run of every arm, one line a run, so that none is made twice and what they say of sigma is kept.
 
-A line is on the disk before the run is looked at. A last line that a power cut tore is dropped, for nobody looked at
-it. One process at a time works on a bank (`hold`).
+The file is a `plumbline.core.append_only_log`: a run is on the disk before it is looked at, and a value that was edited
+is noticed. One process at a time works on a bank (`hold`).
 """
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from plumbline.core import process_record
+from plumbline.core.append_only_log import AppendOnlyLog
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import canonical_json, make_folder, naming
+from plumbline.core.files import make_folder
 from plumbline.core.operating_system import fcntl
 from plumbline.experiment.decision.outcome import CRASHED, FINISHED, TIMEOUT, ArmRun
 
-#: The form of a line; a reader refuses a later one.
-SCHEMA = 1
+#: The form of a record; a reader refuses any other one.
+SCHEMA = 2
 #: What is tried again when it is asked for again: the cause may be gone.
 TRIED_AGAIN = (CRASHED, TIMEOUT)
 #: A run is for the bank and its candidates, or for a claim, whose seeds are fresh.
@@ -55,7 +55,9 @@ class Bank:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.runs = _read(path)
+        self._log = AppendOnlyLog(path=path, noun="bank", remedy="free its place and repeat", require=_run)
+        _require_own_form(path)
+        self.runs = [_run(record) for record in self._log.read().records]
         self._before = len(self.runs)
 
     def known(self, run_id: str) -> ArmRun | None:
@@ -103,21 +105,16 @@ class Bank:
         return found
 
     def append(self, group: str, method: str, run: ArmRun, role: str = LOOP, beside: tuple[int, ...] = ()) -> None:
-        """Write a run down, and wait until it is on the disk."""
+        """Write a run down, and wait until it is on the disk.
+
+        Raises:
+            PlumblineError: the disk is full or fails.
+        """
         banked = BankedRun(group=group, method=method, run=run, role=role, beside=beside, at=process_record.now())
         record = {"schema": SCHEMA, "group": group, "method": method, "role": role, "at": banked.at}
         record |= {"beside": list(beside)} if beside else {}
-        make_folder(self.path.parent)
-        with naming(self.path), open(self.path, "ab") as file:
-            before = file.tell()
-            try:
-                file.write(f"{canonical_json(record | {'run': _plain(run)})}\n".encode())
-                file.flush()
-                os.fsync(file.fileno())
-            except OSError:
-                os.ftruncate(file.fileno(), before)
-                raise
-        self.runs.append(banked)
+        with self._log.appending(lambda _: [record | {"run": asdict(run) | {"others": dict(run.others)}}]):
+            self.runs.append(banked)
 
 
 @contextmanager
@@ -149,36 +146,28 @@ def hold(folder: Path, command: str) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _plain(run: ArmRun) -> dict[str, Any]:
-    return asdict(run) | {"others": dict(run.others)}
+def _run(record: Mapping[str, Any]) -> BankedRun:
+    if record["schema"] != SCHEMA:
+        raise ValueError("a run of another Plumbline")
+    names = {field.name for field in fields(ArmRun)}
+    known = {key: value for key, value in record["run"].items() if key in names}
+    run = ArmRun(**known | {"remarks": tuple(known.get("remarks", ()))})
+    if not isinstance(run.seed, int) or (run.outcome == FINISHED and not run.has_value):
+        raise ValueError("a run without its seed or value")
+    known = {key: record[key] for key in ("group", "method", "role", "at")}
+    return BankedRun(**known, run=run, beside=tuple(map(int, record.get("beside", ()))))
 
 
-def _read(path: Path) -> list[BankedRun]:
+def _require_own_form(path: Path) -> None:
+    """Refuse a bank of another Plumbline; before version 2 its lines were not bound to each other."""
     try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return []
-    whole, torn = content[: content.rfind(b"\n") + 1], content[content.rfind(b"\n") + 1 :]
-    if torn:
-        print(f"{path}: its last line is torn, as after a power cut, and is dropped", file=sys.stderr)
-        with naming(path):
-            os.truncate(path, len(whole))
-    return [_parsed(path, number, line) for number, line in enumerate(whole.splitlines(), start=1)]
-
-
-def _parsed(path: Path, number: int, line: bytes) -> BankedRun:
-    try:
-        record = json.loads(line)
-        if record["schema"] > SCHEMA:
-            raise PlumblineError(f"{path}, line {number} is of a later Plumbline; update this one")
-        names = {field.name for field in fields(ArmRun)}
-        known = {key: value for key, value in record["run"].items() if key in names}
-        run = ArmRun(**known | {"remarks": tuple(known.get("remarks", ()))})
-        if not isinstance(run.seed, int) or (run.outcome == FINISHED and not run.has_value):
-            raise ValueError("a run without its seed or value")
-        known = {key: record[key] for key in ("group", "method", "role", "at")}
-        return BankedRun(**known, run=run, beside=tuple(map(int, record.get("beside", ()))))
-    except PlumblineError:
-        raise
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise PlumblineError(f"{path}, line {number} is no run ({error!r}); restore it, or take it out") from None
+        with open(path, "rb") as file:
+            record = json.loads(file.readline())
+    except (OSError, ValueError, RecursionError):
+        return  # which the log tells
+    schema = record.get("schema") if isinstance(record, dict) else None
+    if isinstance(schema, int) and schema != SCHEMA:
+        raise PlumblineError(
+            f"{path} is of {'an earlier' if schema < SCHEMA else 'a later'} Plumbline (schema {schema}, not {SCHEMA}). "
+            f"Use that one, or rename the file (mv {path.name} {path.name}.old) and repeat: the runs are made again"
+        )
