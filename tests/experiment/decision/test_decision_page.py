@@ -125,7 +125,7 @@ def test_a_decision_of_a_session_that_is_gone_is_read_and_not_called_each(tmp_pa
     (tmp_path / "x.json").write_text(json.dumps(numbers))
     past = decision_records.read(tmp_path / "x.json")
     page = decision_page.markdown(past, "x.svg")
-    assert past.exit_code == 0 and "Session `fdr`: of an earlier version" in page and "Session `each`" not in page
+    assert past.exit_code == 0 and "Session `fdr`, of an earlier version" in page and "Session `each`" not in page
 
 
 def test_each_verdict_has_its_words() -> None:

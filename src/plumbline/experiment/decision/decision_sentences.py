@@ -95,7 +95,7 @@ def session_line(decision: Decision) -> str:
             "it holds for all of them together; another baseline begins another session."
         )
     if terms.session not in get_args(Session):  # of an earlier version, whose page is made again
-        return f"Session `{terms.session}`: of an earlier version, with a boundary of its own in place of that one."
+        return f"Session `{terms.session}`, of an earlier version: its boundary was none of those of `each` and `fwer`."
     said = "Session `each`: the level holds for each candidate by itself."
     if design.plan != "bank" or decision.tries < 2:
         return said
