@@ -55,7 +55,7 @@ def main() -> None:
         f"{time.process_time() - start:.0f} s of CPU time. "
         "`python benchmarks/experiment_rules.py`\n\n"
         "One-sided everywhere. A rule of Plumbline promises that a change which does nothing is kept with a chance of "
-        "0.05 at most, for normal runs of one spread; `fdr` and `fwer` promise it of a session."
+        "0.05 at most, for normal runs of one spread; `fwer` promises it of a session."
     )
     atomic_write_text(arguments.out, "\n\n".join([head, *page.parts]) + "\n")
 

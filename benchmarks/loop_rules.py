@@ -69,7 +69,6 @@ def rules() -> list[LoopRule]:
         LoopRule(
             name="`plumbline try`, `fwer` over 60", decide=stopping(replace(eight, alpha=0.05 / PROPOSALS)), **own
         ),
-        LoopRule(name="`plumbline try`, `fdr`", decide=stopping(eight, by_e=True), **own),
     ]
 
 
@@ -138,8 +137,8 @@ Gain shown: as the rule's own numbers have it. Runs: all of the session, the bas
 What they say: a rule that keeps after one run ends with a gain that it overstates, and cannot name the changes that
 made it: two of three that it kept do nothing. Of the same 60 ideas `try` finds more, for three times the runs. Where
 ideas cost nothing, never run out and one in ten is real (the second row), as many runs spent on more ideas find more: a
-loop that only wants a low number, and will not say why, may do that. `fdr` and `fwer` keep next to nothing that is not
-real, and pay with gains of one and two sigma."""
+loop that only wants a low number, and will not say why, may do that. `fwer` keeps next to nothing that is not real, and
+pays with gains of one and two sigma."""
 
 
 def main() -> None:

@@ -13,12 +13,10 @@ import numpy as np
 from decision_rules.rates_page import RatesPage, rng_of
 from decision_rules.rules_and_noise_laws import CANDIDATES, DEFAULT, WORLDS, NoiseLaw, ends, paths
 
-from plumbline.stats.e_value import e_values
 from plumbline.stats.fresh_runs import FRESH_LEVEL, p_of_fresh_runs
 from plumbline.stats.sentinel import EVERY, drift
 from plumbline.stats.sequential import SequentialDesign
 from plumbline.stats.sequential.boundary import computed
-from plumbline.stats.sessions import fdr_level
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +28,6 @@ class SessionControl:
         sentinels: whether the bank gains a run with every fifth candidate.
         anew: whether the bank is made anew after each keep.
         fresh: a keep counts only where so many fresh runs confirm it; 0: at once.
-        e_lond: candidates over which e-LOND is spread (0: open-ended); None: the stopping rule decides.
     """
 
     name: str
@@ -38,13 +35,11 @@ class SessionControl:
     sentinels: bool = False
     anew: bool = False
     fresh: int = 0
-    e_lond: int | None = None
 
     def run(self, sessions: int, gains: Sequence[float], world: NoiseLaw = WORLDS["normal"]) -> tuple[np.ndarray, ...]:
         """Which candidates are kept (S, N), and after how many runs."""
         rng, own = rng_of(self.name, gains, world.law.__name__), self.design
         bank_SB, _ = world.arms(rng, sessions, (own.bank + len(gains) // EVERY, 1))
-        before_S = np.zeros(sessions)
         kept, runs, size_S = [], [], np.full(sessions, own.bank)
         for number, gain in enumerate(gains, start=1):
             if self.sentinels and number > 1 and number % EVERY == 1:
@@ -55,11 +50,7 @@ class SessionControl:
             for size in np.unique(size_S):
                 here, now = size_S == size, replace(own, bank=int(size))
                 t_SK = paths(now, bank_SB[here, :size], values_SK[here])
-                if self.e_lond is not None:
-                    level_S = fdr_level(number, 0, planned=self.e_lond or None) * (before_S[here] + 1)
-                    kept_S[here], runs_S[here] = by_e_value(now, t_SK, level_S)
-                else:
-                    kept_S[here], _, runs_S[here] = ends(computed(now)[0], t_SK)
+                kept_S[here], _, runs_S[here] = ends(computed(now)[0], t_SK)
                 if self.fresh and (again := here & kept_S).any():
                     _, fresh_SN = world.arms(rng, int(again.sum()), (1, self.fresh))
                     kept_S[again] = p_of_fresh_runs(bank_SB[again, :size], fresh_SN + gain) <= FRESH_LEVEL
@@ -67,21 +58,9 @@ class SessionControl:
             if self.anew:
                 bank_SB[kept_S], _ = world.arms(rng, int(kept_S.sum()), (bank_SB.shape[1], 1))
                 size_S[kept_S] = own.bank
-            before_S = before_S + kept_S
             kept.append(kept_S)
             runs.append(runs_S)
         return np.stack(kept, axis=1), np.stack(runs, axis=1)
-
-
-def by_e_value(own: SequentialDesign, t_SK: np.ndarray, level_S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Kept where the e-value reaches 1 / the level; a discard ends the runs as ever."""
-    looks = range(1, own.most + 1)
-    e_SK = np.stack([e_values(t_SK[:, k - 1], own.df(k), own.information(k)) for k in looks], axis=1)
-    keep_SK, discard_SK = e_SK >= 1 / level_S[:, None], t_SK <= np.array(computed(own)[0].discard)
-    stopped_SK = keep_SK | discard_SK
-    stopped_SK[:, -1] = True
-    last_S = stopped_SK.argmax(axis=1)
-    return keep_SK[np.arange(len(last_S)), last_S], last_S + 1
 
 
 KINDS = (
@@ -90,8 +69,6 @@ KINDS = (
     SessionControl(name="`each`, the same, the bank anew after a keep (a study's)", sentinels=True, anew=True),
     SessionControl(name="`each`, the same, fresh runs confirm (a folder's)", sentinels=True, anew=True, fresh=5),
     SessionControl(name="`each`, bank of 30", design=replace(DEFAULT, bank=30)),
-    SessionControl(name="`fdr`, 40 planned", e_lond=CANDIDATES),
-    SessionControl(name="`fdr`, open-ended", e_lond=0),
     SessionControl(name="`fwer`, 40 planned", design=replace(DEFAULT, alpha=0.05 / CANDIDATES)),
     SessionControl(
         name="`fwer`, 40 planned, a keep allowed at look 1",
@@ -140,16 +117,12 @@ def some_real(page: RatesPage) -> None:
             real_N = np.array(gains) > 0
             wrong_S = kept_SN[:, ~real_N].sum(axis=1) / np.maximum(kept_SN.sum(axis=1), 1)
             error = float(wrong_S.std()) / math.sqrt(sessions)
-            if kind.e_lond is not None:
-                what = f"false share of keeps, {kind.name}, 8 real gains of {gain:g}"
-                page.note(what, float(wrong_S.mean()), error, 0.05)
             found = f"{kept_SN[:, real_N].sum(axis=1).mean():.2f}"
             runs = [f"{runs_SN[:, of].mean():.2f}" for of in (real_N, ~real_N)]
             rows.append((kind.name, f"8 of {gain:g} sigma", found, f"{wrong_S.mean():.3f} ± {error:.3f}", *runs))
     page.table(
         f"Sessions of {CANDIDATES} candidates of which 8 are real",
-        "The false share is of all keeps of a session, on average (0 where nothing is kept): what `fdr` promises. "
-        "It is weak at eight runs, as the column of what is found says.",
+        "The false share is of all keeps of a session, on average (0 where nothing is kept).",
         ["session", "real gains", "of 8 kept", "false share of keeps", "runs of a real one", "of a null"],
         rows,
     )

@@ -13,13 +13,11 @@ import numpy as np
 from decision_rules.rules_and_noise_laws import Ends, design, in_use
 from scipy import special
 
-from plumbline.stats.e_value import e_values
 from plumbline.stats.fresh_runs import FRESH_LEVEL, p_of_fresh_runs
 from plumbline.stats.sentinel import EVERY
 from plumbline.stats.sequential import Boundary, SequentialDesign
 from plumbline.stats.sequential.boundary import computed
 from plumbline.stats.sequential.simulation import ends, paths
-from plumbline.stats.sessions import fdr_level
 
 
 @dataclass
@@ -28,15 +26,11 @@ class RunningSessions:
 
     Attributes:
         bank_SB: values of the baseline's runs; only the first `banked_S` of each session are there.
-        kept_S: proposals that were kept.
-        number: of the proposal that is decided.
         first: the first run of the baseline and of every proposal.
     """
 
     bank_SB: np.ndarray
     banked_S: np.ndarray
-    kept_S: np.ndarray
-    number: int = 0
     first: list[np.ndarray] = field(default_factory=list)
 
 
@@ -68,12 +62,11 @@ class LoopRule:
         level_S = np.zeros(sessions)
         bank_SB = np.full((sessions, self.bank + proposals // EVERY + 1), np.nan)
         bank_SB[:, : self.bank] = rng.standard_normal((sessions, self.bank))
-        loop = RunningSessions(bank_SB, np.full(sessions, self.bank), np.zeros(sessions))
+        loop = RunningSessions(bank_SB, np.full(sessions, self.bank))
         loop.first.append(bank_SB[:, 0].copy())
         shown_S, runs_S = self.shown(loop), np.full(sessions, float(self.bank))
         kept = []
         for number, gain_S in enumerate(gains_SN.T, start=1):
-            loop.number = number
             if self.sentinels and number % EVERY == 0:
                 loop.bank_SB[np.arange(sessions), loop.banked_S] = level_S + rng.standard_normal(sessions)
                 loop.banked_S, runs_S = loop.banked_S + 1, runs_S + 1
@@ -86,7 +79,6 @@ class LoopRule:
                 kept_S = kept_S & confirmed_by(loop, fresh_SB)
             level_S = level_S + gain_S * kept_S
             self.rebase(loop, kept_S, values_SK, fresh_SB)
-            loop.kept_S = loop.kept_S + kept_S
             kept.append(kept_S)
         return EndedSessions(np.stack(kept, axis=1), gains_SN, level_S, self.shown(loop) - shown_S, runs_S)
 
@@ -169,18 +161,14 @@ def green(loop: RunningSessions, values_SK: np.ndarray) -> Ends:
     return better_S & sure_S & (every_SN.shape[1] >= 3), np.ones(len(values_SK))
 
 
-def stopping(own: SequentialDesign, *, by_e: bool = False) -> Callable[[RunningSessions, np.ndarray], Ends]:
+def stopping(own: SequentialDesign) -> Callable[[RunningSessions, np.ndarray], Ends]:
     """The rule of `plumbline try`."""
 
     def decide(loop: RunningSessions, values_SK: np.ndarray) -> Ends:
         kept_S, used_S = np.zeros(len(values_SK), dtype=bool), np.zeros(len(values_SK), dtype=int)
         for here_S, stated in groups(own, loop):
             t_SK = paths(stated, loop.bank_SB[here_S, : stated.bank], values_SK[here_S])
-            if by_e:
-                level_S = fdr_level(loop.number, 0) * (loop.kept_S[here_S] + 1)
-                kept_S[here_S], used_S[here_S] = e_ends(stated, t_SK, level_S)
-            else:
-                kept_S[here_S], _, used_S[here_S] = ends(edges(stated), t_SK)
+            kept_S[here_S], _, used_S[here_S] = ends(edges(stated), t_SK)
         return kept_S, used_S
 
     return decide
@@ -202,17 +190,6 @@ def groups(own: SequentialDesign, loop: RunningSessions) -> Iterator[tuple[np.nd
     """Sessions whose banks are of one size, with their design."""
     for bank in sorted(set(loop.banked_S.tolist())):
         yield loop.banked_S == bank, replace(own, bank=bank)
-
-
-def e_ends(own: SequentialDesign, t_SK: np.ndarray, level_S: np.ndarray) -> Ends:
-    """Kept where the e-value reaches 1 / the level; a discard ends the runs as ever."""
-    looks = range(1, own.most + 1)
-    e_SK = np.stack([e_values(t_SK[:, k - 1], own.df(k), own.information(k)) for k in looks], axis=1)
-    keep_SK, discard_SK = e_SK >= 1 / level_S[:, None], t_SK <= np.array(edges(own).discard)
-    stopped_SK = keep_SK | discard_SK
-    stopped_SK[:, -1] = True
-    last_S = stopped_SK.argmax(axis=1)
-    return keep_SK[np.arange(len(last_S)), last_S], last_S + 1
 
 
 @cache

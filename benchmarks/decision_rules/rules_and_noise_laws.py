@@ -13,7 +13,6 @@ from itertools import product
 import numpy as np
 from scipy import special
 
-from plumbline.stats.e_value import e_values
 from plumbline.stats.sequential import SequentialDesign
 from plumbline.stats.sequential.boundary import computed
 from plumbline.stats.sequential.simulation import ends, paths
@@ -166,15 +165,6 @@ def fixed_peeked(rule: DecisionRule, t_WK: np.ndarray, *_: np.ndarray) -> Ends:
     return first_of(t_WK >= critical)
 
 
-def by_e_value(rule: DecisionRule, t_WK: np.ndarray, *_: np.ndarray) -> Ends:
-    design = rule.design
-    keep = [
-        e_values(t_WK[:, k - 1], design.df(k), design.information(k)) >= 1 / design.alpha
-        for k in range(1, design.most + 1)
-    ]
-    return first_of(np.stack(keep, axis=1))
-
-
 def design(bank: int = 5, most: int = 8, **others: object) -> SequentialDesign:
     return SequentialDesign(bank=bank, most=most, **others)  # type: ignore[arg-type]
 
@@ -191,7 +181,6 @@ def ours() -> list[DecisionRule]:
         ("the same, discards not heeded", DEFAULT, running_on),
         ("interleaved", design(plan="interleaved"), stopping),
         ("pairs", design(0, 8, plan="paired"), stopping),
-        ("e-value of 20, 8 runs", DEFAULT, by_e_value),
         ("fixed n, 5 against 5", design(5, 5), fixed),
         ("fixed n, 8 against 5", DEFAULT, fixed),
         ("a keep allowed at look 1", design(first_keep=1), stopping),
@@ -210,7 +199,6 @@ def unannounced() -> list[DecisionRule]:
             name="stopping rule, of its 8 looks only 2, 5, 8", promise=0.05, design=eight, decide=some_looks(2, 5, 8)
         ),
         DecisionRule(name="stopping rule, run on after discards", promise=0.05, design=eight, decide=running_on),
-        DecisionRule(name="e-value of 20, up to 64 looks", promise=0.05, design=many, decide=by_e_value),
         DecisionRule(
             name="stopping rule of 8 looks, then 8 more", promise=None, design=sixteen, decide=prolonged(eight)
         ),

@@ -1,4 +1,4 @@
-"""What stands around the stopping rule: the estimate after it, e-values, sigma's pool, sessions and sentinels."""
+"""What stands around the stopping rule: the estimate after it, sigma's pool, sessions and sentinels."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import stats
 
 from plumbline.core.errors import PlumblineError
 from plumbline.stats import pooling
 from plumbline.stats.after_stopping import estimate, of_one_test
-from plumbline.stats.e_value import anytime_interval, e_value, e_values
 from plumbline.stats.fresh_runs import p_of_fresh_runs
 from plumbline.stats.noncentral_t import log_ratio, upper_tail
 from plumbline.stats.pooling import SigmaEstimate
 from plumbline.stats.sentinel import drift, due
 from plumbline.stats.sequential import Look, SequentialDesign, boundary, operating, statistic
 from plumbline.stats.sequential.operating_characteristics import reached
-from plumbline.stats.sequential.simulation import ends, paths
-from plumbline.stats.sessions import false_keeps, fdr_level, fwer_level, metrics_level
+from plumbline.stats.sequential.simulation import ends
+from plumbline.stats.sessions import false_keeps, fwer_level, metrics_level
 
 DESIGN = SequentialDesign(bank=5, most=8)
 
@@ -105,35 +104,6 @@ def test_an_estimate_of_another_experiment_is_refused() -> None:
         estimate(DESIGN, [], "undecided")
 
 
-@pytest.mark.parametrize(("t", "df", "information"), [(2.5, 24.0, 0.8), (-1.0, 5.0, 2.0), (6.0, 10.0, 3.0)])
-def test_an_e_value_is_the_integral_it_stands_for(t: float, df: float, information: float) -> None:
-    def ratio(gain: float) -> float:
-        ncp = gain * math.sqrt(information)
-        return stats.nct.pdf(t, df, ncp) / stats.t.pdf(t, df) * 2 * stats.norm.pdf(gain, 0, 2)
-
-    expected = integrate.quad(ratio, 0, 30, epsabs=1e-10)[0]
-    look = Look(k=2, t=t, df=df, sigma=1.0, gain=0.0, information=information)
-    assert e_value(look) == pytest.approx(expected, rel=1e-6)
-
-
-def test_an_e_value_reaches_20_in_one_null_of_twenty_at_most_and_is_1_on_average() -> None:
-    rng, design, worlds = np.random.default_rng(0), SequentialDesign(bank=5, most=30), 20_000
-    t = paths(design, rng.standard_normal((worlds, 5)), rng.standard_normal((worlds, 30)))
-    e = np.stack([e_values(t[:, k - 1], design.df(k), design.information(k)) for k in range(1, 31)], axis=1)
-    assert 0.01 < (e >= 20).any(axis=1).mean() < 0.05
-    stopped = np.where((e >= 5).any(axis=1), e[np.arange(worlds), (e >= 5).argmax(axis=1)], e[:, -1])
-    assert abs(stopped.mean() - 1) < 4 * stopped.std() / math.sqrt(worlds)
-
-
-def test_the_interval_of_an_e_value_excludes_no_gain_where_it_decides() -> None:
-    for t in (1.0, 3.0, 4.5, 6.0):
-        look = Look(k=4, t=t, df=7, sigma=0.5, gain=t * 0.5 / math.sqrt(1.5) + 0.1, information=1.5, min_gain=0.1)
-        low, high = anytime_interval(look)
-        assert (low >= 0.1) == (e_value(look) >= 20)
-        assert high - look.gain == pytest.approx(look.gain - low)
-    assert anytime_interval(replace(look, df=1.0), alpha=1e-9) == (-math.inf, math.inf), "so few runs never say so much"
-
-
 def test_sigma_is_pooled_without_its_means() -> None:
     found = pooling.pooled([[1.0, 2.0, 3.0], [101.0, 102.0, 103.0], [7.0]])
     assert found == (pytest.approx(1.0), 4)
@@ -182,12 +152,7 @@ def test_a_session_is_told_how_many_false_keeps_a_shared_bank_makes() -> None:
 
 
 def test_levels_of_a_session_spend_alpha_once() -> None:
-    assert sum(fdr_level(number, 0) for number in range(1, 10_000)) == pytest.approx(0.05, abs=1e-5)
-    assert sum(fdr_level(number, 0, planned=40) for number in range(1, 41)) == pytest.approx(0.05)
-    assert fdr_level(3, 2) == 3 * fdr_level(3, 0), "each keep earns as much again"
     assert fwer_level(40) * 40 == pytest.approx(0.05) == metrics_level(12) * 12
-    with pytest.raises(PlumblineError, match="40 were planned"):
-        fdr_level(41, 0, planned=40)
 
 
 def test_a_sentinel_tells_of_drift() -> None:

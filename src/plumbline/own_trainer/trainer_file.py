@@ -325,9 +325,7 @@ def _check_decide(decide: DecidePart, path: Path) -> None:
             raise PlumblineError(f"{path}: decide.{key}: {value} cannot be meant; without the key it is {default}")
     if decide.paired and decide.interleave_baseline:
         raise PlumblineError(f"{path}: decide: says both paired and interleave_baseline; one is the order of the runs")
-    if (decide.session == "fwer" and not decide.planned_candidates) or (
-        decide.session == "each" and decide.planned_candidates
-    ):
+    if (decide.session == "fwer") != bool(decide.planned_candidates):
         raise PlumblineError(
             f'{path}: decide: session = "fwer" needs planned_candidates = N, and session = "each" takes none'
         )

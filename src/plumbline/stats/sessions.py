@@ -1,9 +1,6 @@
 """Controls the error of a session, in which many candidates are tried against one baseline.
 
 - `each`: every candidate has the level alpha, and the session is told how many false keeps that makes.
-- `fdr`: e-LOND (Xu and Ramdas 2024, "Online multiple testing with e-values"): of all keeps, a share of at most alpha is
-  false on average, under any dependence, so also with a bank that all candidates share. It is weak where a candidate
-  has few runs: the first of a session needs an e-value of 40, which eight against five reach for large gains only.
 - `fwer`: alpha is split over a number of candidates that is planned (Bonferroni): the chance of any false keep.
 """
 
@@ -11,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal
 
 import numpy as np
 
@@ -20,8 +16,6 @@ from plumbline.stats.fresh_runs import FRESH_LEVEL, p_of_fresh_runs
 from plumbline.stats.sequential.boundary import computed
 from plumbline.stats.sequential.design import SequentialDesign
 from plumbline.stats.sequential.simulation import ends, paths
-
-Session = Literal["each", "fdr", "fwer"]
 
 #: Sessions that are drawn for `false_keeps`; a share of them has a standard error of at most 0.008.
 SESSIONS = 4000
@@ -95,25 +89,6 @@ def false_keeps(
     return FalseKeeps(
         mean=float(kept_S.mean()), low=int(low), high=int(high), shares=tuple(float(share) for share in shares)
     )
-
-
-def fdr_level(candidate: int, kept: int, *, alpha: float = 0.05, planned: int | None = None) -> float:
-    """Level of a session's next candidate under e-LOND: it is kept where its e-value is at least 1 / this.
-
-    Args:
-        candidate: its number, from 1.
-        kept: candidates of the session that were kept before it.
-        planned: over so many candidates alpha is spread evenly; None: over all that may ever come, as
-            1 / (candidate (candidate + 1)).
-
-    Raises:
-        PlumblineError: a number below 1, or a candidate beyond those that were planned.
-    """
-    _positive(candidate, alpha)
-    if planned is not None and candidate > planned:
-        raise PlumblineError(f"candidate {candidate} of a session for which {planned} were planned")
-    share = 1 / planned if planned is not None else 1 / (candidate * (candidate + 1))
-    return alpha * share * (kept + 1)
 
 
 def fwer_level(planned: int, *, alpha: float = 0.05) -> float:

@@ -118,6 +118,16 @@ def test_the_page_refers_to_its_picture_and_the_json_has_every_number(tmp_path: 
     assert decision_page.markdown(decision_records.read(tmp_path / "my page).json"), "my page).svg") == page
 
 
+def test_a_decision_of_a_session_that_is_gone_is_read_and_not_called_each(tmp_path: Path) -> None:
+    decision_page.write(decided((4.9912, 4.9935)), tmp_path / "x.md")
+    numbers = json.loads((tmp_path / "x.json").read_text())
+    numbers["terms"] |= {"session": "fdr", "design": numbers["terms"]["design"] | {"e_value": True}}
+    (tmp_path / "x.json").write_text(json.dumps(numbers))
+    past = decision_records.read(tmp_path / "x.json")
+    page = decision_page.markdown(past, "x.svg")
+    assert past.exit_code == 0 and "Session `fdr`, of an earlier version" in page and "Session `each`" not in page
+
+
 def test_each_verdict_has_its_words() -> None:
     kept, poor = decided((4.9968, 4.9958, 4.9963, 4.9962)), decided((5.0025,))
     assert kept.estimate is not None and poor.estimate is not None

@@ -25,14 +25,11 @@ from plumbline.experiment.decision import loop
 from plumbline.experiment.decision.announced_looks import last_keep, require_announced, rule, session_level
 from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.decision_page import markdown
-from plumbline.experiment.decision.decision_sentences import session_line
 from plumbline.experiment.decision.experiment_question import ExperimentQuestion
 from plumbline.experiment.decision.fix_design import claim, fix_design
 from plumbline.experiment.decision.loop import Experiment
 from plumbline.experiment.decision.outcome import BASELINE, CRASHED, DIVERGED, ArmRun, Decision
 from plumbline.experiment.ledger import LedgerEntry
-from plumbline.stats.e_value import e_value
-from plumbline.stats.sequential import boundary
 
 QUESTION = ExperimentQuestion(name="x", baseline="base", candidate="new", metric="loss", higher=False)
 
@@ -250,9 +247,11 @@ def test_another_rule_over_runs_that_were_looked_at_is_refused_and_fresh_seeds_a
 
 
 def test_a_session_has_its_level_from_the_ledger_and_a_try_keeps_its_place(tmp_path: Path) -> None:
-    """e-LOND is alpha (keeps before + 1) / (n (n + 1)) for the n-th; a plan is not made larger or smaller."""
-    ledger, fdr = tmp_path / "ledger.jsonl", replace(QUESTION, session="fdr")
+    """A plan is not made larger or smaller; the session that an earlier version called `fdr` is none of today's."""
+    ledger, planned = tmp_path / "ledger.jsonl", replace(QUESTION, session="fwer", planned=2)
     known = {"kind": "try", "name": "x", "baseline": "base", "metric": "loss"}
+    past = LedgerEntry(**known, fingerprint="old", test=f"{rule(QUESTION)}, session fdr")
+    ledgers.append(ledger, [past, replace(past, verdict="keep", sentence="s")])
 
     def level(candidate: str, asked: ExperimentQuestion) -> float:
         entry = LedgerEntry(**known, fingerprint=candidate, test=rule(asked))
@@ -260,20 +259,13 @@ def test_a_session_has_its_level_from_the_ledger_and_a_try_keeps_its_place(tmp_p
         ledgers.append(ledger, [entry])
         return found
 
-    assert (level("a", fdr), level("b", fdr)) == (0.05 / 2, pytest.approx(0.05 / 6))
-    kept = LedgerEntry(**known, fingerprint="b", test=rule(fdr), verdict="keep", sentence="s")
-    ledgers.append(ledger, [kept, replace(kept, sentence="said again")])
-    assert level("c", fdr) == pytest.approx(0.05 * 2 / 12)
-    assert (level("a", fdr), level("b", fdr)) == (0.05 / 2, pytest.approx(0.05 / 6)), (
-        "what is continued keeps its place"
-    )
-    for other in (replace(fdr, planned=9), replace(fdr, alpha=0.2)):
-        with pytest.raises(PlumblineError, match=r"was begun at 0\.05, session fdr"):
-            level("d", other)
-    planned = replace(QUESTION, session="fwer", planned=2)
-    assert level("a", planned) == level("b", planned) == 0.025
+    assert [level(candidate, planned) for candidate in "abab"] == [0.025] * 4, "what is continued keeps its place"
     with pytest.raises(PlumblineError, match="--planned-candidates 2: so many"):
         level("c", planned)
+    for other in (replace(planned, planned=9), replace(planned, alpha=0.2)):
+        with pytest.raises(PlumblineError, match=r"was begun at 0\.05, session fwer of 2 planned"):
+            level("d", other)
+    assert level("e", QUESTION) == 0.05
 
 
 def test_after_a_keep_the_bank_is_made_anew(tmp_path: Path) -> None:
@@ -291,15 +283,6 @@ def test_after_a_keep_the_bank_is_made_anew(tmp_path: Path) -> None:
     decision = conducted(tmp_path, after, replace(QUESTION, bank_since=since))
     assert [seed for arm, seed in after.made if arm == BASELINE] == [47, 48, 49, 50, 51]
     assert decision.terms.design.bank == 5 and decision.looks[-1].df == 4 + decision.looks[-1].k - 1
-
-
-def test_a_session_of_fdr_keeps_by_its_e_value(tmp_path: Path) -> None:
-    asked = replace(QUESTION, session="fdr", alpha=0.025)
-    weak, strong = (conducted(tmp_path, NumbersTrainer(noisy(gain), f"by {gain}"), asked) for gain in (2.2, 8))
-    assert (weak.verdict, strong.verdict) == ("undecided", "keep") and weak.more
-    assert e_value(strong.looks[-1]) >= 40 > max(e_value(look) for look in weak.looks)
-    assert weak.looks[-1].t > boundary(replace(weak.terms.design, e_value=False)).keep[-1], "which alone would keep it"
-    assert "weak at 8 seeds" in session_line(weak) and weak.fixed_runs is None
 
 
 def test_every_fifth_candidate_brings_a_sentinel_and_a_baseline_that_moved_is_told(tmp_path: Path) -> None:

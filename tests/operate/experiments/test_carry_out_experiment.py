@@ -25,7 +25,7 @@ def place(tmp_path: Path) -> ExperimentFolders:
     )
 
 
-@pytest.mark.parametrize(("session", "planned"), [("each", None), ("fdr", None), ("fwer", 2)])
+@pytest.mark.parametrize(("session", "planned"), [("each", None), ("fwer", 2)])
 def test_after_a_keep_no_session_has_a_bank_of_old_seeds(
     place: ExperimentFolders, session: Session, planned: int | None
 ) -> None:

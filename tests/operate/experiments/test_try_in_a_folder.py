@@ -315,9 +315,6 @@ def test_the_session_of_the_file_is_that_of_its_tries_unless_another_is_asked_fo
     assert (done.returncode, terms["session"], terms["alpha"]) == (10, "fwer", 0.01)
     done = plumbline(folder, "try", "-m", "worse yet", "--json", "--session", "each", "--", "--worse", "2")
     assert done.returncode == 10 and json.loads(done.stdout)["terms"]["alpha"] == 0.05, done.stderr
-    (folder / "plumbline.toml").write_text(text.replace('"each"', '"fdr"\nplanned_candidates = 5'))
-    done = plumbline(folder, "try", "-m", "worst", "--json", "--", "--worse", "3")
-    assert done.returncode == 10 and json.loads(done.stdout)["terms"]["session"] == "fdr", done.stderr
 
 
 def test_what_is_next_after_a_keep_commits_new_files_too(folder: Path) -> None:

@@ -14,7 +14,7 @@ from plumbline.experiment.decision.experiment_question import ExperimentQuestion
 from plumbline.experiment.decision.loop import RunOrder, Trainer
 from plumbline.experiment.decision.outcome import BASELINE
 from plumbline.experiment.ledger import Ledger, LedgerEntry
-from plumbline.stats.sessions import fdr_level, fwer_level
+from plumbline.stats.sessions import fwer_level
 
 #: Verdicts of runs that were not compared: what is tried again after them is no second look.
 _NOT_COMPARED = ("crashed", "cannot be judged")
@@ -34,7 +34,7 @@ def rule(asked: ExperimentQuestion) -> str:
 
 
 def _session(asked: ExperimentQuestion) -> str:
-    return f"session {asked.session}" + (f" of {asked.planned} planned" if asked.planned else "")
+    return f"session {asked.session} of {asked.planned} planned"
 
 
 def last_keep(entry: LedgerEntry, ledger: Ledger) -> int:
@@ -71,8 +71,7 @@ def session_level(asked: ExperimentQuestion, entry: LedgerEntry, ledger: Ledger)
     if asked.session == "each":
         return asked.alpha
     tail = f"at {asked.alpha:g}, {_session(asked)}"
-    before = dict[tuple[str, ...], LedgerEntry]()
-    kept = set[tuple[str, ...]]()
+    before = set[tuple[str, ...]]()
     for one in ledger.entries:
         if (one.kind, one.baseline, one.metric) != (entry.kind, entry.baseline, entry.metric):
             continue
@@ -87,20 +86,14 @@ def session_level(asked: ExperimentQuestion, entry: LedgerEntry, ledger: Ledger)
         if one.is_try and one.identity == entry.identity:
             break
         if one.is_try:
-            before[one.identity] = one
-        else:  # the newest verdict counts: a keep may be taken back
-            tried = replace(one, verdict="", sentence="", at="").identity
-            (kept.add if one.verdict == "keep" else kept.discard)(tried)
-    number = len(before) + 1
-    if asked.planned is not None and number > asked.planned:
+            before.add(one.identity)
+    assert asked.planned is not None  # as the question requires
+    if len(before) >= asked.planned:
         raise PlumblineError(
             f"--planned-candidates {asked.planned}: so many candidates were tried in this session already; "
             "confirm what was kept, or try another baseline, which has a session of its own"
         )
-    if asked.session == "fwer":
-        assert asked.planned is not None  # as the command line requires
-        return fwer_level(asked.planned, alpha=asked.alpha)
-    return fdr_level(number, len(kept), alpha=asked.alpha, planned=asked.planned)
+    return fwer_level(asked.planned, alpha=asked.alpha)
 
 
 def require_announced(entry: LedgerEntry, plan: RunOrder, trainer: Trainer, bank: Bank, ledger: Ledger) -> None:

@@ -11,7 +11,6 @@ from scipy import special
 
 from plumbline.experiment.decision.outcome import BASELINE, ArmRun, ExperimentTerms
 from plumbline.experiment.formatting import listed
-from plumbline.stats.e_value import e_edge
 from plumbline.stats.sentinel import drift
 from plumbline.stats.sequential import Look, SequentialDesign, operating
 
@@ -23,8 +22,8 @@ MOST_MORE = 100
 
 def fixed_runs(design: SequentialDesign) -> int | None:
     """Count the candidate runs of a design of fixed size, beside the same bank, with this design's power at `worth`."""
-    if design.worth is None or design.plan != "bank" or design.e_value:
-        return None  # an e-value holds for any number of looks, which no fixed number does
+    if design.worth is None or design.plan != "bank":
+        return None
     power = operating(design, design.worth).kept
     for n in range(1, 10 * design.most):
         df = design.bank + n - 2
@@ -44,10 +43,7 @@ def further(terms: ExperimentTerms, at: Look) -> int | None:
         return None
     for k in range(at.k + 1, at.k + MOST_MORE):
         t = gain / (at.sigma * math.sqrt(1 / design.bank + 1 / k))
-        if design.e_value:
-            if t >= e_edge(at.df + k - at.k, design.information(k), design.alpha):
-                return k - at.k
-        elif t >= float(special.stdtrit(at.df + k - at.k, 1 - design.alpha / 2)):
+        if t >= float(special.stdtrit(at.df + k - at.k, 1 - design.alpha / 2)):
             return k - at.k
     return None
 

@@ -112,14 +112,10 @@ def decides(decision: Decision) -> str:
         said.append(f"One test of fresh runs, one-sided at {terms.alpha:g}: the number to claim.")
     else:
         early = f", from run {design.first_keep} on" if design.first_keep > 1 else ""
-        bound = (
-            f"spends a one-sided error of {terms.alpha:g} over all looks{early} (group-sequential t, Lan and DeMets "
-            f"1983; the boundary is computed to {decision.boundary.error:.1g})"
-        )
-        if design.e_value:
-            bound = f"is where its e-value comes to {1 / design.alpha:.3g}{early}, whenever one looks"
         said.append(
-            f"After each run of the candidate, {design.most} at most, T is compared with a boundary that {bound}."
+            f"After each run of the candidate, {design.most} at most, T is compared with a boundary that spends a "
+            f"one-sided error of {terms.alpha:g} over all looks{early} (group-sequential t, Lan and DeMets 1983; the "
+            f"boundary is computed to {decision.boundary.error:.1g})."
         )
         if design.worth is not None:
             said.append(

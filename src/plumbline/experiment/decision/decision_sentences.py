@@ -9,12 +9,11 @@ there is neither, no number is told. Nothing is said not to be there because few
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
-from plumbline.experiment.decision.outcome import BASELINE, FINISHED, Decision
+from plumbline.experiment.decision.outcome import BASELINE, FINISHED, Decision, Session
 from plumbline.experiment.formatting import counted, fixed, listed, name, p, percent, unmarked
 from plumbline.stats.fresh_runs import FRESH_LEVEL
-from plumbline.stats.sequential import operating
 from plumbline.stats.sessions import false_keeps
 
 if TYPE_CHECKING:
@@ -95,14 +94,8 @@ def session_line(decision: Decision) -> str:
             "Session `fwer`: the level was spread over the candidates that were planned against this baseline, so that "
             "it holds for all of them together; another baseline begins another session."
         )
-    if terms.session == "fdr":
-        two, three = (percent(operating(design, gain).kept) for gain in (2, 3))
-        return (
-            "Session `fdr`: e-LOND, so that on average at most its level is the share of keeps that do nothing, though "
-            f"candidates share a baseline. It is weak at {counted(design.most, 'seed')}: the e-value of "
-            f"{1 / design.alpha:.3g} that this candidate needed is reached by {two} of gains of 2 sigma and {three} of "
-            "3 sigma."
-        )
+    if terms.session not in get_args(Session):  # of an earlier version, whose page is made again
+        return f"Session `{terms.session}`, of an earlier version: its boundary was none of those of `each` and `fwer`."
     said = "Session `each`: the level holds for each candidate by itself."
     if design.plan != "bank" or decision.tries < 2:
         return said

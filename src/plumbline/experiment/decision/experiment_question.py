@@ -53,7 +53,7 @@ class ExperimentQuestion:
     together: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if (self.session == "fwer" and not self.planned) or (self.session == "each" and self.planned):
+        if (self.session == "fwer") != bool(self.planned):
             raise UsageError(
                 "--session fwer needs --planned-candidates N, the candidates of the session; each takes none"
             )

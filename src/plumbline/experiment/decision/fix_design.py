@@ -59,7 +59,6 @@ def fix_design(asked: ExperimentQuestion, trainer: Trainer, bank: Bank) -> tuple
         plan=asked.plan,
         first_keep=min(2, asked.most),
         worth=asked.worth,
-        e_value=asked.session == "fdr",
     )
     terms = _terms(asked, design)
     return terms, schedule(terms, theirs, seeds, sentinels=sentinels)

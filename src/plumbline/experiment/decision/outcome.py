@@ -21,7 +21,7 @@ BASELINE = "baseline"
 FINISHED, DIVERGED, CRASHED, TIMEOUT = "finished", "diverged", "crashed", "timeout"
 
 Verdict = Literal["keep", "discard", "undecided", "crashed", "cannot be judged", "implausible"]
-Session = Literal["each", "fdr", "fwer"]
+Session = Literal["each", "fwer"]
 
 #: What a program is told by the exit code. (A loop must never read a full disk as "discard": that is 1.)
 EXIT_CODES: dict[Verdict, int] = {

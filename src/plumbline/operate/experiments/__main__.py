@@ -108,10 +108,10 @@ def _try(verbs: Any) -> None:
     )
     decide.add_argument(
         "--session",
-        choices=("each", "fdr", "fwer"),
-        help="what alpha holds for: each candidate; the share of false keeps (e-LOND); any false keep of those planned",
+        choices=("each", "fwer"),
+        help="what alpha holds for: each candidate; any false keep of those planned",
     )
-    words = "candidates of the session, over which fwer and fdr spread alpha (fdr without: over all that may come)"
+    words = "candidates of the session, over which fwer spreads alpha"
     decide.add_argument("--planned-candidates", type=command_line.positive, metavar="N", help=words)
     order = decide.add_mutually_exclusive_group()
     order.add_argument("--paired", action="store_true", help="both at each seed; their differences are tested")

@@ -168,9 +168,11 @@ def rule(terms: ExperimentTerms) -> str:
     order = {"bank": f"{design.bank} runs of the baseline, then", "paired": "pairs of runs:"}.get(
         design.plan, "in turn:"
     )
-    level = f"an e-value of {1 / design.alpha:.3g}" if design.e_value else f"one-sided error {design.alpha:g} in all"
     fresh = f"; a keep runs {terms.fresh_runs} times again with fresh seeds" if terms.fresh_runs else ""
-    return f"Rule: {order} at most {design.most} of the candidate, a look after each, {level}{fresh}."
+    return (
+        f"Rule: {order} at most {design.most} of the candidate, a look after each, one-sided error {design.alpha:g} in "
+        f"all{fresh}."
+    )
 
 
 def tell(line: str) -> None:

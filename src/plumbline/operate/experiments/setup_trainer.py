@@ -339,10 +339,7 @@ def _toml(file: TrainerFile) -> str:
         (f"minimum_gain = {decide.minimum_gain:g}", "a gain must exceed this, in the metric's units"),
         (f"max_runs = {decide.max_runs}", "of a change, at most; it mostly needs fewer"),
         (f"baseline_runs = {decide.baseline_runs}", "beside which it is judged; they are used again"),
-        (
-            f"session = {_text(decide.session)}",
-            "what alpha holds for: each change by itself; fdr, fwer: all that are tried",
-        ),
+        (f"session = {_text(decide.session)}", "what alpha holds for: each change by itself; fwer: all that are tried"),
     ):
         lines.append(f"{setting:<20}# {words}")
     return "\n".join(lines) + "\n"

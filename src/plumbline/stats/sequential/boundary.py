@@ -4,8 +4,6 @@ Keep: the error spent up to look k is alpha k / K (Lan and DeMets 1983, "Discret
 trials", with their linear spending function; Jennison and Turnbull 2000, chapter 7). Discard: the error of the second
 kind at `worth` is spent alike (Pampallona, Tsiatis and Kim 2001; Anderson 2008), and not bindingly: the boundary of
 keeps is made as if nobody ever discarded, so that whoever runs on after a discard has the promised error still.
-
-A design may ask for an e-value in place of that: its boundary is the t at which the e-value is 1 / alpha.
 """
 
 from __future__ import annotations
@@ -16,7 +14,6 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from plumbline.stats.e_value import e_edge
 from plumbline.stats.noncentral_t import log_ratio
 from plumbline.stats.sequential.design import SequentialDesign
 from plumbline.stats.sequential.t_path_law import (
@@ -98,10 +95,7 @@ def computed(design: SequentialDesign, points: int = POINTS, nodes: int = NODES)
         if state.look is None:
             continue
         density = null_density(grid.z, state.df)
-        if design.e_value and state.look >= design.first_keep:
-            edge = e_edge(state.df, state.information, design.alpha)
-            keep[state.look - 1], high = (math.nan if math.isinf(edge) else edge), edge
-        elif state.look >= design.first_keep:
+        if state.look >= design.first_keep:
             upper = grid.above(density * keeps)
             z = grid.where(upper, design.alpha * state.look / design.most - kept_error)
             kept_error += float(grid.at(z, upper))

@@ -25,7 +25,6 @@ class SequentialDesign:
         first_keep: a keep needs so many candidate runs; what earlier looks would spend is spent there.
         worth: the gain beyond the least one, in sigma, whose loss the futility rule bounds; None: no such rule.
         futility: error of that rule at `worth`, over all looks.
-        e_value: a keep needs an e-value of 1 / alpha (`plumbline.stats.e_value`) in place of a spent error.
     """
 
     bank: int
@@ -35,7 +34,6 @@ class SequentialDesign:
     first_keep: int = 2
     worth: float | None = 2.0
     futility: float = 0.10
-    e_value: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what no boundary exists for.
