@@ -13,11 +13,11 @@ import numpy as np
 from decision_rules.rules_and_noise_laws import Ends, design, in_use
 from scipy import special
 
-from plumbline.stats.e_value import e_values
 from plumbline.stats.fresh_runs import FRESH_LEVEL, p_of_fresh_runs
 from plumbline.stats.sentinel import EVERY
 from plumbline.stats.sequential import Boundary, SequentialDesign
 from plumbline.stats.sequential.boundary import computed
+from plumbline.stats.sequential.e_value import e_values
 from plumbline.stats.sequential.simulation import ends, paths
 from plumbline.stats.sessions import fdr_level
 

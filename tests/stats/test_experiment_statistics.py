@@ -12,12 +12,12 @@ from scipy import integrate, stats
 from plumbline.core.errors import PlumblineError
 from plumbline.stats import pooling
 from plumbline.stats.after_stopping import estimate, of_one_test
-from plumbline.stats.e_value import anytime_interval, e_value, e_values
 from plumbline.stats.fresh_runs import p_of_fresh_runs
 from plumbline.stats.noncentral_t import log_ratio, upper_tail
 from plumbline.stats.pooling import SigmaEstimate
 from plumbline.stats.sentinel import drift, due
 from plumbline.stats.sequential import Look, SequentialDesign, boundary, operating, statistic
+from plumbline.stats.sequential.e_value import anytime_interval, e_value, e_values
 from plumbline.stats.sequential.operating_characteristics import reached
 from plumbline.stats.sequential.simulation import ends, paths
 from plumbline.stats.sessions import false_keeps, fdr_level, fwer_level, metrics_level

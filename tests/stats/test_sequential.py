@@ -147,7 +147,7 @@ def test_the_rule_starts_without_heavy_libraries() -> None:
         "package.__path__ = [util.find_spec('plumbline').submodule_search_locations[0] + '/stats']",
         "sys.modules['plumbline.stats'] = package",
         "import plumbline.stats.after_stopping, plumbline.stats.sentinel, plumbline.stats.sessions",
-        "import plumbline.stats.e_value, plumbline.stats.pooling",
+        "import plumbline.stats.sequential.e_value, plumbline.stats.pooling",
         "print([name for name in ('pandas', 'torch', 'scipy.stats', 'scipy.optimize') if name in sys.modules])",
     )
     done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)

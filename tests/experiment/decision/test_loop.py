@@ -31,8 +31,8 @@ from plumbline.experiment.decision.fix_design import claim, fix_design
 from plumbline.experiment.decision.loop import Experiment
 from plumbline.experiment.decision.outcome import BASELINE, CRASHED, DIVERGED, ArmRun, Decision
 from plumbline.experiment.ledger import LedgerEntry
-from plumbline.stats.e_value import e_value
 from plumbline.stats.sequential import boundary
+from plumbline.stats.sequential.e_value import e_value
 
 QUESTION = ExperimentQuestion(name="x", baseline="base", candidate="new", metric="loss", higher=False)
 

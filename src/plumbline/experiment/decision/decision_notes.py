@@ -11,9 +11,9 @@ from scipy import special
 
 from plumbline.experiment.decision.outcome import BASELINE, ArmRun, ExperimentTerms
 from plumbline.experiment.formatting import listed
-from plumbline.stats.e_value import e_edge
 from plumbline.stats.sentinel import drift
 from plumbline.stats.sequential import Look, SequentialDesign, operating
+from plumbline.stats.sequential.e_value import e_edge
 
 #: A drift that is so rarely seen where nothing moves is told.
 DRIFT = 0.01

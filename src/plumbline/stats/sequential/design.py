@@ -25,7 +25,7 @@ class SequentialDesign:
         first_keep: a keep needs so many candidate runs; what earlier looks would spend is spent there.
         worth: the gain beyond the least one, in sigma, whose loss the futility rule bounds; None: no such rule.
         futility: error of that rule at `worth`, over all looks.
-        e_value: a keep needs an e-value of 1 / alpha (`plumbline.stats.e_value`) in place of a spent error.
+        e_value: a keep needs an e-value of 1 / alpha (`plumbline.stats.sequential.e_value`) in place of a spent error.
     """
 
     bank: int
