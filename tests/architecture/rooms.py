@@ -4,8 +4,8 @@ A room is what stands directly in the package (a folder, or a file but for ``__i
 the logger plugin and the workflow. An arrow runs from a room to another one that it imports anywhere, inside functions
 and for type checkers too. A room's floor is one above the highest that it imports. An arrow runs up if it is against
 the order of the contract in pyproject.toml. A circle is a set of files, or of rooms, that import each other in a loop.
-Inside a room, an import runs up if it is against the others of its folder: what stands directly in one folder, files
-and folders with all that is in them, imports each other in a loop that ends where this import goes.
+Inside a room the order is that of its imports: files and folders of one folder must not import each other in a loop,
+where a folder counts with all that is in it. In a loop, the fewest imports that close it are counted as running up.
 Studies are counted as one room of the package, `plumbline.studies`, as which their folders are imported.
 """
 
@@ -35,7 +35,7 @@ WORKFLOW = "workflow"
 class House:
     """What was counted. `lines`: of Python in src and studies; `up`: each arrow against the order, as text.
 
-    `up_inside`: imports inside rooms without which there would be no loop, as few as could be.
+    `up_inside`: each import that closes a loop inside a room, as text.
     """
 
     rooms: int
