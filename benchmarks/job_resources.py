@@ -58,7 +58,7 @@ assert sum(1 for _ in shuffle.lines()) == shuffle.documents
 SAMPLE = """
 import sys
 from plumbline.data import hub_read_budget
-from plumbline.data.sources import jsonl
+from plumbline.data import jsonl
 from pathlib import Path
 hub_read_budget.measure((one.text for one in jsonl.read(Path(sys.argv[1]))), "byte_level_bpe", 65536, None, "made_up")
 """

@@ -10,8 +10,7 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json, sha256_file
-from plumbline.data import manifest
-from plumbline.data.sources import jsonl
+from plumbline.data import jsonl, manifest
 from plumbline.evaluate import item_fields, items
 from plumbline.operate.console import run_progress
 from plumbline.results.runs.expected_runs import ExpectedRun, expected_runs

@@ -21,7 +21,7 @@ from plumbline.stats.distributions import t_isf
 from plumbline.stats.noise_floor import two_sided_t
 from plumbline.stats.sample_spread import sample_deviation
 
-from .tables.signals import SignalMetric
+from .signal_metrics import SignalMetric
 
 #: The level after Bonferroni from which a difference counts as resolved, and half that of an interval.
 LEVEL, HALF = 0.05, 0.025

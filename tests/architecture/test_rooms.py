@@ -31,11 +31,16 @@ def lint(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
 
 
+def append_import(path: Path, line: str) -> None:
+    """Add a function to a file that imports."""
+    path.write_text(f"{path.read_text(encoding='utf-8')}\n\ndef later():\n    {line}\n", encoding="utf-8")
+
+
 def test_the_contract_holds_and_the_house_has_not_grown(tmp_path: Path) -> None:
     done = lint(rooms.assemble(tmp_path))
     assert done.returncode == 0, done.stdout
     house = rooms.count()
-    assert house.up == () and house.circles == ()
+    assert house.up == () and house.up_inside == () and house.circles == ()
     assert house.rooms <= ROOMS and house.floors <= FLOORS and house.arrows <= ARROWS, house
 
 
@@ -45,6 +50,22 @@ def test_an_upward_import_breaks_the_contract(form: str, tmp_path: Path) -> None
     (tmp_path / "src/plumbline/stats/upward.py").write_text(UPWARD[form], encoding="utf-8")
     done = lint(tmp_path / "src")
     assert done.returncode != 0 and "plumbline.stats.upward -> plumbline.project" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "arrow"),
+    [
+        ("data/token_files.py", "from plumbline.data.sources import local", ".token_files -> .sources"),
+        ("results/runs/finished_runs.py", "import plumbline.results.tables.table", ".runs -> .tables"),
+        ("studies/transfer/headline_runs.py", "from .tables import signals", ".headline_runs -> .tables"),
+    ],
+    ids=["a file to a folder", "a folder to a folder", "a study"],
+)
+def test_an_upward_import_inside_a_room_breaks_the_contract(file: str, line: str, arrow: str, tmp_path: Path) -> None:
+    rooms.assemble(tmp_path)
+    append_import(tmp_path / "src/plumbline" / file, line)
+    done = lint(tmp_path / "src")
+    assert done.returncode != 0 and arrow in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -59,9 +80,7 @@ def test_an_upward_import_breaks_the_contract(form: str, tmp_path: Path) -> None
 )
 def test_nobody_imports_a_study(file: str, line: str, tmp_path: Path) -> None:
     rooms.assemble(tmp_path)
-    path = tmp_path / "src/plumbline" / file
-    later = f"\n\ndef later():\n    {line}\n    return audit\n"
-    path.write_text(path.read_text(encoding="utf-8") + later, encoding="utf-8")
+    append_import(tmp_path / "src/plumbline" / file, line)
     done = lint(tmp_path / "src")
     assert done.returncode != 0 and "plumbline.studies.transfer.audit" in done.stdout
 

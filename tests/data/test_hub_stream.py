@@ -20,6 +20,7 @@ import pytest
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.data import documents, hub_read_cache, pack, shard_writer, sources, tokenize, tokenizer
+from plumbline.data.document import START, Document, StreamPosition
 
 CONTEXT, VOCABULARY = 16, 300
 FILES = ("train.jsonl", "validation.jsonl", "documents.json")
@@ -95,12 +96,12 @@ def packed(out: Path, sequences: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def starts(monkeypatch: pytest.MonkeyPatch) -> list[sources.StreamPosition]:
+def starts(monkeypatch: pytest.MonkeyPatch) -> list[StreamPosition]:
     """Where each reading of a data set began."""
-    found: list[sources.StreamPosition] = []
+    found: list[StreamPosition] = []
     read = sources.hub.documents
 
-    def watched(*, at: sources.StreamPosition = sources.START, **given: Any) -> Iterator[sources.Document]:
+    def watched(*, at: StreamPosition = START, **given: Any) -> Iterator[Document]:
         found.append(at)
         yield from read(at=at, **given)
 
@@ -148,9 +149,7 @@ def _tokens_there(out: Path) -> float:
     return budget["read_bytes"] / budget["bytes_per_token"]
 
 
-def test_a_fetch_that_came_out_short_goes_on(
-    data_set: Path, tmp_path: Path, starts: list[sources.StreamPosition]
-) -> None:
+def test_a_fetch_that_came_out_short_goes_on(data_set: Path, tmp_path: Path, starts: list[StreamPosition]) -> None:
     """What packing found is what the next fetch reads, from where the first stopped, to the bytes of a fetch of now."""
     fetch(data_set, tmp_path / "out", tokens=8000)
     wanted = r"pack 'base' asks for 700 .* its budget of .*/out/hub\.short now records: .* continues the fetch"
@@ -184,9 +183,7 @@ documents.main()
 """
 
 
-def test_a_killed_fetch_goes_on_to_the_same_bytes(
-    data_set: Path, tmp_path: Path, starts: list[sources.StreamPosition]
-) -> None:
+def test_a_killed_fetch_goes_on_to_the_same_bytes(data_set: Path, tmp_path: Path, starts: list[StreamPosition]) -> None:
     asked = arguments(data_set, tmp_path / "out")
     done = subprocess.run([sys.executable, "-c", KILLED, "1700", *asked], capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
@@ -214,7 +211,7 @@ documents.main()
 
 @ONE_KIND
 def test_a_fetch_killed_while_it_writes_its_documents_reads_nothing_again(
-    data_set: Path, tmp_path: Path, starts: list[sources.StreamPosition]
+    data_set: Path, tmp_path: Path, starts: list[StreamPosition]
 ) -> None:
     """A time limit may come in the hours that sorting takes, after the hours that reading took."""
     asked = arguments(data_set, tmp_path / "out")
@@ -228,11 +225,11 @@ def test_a_fetch_killed_while_it_writes_its_documents_reads_nothing_again(
 
 
 def test_what_fails_while_it_is_read_or_written_is_not_read_again(
-    data_set: Path, tmp_path: Path, starts: list[sources.StreamPosition], monkeypatch: pytest.MonkeyPatch
+    data_set: Path, tmp_path: Path, starts: list[StreamPosition], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = sources.hub.documents
 
-    def torn(**given: Any) -> Iterator[sources.Document]:
+    def torn(**given: Any) -> Iterator[Document]:
         for document in read(**given):
             if document.end.number == 222 and len(starts) > 1:  # the first reading is the measurement
                 raise PlumblineError("the network went away")
@@ -265,7 +262,7 @@ def test_what_fails_while_it_is_read_or_written_is_not_read_again(
 
 @ONE_KIND
 def test_what_is_kept_of_something_else_is_not_used(
-    data_set: Path, tmp_path: Path, starts: list[sources.StreamPosition], capsys: pytest.CaptureFixture[str]
+    data_set: Path, tmp_path: Path, starts: list[StreamPosition], capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
     fetch(data_set, out, tokens=20_000)

@@ -15,6 +15,7 @@ import pytest
 
 from plumbline.core.files import sha256_file
 from plumbline.data import documents, fetch, hub_read_cache, sources, split
+from plumbline.data.document import START, Document, StreamPosition
 
 COMMITS = ("a" * 40, "b" * 40)
 
@@ -31,13 +32,13 @@ def moving(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         with_another(both)
         return commit
 
-    def rows(*, revision: str, at: sources.StreamPosition = sources.START, **_: Any) -> Iterator[sources.Document]:
+    def rows(*, revision: str, at: StreamPosition = START, **_: Any) -> Iterator[Document]:
         read.append(revision)
         for number in range(at.number, 300):
             time.sleep(0.0005)
-            end = sources.StreamPosition(0, number + 1, number + 1)
+            end = StreamPosition(0, number + 1, number + 1)
             text = f"{number} of {revision} " * 5
-            yield sources.Document(id=f"set/{number}", source="set", text=text, group=str(number), end=end)
+            yield Document(id=f"set/{number}", source="set", text=text, group=str(number), end=end)
 
     monkeypatch.setattr(sources.hub, "_newest", newest)
     monkeypatch.setattr(sources.hub, "documents", rows)

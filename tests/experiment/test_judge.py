@@ -16,9 +16,9 @@ from plumbline.core.errors import PlumblineError
 from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.judge import BaselineComparison, VerdictSentences, judge, judge_all
 from plumbline.experiment.numbers.goal_comparison import judge_goal
-from plumbline.experiment.numbers.seed_values import CannotBeJudgedError, Seeds
 from plumbline.experiment.numbers.sentences import sentence
 from plumbline.experiment.power import ComparisonDesign, seeds_each, sigma_interval
+from plumbline.experiment.seed_values import CannotBeJudgedError, Seeds
 from plumbline.stats.noise_floor import noise_floor
 
 UP = ComparisonTerms(higher=True)

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from plumbline.data import documents, pack, split, tokenize, tokenizer
-from plumbline.data.sources import Document
+from plumbline.data.document import Document
 from plumbline.plan import job_needs
 
 SELF = Path("/proc/self/io")

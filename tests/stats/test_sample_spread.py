@@ -14,7 +14,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.numbers.item_comparison import judge_items
 from plumbline.experiment.numbers.readers.lm_eval_items import LmEvalItem
-from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
+from plumbline.experiment.seed_values import CannotBeJudgedError
 from plumbline.stats import noise_floor, paired_difference, power_of_gain, sampling_error, verdicts, welch
 from plumbline.stats.item_noise import compare_with_chance
 from plumbline.stats.pooling import bartlett, pooled, sigma_interval

@@ -25,7 +25,7 @@ import numpy as np
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic
-from plumbline.data.sources import key
+from plumbline.data.document import key
 from plumbline.data.split import read_lines, text_of
 
 #: What is done about copies: nothing but to count them, or each text stays once, one that is on both sides on this one.

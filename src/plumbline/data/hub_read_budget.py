@@ -20,7 +20,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, atomic_write_text
-from plumbline.data.sources import key
+from plumbline.data.document import key
 
 SHORT = "hub.short"
 MARGIN_PERCENT = 10

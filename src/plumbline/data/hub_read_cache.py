@@ -30,7 +30,7 @@ from plumbline.core.files import (
     sha256_file,
     sha256_text,
 )
-from plumbline.data.sources import START, Document, StreamPosition, key
+from plumbline.data.document import START, Document, StreamPosition, key
 from plumbline.data.split import DocumentShuffle, Sizes
 
 #: Changes with the bytes of documents of the same data set: what was read before is then read again.

@@ -12,8 +12,9 @@ from typing import Any
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import path_or_none, sha256_file
 from plumbline.data import hub_read_budget
+from plumbline.data.document import Document, key
 from plumbline.data.hub_read_cache import StreamCache
-from plumbline.data.sources import Document, hub, key
+from plumbline.data.sources import hub
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

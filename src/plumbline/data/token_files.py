@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
-from plumbline.data.sources import key
+from plumbline.data.document import key
 
 SUFFIXES = (".bin", ".npy")
 #: What a `.bin` without a header may hold.

@@ -21,9 +21,9 @@ from plumbline.core import fingerprint_file
 from plumbline.core.command_line import run, token_id
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic, path_or_none
-from plumbline.data import token_files
+from plumbline.data import jsonl, token_files
 from plumbline.data.progress import ProgressCounter
-from plumbline.data.sources import jsonl, tokens
+from plumbline.data.sources import tokens
 from plumbline.data.text_cleaning import spans
 from plumbline.data.tokenizer import Tokenizer
 from plumbline.data.verify_files import verify_documents

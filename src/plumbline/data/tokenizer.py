@@ -24,8 +24,9 @@ from plumbline.core import fingerprint_file
 from plumbline.core.command_line import run, token_id
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text, naming, parse_json, sha256_file
+from plumbline.data import jsonl
+from plumbline.data.document import key
 from plumbline.data.progress import ProgressCounter
-from plumbline.data.sources import jsonl, key
 from plumbline.data.text_cleaning import spans
 from plumbline.data.verify_files import verify_documents
 from plumbline.data.wheel import opened

@@ -33,7 +33,7 @@ from plumbline.experiment.numbers.numbers_request import NumbersRequest
 from plumbline.experiment.numbers.readers.printed_spreads import SEM, STD, PrintedSpread
 from plumbline.experiment.numbers.readers.row_files import ColumnNames
 from plumbline.experiment.numbers.readers.run_statuses import status_map
-from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
+from plumbline.experiment.seed_values import CannotBeJudgedError
 
 #: What a loop does with a candidate, by its verdict, and the exit code that says so.
 CANNOT = 13

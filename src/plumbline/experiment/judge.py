@@ -33,9 +33,10 @@ import numpy as np
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.experiment.comparison_terms import POWER, ComparisonTerms
-from plumbline.experiment.numbers.runs_summary import RunsSummary
-from plumbline.experiment.numbers.seed_noise import noise
-from plumbline.experiment.numbers.seed_values import (
+from plumbline.experiment.power import ComparisonDesign, Plan, seeds_each, sigma_interval, upper_tail
+from plumbline.experiment.runs_summary import RunsSummary
+from plumbline.experiment.seed_noise import noise
+from plumbline.experiment.seed_values import (
     CannotBeJudgedError,
     Seeds,
     checked,
@@ -44,7 +45,6 @@ from plumbline.experiment.numbers.seed_values import (
     scale_of,
     sorted_values,
 )
-from plumbline.experiment.power import ComparisonDesign, Plan, seeds_each, sigma_interval, upper_tail
 from plumbline.stats.welch_and_stouffer import WelchResult, welch, welch_of_summaries
 
 

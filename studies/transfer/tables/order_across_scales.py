@@ -35,7 +35,7 @@ from plumbline.stats.protocol_error import WORLDS, pooled_survivor
 
 from ..headline_runs import BASE, LARGE
 from ..scale_differences import LEVEL, ScaleDifferences, scale_differences
-from .signals import METRICS
+from ..signal_metrics import METRICS
 
 #: Metrics of the runs themselves: validation loss leads, the right answers' log-probability and accuracy stand beside.
 LOSS, LOGPROB, ACCURACY = (

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import torch
 
+from plumbline.experiment import implausible_gain
 from plumbline.experiment.checks import model_checks, trained_checks, trained_run, trained_size_checks
 from plumbline.experiment.checks.trained_size import TrainedSize
 from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.decision import decision_page
 from plumbline.experiment.judge import judge
-from plumbline.experiment.own_method import implausible_gain
 from plumbline.model import component
 from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.roles import ConstantInit, parameter

@@ -20,7 +20,7 @@ from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.numbers.numbers_request import NumbersRequest
 from plumbline.experiment.numbers.numbers_verdict import verdict, write
 from plumbline.experiment.numbers.readers.row_files import ColumnNames
-from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
+from plumbline.experiment.seed_values import CannotBeJudgedError
 
 BASE = [("base", "1", 3.280), ("base", "2", 3.285), ("base", "3", 3.279), ("base", "4", 3.283), ("base", "5", 3.281)]
 GOOD = [("good", "1", 3.262), ("good", "2", 3.258), ("good", "3", 3.266)]

@@ -20,8 +20,8 @@ from plumbline.experiment.numbers.goal_comparison import judge_goal
 from plumbline.experiment.numbers.readers.printed_spreads import PrintedSpread
 from plumbline.experiment.numbers.readers.row_files import ColumnNames, read_rows
 from plumbline.experiment.numbers.readers.score_table import MetricBySeed, read_table
-from plumbline.experiment.numbers.runs_summary import RunsSummary
 from plumbline.experiment.numbers.summary_comparison import judge_summaries, rounded
+from plumbline.experiment.runs_summary import RunsSummary
 
 UP = ComparisonTerms(higher=True, minimum_gain=0.1)
 FLAGS = ("--baseline", "baseline", "--metric", "acc", "--higher-is-better")

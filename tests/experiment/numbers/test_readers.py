@@ -15,7 +15,7 @@ from plumbline.experiment.numbers.readers.row_files import ColumnNames, FileRow,
 from plumbline.experiment.numbers.readers.score_table import MetricBySeed, read_table
 from plumbline.experiment.numbers.readers.search_log import read_search
 from plumbline.experiment.numbers.readers.submission_json import read_submissions
-from plumbline.experiment.numbers.seed_values import seed_name
+from plumbline.experiment.seed_values import seed_name
 
 COLUMNS = ColumnNames(metric="loss")
 

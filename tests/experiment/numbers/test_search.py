@@ -16,7 +16,7 @@ from plumbline.experiment.numbers.readers.search_log import SearchLogEntry
 from plumbline.experiment.numbers.search import SearchJudgement, judge_search
 from plumbline.experiment.numbers.search_null import null_searches
 from plumbline.experiment.numbers.search_page import search_page, search_sentence
-from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
+from plumbline.experiment.seed_values import CannotBeJudgedError
 
 LOG = Path("log.tsv")
 UP = ComparisonTerms(higher=True)

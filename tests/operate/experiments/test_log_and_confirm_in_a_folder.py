@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.core import process_record
+from plumbline.experiment import implausible_gain
 from plumbline.experiment.decision.outcome import BASELINE
-from plumbline.experiment.own_method import implausible_gain
 from tests.operate.experiments.trainer_folder import banked, change, plumbline
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
-from plumbline.data.sources import Document
+from plumbline.data.document import Document
 from plumbline.data.text_cleaning import html_text, prose, tidy, unwrap, without_tags
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json
-from plumbline.data.sources import START, Document, StreamPosition, key
+from plumbline.data.document import START, Document, StreamPosition, key
 
 #: Beside a corpus's documents: the commit that an empty revision was resolved to, of which data set.
 LOCK = "hub.lock"

@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
-from plumbline.data import token_files
-from plumbline.data.sources import START, Document, StreamPosition, jsonl, key
+from plumbline.data import jsonl, token_files
+from plumbline.data.document import START, Document, StreamPosition, key
 
 #: What is read of a folder; everything else in it is left alone.
 SUFFIXES = (".jsonl", ".txt", *token_files.SUFFIXES)

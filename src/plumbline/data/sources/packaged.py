@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
-from plumbline.data.sources import Document
+from plumbline.data.document import Document
 from plumbline.data.text_cleaning import tidy
 from plumbline.data.wheel import opened
 

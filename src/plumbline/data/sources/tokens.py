@@ -22,8 +22,8 @@ import numpy as np
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.data import npy, token_files
+from plumbline.data.document import Document, key
 from plumbline.data.progress import ProgressCounter
-from plumbline.data.sources import Document, key
 from plumbline.data.tokenizer import Tokenizer
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from plumbline.experiment.gate.rules import Rules
 from plumbline.experiment.gate.settings_comparison import SettingsComparison, with_earlier
 from plumbline.experiment.judge import BaselineComparison, VerdictSentences, judge
 from plumbline.experiment.numbers.goal_comparison import judge_goal
-from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
+from plumbline.experiment.seed_values import CannotBeJudgedError
 from plumbline.stats.distributions import t_sf
 from plumbline.stats.pooling import SigmaEstimate, bartlett, may_cross, pooled, together
 

@@ -9,8 +9,8 @@ import numpy as np
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.judge import BaselineComparison, judged_by
-from plumbline.experiment.numbers.seed_noise import break_even, require_spread, run_again
-from plumbline.experiment.numbers.seed_values import (
+from plumbline.experiment.seed_noise import break_even, require_spread, run_again
+from plumbline.experiment.seed_values import (
     CannotBeJudgedError,
     Seeds,
     checked,

@@ -18,8 +18,8 @@ from plumbline.core.errors import PlumblineError
 from plumbline.experiment.comparison_terms import POWER, ComparisonTerms
 from plumbline.experiment.judge import VerdictSentences
 from plumbline.experiment.numbers.readers.lm_eval_items import LmEvalItem
-from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
 from plumbline.experiment.power import ComparisonDesign, seeds_each, upper_tail
+from plumbline.experiment.seed_values import CannotBeJudgedError
 from plumbline.stats.sample_spread import sample_deviation
 
 #: task -> item -> value, of one model.

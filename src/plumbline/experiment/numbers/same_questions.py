@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from plumbline.experiment.formatting import counted, listed, name
 from plumbline.experiment.numbers.readers.lm_eval_items import OF_RUN, OF_TASK, LmEvalItem, LmEvalModel
-from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
+from plumbline.experiment.seed_values import CannotBeJudgedError
 
 #: Which items a run took, and with what program, changes no question: the items themselves are compared.
 TOLD = ("limit", "version of lm-eval")

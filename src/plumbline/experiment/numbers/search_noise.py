@@ -14,7 +14,7 @@ from plumbline.experiment.formatting import counted
 from plumbline.experiment.numbers.readers.run_statuses import KEEP
 from plumbline.experiment.numbers.readers.search_log import SearchLogEntry
 from plumbline.experiment.numbers.search_null import null_searches
-from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
+from plumbline.experiment.seed_values import CannotBeJudgedError
 
 #: The runs of a log by what was run: (commit, description) -> runs, in the order of time.
 Groups = dict[tuple[str, str], list[SearchLogEntry]]

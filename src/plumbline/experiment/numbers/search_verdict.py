@@ -24,7 +24,7 @@ from plumbline.experiment.numbers.numbers_request import (
 from plumbline.experiment.numbers.readers.search_log import SearchLog, SearchLogEntry
 from plumbline.experiment.numbers.search import judge_search
 from plumbline.experiment.numbers.search_page import search_page, search_sentence
-from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
+from plumbline.experiment.seed_values import CannotBeJudgedError
 
 
 def draft(request: NumbersRequest, log: SearchLog) -> tuple[Sequence[LedgerEntry], Draft]:

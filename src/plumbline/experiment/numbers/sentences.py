@@ -10,8 +10,8 @@ from plumbline.experiment import formatting
 from plumbline.experiment.comparison_terms import POWER, WORTH, ComparisonTerms
 from plumbline.experiment.formatting import counted, fixed, name, percent
 from plumbline.experiment.judge import BaselineComparison, RunsNeeded, VerdictSentences
-from plumbline.experiment.numbers.seed_values import seed_words
 from plumbline.experiment.numbers.summary_comparison import rounded
+from plumbline.experiment.seed_values import seed_words
 
 #: Methods of one verdict that the first sentence names.
 NAMED = 6

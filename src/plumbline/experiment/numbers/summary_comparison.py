@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.comparison_terms import LARGEST, SMALLEST, ComparisonTerms
 from plumbline.experiment.judge import BaselineComparison, VerdictSentences, judged_by, outcome
-from plumbline.experiment.numbers.runs_summary import RunsSummary, pooled
-from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
 from plumbline.experiment.power import upper_tail
+from plumbline.experiment.runs_summary import RunsSummary, pooled
+from plumbline.experiment.seed_values import CannotBeJudgedError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

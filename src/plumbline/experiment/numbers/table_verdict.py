@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.experiment import implausible_gain, ledger_pages
 from plumbline.experiment import ledger as ledgers
-from plumbline.experiment import ledger_pages
 from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.formatting import counted, name
 from plumbline.experiment.judge import BaselineComparison, VerdictSentences, judge
@@ -28,10 +28,9 @@ from plumbline.experiment.numbers.numbers_request import (
 )
 from plumbline.experiment.numbers.readers.score_table import MetricBySeed
 from plumbline.experiment.numbers.score_table_page import table_page
-from plumbline.experiment.numbers.seed_values import CannotBeJudgedError, seed_words
 from plumbline.experiment.numbers.sentences import headline, lost_sentence
 from plumbline.experiment.numbers.summary_comparison import judge_summaries
-from plumbline.experiment.own_method import implausible_gain
+from plumbline.experiment.seed_values import CannotBeJudgedError, seed_words
 
 #: What the methods of a chain are compared with, in a page's words.
 PREDECESSOR = "predecessor"

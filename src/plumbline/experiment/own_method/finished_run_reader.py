@@ -14,9 +14,9 @@ import pandas as pd
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.formatting import counted, name
 from plumbline.experiment.judge import BaselineComparison, judge
-from plumbline.experiment.numbers.seed_values import Seeds
 from plumbline.experiment.numbers.sentences import lost_sentence
 from plumbline.experiment.own_method import ledger_costs
+from plumbline.experiment.seed_values import Seeds
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
 from plumbline.specs.compared_metrics import METRICS, ComparedMetric
 from plumbline.specs.own_methods_file import OwnMethodsFile

@@ -18,8 +18,8 @@ from typing import Any
 from plumbline.core import files, fingerprint_file
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
+from plumbline.experiment import implausible_gain, ledger_pages
 from plumbline.experiment import ledger as ledgers
-from plumbline.experiment import ledger_pages
 from plumbline.experiment.checks import method_checks, trained_checks
 from plumbline.experiment.checks.checks_fingerprint import of_checks
 from plumbline.experiment.judge import BaselineComparison
@@ -28,7 +28,6 @@ from plumbline.experiment.numbers.numbers_request import of_judgement, plain
 from plumbline.experiment.own_method import (
     decision_accuracy,
     decision_accuracy_from_pages,
-    implausible_gain,
     last_evaluation,
     ledger_costs,
     own_page,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from plumbline.experiment import implausible_gain
 from plumbline.experiment.decision.decision_sentences import sentence
 from plumbline.experiment.decision.outcome import BASELINE, Decision
-from plumbline.experiment.own_method import implausible_gain
 from plumbline.operate.experiments.carry_out_experiment import require_plausible
 from plumbline.project.arms import METRIC, StudyArms
 

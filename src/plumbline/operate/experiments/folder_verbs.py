@@ -15,13 +15,13 @@ from typing import Any
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
+from plumbline.experiment import implausible_gain
 from plumbline.experiment.decision import decision_records
 from plumbline.experiment.decision.decision_sentences import sentence
 from plumbline.experiment.decision.experiment_question import ExperimentQuestion
 from plumbline.experiment.decision.fix_design import claim
 from plumbline.experiment.decision.outcome import BASELINE, Decision
 from plumbline.experiment.formatting import counted
-from plumbline.experiment.own_method import implausible_gain
 from plumbline.operate.console.run_progress import roughly
 from plumbline.operate.experiments.carry_out_experiment import (
     SettledExperiment,

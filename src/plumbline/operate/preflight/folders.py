@@ -8,7 +8,8 @@ from pathlib import Path
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json
 from plumbline.data import copies
-from plumbline.data.sources import key, local
+from plumbline.data.document import key
+from plumbline.data.sources import local
 from plumbline.operate.preflight.check_result import NOTE, OK, STOP, CheckResult
 from plumbline.operate.preflight.dry_run import DryRun
 from plumbline.specs import suites

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
-from plumbline.data.sources import hub, key
+from plumbline.data.document import key
+from plumbline.data.sources import hub
 from plumbline.operate.preflight import folders
 from plumbline.operate.preflight.check_result import OK, STOP, UNKNOWN, CheckResult, at_once
 from plumbline.operate.preflight.dry_run import DryRun

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.formatting import name
 from plumbline.experiment.numbers.readers.row_files import ColumnNames, FileRow, FileRows
-from plumbline.experiment.numbers.runs_summary import RunsSummary
+from plumbline.experiment.runs_summary import RunsSummary
 
 #: What a spread may be: the standard deviation of the runs, or the standard error of their mean.
 STD, SEM = "std", "sem"

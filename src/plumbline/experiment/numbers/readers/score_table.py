@@ -12,8 +12,8 @@ from plumbline.experiment.formatting import counted, name
 from plumbline.experiment.numbers.readers.printed_spreads import PrintedSpread, read_summaries, unread, without_units
 from plumbline.experiment.numbers.readers.row_files import ColumnNames, FileRow, FileRows, at
 from plumbline.experiment.numbers.readers.run_statuses import CRASH, RUNNING, RunStatuses
-from plumbline.experiment.numbers.runs_summary import Summaries
-from plumbline.experiment.numbers.seed_values import rank_name, seed_name, seed_words
+from plumbline.experiment.runs_summary import Summaries
+from plumbline.experiment.seed_values import rank_name, seed_name, seed_words
 
 #: Which of several steps of a run has its value, besides a step's number.
 LAST, BEST = "last", "best"

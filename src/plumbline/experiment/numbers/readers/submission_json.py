@@ -17,7 +17,7 @@ from plumbline.core.foreign_rows import read_ordinary_file
 from plumbline.experiment.formatting import name
 from plumbline.experiment.numbers.readers.row_files import MOST_BYTES
 from plumbline.experiment.numbers.readers.score_table import MetricBySeed
-from plumbline.experiment.numbers.seed_values import seed_name
+from plumbline.experiment.seed_values import seed_name
 
 FILE, SEEDS = "submission.json", "seed_results"
 #: The mean of the seeds may differ from the headline by this part of it: headlines are rounded.

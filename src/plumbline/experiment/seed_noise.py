@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from plumbline.experiment.comparison_terms import ComparisonTerms
-from plumbline.experiment.numbers.seed_values import CannotBeJudgedError, difference_of, rounding_of, scale_of
+from plumbline.experiment.seed_values import CannotBeJudgedError, difference_of, rounding_of, scale_of
 
 
 def noise(name: str, ours: np.ndarray, theirs: np.ndarray, terms: ComparisonTerms, tries: int) -> tuple[float, float]:

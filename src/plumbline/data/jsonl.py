@@ -8,7 +8,7 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import RepeatedKey, parse_json
-from plumbline.data.sources import Document
+from plumbline.data.document import Document
 
 _KEYS = ("id", "source", "text")
 
