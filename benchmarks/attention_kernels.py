@@ -1,10 +1,10 @@
 """What attention kernels cost in counts, beside flash attention and explicit weights; no GPU is needed.
 
-    python benchmarks/attention_kernels.py               # writes benchmarks/attention_kernels.md
-    python benchmarks/attention_kernels.py --measure-times        # on a GPU: milliseconds too
+    python -m benchmarks.attention_kernels               # writes benchmarks/attention_kernels.md
+    python -m benchmarks.attention_kernels --measure-times        # on a GPU: milliseconds too
 
 One layer of the transfer study at paper size: 32 heads of width 64, 8 key/value heads, bfloat16, one sequence. Bytes
-and operations are formulas (`plumbline.kernels.costs`), which the tests hold equal to what the kernels do in Triton's
+and operations are formulas (`benchmarks.kernel_costs`), which the tests hold equal to what the kernels do in Triton's
 interpreter. Registers and shared memory are the compiler's word for GPUs that are not here. Times are of forward and
 backward passes together: the median of 20, after 5 that are not counted, on an idle device.
 """
@@ -17,11 +17,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from machine_description import describe
 from torch.nn.functional import scaled_dot_product_attention
 
-from plumbline.kernels.compile_check import compiled
-from plumbline.kernels.costs import COSTS, AttentionShape, kept, moved, operations
+from benchmarks.kernel_compile_check import compile_kernels
+from benchmarks.kernel_costs import COSTS, AttentionShape, kept, moved, operations
+from benchmarks.machine_description import describe
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.decoder import on_meta
 from plumbline.model.mixers._base import Mixer
@@ -79,7 +79,7 @@ def compilations() -> list[str]:
     rows = ["| GPU | type | width | kernel | forward | queries | keys |", "|---|---|---:|---|---|---|---|"]
     for capability, dtype, width in ((90, torch.bfloat16, 64), (90, torch.bfloat16, 128), (80, torch.bfloat16, 64)):
         cells: dict[str, list[str]] = {}
-        for row in compiled(width, dtype, capability):
+        for row in compile_kernels(width, dtype, capability):
             options = ", ".join(f"{name}={value}" for name, value in row["options"].items())
             cell = f"{row['shared'] / 1024:.0f} KB, {row['registers']}, {row['spilled']}"
             cells.setdefault(f"{row['kernel']} {options}".strip(), []).append(cell)
@@ -143,7 +143,7 @@ def main() -> None:
         "# Attention kernels in counts",
         "",
         f"{describe()}. One layer, {HEADS} heads of width {WIDTH}, {GROUPS} key/value heads, bfloat16, one sequence; "
-        "visible pairs only. `python benchmarks/attention_kernels.py`",
+        "visible pairs only. `python -m benchmarks.attention_kernels`",
         "",
         "Kept: what stays for the backward pass; the next column counts the output as well, which the projection after "
         "it keeps. Moved: every tensor once a kernel, forward and backward. Flash is the second form of flash "
@@ -163,7 +163,7 @@ def main() -> None:
         *(
             times()
             if given.measure_times
-            else ["not measured: `python benchmarks/attention_kernels.py --measure-times` on a GPU"]
+            else ["not measured: `python -m benchmarks.attention_kernels --measure-times` on a GPU"]
         ),
         "",
     ]

@@ -16,7 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from benchmarks.fake_device.attached_hooks import FOLDER, attached
 from benchmarks.fake_device.step_counts import StepCounts, caller
-from plumbline.kernels.costs import COSTS
+from benchmarks.kernel_costs import COSTS
 from plumbline.kernels.selection import TABLE
 from plumbline.model.decoder import Decoder
 from plumbline.runtime.numerics import autocast, set_numerics
@@ -220,7 +220,7 @@ def name_of(kernel: Any) -> str:
 
 
 def kernel_operations(kernel: Any, shape_BHTW: tuple[int, ...], constants: dict[str, Any]) -> int:
-    """The operations of a kernel of ours by `plumbline.kernels.costs`, over the tiles that it visits."""
+    """The operations of a kernel of ours by `benchmarks.kernel_costs`, over the tiles that it visits."""
     module, function = kernel.fn.__module__.rpartition(".")[2], kernel.fn.__name__
     assert module in TABLE, f"{function} is a kernel of no mixer"
     batch, heads, length, width = shape_BHTW

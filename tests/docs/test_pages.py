@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -104,3 +105,10 @@ def test_the_first_page_asks_three_questions_shows_a_picture_and_leads_to_each_k
     assert re.search(r"^!\[.{20,}\]\(_assets/\S+\)$", page, re.MULTILINE)
     for page_of_a_kind in ("tutorial.md", "your-own.md", "command.md", "statistics.md", "../CONTRIBUTING.md"):
         assert f"]({page_of_a_kind})" in page
+
+
+def test_the_page_on_targets_shows_the_rules_of_today(repository: Path) -> None:
+    """To mend: python docs/_site/rules_picture.py."""
+    script = runpy.run_path(str(repository / "docs/_site/rules_picture.py"))
+    assert (repository / "docs/_assets/rules.svg").read_text() == script["draw"](script["read_rules"]())
+    assert "](_assets/rules.svg)" in (repository / "docs/targets.md").read_text()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from plumbline.kernels.costs import COSTS, AttentionShape, kept, operations
+from benchmarks.kernel_costs import COSTS, AttentionShape, kept, operations
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.decoder import create
 from plumbline.model.mixers._base import Mixer
@@ -228,7 +228,7 @@ def test_a_compiler_takes_them_for_a_gpu(kernels: dict[str, ModuleType], monkeyp
     """What the interpreter does not see: types that meet, of numbers that a launch and torch.compile give, and shared
     memory of an A100, an H100 and of smaller ones."""
     monkeypatch.delenv("TRITON_INTERPRET")
-    command = [sys.executable, "-m", "plumbline.kernels.compile_check", "--head-width", "64"]
+    command = [sys.executable, "-m", "benchmarks.kernel_compile_check", "--head-width", "64"]
     command += ["--gpu-capability", "80", "90", "--scalar-types", "fp32", "fp64"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(REPOSITORY / "src"), *sys.path])}
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)

@@ -31,7 +31,7 @@ REMAKE = "plumbline.bundle.remake"
 
 #: Packages that decide a product's bytes: numbers, drawing, and the writing of tables.
 PACKAGES = (
-    *("numpy", "pandas", "scipy", "torch", "mpmath", "networkx", "pyarrow"),
+    *("numpy", "pandas", "scipy", "torch", "mpmath", "pyarrow"),
     *("matplotlib", "pillow", "contourpy", "kiwisolver", "tabulate", "jinja2"),
 )
 

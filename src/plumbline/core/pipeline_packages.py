@@ -14,7 +14,7 @@ INSTALL = "pip install '.[pipeline]' in a clone of Plumbline (nothing is release
 MODULES = frozenset(
     {
         *("accelerate", "configargparse", "datasets", "huggingface_hub", "lm_eval", "markdown_it", "matplotlib"),
-        *("networkx", "pandas", "psutil", "pyarrow", "safetensors", "snakemake", "snakemake_executor_plugin_slurm"),
+        *("pandas", "psutil", "pyarrow", "safetensors", "snakemake", "snakemake_executor_plugin_slurm"),
         *("snakemake_interface_common", "snakemake_interface_logger_plugins", "threadpoolctl", "tokenizers", "torch"),
         *("tqdm", "transformers"),
     }

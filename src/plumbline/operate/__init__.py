@@ -11,7 +11,5 @@ While it runs:
     prefork/          short jobs start from a process that has imported the packages already
 Afterwards:
     cleanup.py        what nothing needs any more on the disk, listed, and removed when asked
-For the README:
-    rulegraph.py      the graph of the rules
 What all of it knows of Snakemake beyond its public interface is in `plumbline.project.snakemake_internals`.
 """

@@ -1,6 +1,6 @@
 """Compiles every kernel for a GPU that need not be here.
 
-``python -m plumbline.kernels.compile_check --gpu-capability 80 90``
+``python -m benchmarks.kernel_compile_check --gpu-capability 80 90``
 
 Triton brings its own assembler, so a machine without a GPU can tell that a kernel is one (the interpreter accepts what
 the compiler does not), how much shared memory a program asks for, and whether its numbers fit into registers. One JSON
@@ -44,7 +44,7 @@ _NUMBERS = {"scale", "cap", "count", "epsilon"}
 NUMBERS = ("fp32", "fp64")
 
 
-def compiled(
+def compile_kernels(
     width: int, dtype: torch.dtype, capability: int, *, every: bool = True, numbers: str = "fp32"
 ) -> Iterator[dict[str, Any]]:
     """Compile each kernel at the transfer study's 32 heads in 8 groups, and yield what the compiler says of it.
@@ -120,8 +120,8 @@ def _registers(ptx: str, capability: int) -> tuple[int, int]:
 
 
 def main() -> int:
-    """Run the verb `python -m plumbline.kernels.compile_check` and return its exit code."""
-    parser = argparse.ArgumentParser(prog="python -m plumbline.kernels.compile_check", description=__doc__)
+    """Run the verb `python -m benchmarks.kernel_compile_check` and return its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.kernel_compile_check", description=__doc__)
     parser.add_argument(
         "--gpu-capability", type=int, nargs="+", default=[90], help="of the GPU, as 80 90 (default: 90)"
     )
@@ -132,10 +132,12 @@ def main() -> int:
         help="how Python numbers reach a kernel: fp32 from a launch, fp64 from torch.compile (default: fp32)",
     )  # fmt: skip
     parser.add_argument("--all-options", action="store_true", help="with all options of a kernel, not the first alone")
-    given = parser.parse_args()
-    for capability, numbers in product(given.gpu_capability, given.scalar_types):
-        dtype = getattr(torch, given.dtype)
-        for row in compiled(given.head_width, dtype, capability, every=given.all_options, numbers=numbers):
+    arguments = parser.parse_args()
+    for capability, numbers in product(arguments.gpu_capability, arguments.scalar_types):
+        dtype = getattr(torch, arguments.dtype)
+        for row in compile_kernels(
+            arguments.head_width, dtype, capability, every=arguments.all_options, numbers=numbers
+        ):
             print(json.dumps({"capability": capability, "numbers": numbers} | row), flush=True)
     return 0
 

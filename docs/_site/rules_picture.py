@@ -1,12 +1,10 @@
-"""Draws the rules and what flows between them as a picture: an SVG that is the same on every machine.
+"""Draws the rules of the workflow and what flows between them, as docs/targets.md shows it.
 
-python -m plumbline.operate.rulegraph                                 print it
-python -m plumbline.operate.rulegraph --out docs/_assets/rules.svg    write it, as docs/targets.md shows it
+python docs/_site/rules_picture.py      # writes docs/_assets/rules.svg, the same on every machine
 """
 
 from __future__ import annotations
 
-import argparse
 import re
 import subprocess
 import sys
@@ -14,41 +12,30 @@ from pathlib import Path
 
 import networkx as nx
 
-from plumbline.core.command_line import run
-from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_text
 from plumbline.operate.console.rule_names import HIDDEN
 
+ROOT = Path(__file__).resolve().parents[2]
+PICTURE = ROOT / "docs" / "_assets" / "rules.svg"
 #: A rule's box, and the distance from one to the next, in pixels.
 BOX, STEP = (114, 36), (142, 50)
 #: Readable on a white page and on a black one, since a site's own switch does not reach into a picture.
 FILL, TEXT, LINE = "#3f51b5", "#ffffff", "#808895"
 
 
-def read(target: str) -> nx.DiGraph:
-    """Read the rule graph of a target, as Snakemake prints it, without arrows that follow from others.
-
-    Raises:
-        PlumblineError: Snakemake fails.
-    """
-    command = [sys.executable, "-m", "snakemake", target, "--rulegraph", "dot", "--quiet", "all", "--forceall"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise PlumblineError(f"snakemake --rulegraph failed: {done.stderr.strip()[-800:]}")
-    names = dict(re.findall(r'^\s*(\d+)\[label = "([^"\\]+)', done.stdout, flags=re.M))
+def read_rules() -> nx.DiGraph:
+    """The rules that `all` needs, as Snakemake prints them, without arrows that follow from others."""
+    command = [sys.executable, "-m", "snakemake", "all", "--rulegraph", "dot", "--quiet", "all", "--forceall"]
+    printed = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+    names = dict(re.findall(r'^\s*(\d+)\[label = "([^"\\]+)', printed, flags=re.M))
     graph = nx.DiGraph()
-    graph.add_nodes_from(name for name in names.values() if name not in HIDDEN)
-    for before, after in re.findall(r"^\s*(\d+) -> (\d+)", done.stdout, flags=re.M):
-        if names[before] not in HIDDEN and names[after] not in HIDDEN:
-            graph.add_edge(names[before], names[after])
-    if not graph:
-        raise PlumblineError("snakemake printed no rule graph")
+    graph.add_nodes_from(names.values())
+    graph.add_edges_from((names[a], names[b]) for a, b in re.findall(r"^\s*(\d+) -> (\d+)", printed, flags=re.M))
+    graph.remove_nodes_from(HIDDEN)
     return nx.transitive_reduction(graph)
 
 
 def columns(graph: nx.DiGraph) -> list[list[str]]:
-    """Put each rule one column before the first that needs it, in the order of the alphabet, those that give and need
-    nothing last."""
+    """Each rule one column before the first that needs it, in the order of the alphabet, those without arrows last."""
     to_the_end: dict[str, int] = {}
     for name in reversed(list(nx.lexicographical_topological_sort(graph))):
         to_the_end[name] = max((to_the_end[after] + 1 for after in graph.successors(name)), default=0)
@@ -58,8 +45,8 @@ def columns(graph: nx.DiGraph) -> list[list[str]]:
     ]
 
 
-def picture(graph: nx.DiGraph) -> str:
-    """Draw the graph from left to right: a box for each rule, an arrow for what it gives to another."""
+def draw(graph: nx.DiGraph) -> str:
+    """The graph from left to right: a box for each rule, an arrow for what it gives to another."""
     (wide, high), (right, down), placed = BOX, STEP, columns(graph)
     rows = max(map(len, placed))
     # What is alone in its column stands in the middle of the picture.
@@ -68,7 +55,7 @@ def picture(graph: nx.DiGraph) -> str:
         for n, column in enumerate(placed)
         for row, name in enumerate(column)
     }
-    arrows = [(before, after) for before in sorted(graph) for after in sorted(graph.successors(before))]
+    arrows = sorted(graph.edges)
     flow = "; ".join(f"{before} to {after}" for before, after in arrows)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {(len(placed) - 1) * right + wide + 4} '
@@ -90,20 +77,5 @@ def picture(graph: nx.DiGraph) -> str:
     return "\n".join([*lines, "</svg>", ""])
 
 
-def main() -> None:
-    """Print the picture, or write it to the file that ``--out`` names."""
-    parser = argparse.ArgumentParser(
-        prog="python -m plumbline.operate.rulegraph", description="The graph of the rules, as an SVG."
-    )
-    parser.add_argument("--target", default="all", help="the rules that this one needs (default: all)")
-    parser.add_argument("--out", type=Path, metavar="FILE.svg", help="write it there instead of printing it")
-    arguments = parser.parse_args()
-    drawn = picture(read(arguments.target))
-    if arguments.out is None:
-        print(drawn, end="")
-    else:
-        atomic_write_text(arguments.out, drawn)
-
-
 if __name__ == "__main__":
-    run(main)
+    PICTURE.write_text(draw(read_rules()), encoding="utf-8")
