@@ -17,7 +17,6 @@ from plumbline.stats.fresh_runs import FRESH_LEVEL, p_of_fresh_runs
 from plumbline.stats.sentinel import EVERY
 from plumbline.stats.sequential import Boundary, SequentialDesign
 from plumbline.stats.sequential.boundary import computed
-from plumbline.stats.sequential.e_value import e_values
 from plumbline.stats.sequential.simulation import ends, paths
 
 

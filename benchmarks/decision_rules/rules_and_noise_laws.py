@@ -15,7 +15,6 @@ from scipy import special
 
 from plumbline.stats.sequential import SequentialDesign
 from plumbline.stats.sequential.boundary import computed
-from plumbline.stats.sequential.e_value import e_values
 from plumbline.stats.sequential.simulation import ends, paths
 
 Law = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]

@@ -17,7 +17,6 @@ from plumbline.stats.noncentral_t import log_ratio, upper_tail
 from plumbline.stats.pooling import SigmaEstimate
 from plumbline.stats.sentinel import drift, due
 from plumbline.stats.sequential import Look, SequentialDesign, boundary, operating, statistic
-from plumbline.stats.sequential.e_value import anytime_interval, e_value, e_values
 from plumbline.stats.sequential.operating_characteristics import reached
 from plumbline.stats.sequential.simulation import ends
 from plumbline.stats.sessions import false_keeps, fwer_level, metrics_level

@@ -13,7 +13,6 @@ from plumbline.experiment.decision.outcome import BASELINE, ArmRun, ExperimentTe
 from plumbline.experiment.formatting import listed
 from plumbline.stats.sentinel import drift
 from plumbline.stats.sequential import Look, SequentialDesign, operating
-from plumbline.stats.sequential.e_value import e_edge
 
 #: A drift that is so rarely seen where nothing moves is told.
 DRIFT = 0.01

@@ -16,7 +16,6 @@ import numpy as np
 
 from plumbline.stats.noncentral_t import log_ratio
 from plumbline.stats.sequential.design import SequentialDesign
-from plumbline.stats.sequential.e_value import e_edge
 from plumbline.stats.sequential.t_path_law import (
     NODES,
     POINTS,
