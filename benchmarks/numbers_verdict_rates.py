@@ -24,13 +24,14 @@ from plumbline.core.command_line import run
 from plumbline.core.files import atomic_write_text
 from plumbline.experiment.comparison_terms import ALPHA, LOOP, ComparisonTerms
 from plumbline.experiment.formatting import grid
-from plumbline.experiment.judge import BaselineComparison, VerdictSentences, judge, judge_all
+from plumbline.experiment.judge import BaselineComparison, judge, judge_all
 from plumbline.experiment.ledger import append
 from plumbline.experiment.numbers.readers.row_files import ColumnNames, read_rows
 from plumbline.experiment.numbers.readers.score_table import MetricBySeed, read_table
 from plumbline.experiment.numbers.readers.search_log import read_search
 from plumbline.experiment.numbers.search import SearchJudgement, judge_search
 from plumbline.experiment.numbers.table_verdict import ComparedPair, table_entries
+from plumbline.experiment.outcome import Outcome
 from plumbline.stats.protocol_error import standard_error
 
 TERMS = ComparisonTerms(higher=False)
@@ -57,7 +58,7 @@ def share(found: Iterable[bool]) -> str:
 
 
 def improves(judged: BaselineComparison | SearchJudgement) -> bool:
-    return judged.outcome is VerdictSentences.IMPROVES
+    return judged.outcome is Outcome.KEEP
 
 
 def files(repetitions: int, folder: Path) -> str:
@@ -92,7 +93,7 @@ def gains(repetitions: int) -> str:
             rng = np.random.default_rng([6, n, m, int(gain)])
             judged = [pair_of(rng.normal(size=n) - gain, rng.normal(size=m)) for _ in range(repetitions)]
             said = Counter(each.outcome for each in judged)
-            three = (VerdictSentences.IMPROVES, VerdictSentences.RULED_OUT, VerdictSentences.OPEN)
+            three = (Outcome.KEEP, Outcome.DISCARD, Outcome.UNDECIDED)
             shares = [f"{said[outcome] / repetitions:.3f}" for outcome in three]
             rows.append((f"{n} against {m}, {gain:g} sigma", *shares, share(each.high < gain for each in judged)))
     columns = ["seeds and true gain", "improves", "ruled out above X, X below 2 sigma", "not decided"]
@@ -158,7 +159,7 @@ def searches(repetitions: int, folder: Path) -> str:
                     f"{gain:g} sigma, start x {repeats}" + (", --sigma" if sigma else "") + (noise and f", {noise}"),
                     f"{np.mean([each.total for each in judged]) / SIGMA:.2f}",
                     f"{np.median([each.selection for each in judged]) / SIGMA:.2f}",
-                    f"{outcomes[VerdictSentences.OPEN] / len(judged):.3f}",
+                    f"{outcomes[Outcome.UNDECIDED] / len(judged):.3f}",
                     share(map(improves, judged)),
                     share(each.p_corrected <= LOOP for each in judged),
                     share(any(kept.p_jump <= ALPHA for kept in each.kept) for each in judged),

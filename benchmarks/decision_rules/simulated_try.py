@@ -23,6 +23,7 @@ from plumbline.experiment.decision.fix_design import fix_design
 from plumbline.experiment.decision.loop import Experiment
 from plumbline.experiment.decision.outcome import BASELINE, ArmRun
 from plumbline.experiment.ledger import Ledger, LedgerEntry
+from plumbline.experiment.outcome import Outcome
 from plumbline.stats.sequential import Plan
 
 #: True gains of a session's candidates in sigma, in their order; the fifth brings a sentinel.
@@ -59,7 +60,7 @@ def session(rng: np.random.Generator, asked: ExperimentQuestion, gains: Sequence
         require_announced(entry, plan, trainer, bank, ledger)
         decision = Experiment(terms=terms, plan=plan, trainer=trainer, bank=bank, tell=lambda line: None).conduct()
         entries += [entry, replace(entry, verdict=decision.verdict, sentence="s", runs=len(bank.runs))]
-        found.append((decision.verdict == "keep", sum(arm != BASELINE for arm, _ in trainer.made)))
+        found.append((decision.verdict == Outcome.KEEP, sum(arm != BASELINE for arm, _ in trainer.made)))
     return found
 
 

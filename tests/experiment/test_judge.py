@@ -14,9 +14,10 @@ from scipy import stats
 
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.comparison_terms import ComparisonTerms
-from plumbline.experiment.judge import BaselineComparison, VerdictSentences, judge, judge_all
+from plumbline.experiment.judge import BaselineComparison, judge, judge_all
 from plumbline.experiment.numbers.goal_comparison import judge_goal
 from plumbline.experiment.numbers.sentences import sentence
+from plumbline.experiment.outcome import Outcome
 from plumbline.experiment.power import ComparisonDesign, seeds_each, sigma_interval
 from plumbline.experiment.seed_values import CannotBeJudgedError, Seeds
 from plumbline.stats.noise_floor import noise_floor
@@ -92,17 +93,17 @@ def test_a_minimum_gain_is_taken_off_before_the_test() -> None:
 @pytest.mark.parametrize(
     ("method", "terms", "outcome"),
     [
-        (seeds(9.0, 10.0, 11.0), UP, VerdictSentences.IMPROVES),
-        (seeds(2.0, 3.0, 4.0), UP, VerdictSentences.OPEN),  # a gain of one sigma: these could not have seen it
-        (seeds(1.0, 2.0, 3.1), UP, VerdictSentences.OPEN),
-        (seeds(-9.0, -10.0, -11.0), UP, VerdictSentences.RULED_OUT),
-        (seeds(1.0, 2.0, 3.1), ComparisonTerms(higher=True, worth=9.0), VerdictSentences.RULED_OUT),
-        (seeds(-9.0, -10.0, -11.0), ComparisonTerms(higher=False), VerdictSentences.IMPROVES),
-        (seeds(2.0, 3.0, 4.0), ComparisonTerms(higher=True, claimed_gain=2.0), VerdictSentences.OPEN),
-        (seeds(2.0, 3.0, 4.0), ComparisonTerms(higher=True, claimed_gain=9.0), VerdictSentences.RULED_OUT),
+        (seeds(9.0, 10.0, 11.0), UP, Outcome.KEEP),
+        (seeds(2.0, 3.0, 4.0), UP, Outcome.UNDECIDED),  # a gain of one sigma: these could not have seen it
+        (seeds(1.0, 2.0, 3.1), UP, Outcome.UNDECIDED),
+        (seeds(-9.0, -10.0, -11.0), UP, Outcome.DISCARD),
+        (seeds(1.0, 2.0, 3.1), ComparisonTerms(higher=True, worth=9.0), Outcome.DISCARD),
+        (seeds(-9.0, -10.0, -11.0), ComparisonTerms(higher=False), Outcome.KEEP),
+        (seeds(2.0, 3.0, 4.0), ComparisonTerms(higher=True, claimed_gain=2.0), Outcome.UNDECIDED),
+        (seeds(2.0, 3.0, 4.0), ComparisonTerms(higher=True, claimed_gain=9.0), Outcome.DISCARD),
     ],
 )
-def test_what_is_said(method: Seeds, terms: ComparisonTerms, outcome: VerdictSentences) -> None:
+def test_what_is_said(method: Seeds, terms: ComparisonTerms, outcome: Outcome) -> None:
     assert judge("a", method, BASE, terms, tries=2).outcome is outcome
 
 
@@ -112,7 +113,7 @@ def test_every_further_try_makes_the_same_numbers_weaker() -> None:
     assert corrected[3].p_corrected == 1 and [each.high for each in corrected] == sorted(
         each.high for each in corrected
     )
-    assert (corrected[0].outcome, corrected[2].outcome) == (VerdictSentences.IMPROVES, VerdictSentences.OPEN)
+    assert (corrected[0].outcome, corrected[2].outcome) == (Outcome.KEEP, Outcome.UNDECIDED)
 
 
 VALUES = st.lists(st.floats(-10, 10).map(lambda value: round(value, 3)), min_size=2, max_size=6, unique=True)
@@ -278,7 +279,7 @@ def test_a_real_gain_of_one_sigma_is_seldom_discarded_and_never_called_none() ->
     """With 3 seeds against 3, 72 % of files with such a gain were once said not to survive."""
     rng = np.random.default_rng(0)
     judged = [judge("a", seeds(*rng.normal(1.0, size=3)), seeds(*rng.normal(size=3)), UP) for _ in range(1000)]
-    assert np.mean([each.outcome is VerdictSentences.RULED_OUT for each in judged]) < 0.1
+    assert np.mean([each.outcome is Outcome.DISCARD for each in judged]) < 0.1
     assert np.mean([each.high < 1.0 for each in judged]) < 0.04  # what is ruled out is not there: 2.5 % promised
 
 
@@ -314,4 +315,4 @@ def test_the_example_of_the_page(repository: Path) -> None:
     page = (repository / "docs/python.md").read_text().partition("\n## A verdict\n")[2]
     found: dict[str, Any] = {}
     exec(page.partition("```python\n")[2].partition("```")[0], found)
-    assert found["judged"].outcome is VerdictSentences.IMPROVES and found["judged"].tries == 4
+    assert found["judged"].outcome is Outcome.KEEP and found["judged"].tries == 4

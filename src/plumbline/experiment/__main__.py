@@ -27,23 +27,13 @@ from plumbline.experiment import ledger as ledgers
 from plumbline.experiment import ledger_pages
 from plumbline.experiment.comparison_terms import ALPHA, LOOP, ComparisonTerms
 from plumbline.experiment.formatting import counted
-from plumbline.experiment.judge import VerdictSentences
 from plumbline.experiment.numbers import numbers_verdict
 from plumbline.experiment.numbers.numbers_request import NumbersRequest
 from plumbline.experiment.numbers.readers.printed_spreads import SEM, STD, PrintedSpread
 from plumbline.experiment.numbers.readers.row_files import ColumnNames
 from plumbline.experiment.numbers.readers.run_statuses import status_map
+from plumbline.experiment.outcome import Outcome
 from plumbline.experiment.seed_values import CannotBeJudgedError
-
-#: What a loop does with a candidate, by its verdict, and the exit code that says so.
-CANNOT = 13
-EXIT = {
-    VerdictSentences.IMPROVES: 0,
-    VerdictSentences.RULED_OUT: 10,
-    VerdictSentences.OPEN: 11,
-    VerdictSentences.LOST: 12,
-    VerdictSentences.CANNOT: CANNOT,
-}
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -143,14 +133,15 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         made = numbers_verdict.write(asked)
     except CannotBeJudgedError as error:
+        lost = Outcome.CANNOT_BE_JUDGED
         if given.json:
-            print(json.dumps({"verdict": VerdictSentences.CANNOT, "exit_code": CANNOT, "sentence": str(error)}))
+            print(json.dumps({"verdict": lost, "exit_code": lost.exit_code, "sentence": str(error)}))
         if given.exit_code_of is None and not given.json:
             raise
         print(f"cannot be judged: {error}", file=sys.stderr)
-        return CANNOT if given.exit_code_of is not None else 1
+        return lost.exit_code if given.exit_code_of is not None else 1
     found = None if given.exit_code_of is None else made.outcomes[given.exit_code_of]
-    code = 0 if found is None else EXIT[found]
+    code = 0 if found is None else found.exit_code
     if given.json:
         said = {"verdict": found, "exit_code": code, "sentence": made.sentence, "page": str(asked.page)}
         print(json.dumps(said | made.numbers))

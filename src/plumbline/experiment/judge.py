@@ -27,12 +27,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.experiment.comparison_terms import POWER, ComparisonTerms
+from plumbline.experiment.outcome import Outcome
 from plumbline.experiment.power import ComparisonDesign, Plan, seeds_each, sigma_interval, upper_tail
 from plumbline.experiment.runs_summary import RunsSummary
 from plumbline.experiment.seed_noise import noise
@@ -46,16 +46,6 @@ from plumbline.experiment.seed_values import (
     sorted_values,
 )
 from plumbline.stats.welch_and_stouffer import WelchResult, welch, welch_of_summaries
-
-
-class VerdictSentences(StrEnum):
-    """The verdict on a method, in the words of a page."""
-
-    IMPROVES = "improves"
-    RULED_OUT = "ruled out"
-    OPEN = "not decided"
-    LOST = "crashed or diverged"
-    CANNOT = "cannot be judged"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,7 +118,7 @@ class BaselineComparison:
     p_corrected: float
     low: float
     high: float
-    outcome: VerdictSentences
+    outcome: Outcome
     design: ComparisonDesign
     terms: ComparisonTerms
     method: Seeds
@@ -327,14 +317,14 @@ def judged_by(
     )
 
 
-def outcome(corrected: float, high: float, sigma: float, terms: ComparisonTerms) -> VerdictSentences:
+def outcome(corrected: float, high: float, sigma: float, terms: ComparisonTerms) -> Outcome:
     """Name the verdict: better by its corrected p; else ruled out or not, by the upper bound `high` of its gain.
 
     Ruled out is the gain that is asked after (claimed, or worth having); where none was named, `WORTH` sigma.
     """
     if corrected <= terms.alpha:
-        return VerdictSentences.IMPROVES
-    return VerdictSentences.RULED_OUT if high < terms.worth_at(sigma) else VerdictSentences.OPEN
+        return Outcome.KEEP
+    return Outcome.DISCARD if high < terms.worth_at(sigma) else Outcome.UNDECIDED
 
 
 def judge_all(

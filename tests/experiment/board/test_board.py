@@ -140,7 +140,7 @@ def test_a_page_of_plumbline_verdict_is_a_row_bound_to_its_ledger(tmp_path: Path
     flags = (folder / "r.csv", "--baseline", "base", "--metric", "loss", "--lower-is-better")
     assert run(lambda: verdict_verb.main(), *flags, cwd=tmp_path).returncode == 0
     (row,) = rows(folder, tmp_path)
-    assert (row["record"], row["tier"], row["verdict"]) == ("r", "claimed", "improves")
+    assert (row["record"], row["tier"], row["verdict"]) == ("r", "claimed", "keep")
     assert row["lines"][0].startswith("`x` improves `loss` by 0.1") and 0 < row["p_predecessor"] < 1e-4
     assert row["lines"][1] == "Its ledger is the one that it was made with."
     for name in ("a", "b"):
@@ -150,7 +150,7 @@ def test_a_page_of_plumbline_verdict_is_a_row_bound_to_its_ledger(tmp_path: Path
     words = (folder / "a", "--baseline", folder / "b", "--metric", "acc", "--higher-is-better")
     assert run(lambda: verdict_verb.main(), *words, cwd=tmp_path).returncode == 0
     by_item = rows(folder, tmp_path)[0]
-    assert (by_item["record"], by_item["verdict"]) == ("a", "improves") and by_item["p_predecessor"] < 1e-3
+    assert (by_item["record"], by_item["verdict"]) == ("a", "keep") and by_item["p_predecessor"] < 1e-3
     (folder / "a.verdict.md").unlink()
     (folder / "ledger.jsonl").unlink()
     (row,) = rows(folder, tmp_path)

@@ -11,9 +11,9 @@ import pytest
 
 from benchmarks import gate_faults
 from plumbline.experiment.board import __main__ as board
-from plumbline.experiment.decision.outcome import EXIT_CODES
 from plumbline.experiment.gate import __main__ as gate
 from plumbline.experiment.gate.rules import known, read_rules
+from plumbline.experiment.outcome import Outcome
 from tests.run_in_process import run
 
 VERBS = {"gate": gate.main, "board": board.main}
@@ -51,6 +51,6 @@ def test_its_rules_file_reads_and_its_codes_are_those_of_the_verdicts(page: str,
     rules = read_rules(str(tmp_path / "rules.toml"))
     assert rules.table is not None and rules.goal is not None and rules.goal.value == 3.28
     said = {words: int(code) for code, words in re.findall(r"^\| (\d+) \| ([a-z ]+): ", page, re.MULTILINE)}
-    assert said == {verdict: code for verdict, code in EXIT_CODES.items() if verdict != "implausible"}
+    assert said == {outcome: outcome.exit_code for outcome in Outcome if outcome != Outcome.IMPLAUSIBLE}
     assert all(f"`{name}`" in page for name in known())
     assert len(page.split()) < 1070

@@ -12,9 +12,9 @@ from scipy import stats
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.__main__ import main
 from plumbline.experiment.comparison_terms import ComparisonTerms
-from plumbline.experiment.judge import VerdictSentences
 from plumbline.experiment.numbers.item_comparison import judge_items, mcnemar
 from plumbline.experiment.numbers.readers.lm_eval_items import LmEvalItem, read_model
+from plumbline.experiment.outcome import Outcome
 
 UP = ComparisonTerms(higher=True)
 
@@ -61,7 +61,7 @@ def test_pairing_finds_what_is_lost_in_how_hard_items_are() -> None:
     sides = [{"t": items(hard + rng.normal(scale=0.05, size=2000) < level)} for level in (0.53, 0.5)]
     judged = judge_items("a", sides[0], "b", sides[1], UP)
     values = [[item.value for item in side["t"].values()] for side in sides]
-    assert judged.outcome is VerdictSentences.IMPROVES and stats.ttest_ind(*values, alternative="greater").pvalue > 0.01
+    assert judged.outcome is Outcome.KEEP and stats.ttest_ind(*values, alternative="greater").pvalue > 0.01
 
 
 def test_two_folders_give_a_page_and_an_exit_code(tmp_path: Path, capsys) -> None:

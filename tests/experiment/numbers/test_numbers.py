@@ -110,9 +110,9 @@ def test_both_levels_are_printed_and_alpha_is_one_sided(tmp_path: Path) -> None:
     made = verdict(asked(file_of(tmp_path, BASE + between)))
     row = next(line for line in made.page.splitlines() if line.startswith("| `x`"))
     p, loop, claim, _, said = (cell.strip() for cell in row.split("|")[-6:-1])
-    assert 0.025 < float(p) < 0.05 and (loop, claim, said) == ("yes", "no", "not decided")
+    assert 0.025 < float(p) < 0.05 and (loop, claim, said) == ("yes", "no", "undecided")
     kept = verdict(asked(tmp_path / "results.csv", terms={"alpha": 0.05}))
-    assert kept.outcomes == {"x": "improves"} and kept.numbers["methods"]["x"]["p"] == made.numbers["methods"]["x"]["p"]
+    assert kept.outcomes == {"x": "keep"} and kept.numbers["methods"]["x"]["p"] == made.numbers["methods"]["x"]["p"]
 
 
 def test_the_files_three_kinds_give_the_same_numbers(tmp_path: Path) -> None:
@@ -366,7 +366,7 @@ def test_the_command(tmp_path: Path, capsys) -> None:
     assert capsys.readouterr().out.startswith("`good` improves `loss` by 0.0196 (95 % interval 0.0142 to")
     assert f"$ plumbline verdict '…/{path.name}'" in page.read_text(), "nobody's home is in a page"
     numbers = json.loads((tmp_path / "results.verdict.json").read_text())
-    assert numbers["methods"]["good"]["outcome"] == "improves" and numbers["terms"]["higher"] is False
+    assert numbers["methods"]["good"]["outcome"] == "keep" and numbers["terms"]["higher"] is False
     assert main(["--check-page", str(page)]) == 0
     (tmp_path / "more.csv").write_text(text_of(BASE + NULL))
     assert main([str(tmp_path / "more.csv"), *flags[1:], "--lower-is-better"]) == 0
@@ -403,7 +403,7 @@ def test_the_exit_code_is_the_verdict_on_the_candidate(tmp_path: Path, capsys, r
     assert "Traceback" not in capsys.readouterr().err
     assert main([*flags, "--exit-code-of", name, "--json"]) == code
     said = json.loads(capsys.readouterr().out)
-    assert (said["exit_code"], said["verdict"] == "improves") == (code, code == 0)
+    assert (said["exit_code"], said["verdict"] == "keep") == (code, code == 0)
     if code == 13:
         with pytest.raises(CannotBeJudgedError):
             main(flags)
@@ -434,7 +434,7 @@ def test_a_diverged_seed_is_its_method_s_outcome_and_costs_a_try(tmp_path: Path)
 
 def test_another_method_that_cannot_be_judged_is_no_try_and_stops_no_one(tmp_path: Path) -> None:
     made = verdict(asked(file_of(tmp_path, BASE + GOOD + LONE), baseline=None, goal=3.28))
-    assert made.outcomes == {"base": "ruled out", "good": "improves", "lone": "cannot be judged"}
+    assert made.outcomes == {"base": "discard", "good": "keep", "lone": "cannot be judged"}
     assert made.numbers["tries"] == 2 and "`lone` cannot be judged: 'lone' was run once" in made.sentence
 
 

@@ -80,7 +80,7 @@ def test_the_means_of_three_are_not_taken_for_single_runs(tmp_path: Path, capsys
     said = json.loads(capsys.readouterr().out)
     ours = said["methods"]["ours"]
     assert (round(ours["t"], 2), ours["freedom"], round(ours["p"], 3), ours["n"]) == (2.40, 4, 0.037, 3)
-    assert ours["rounded"]["others"] == ["improves"], "p is 0.022 at one end: the digits do not say"
+    assert ours["rounded"]["others"] == ["keep"], "p is 0.022 at one end: the digits do not say"
     assert (
         "one-sided p = 0.037, two-sided 0.074; from printed means and standard deviations, whose rounding moves the "
         "one-sided p between 0.022 and 0.06, and with it the verdict)"

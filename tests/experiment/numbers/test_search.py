@@ -11,11 +11,11 @@ from scipy import integrate, stats
 
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.comparison_terms import ComparisonTerms
-from plumbline.experiment.judge import VerdictSentences
 from plumbline.experiment.numbers.readers.search_log import SearchLogEntry
 from plumbline.experiment.numbers.search import SearchJudgement, judge_search
 from plumbline.experiment.numbers.search_null import null_searches
 from plumbline.experiment.numbers.search_page import search_page, search_sentence
+from plumbline.experiment.outcome import Outcome
 from plumbline.experiment.seed_values import CannotBeJudgedError
 
 LOG = Path("log.tsv")
@@ -107,7 +107,7 @@ def test_of_a_kept_change_the_selected_run_is_no_repeat() -> None:
     assert judged.freedom == 2 and judged.sigma == pytest.approx(math.sqrt((0.5 + 2.0) / 2))
     again = judged.decided_by
     assert again is not None and (again.n, again.n_baseline, again.gain) == (2, 2, 0.5)
-    assert judged.outcome is again.outcome is VerdictSentences.OPEN
+    assert judged.outcome is again.outcome is Outcome.UNDECIDED
     assert search_sentence(judged, "loss").startswith(
         "The last kept change, by its runs after it was kept: `a` is not decided"
     )
@@ -123,17 +123,17 @@ def outcome(repeats: list[float], last: float) -> tuple[SearchJudgement, str]:
 def test_first_sentences() -> None:
     many = list(np.linspace(-1.5, 1.5, 12))
     for repeats, last, verdict, begins in (
-        (many, 9.0, VerdictSentences.IMPROVES, "The search improves `loss` beyond selection (one-sided p = "),
+        (many, 9.0, Outcome.KEEP, "The search improves `loss` beyond selection (one-sided p = "),
         (
             many,
             -4.0,
-            VerdictSentences.RULED_OUT,
+            Outcome.DISCARD,
             "The search: a gain in `loss` is ruled out: -4.00 was seen (one-sided",
         ),
         (
             [-1.0, 1.0, 0.0],
             6.0,
-            VerdictSentences.OPEN,
+            Outcome.UNDECIDED,
             "The search's gain of 6.0 in `loss` is not decided: 7 more runs of `z` and as many of `s` in all would "
             "find a gain of 2 sigma with 80 % chance (one-sided p = ",
         ),
@@ -170,7 +170,7 @@ def test_a_log_that_cannot_be_judged_says_why(runs, words: str) -> None:
 
 def test_a_given_sigma_makes_up_for_missing_repeats() -> None:
     steps = log(("s", 1.0, "keep"), ("a", 9.0, "keep"))
-    assert judge_search(LOG, steps, ComparisonTerms(higher=True, sigma=0.5)).outcome is VerdictSentences.IMPROVES
+    assert judge_search(LOG, steps, ComparisonTerms(higher=True, sigma=0.5)).outcome is Outcome.KEEP
     weak = judge_search(LOG, steps, ComparisonTerms(higher=True, sigma=0.5, sigma_runs=2))
     assert weak.freedom == 1 and weak.p > judge_search(LOG, steps, ComparisonTerms(higher=True, sigma=0.5)).p
 
@@ -201,10 +201,10 @@ def test_one_commit_with_four_descriptions_is_not_one_configuration() -> None:
 def test_a_run_of_the_last_kept_change_that_diverged_is_its_outcome_and_one_of_the_start_is_none() -> None:
     rows = [("s", 1.0, "keep"), ("s", 1.1, "discard"), ("a", 9.0, "keep"), ("a", 9.1, "discard"), ("a", None, "crash")]
     judged = judge_search(LOG, log(*rows), UP)
-    assert judged.outcome is VerdictSentences.LOST
+    assert judged.outcome is Outcome.CRASHED
     assert search_sentence(judged, "loss").startswith("`a`, the last kept change, crashed or diverged when it was run")
     lost = [*rows, ("s", None, "crash")]
     with pytest.raises(CannotBeJudgedError, match="line 7: a run of the start 's' diverged or crashed"):
         judge_search(LOG, log(*lost), UP)
     allowed = judge_search(LOG, log(*lost), ComparisonTerms(higher=True, may_diverge=1))
-    assert allowed.outcome is VerdictSentences.IMPROVES
+    assert allowed.outcome is Outcome.KEEP

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.try_by_exit_codes import DrivenSession, set_up
-from plumbline.experiment.decision.outcome import EXIT_CODES
+from plumbline.experiment.outcome import Outcome
 
 #: The summary that autoresearch's train.py ends with, and what its program.md reads of it.
 BLOCK = [
@@ -49,12 +49,12 @@ def test_a_loop_is_driven_by_exit_codes_and_keeps_what_is_real(loop: Loop) -> No
     decide = f"sh {loop.files}/decide.sh"
     loop.change("0.06")
     kept = loop.call(f"{decide} 'much better' --trust")
-    assert kept.returncode == EXIT_CODES["keep"], kept.stderr
+    assert kept.returncode == Outcome.KEEP.exit_code, kept.stderr
     assert "CHANGES = [0.06, ]" in loop.call("git show HEAD:train.py").stdout
     loop.change("-0.06")
-    assert loop.call(f"{decide} 'much worse'").returncode == EXIT_CODES["discard"]
+    assert loop.call(f"{decide} 'much worse'").returncode == Outcome.DISCARD.exit_code
     loop.change("1 / 0")
-    assert loop.call(f"{decide} 'a slip'").returncode == EXIT_CODES["crashed"]
+    assert loop.call(f"{decide} 'a slip'").returncode == Outcome.CRASHED.exit_code
     assert loop.call("git diff HEAD -- train.py").stdout == ""  # both were taken back
     assert loop.call(f"{decide} 'no change'").returncode == 1
     head, *rows = [line.split("\t") for line in (loop.folder / "results.tsv").read_text().splitlines()]
@@ -114,4 +114,4 @@ def test_each_page_says_what_to_do_on_every_exit_code(repository: Path) -> None:
     for name in ("program.md", "SKILL.md"):
         rows = re.findall(r"^(?:\| |- )(\d.*?)(?:\||:)", (repository / "examples/loop" / name).read_text(), re.M)
         codes = {int(code) for row in rows for code in re.findall(r"\b\d+\b", row)}
-        assert codes == {*EXIT_CODES.values(), 1, 2, 75, 130}, name
+        assert codes == {*(outcome.exit_code for outcome in Outcome), 1, 2, 75, 130}, name

@@ -14,10 +14,11 @@ from plumbline.experiment.decision.experiment_question import ExperimentQuestion
 from plumbline.experiment.decision.loop import RunOrder, Trainer
 from plumbline.experiment.decision.outcome import BASELINE
 from plumbline.experiment.ledger import Ledger, LedgerEntry
+from plumbline.experiment.outcome import Outcome
 from plumbline.stats.sessions import fwer_level
 
 #: Verdicts of runs that were not compared: what is tried again after them is no second look.
-_NOT_COMPARED = ("crashed", "cannot be judged")
+_NOT_COMPARED = (Outcome.CRASHED, Outcome.CANNOT_BE_JUDGED)
 #: What a rule of looks begins with in the ledger.
 _TEST = "group-sequential t"
 
@@ -51,10 +52,10 @@ def last_keep(entry: LedgerEntry, ledger: Ledger) -> int:
         if not (same and one.verdict and one.test.startswith(_TEST)) or ", session " in one.test:
             continue
         tried = replace(one, verdict="", sentence="", at="").identity
-        if one.verdict == "keep":
+        if one.verdict == Outcome.KEEP:
             kept.pop(tried, None)
             kept[tried] = one.runs
-        elif one.verdict == "cannot be judged":  # taken back as a mistake: nothing is compared with it
+        elif one.verdict == Outcome.CANNOT_BE_JUDGED:  # taken back as a mistake: nothing is compared with it
             kept.pop(tried, None)
     return next(reversed(kept.values()), 0)
 

@@ -19,6 +19,7 @@ from plumbline.experiment.decision.decision_picture import DecisionPicture, Pict
 from plumbline.experiment.decision.decision_sentences import amount, interval, next_step, session_line
 from plumbline.experiment.decision.outcome import BASELINE, ArmRun, Decision
 from plumbline.experiment.formatting import counted, fixed, grid, name, percent, seconds
+from plumbline.experiment.outcome import Outcome
 from plumbline.stats.fresh_runs import FRESH_LEVEL
 
 #: What the picture shows, where it cannot be seen.
@@ -162,7 +163,7 @@ def _looks(decision: Decision) -> str:
         rows.append((str(look.k), *seen, keep, discard, next_step(look, boundary)))
     columns = ("runs of the candidate", "difference of the means", "sigma", "degrees of freedom", "T", "kept from")
     flatters = ""
-    if (decision.verdict == "keep" or decision.is_unconfirmed) and not decision.terms.claim:
+    if (decision.verdict == Outcome.KEEP or decision.is_unconfirmed) and not decision.terms.claim:
         which = "that of the fresh runs" if decision.fresh else "the estimate after stopping"
         known = f"{which} does: {interval(decision)}" if decision.estimate else "`confirm` does"
         flatters = (
@@ -203,7 +204,7 @@ def limits(decision: Decision) -> list[str]:
     if terms.differs:
         said.append(f"{name(terms.candidate)} differs in its recipe as well: {name(', '.join(terms.differs))}.")
     said += [*map(_prose, decision.notes), CLAIMED if terms.claim else LOOKED]
-    if not terms.claim and decision.verdict == "keep":
+    if not terms.claim and decision.verdict == Outcome.KEEP:
         said.append(FRESH if decision.fresh else STOPPED)
     return said
 

@@ -11,6 +11,7 @@ from typing import Any
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json
 from plumbline.experiment.decision.outcome import ArmRun, Decision, ExperimentTerms
+from plumbline.experiment.outcome import Outcome
 from plumbline.stats.after_stopping import GainAfterStopping
 from plumbline.stats.sequential import Boundary, Look, SequentialDesign
 
@@ -26,7 +27,7 @@ def read(path: Path) -> Decision:
         raise PlumblineError(f"{path} is no decision of an experiment; plumbline log lists those that there are")
     try:
         return _decision(found)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise PlumblineError(f"{path} is no decision of an experiment ({error!r}); repeat plumbline try") from None
 
 
@@ -39,6 +40,7 @@ def _decision(found: Mapping[str, Any]) -> Decision:
     keep, discard, df = (tuple(map(_number, edges[side])) for side in ("keep", "discard", "df"))
     past = found["terms"].get("history_words")  # of an earlier version, whose sigma was of past runs too
     rest = _of(Decision, found) | {
+        "verdict": Outcome(found["verdict"]),
         "terms": ExperimentTerms(**terms),
         "runs": tuple(ArmRun(**run) for run in found["runs"]),
         "looks": tuple(Look(**look) for look in found["looks"]),

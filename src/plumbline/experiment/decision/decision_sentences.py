@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, get_args
 
 from plumbline.experiment.decision.outcome import BASELINE, FINISHED, Decision, Session
 from plumbline.experiment.formatting import counted, fixed, listed, name, p, percent, unmarked
+from plumbline.experiment.outcome import Outcome
 from plumbline.stats.fresh_runs import FRESH_LEVEL
 from plumbline.stats.sessions import false_keeps
 
@@ -31,9 +32,9 @@ def sentence(decision: Decision, *, reason: str = "") -> str:
 
 def _said(decision: Decision, reason: str) -> str:
     terms = decision.terms
-    if decision.verdict == "cannot be judged":
+    if decision.verdict == Outcome.CANNOT_BE_JUDGED:
         return f"{_candidate(decision)} cannot be judged: {_lost(decision, BASELINE) or reason}."
-    if decision.verdict == "crashed":
+    if decision.verdict == Outcome.CRASHED:
         base = _lost(decision, BASELINE) or f"none of {name(terms.baseline)} did"
         has = _verb(decision, "has", "have")
         said = (
@@ -42,10 +43,10 @@ def _said(decision: Decision, reason: str) -> str:
         others = "" if len(decision.candidate_values) == 0 else " Its other runs do not decide: that would select."
         return f"{said}.{others}"
     told = {
-        "keep": _kept,
-        "discard": _discarded,
-        "undecided": _undecided,
-        "implausible": _implausible,
+        Outcome.KEEP: _kept,
+        Outcome.DISCARD: _discarded,
+        Outcome.UNDECIDED: _undecided,
+        Outcome.IMPLAUSIBLE: _implausible,
     }[decision.verdict]
     return told(decision)
 

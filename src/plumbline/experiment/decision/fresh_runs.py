@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.decision.decision_sentences import sentence
-from plumbline.experiment.decision.outcome import ArmRun, Decision, Verdict
+from plumbline.experiment.decision.outcome import ArmRun, Decision
+from plumbline.experiment.outcome import Outcome
 from plumbline.stats.after_stopping import of_one_test
 from plumbline.stats.fresh_runs import FRESH_LEVEL
 from plumbline.stats.sequential import statistic
@@ -32,22 +33,22 @@ def with_fresh_runs(decision: Decision, runs: Sequence[ArmRun]) -> Decision:
         estimate_after_stopping=decision.estimate,
     )
     if lost := [run for run in runs if not run.has_value]:
-        return _ended(made, "crashed", f"seed {lost[0].seed} of its fresh runs {lost[0].outcome} ({lost[0].why})")
+        return _ended(made, Outcome.CRASHED, f"seed {lost[0].seed} of its fresh runs {lost[0].outcome} ({lost[0].why})")
     if len({run.fingerprint for run in (*made.runs, *made.fresh) if run.fingerprint}) > 1:
         why = (
             "its fresh runs and the baseline's were not made with the same machine, torch and data, and means do not "
             "cross that; the same command makes others"
         )
-        return _ended(made, "cannot be judged", why)
+        return _ended(made, Outcome.CANNOT_BE_JUDGED, why)
     try:
         look = statistic(made.baseline_values, made.fresh_values, higher=terms.higher, min_gain=terms.min_gain)
     except PlumblineError as error:
-        return _ended(made, "cannot be judged", str(error))
+        return _ended(made, Outcome.CANNOT_BE_JUDGED, str(error))
     gain = of_one_test(look, terms.alpha)
-    verdict: Verdict = "keep" if gain.p <= FRESH_LEVEL else "undecided"
+    verdict = Outcome.KEEP if gain.p <= FRESH_LEVEL else Outcome.UNDECIDED
     return _ended(replace(made, estimate=gain), verdict)
 
 
-def _ended(decision: Decision, verdict: Verdict, reason: str = "") -> Decision:
+def _ended(decision: Decision, verdict: Outcome, reason: str = "") -> Decision:
     ended = replace(decision, verdict=verdict)
     return replace(ended, sentence=sentence(ended, reason=reason))

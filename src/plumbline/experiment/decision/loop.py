@@ -17,8 +17,9 @@ from plumbline.core.errors import PlumblineError
 from plumbline.experiment.decision.bank import LOOP, Bank
 from plumbline.experiment.decision.decision_notes import ends, fixed_runs, further, moved, notes
 from plumbline.experiment.decision.decision_sentences import look_line, next_step, sentence
-from plumbline.experiment.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Verdict
+from plumbline.experiment.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms
 from plumbline.experiment.formatting import counted, fixed, seconds
+from plumbline.experiment.outcome import Outcome
 from plumbline.stats.after_stopping import GainAfterStopping, estimate, of_one_test
 from plumbline.stats.sequential import Boundary, Look, boundary, statistic
 
@@ -131,21 +132,21 @@ class Experiment:
                 try:
                     self._look()
                 except PlumblineError as error:
-                    ended = self._decided("cannot be judged", reason=str(error))
+                    ended = self._decided(Outcome.CANNOT_BE_JUDGED, reason=str(error))
                 else:
                     told = f"; {self._look_line(edges, number)}"
                     ended = self._ended_by(edges)
             self._tell(made[-1], told)
             if ended is not None:
                 return ended
-        return self._concluded("undecided")
+        return self._concluded(Outcome.UNDECIDED)
 
     def _ended_by(self, edges: Boundary) -> Decision | None:
         """The decision where the newest look is beyond an edge."""
         at = self.looks[-1]
         if at.t >= edges.keep[at.k - 1]:
-            return self._concluded("keep")
-        return self._concluded("discard") if at.t <= edges.discard[at.k - 1] else None
+            return self._concluded(Outcome.KEEP)
+        return self._concluded(Outcome.DISCARD) if at.t <= edges.discard[at.k - 1] else None
 
     def _make(self, number: int) -> None:
         """Have the runs of a step made, and of steps after it while there is room beside them; where one of its
@@ -190,15 +191,15 @@ class Experiment:
     def _lost(self) -> Decision | None:
         """The decision where a run has no value, or where means would cross machines."""
         if any(not run.has_value for run in self.runs if run.arm == BASELINE):
-            return self._decided("cannot be judged")
+            return self._decided(Outcome.CANNOT_BE_JUDGED)
         if any(not run.has_value for run in self.runs):
-            return self._decided("crashed")
+            return self._decided(Outcome.CRASHED)
         if len({run.fingerprint for run in self.runs if run.fingerprint}) > 1:
             why = (
                 "its runs and the baseline's were not made with the same machine, torch and data, and means do not "
                 "cross that; take fresh seeds for both (--first-seed)"
             )
-            return self._decided("cannot be judged", reason=why)
+            return self._decided(Outcome.CANNOT_BE_JUDGED, reason=why)
         return None
 
     def _values(self, arm: str) -> list[float]:
@@ -228,15 +229,15 @@ class Experiment:
         keep = float(special.stdtrit(df[-1], 1 - design.alpha))
         return Boundary((*none, keep), (*none, -keep), df, 0.0)
 
-    def _concluded(self, verdict: Verdict) -> Decision:
+    def _concluded(self, verdict: Outcome) -> Decision:
         """The decision of the looks that were taken."""
         terms, at = self.terms, self.looks[-1]
         found = of_one_test(at, terms.alpha) if terms.claim else estimate(terms.design, self.looks, verdict)  # type: ignore[arg-type]
-        more = further(terms, at) if verdict == "undecided" else None
+        more = further(terms, at) if verdict == Outcome.UNDECIDED else None
         return self._decided(verdict, found, more)
 
     def _decided(
-        self, verdict: Verdict, found: GainAfterStopping | None = None, more: int | None = None, reason: str = ""
+        self, verdict: Outcome, found: GainAfterStopping | None = None, more: int | None = None, reason: str = ""
     ) -> Decision:
         own = [run.seconds or 0.0 for run in self.runs if run.arm != BASELINE]
         theirs = [run.seconds or 0.0 for run in self.runs if run.arm == BASELINE]

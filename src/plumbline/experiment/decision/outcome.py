@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from plumbline.experiment.outcome import Outcome
+
 if TYPE_CHECKING:
     from plumbline.stats.after_stopping import GainAfterStopping
     from plumbline.stats.sequential import Boundary, Look, SequentialDesign
@@ -20,18 +22,7 @@ BASELINE = "baseline"
 #: The outcomes of a run that are its arm's own doing; `finished` is the only one that has a value.
 FINISHED, DIVERGED, CRASHED, TIMEOUT = "finished", "diverged", "crashed", "timeout"
 
-Verdict = Literal["keep", "discard", "undecided", "crashed", "cannot be judged", "implausible"]
 Session = Literal["each", "fwer"]
-
-#: What a program is told by the exit code. (A loop must never read a full disk as "discard": that is 1.)
-EXIT_CODES: dict[Verdict, int] = {
-    "keep": 0,
-    "discard": 10,
-    "undecided": 11,
-    "crashed": 12,
-    "cannot be judged": 13,
-    "implausible": 14,  # a leak must not be kept by an exit code alone
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,7 +137,7 @@ class Decision:
     """
 
     terms: ExperimentTerms
-    verdict: Verdict
+    verdict: Outcome
     runs: tuple[ArmRun, ...]
     looks: tuple[Look, ...]
     boundary: Boundary
@@ -169,7 +160,7 @@ class Decision:
     @property
     def exit_code(self) -> int:
         """What a program is told."""
-        return EXIT_CODES[self.verdict]
+        return self.verdict.exit_code
 
     @property
     def baseline_values(self) -> tuple[float, ...]:
@@ -189,7 +180,7 @@ class Decision:
     @property
     def is_unconfirmed(self) -> bool:
         """Whether the looks kept the candidate and its fresh runs did not confirm that."""
-        return self.verdict == "undecided" and bool(self.fresh)
+        return self.verdict == Outcome.UNDECIDED and bool(self.fresh)
 
     def _values(self, arm: str) -> tuple[float, ...]:
         return tuple(run.value for run in self.runs if run.arm == arm and run.has_value and run.value is not None)

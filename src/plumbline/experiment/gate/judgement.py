@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.comparison_terms import ComparisonTerms
-from plumbline.experiment.decision.outcome import EXIT_CODES, Verdict
 from plumbline.experiment.gate.evidence import Evidence
 from plumbline.experiment.gate.records import RunValue
 from plumbline.experiment.gate.rules import Rules
 from plumbline.experiment.gate.settings_comparison import SettingsComparison, with_earlier
-from plumbline.experiment.judge import BaselineComparison, VerdictSentences, judge
+from plumbline.experiment.judge import BaselineComparison, judge
 from plumbline.experiment.numbers.goal_comparison import judge_goal
+from plumbline.experiment.outcome import Outcome
 from plumbline.experiment.seed_values import CannotBeJudgedError
 from plumbline.stats.distributions import t_sf
 from plumbline.stats.pooling import SigmaEstimate, bartlett, may_cross, pooled, together
@@ -48,7 +48,7 @@ class Judgement:
     """
 
     evidence: Evidence
-    verdict: Verdict = "cannot be judged"
+    verdict = Outcome.CANNOT_BE_JUDGED
     reason: str = ""
     goal: BaselineComparison | None = None
     predecessor: BaselineComparison | None = None
@@ -66,7 +66,7 @@ class Judgement:
     @property
     def exit_code(self) -> int:
         """What a program is told."""
-        return EXIT_CODES[self.verdict]
+        return self.verdict.exit_code
 
 
 def noise_of(board: Sequence[Evidence]) -> BoardNoise:
@@ -242,18 +242,18 @@ def _decide(judged: Judgement, rules: Rules) -> None:
     if rules.predecessor is not None and (not rules.predecessor.required or judged.before is None):
         required = required[:1] if rules.goal is not None else []
     if DIVERGED in kinds:
-        judged.verdict, judged.reason = "crashed", faults[kinds.index(DIVERGED)].words
+        judged.verdict, judged.reason = Outcome.CRASHED, faults[kinds.index(DIVERGED)].words
     elif faults:
-        judged.verdict, judged.reason = "cannot be judged", faults[0].words
+        judged.verdict, judged.reason = Outcome.CANNOT_BE_JUDGED, faults[0].words
     elif not found_runs or any(test is None for test in required):
         judged.reason = judged.why_not_goal or judged.why_not_predecessor or "there is no run to test"
-    elif all(test is not None and test.outcome is VerdictSentences.IMPROVES for test in required):
-        judged.verdict = "keep"
+    elif all(test is not None and test.outcome is Outcome.KEEP for test in required):
+        judged.verdict = Outcome.KEEP
         judged.reason = "its logs say what it says" + (", and it is better than is required" if required else "")
-    elif any(test is not None and test.outcome is VerdictSentences.RULED_OUT for test in required):
-        judged.verdict, judged.reason = "discard", "that it is as good as is required is ruled out"
+    elif any(test is not None and test.outcome is Outcome.DISCARD for test in required):
+        judged.verdict, judged.reason = Outcome.DISCARD, "that it is as good as is required is ruled out"
     else:
-        judged.verdict, judged.reason = "undecided", "its runs do not show that it is better"
+        judged.verdict, judged.reason = Outcome.UNDECIDED, "its runs do not show that it is better"
 
 
 def one_more_run(test: BaselineComparison) -> float:

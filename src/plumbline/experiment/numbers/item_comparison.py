@@ -16,8 +16,8 @@ from scipy.special import bdtr
 
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.comparison_terms import POWER, ComparisonTerms
-from plumbline.experiment.judge import VerdictSentences
 from plumbline.experiment.numbers.readers.lm_eval_items import LmEvalItem
+from plumbline.experiment.outcome import Outcome
 from plumbline.experiment.power import ComparisonDesign, seeds_each, upper_tail
 from plumbline.experiment.seed_values import CannotBeJudgedError
 from plumbline.stats.sample_spread import sample_deviation
@@ -65,7 +65,7 @@ class ItemComparison:
     low: float
     high: float
     items_more: float | None
-    outcome: VerdictSentences
+    outcome: Outcome
     terms: ComparisonTerms
 
 
@@ -117,11 +117,11 @@ def judge_items(
     again = ComparisonDesign(1.0, math.inf, terms.alpha / (tries + 1))
     more = seeds_each(beyond, error, again, POWER, plan="goal") if beyond > 0 else None
     asked = terms.asked_gain
-    outcome = VerdictSentences.OPEN
+    outcome = Outcome.UNDECIDED
     if corrected <= terms.alpha:
-        outcome = VerdictSentences.IMPROVES
+        outcome = Outcome.KEEP
     elif gain + reach <= terms.minimum_gain or (asked is not None and gain + reach < asked):
-        outcome = VerdictSentences.RULED_OUT
+        outcome = Outcome.DISCARD
     return ItemComparison(
         name=name,
         baseline=baseline_name,

@@ -10,7 +10,6 @@ from plumbline.experiment import formatting, ledger_pages
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.comparison_terms import CLAIM, LOOP, POWER
 from plumbline.experiment.formatting import counted, fixed, grid, name, percent
-from plumbline.experiment.judge import VerdictSentences
 from plumbline.experiment.ledger import Ledger, LedgerEntry
 from plumbline.experiment.numbers.item_comparison import ItemComparison, Items, judge_items
 from plumbline.experiment.numbers.numbers_request import (
@@ -25,6 +24,7 @@ from plumbline.experiment.numbers.numbers_request import (
 from plumbline.experiment.numbers.readers.lm_eval_items import read_model
 from plumbline.experiment.numbers.same_questions import SameQuestions, compare_questions
 from plumbline.experiment.numbers.sentences import direction, p_of
+from plumbline.experiment.outcome import Outcome
 
 
 def draft(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
@@ -113,11 +113,11 @@ def items_sentence(judged: ItemComparison, metric: str, tried: str | None = None
     p_said = p_of(judged.p, judged.p_corrected, judged.tries, tried)
     level = f"{counted(items, 'item')}{tasks}, paired; one-sided {p_said}"
     subject, against = name(judged.name), name(judged.baseline)
-    if judged.outcome is VerdictSentences.IMPROVES:
+    if judged.outcome is Outcome.KEEP:
         low = fixed(judged.low, judged.error)
         return f"{subject} improves {name(metric)} over {against} by {gain}, between {low} and {above} ({level})."
     seen = f"the gain seen is {gain} ({level})"
-    if judged.outcome is VerdictSentences.RULED_OUT:
+    if judged.outcome is Outcome.DISCARD:
         return f"{subject}: a gain in {name(metric)} over {against} is ruled out above {above}: {seen}."
     more = ""
     if judged.items_more is not None and judged.items_more > 1:

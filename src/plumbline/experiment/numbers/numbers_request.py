@@ -14,11 +14,12 @@ from plumbline.core.files import shown
 from plumbline.experiment import ledger_pages
 from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.formatting import counted, name
-from plumbline.experiment.judge import BaselineComparison, VerdictSentences
+from plumbline.experiment.judge import BaselineComparison
 from plumbline.experiment.ledger import Ledger
 from plumbline.experiment.numbers.readers.printed_spreads import PrintedSpread
 from plumbline.experiment.numbers.readers.row_files import ColumnNames
 from plumbline.experiment.numbers.summary_comparison import rounded
+from plumbline.experiment.outcome import Outcome
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,7 +32,7 @@ class VerdictTexts:
     sentence: str
     page: str
     numbers: dict[str, Any]
-    outcomes: Mapping[str, VerdictSentences]
+    outcomes: Mapping[str, Outcome]
 
 
 #: Makes the verdict for a state of the ledger, in which its own entries are.

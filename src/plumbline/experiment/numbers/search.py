@@ -29,7 +29,7 @@ import numpy as np
 
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.comparison_terms import LARGEST, POWER, ComparisonTerms
-from plumbline.experiment.judge import BaselineComparison, VerdictSentences, judge
+from plumbline.experiment.judge import BaselineComparison, judge
 from plumbline.experiment.judge import outcome as outcome_of
 from plumbline.experiment.numbers.readers.run_statuses import KEEP
 from plumbline.experiment.numbers.readers.search_log import SearchLogEntry
@@ -43,6 +43,7 @@ from plumbline.experiment.numbers.search_noise import (
     value_of,
 )
 from plumbline.experiment.numbers.search_null import NullSearches, null_searches
+from plumbline.experiment.outcome import Outcome
 from plumbline.experiment.power import ComparisonDesign, seeds_each
 
 
@@ -118,7 +119,7 @@ class SearchJudgement:
     runs_worth: int | None
     kept: tuple[KeptChange, ...]
     against_rule: tuple[SearchLogEntry, ...]
-    outcome: VerdictSentences
+    outcome: Outcome
     design: ComparisonDesign
     terms: ComparisonTerms
 
@@ -192,7 +193,7 @@ def judge_search(
     verdict = outcome_of(corrected, upper, sigma, terms) if decided is None else decided.outcome
     # As many as the start's are allowed to be lost, and no more: the others would be selected by having finished.
     if kept and len(kept[-1].lost) > lost_of_start(start, lost):
-        verdict = VerdictSentences.LOST
+        verdict = Outcome.CRASHED
     return SearchJudgement(
         steps=len(changes),
         crashes=len(steps) - len(runs),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from plumbline.experiment import formatting
 from plumbline.experiment.comparison_terms import CLAIM, LOOP, POWER, WORTH
 from plumbline.experiment.formatting import cell, counted, fixed, grid, name, percent
-from plumbline.experiment.judge import VerdictSentences
 from plumbline.experiment.numbers.search import KeptChange, SearchJudgement
 from plumbline.experiment.numbers.search_null import WORLDS
 from plumbline.experiment.numbers.sentences import direction, p_of, sentence
+from plumbline.experiment.outcome import Outcome
 from plumbline.experiment.power import sigma_interval
 
 #: What of a search's verdict hangs on normal tails, as benchmarks/numbers_verdict_rates.md measured it.
@@ -26,7 +26,7 @@ def search_sentence(judged: SearchJudgement, metric: str, tried: str | None = No
     `tried`: the tries against its start, and where they stand.
     """
     start = judged.start.commit
-    if judged.outcome is VerdictSentences.LOST:
+    if judged.outcome is Outcome.CRASHED:
         return (
             f"{last_kept(judged)}, the last kept change, crashed or diverged when it was run again "
             f"({counted(len(judged.lost), 'run')}, line {judged.lost[0].line}), more often than the start "
@@ -45,9 +45,9 @@ def search_sentence(judged: SearchJudgement, metric: str, tried: str | None = No
         f"{percent(judged.p)} of searches"
     )
     level = f"one-sided {p_of(judged.p, judged.p_corrected, judged.tries, tried)}"
-    if judged.outcome is VerdictSentences.IMPROVES:
+    if judged.outcome is Outcome.KEEP:
         return f"The search improves {name(metric)} beyond selection ({level}): its total gain is {total}; {alone}."
-    if judged.outcome is VerdictSentences.RULED_OUT:
+    if judged.outcome is Outcome.DISCARD:
         above = f"ruled out above {fixed(judged.high, sigma)}" if judged.high > 0 else "ruled out"
         return f"The search: a gain in {name(metric)} is {above}: {total} was seen ({level}); {alone}."
     terms, more = judged.terms, ""

@@ -9,8 +9,9 @@ from types import MappingProxyType
 from plumbline.experiment import formatting
 from plumbline.experiment.comparison_terms import POWER, WORTH, ComparisonTerms
 from plumbline.experiment.formatting import counted, fixed, name, percent
-from plumbline.experiment.judge import BaselineComparison, RunsNeeded, VerdictSentences
+from plumbline.experiment.judge import BaselineComparison, RunsNeeded
 from plumbline.experiment.numbers.summary_comparison import rounded
+from plumbline.experiment.outcome import Outcome
 from plumbline.experiment.seed_values import seed_words
 
 #: Methods of one verdict that the first sentence names.
@@ -34,13 +35,13 @@ def sentence(judged: BaselineComparison, baseline: str, metric: str, *, tried: T
     )
     asked = f"; required is more than {terms.minimum_gain:g}" if terms.minimum_gain else ""
     above = fixed(judged.high, sigma)
-    if judged.outcome is VerdictSentences.IMPROVES:
+    if judged.outcome is Outcome.KEEP:
         claim = ""
         if terms.claimed_gain is not None and judged.high < terms.claimed_gain:
             claim = f", less than the {terms.claimed_gain:g} that is claimed"
         return f"{subject} improves {name(metric)} by {gain}{claim} ({level}{asked})."
     seen = f"the gain seen is {gain} ({level}{asked})"
-    if judged.outcome is VerdictSentences.RULED_OUT:
+    if judged.outcome is Outcome.DISCARD:
         claim = f", and with it the claimed {terms.claimed_gain:g}" if terms.claimed_gain is not None else ""
         if judged.high < 0:
             return f"{subject} is worse in {name(metric)} by {fixed(-judged.high, sigma)} or more{claim}: {seen}."
@@ -185,9 +186,9 @@ def headline(
     parts = []
     one = next(iter(judged.values()))
     for outcome, one_word, words in (
-        (VerdictSentences.IMPROVES, "improves", "improve"),
-        (VerdictSentences.RULED_OUT, "is ruled out", "are ruled out"),
-        (VerdictSentences.OPEN, "is not decided", "are not decided"),
+        (Outcome.KEEP, "improves", "improve"),
+        (Outcome.DISCARD, "is ruled out", "are ruled out"),
+        (Outcome.UNDECIDED, "is not decided", "are not decided"),
     ):
         names = [_short(each) for each in judged.values() if each.outcome is outcome]
         if names:
@@ -208,9 +209,9 @@ def _rounding_of_all(every: Iterable[BaselineComparison]) -> str:
 
 
 def _short(each: BaselineComparison) -> str:
-    if each.outcome is VerdictSentences.IMPROVES:
+    if each.outcome is Outcome.KEEP:
         return f"{name(each.name)} by {fixed(each.gain, each.sigma)}, p = {formatting.p(each.p_corrected)}"
-    if each.outcome is VerdictSentences.RULED_OUT:
+    if each.outcome is Outcome.DISCARD:
         if each.high < 0:
             return f"{name(each.name)}, worse by {fixed(-each.high, each.sigma)} or more"
         return f"{name(each.name)} above {fixed(each.high, each.sigma)}"

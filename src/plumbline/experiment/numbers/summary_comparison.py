@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.comparison_terms import LARGEST, SMALLEST, ComparisonTerms
-from plumbline.experiment.judge import BaselineComparison, VerdictSentences, judged_by, outcome
+from plumbline.experiment.judge import BaselineComparison, judged_by, outcome
+from plumbline.experiment.outcome import Outcome
 from plumbline.experiment.power import upper_tail
 from plumbline.experiment.runs_summary import RunsSummary, pooled
 from plumbline.experiment.seed_values import CannotBeJudgedError
@@ -30,7 +31,7 @@ class RoundedP:
 
     low: float
     high: float
-    others: tuple[VerdictSentences, ...]
+    others: tuple[Outcome, ...]
     divided_by_n: float
 
 
@@ -99,7 +100,7 @@ def rounded(judged: BaselineComparison) -> RoundedP | None:
     )
 
 
-def _outcome(judged: BaselineComparison, gain: float, sigma: float) -> VerdictSentences:
+def _outcome(judged: BaselineComparison, gain: float, sigma: float) -> Outcome:
     high = gain + judged.design.critical * sigma * judged.design.error
     return outcome(min(1.0, judged.tries * _p(judged, gain, sigma)), high, sigma, judged.terms)
 

@@ -14,7 +14,7 @@ from plumbline.experiment import implausible_gain, ledger_pages
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.formatting import counted, name
-from plumbline.experiment.judge import BaselineComparison, VerdictSentences, judge
+from plumbline.experiment.judge import BaselineComparison, judge
 from plumbline.experiment.ledger import Ledger, LedgerEntry
 from plumbline.experiment.numbers.goal_comparison import judge_goal
 from plumbline.experiment.numbers.numbers_request import (
@@ -30,6 +30,7 @@ from plumbline.experiment.numbers.readers.score_table import MetricBySeed
 from plumbline.experiment.numbers.score_table_page import table_page
 from plumbline.experiment.numbers.sentences import headline, lost_sentence
 from plumbline.experiment.numbers.summary_comparison import judge_summaries
+from plumbline.experiment.outcome import Outcome
 from plumbline.experiment.seed_values import CannotBeJudgedError, seed_words
 
 #: What the methods of a chain are compared with, in a page's words.
@@ -180,7 +181,7 @@ def _judged(table: MetricBySeed, pair: ComparedPair, terms: ComparisonTerms, tri
 
 def _implausible(judged: BaselineComparison, against: str) -> str | None:
     """Say what to look at where an improvement is above every known one; a goal has no runs of which to tell."""
-    if judged.outcome != VerdictSentences.IMPROVES or not judged.n_baseline:
+    if judged.outcome != Outcome.KEEP or not judged.n_baseline:
         return None
     words = implausible_gain.flagged_of_own_trainer(judged.gain, judged.sigma, judged.freedom, judged.mean_baseline)
     return words and f"{name(judged.name)} beside {name(against)}: {words}."
@@ -237,7 +238,7 @@ def _written(
         tried=tried,
     )
     outcomes = {method: each.outcome for method, each in judged.items()}
-    outcomes |= dict.fromkeys(lost, VerdictSentences.LOST) | dict.fromkeys(cannot, VerdictSentences.CANNOT)
+    outcomes |= dict.fromkeys(lost, Outcome.CRASHED) | dict.fromkeys(cannot, Outcome.CANNOT_BE_JUDGED)
     numbers = {
         "shape": "table",
         "metric": metric,

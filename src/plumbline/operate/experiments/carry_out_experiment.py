@@ -24,6 +24,7 @@ from plumbline.experiment.decision.loop import Experiment, RunOrder, Trainer
 from plumbline.experiment.decision.outcome import BASELINE, Decision, ExperimentTerms
 from plumbline.experiment.formatting import counted, seconds
 from plumbline.experiment.ledger import LedgerEntry
+from plumbline.experiment.outcome import Outcome
 from plumbline.operate.experiments.experiment_folders import ExperimentFolders
 
 
@@ -128,7 +129,7 @@ def require_plausible(decision: Decision, words: str | None, *, looked_at: bool)
         return replace(
             found, notes=(*found.notes, "So large a gain was said to have been looked at (--accept-implausible).")
         )
-    found = replace(found, verdict="implausible", more=None)
+    found = replace(found, verdict=Outcome.IMPLAUSIBLE, more=None)
     return replace(found, sentence=sentence(found))
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from plumbline.experiment import implausible_gain
 from plumbline.experiment.decision.decision_sentences import sentence
 from plumbline.experiment.decision.outcome import BASELINE, Decision
+from plumbline.experiment.outcome import Outcome
 from plumbline.operate.experiments.carry_out_experiment import require_plausible
 from plumbline.project.arms import METRIC, StudyArms
 
@@ -25,7 +26,7 @@ def looked_at_again(decision: Decision, arms: StudyArms, preset: str, *, looked_
     Raises:
         PlumblineError: weights of a run cannot be read.
     """
-    if decision.verdict != "keep":
+    if decision.verdict != Outcome.KEEP:
         return decision
     from plumbline.experiment.checks import trained_checks, trained_run
 
@@ -49,7 +50,7 @@ def looked_at_again(decision: Decision, arms: StudyArms, preset: str, *, looked_
                 f"with the weights that {label} was trained to ({seen.key}), {seen.leak}; what was gained may be the "
                 "tokens that it was to predict"
             )
-            refused = replace(decision, verdict="cannot be judged", estimate=None, p=None, more=None)
+            refused = replace(decision, verdict=Outcome.CANNOT_BE_JUDGED, estimate=None, p=None, more=None)
             return replace(refused, sentence=sentence(refused, reason=why))
         held[label] = seen.words
     decision = replace(decision, checks={**decision.checks, "trained_weights": held})

@@ -15,6 +15,7 @@ from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.decision_sentences import sentence
 from plumbline.experiment.decision.outcome import Decision
 from plumbline.experiment.ledger import Ledger
+from plumbline.experiment.outcome import Outcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +56,7 @@ class ExperimentFolders:
         """Take a keep back that was a mistake, in its page and in the ledger."""
         decision, entries = decision_records.read(self.pages / f"{name}.json"), self.tried().entries
         entry = next(one for one in reversed(entries) if one.name == name and one.verdict)
-        lost = replace(decision, verdict="cannot be judged", estimate=None, p=None, at=process_record.now())
+        lost = replace(decision, verdict=Outcome.CANNOT_BE_JUDGED, estimate=None, p=None, at=process_record.now())
         lost = replace(lost, sentence=sentence(lost, reason=why))
         said = replace(entry, verdict=lost.verdict, sentence=lost.sentence, at=lost.at)
         with ledgers.entered(self.ledger, [said]) as ledger:
@@ -82,7 +83,7 @@ class ExperimentFolders:
                 like = nearest(name, [*there, *words]) or "; plumbline log lists them"
                 raise PlumblineError(f"there is no experiment {name!r} {self.where}{like}")
             decision = decision_records.read({**there, **words}[name])
-            if kept and (decision.verdict != "keep" or decision.terms.claim):
+            if kept and (decision.verdict != Outcome.KEEP or decision.terms.claim):
                 which = "is a claim" if decision.terms.claim else f"ended as {decision.verdict!r}"
                 raise PlumblineError(
                     f"{name} {which}, and only what a try kept is run again for a claim: fresh seeds for what was not "
@@ -91,7 +92,7 @@ class ExperimentFolders:
             return decision
         for path in reversed(known):
             decision = decision_records.read(path)
-            if not kept or (decision.verdict == "keep" and not decision.terms.claim):
+            if not kept or (decision.verdict == Outcome.KEEP and not decision.terms.claim):
                 return decision
         what = "that was kept" if kept else "yet"
         raise PlumblineError(f"{self.lacking}there is no experiment {what} {self.where}: {self.first}")

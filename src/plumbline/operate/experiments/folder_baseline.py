@@ -27,6 +27,7 @@ from plumbline.experiment.decision.fresh_runs import with_fresh_runs
 from plumbline.experiment.decision.outcome import BASELINE, ArmRun, Decision
 from plumbline.experiment.formatting import seconds
 from plumbline.experiment.ledger import Ledger, LedgerEntry
+from plumbline.experiment.outcome import Outcome
 from plumbline.own_trainer import fingerprint
 from plumbline.own_trainer.command_trainer import CommandTrainer
 from plumbline.own_trainer.folder import Folder
@@ -246,7 +247,7 @@ class FolderBaseline:
         self._say(fresh_runs=known | {key: begun})
         self.tell(f"{arm}: runs again with fresh seeds before it becomes the baseline")
         decided = with_fresh_runs(decision, self._take_runs(trainer, bank, arm, seeds))
-        if decided.verdict == "cannot be judged":  # made elsewhere: there are others, next time
+        if decided.verdict == Outcome.CANNOT_BE_JUDGED:  # made elsewhere: there are others, next time
             self._say(fresh_runs={one: fresh for one, fresh in known.items() if one != key})
         return decided
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from plumbline.experiment.decision.outcome import BASELINE, Decision
+from plumbline.experiment.outcome import Outcome
 from plumbline.own_trainer.command_trainer import CommandTrainer
 
 #: The word of `results.tsv` for a verdict; those that autoresearch has, where it has one.
 STATUS = {
-    "keep": "keep",
-    "discard": "discard",
-    "undecided": "undecided",
-    "implausible": "implausible",
-    "crashed": "crash",
+    Outcome.KEEP: "keep",
+    Outcome.DISCARD: "discard",
+    Outcome.UNDECIDED: "undecided",
+    Outcome.IMPLAUSIBLE: "implausible",
+    Outcome.CRASHED: "crash",
 }
 
 
 def append_rows(trainer: CommandTrainer, decision: Decision) -> None:
     """Write a decision's row of `results.tsv`, of what was judged; before the first one the baseline's, as readers of
     the file expect it."""
-    if decision.verdict == "cannot be judged":
+    if decision.verdict == Outcome.CANNOT_BE_JUDGED:
         return
     for arm in (*([] if trainer.folder.has_rows() else [BASELINE]), decision.terms.candidate):
         record = decision.asked["arms"][arm == BASELINE]
@@ -35,6 +36,6 @@ def _row(trainer: CommandTrainer, decision: Decision, arm: str, commit: str) -> 
     mean, memory = sum(values) / max(1, len(values)), trainer.memory_gb(runs) or 0.0
     said = (commit, f"{mean:.6f}", f"{memory:.1f}")
     if arm == BASELINE:
-        return (*said, STATUS["keep"], decision.terms.baseline, str(len(values)), "")
+        return (*said, STATUS[Outcome.KEEP], decision.terms.baseline, str(len(values)), "")
     p = "" if decision.estimate is None else f"{decision.estimate.p:.3g}"
     return (*said, STATUS[decision.verdict], arm, str(len(values)), p)

@@ -22,6 +22,7 @@ from plumbline.experiment.decision.experiment_question import ExperimentQuestion
 from plumbline.experiment.decision.fix_design import claim
 from plumbline.experiment.decision.outcome import BASELINE, Decision
 from plumbline.experiment.formatting import counted
+from plumbline.experiment.outcome import Outcome
 from plumbline.operate.console.run_progress import roughly
 from plumbline.operate.experiments.carry_out_experiment import (
     SettledExperiment,
@@ -148,7 +149,7 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         record = record_of(question, candidate, other, trainer)
         question = with_own_page(question, record)
         known = _decided(place, question, record)
-        if known is not None and not (known.verdict == "implausible" and given.accept_implausible):
+        if known is not None and not (known.verdict == Outcome.IMPLAUSIBLE and given.accept_implausible):
             decision = known
             _say_decided(decision)
         else:
@@ -157,7 +158,7 @@ def try_(given: argparse.Namespace, root: Path) -> int:
 
             def looked_at(decision: Decision) -> Decision:
                 looked = _looked_at(decision, trainer, given.accept_implausible)
-                kept = looked.verdict == "keep" and looked.terms.fresh_runs
+                kept = looked.verdict == Outcome.KEEP and looked.terms.fresh_runs
                 if not kept:
                     return looked
                 return baseline.run_again(looked, trainer, bank, given.message, question.first_seed)
@@ -166,10 +167,10 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         page = page_of(place, decision.terms.name)
         # What follows is done again where a try was killed in it.
         done = ""
-        if decision.verdict == "keep" and given.baseline is None:
+        if decision.verdict == Outcome.KEEP and given.baseline is None:
             asked = {"message": given.message, "flags": given.flags, "page": decision.terms.name}
             done = baseline.move(candidate, decision, asked)
-        later = given.commit and decision.verdict == "keep"  # the row names the commit, which is yet to be made
+        later = given.commit and decision.verdict == Outcome.KEEP  # the row names the commit, which is yet to be made
         if not later:
             append_rows(trainer, decision)
         lost = _lost_log(decision, baseline, candidate, other)
@@ -208,8 +209,12 @@ def _decided(place: ExperimentFolders, question: ExperimentQuestion, record: dic
         known = decision_records.read(path)
         if any(known.asked.get(key) != record[key] for key in ("trainer", "methods")) or known.terms.claim:
             continue
-        same = known.asked.get("design") == record["design"] and known.verdict in STATUS and known.verdict != "crashed"
-        unread = known.verdict == "keep" and question.fresh_runs and not known.fresh  # kept with --baseline
+        same = (
+            known.asked.get("design") == record["design"]
+            and known.verdict in STATUS
+            and known.verdict != Outcome.CRASHED
+        )
+        unread = known.verdict == Outcome.KEEP and question.fresh_runs and not known.fresh  # kept with --baseline
         if (known.is_unconfirmed or (same and not unread)) and path.with_suffix(".md").exists():
             return known
     return None
@@ -282,15 +287,15 @@ def _looked_at(decision: Decision, trainer: CommandTrainer, looked_at: bool) -> 
     """Ask for a look at a gain that is larger than any, and name the parts of the machine that differ, where means
     would cross them, with what to run.
     """
-    if decision.verdict == "keep" and len(decision.terms.together) > 1:
+    if decision.verdict == Outcome.KEEP and len(decision.terms.together) > 1:
         return decision  # each was looked at when it was kept, and no bound is known of what many gain
-    if decision.verdict == "keep":
+    if decision.verdict == Outcome.KEEP:
         at, values = decision.looks[-1], decision.baseline_values
         mean, every = sum(values) / len(values), (*values, *decision.candidate_values)
         positive_loss = not decision.terms.higher and min(every) > 0
         words = implausible_gain.flagged_of_own_trainer(at.gain, at.sigma, at.df, mean, positive_loss=positive_loss)
         return require_plausible(decision, words, looked_at=looked_at)
-    if decision.verdict != "cannot be judged" or not all(run.has_value for run in decision.runs):
+    if decision.verdict != Outcome.CANNOT_BE_JUDGED or not all(run.has_value for run in decision.runs):
         return decision
     differ = trainer.changed(decision.runs)
     reason = f"of the baseline, {ELSEWHERE.format('; '.join(differ))}"
@@ -301,17 +306,17 @@ def _next(
     decision: Decision, given: argparse.Namespace, baseline: FolderBaseline, candidate: Arm, lost: Path | None
 ) -> str:
     """Say what is next for whoever made the change."""
-    if decision.verdict == "keep":
+    if decision.verdict == Outcome.KEEP:
         changed = not baseline.is_head(candidate)
         if given.commit and changed:
             return commit(baseline.repository, candidate)
         change = f"{baseline.repository.to_commit(candidate.words)} (nothing was committed); " if changed else ""
         return f"Next: {change}plumbline confirm for the number to claim."
-    if decision.verdict == "crashed":
+    if decision.verdict == Outcome.CRASHED:
         return f"Next: {f'the whole log is {lost}; ' if lost else ''}plumbline try again when that is put right."
-    if decision.verdict == "cannot be judged":
+    if decision.verdict == Outcome.CANNOT_BE_JUDGED:
         return "" if lost is None else _of_a_lost_baseline(lost)
-    if decision.verdict == "implausible":
+    if decision.verdict == Outcome.IMPLAUSIBLE:
         return "Next: look at what the change does (git diff); plumbline try again with --accept-implausible keeps it."
     return "Next: another change" + ("." if given.flags else "; git diff shows this one, git restore FILE undoes it.")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from plumbline.core.errors import visible
 from plumbline.core.terminal_lines import folded
 from plumbline.experiment.formatting import counted
+from plumbline.experiment.outcome import Outcome
 from plumbline.operate.experiments.carry_out_experiment import tell
 from plumbline.operate.experiments.experiment_folders import ExperimentFolders
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
@@ -28,7 +29,7 @@ def forget(name: str, root: Path, place: ExperimentFolders) -> int:
         baseline = FolderBaseline(load(root), folder, Repository(root), tell)
         decision = place.named(name, claims=False)
         before = baseline.forget(decision.terms.name, lambda page: place.withdraw(page, WHY))
-        append_rows(baseline.trainer(), replace(decision, verdict="discard"))
+        append_rows(baseline.trainer(), replace(decision, verdict=Outcome.DISCARD))
         trainer, bank = baseline.trainer(), place.bank()
         runs = bank.of(trainer.group, before.method)
         there = sum(run.seed >= baseline.first_seed for run in runs)

@@ -17,8 +17,8 @@ from plumbline.core.terminal_lines import folded
 from plumbline.experiment import ledger
 from plumbline.experiment.decision import decision_page, decision_records
 from plumbline.experiment.decision.noise_of_a_run import SEEDS, noise
-from plumbline.experiment.decision.outcome import EXIT_CODES
 from plumbline.experiment.formatting import counted, fixed
+from plumbline.experiment.outcome import Outcome
 from plumbline.operate.experiments.carry_out_experiment import page_of
 from plumbline.operate.experiments.experiment_folders import ExperimentFolders
 from plumbline.own_trainer.snapshot import Arm
@@ -92,7 +92,7 @@ def _logged(
         "baseline": one.baseline,
         "metric": one.metric,
         "verdict": decided.verdict if decided else "no decision" if one.kind == "try" else one.kind,
-        "exit_code": next((code for said, code in EXIT_CODES.items() if decided and decided.verdict == said), None),
+        "exit_code": Outcome(decided.verdict).exit_code if decided else None,
         "commit": one.commit,
         "sentence": decided.sentence if decided else "",
         "at": decided.at if decided else "",
@@ -110,7 +110,7 @@ def _logged(
             known["gain"] = "" if estimate is None else fixed(estimate.median, decision.looks[-1].sigma)
             methods = decision.asked.get("methods", [""])
             made = now is not None and not terms.claim and methods[0] == now.method
-            known["is_baseline"] = made and decision.verdict == "keep"
+            known["is_baseline"] = made and decision.verdict == Outcome.KEEP
     return found | known
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.experiment.decision.experiment_question import APART, FIRST_SEED, ExperimentQuestion
-from plumbline.experiment.decision.outcome import BASELINE, EXIT_CODES
+from plumbline.experiment.decision.outcome import BASELINE
+from plumbline.experiment.outcome import Outcome
 from plumbline.operate.experiments.study_arguments import (
     arms_asked,
     arms_of,
@@ -72,7 +73,7 @@ def try_(given: argparse.Namespace) -> int:
         if (
             known.asked == record
             and page.exists()
-            and not (known.verdict == "implausible" and given.accept_implausible)
+            and not (known.verdict == Outcome.IMPLAUSIBLE and given.accept_implausible)
         ):
             print(f"decided already, {known.at}; for other seeds: --first-seed", file=sys.stderr)
             return told(known, page, as_json=given.json)
@@ -91,9 +92,9 @@ def try_(given: argparse.Namespace) -> int:
 def _refused(lines: list[str]) -> int:
     """Say why nothing is run, and return the exit code."""
     words = "\n".join(map(visible, lines))
-    command_line.error_in_json(words, EXIT_CODES["cannot be judged"])
+    command_line.error_in_json(words, Outcome.CANNOT_BE_JUDGED.exit_code)
     print(words, file=sys.stderr)
-    return EXIT_CODES["cannot be judged"]
+    return Outcome.CANNOT_BE_JUDGED.exit_code
 
 
 def confirm(given: argparse.Namespace) -> int:
