@@ -17,7 +17,7 @@ FILE = re.compile(r"(?<![\w/.$<>{}*~-])(?:[\w-]+/)*(?:[\w.-]+\.(?:py|smk|md|yaml
 ROOTED = re.compile(r"(?<![\w/.{}<>*-])(?:docs|src|tests|benchmarks|workflow)/[\w./-]*\w\.(?:py|smk|md|yaml)\b")
 MODULE = re.compile(r"(?:^|python -m )((?:plumbline|benchmarks|tests)(?:\.\w+)+)(?![\w-])")
 FLAG = re.compile(r"(?:^|^plumbline .* )--(?:no-)?([a-z][\w-]+)")
-#: `two_words`, `TwoWords`, `Class.method`, `module.function(...)`. What another library has is written with its name
+#: As `code_of`, `CheckpointSaver.save`, `re.search(...)`. What another library has is written with its name
 #: (`torch.nn.Linear`), as `argument=`, or without backticks.
 IDENTIFIER = re.compile(r"^(\w*[a-z]_\w+|[A-Z]+[a-z]+[A-Z]\w*|[A-Za-z_]\w+(?:\.\w+)+)(?:\(.*\))?$")
 #: What a reader makes, or puts in the place of a word in capitals.
@@ -69,7 +69,7 @@ def test_files_and_folders_are_there(texts: dict[str, str], code: str) -> None:
 
 
 def test_modules_and_what_they_define_are_there(texts: dict[str, str], code: str) -> None:
-    """`plumbline.a.b` is a module, a name in one, a file, or a string of the code."""
+    """`plumbline.core.errors` is a module, a name in one, a file, or a string of the code."""
     spelt = {Path(file).name for file in texts} | set(re.findall(r"""(?<=["'])\w+(?:\.\w+)+(?=["'])""", code))
     modules = {
         re.sub(r"^src/|(/__init__)?\.py$", "", file).replace("/", "."): text
@@ -100,8 +100,9 @@ def test_a_package_lists_all_of_its_files_or_none(texts: dict[str, str]) -> None
     wrong = {}
     for file in (file for file in texts if file.endswith("/__init__.py")):
         doc = ast.get_docstring(ast.parse(texts[file])) or ""
-        inside = {path: text for path, text in texts.items() if "`" in doc and path.startswith(f"{Path(file).parent}/")}
-        files = {Path(path).relative_to(Path(file).parent).parts[0].removesuffix(".py") for path in inside}
+        folder = f"{Path(file).parent}/" if re.search("[`\n]", doc) else "none"
+        inside = {path: text for path, text in texts.items() if path.startswith(folder)}
+        files = {path.removeprefix(folder).partition("/")[0].removesuffix(".py") for path in inside}
         rows = {name for row in ROW.findall(doc) for name in re.findall(r"[a-z_]{3,}", row)}
         known = {*Path(file).parts, *files, *re.findall(r"\w+", code_of(inside))}
         if untrue := {*re.findall(r"`([a-z_]+)/?`", doc)} - known | (rows and rows ^ (files - {"__init__"})):
