@@ -80,7 +80,7 @@ IDEAS = (
         what="clipping inside AdamW's kernel",
         gain="clip",
         words="{clip:.1f} ms a step: gradients are not written and read once more",
-        here="the kernel's numbers, in Triton's interpreter (`grad_scale` of torch's writes gradients back)",
+        here="the kernel's numbers, in Triton's interpreter (`grad_scale=` of torch's writes gradients back)",
         there="the gain alone",
     ),
     Idea(

@@ -96,7 +96,7 @@ def test_the_verb(
         "from_pretrained(folder, trust_remote_code=True)",
         "`trust_remote_code=True` runs them: read them first.",
         "torch and transformers (5 or later) are all that it needs.",
-        "Refused with an error: attention weights, `position_ids`",
+        "Refused with an error: attention weights, `position_ids=`",
         "On the suite climb12:",
         "| piqa | acc | 0.5125 | 16 | proxy |",
         "are Plumbline's, bit for bit",

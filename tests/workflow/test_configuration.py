@@ -148,7 +148,7 @@ def test_a_table_of_two_thousand_runs_has_a_command(project: Project) -> None:
     ids=["target", "elsewhere", "run", "package", "corpus", "context", "scores", "rule", "configuration"],
 )
 def test_of_a_mistake_the_sentence_alone_is_said(project: Project, words: tuple[str, ...], says: str) -> None:
-    """`InputFunctionException`, a traceback and lines of Plumbline's own files stood around it."""
+    """`snakemake.exceptions.InputFunctionException`, a traceback and lines of Plumbline's own files stood around it."""
     done = project.python("-m", "snakemake", *words)
     [sentence] = re.findall(r"^error: .*", done.stdout, re.M)
     assert done.returncode == 1 and sentence.startswith(f"error: {says}") and done.stdout.endswith(f"{sentence}\n")

@@ -1,7 +1,7 @@
 """Every mixer and variant against its own reference in float64: outputs and gradients, grouped heads.
 
 Here in the first case of the sizes, the type and head width of the paper; the others are a later section
-(`more_cases`). Nothing is asked of what is inside: `Mixer.forward` on the device, in the type, is held against
+(`more_kernel_cases`). Nothing is asked of what is inside: `Mixer.forward` on the device, in the type, is held against
 `Mixer.reference` of the same numbers in double precision. An error is a norm of the difference over the norm of the
 reference's.
 """

@@ -151,7 +151,7 @@ def _facts(run: FinishedRun) -> str:
 def _takes(bears: DecodingCapabilities) -> str:
     """What may be asked of a model by its own code, and what is refused."""
     gives = ["logits", "the loss of `labels`"]
-    refused = ["attention weights", "`position_ids` (they follow from `attention_mask`)", "another size of vocabulary"]
+    refused = ["attention weights", "`position_ids=` (they follow from `attention_mask`)", "another size of vocabulary"]
     refused.append("`generate` from `inputs_embeds`")
     if bears.hidden_states:
         gives.append("hidden states (what enters each layer, and last what the head reads)")

@@ -4,8 +4,8 @@ package.
 transformers copies the files of a folder that lines like `from .module import name` lead to, and imports the copies; it
 knows no folders within. So the modules of this package that a model needs, and those of the packages that bring its
 components, are found by their imports, as `plumbline.specs.code_hash` finds them, and written side by side:
-`plumbline/model/mixers/softpick.py` is `model_mixers_softpick.py`. Where the search would reach what plans and checks
-a run, a stand-in of `carried` is written instead.
+`plumbline/model/mixers/softpick.py` gets the file name of its path, with `_` for `/`. Where the search would reach what
+plans and checks a run, a stand-in of `carried` is written instead.
 """
 
 from __future__ import annotations

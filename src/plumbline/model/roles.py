@@ -92,7 +92,7 @@ def parameter(*shape: int, role: str, layer: int | None, init: Init, of: str = "
 class UnfilledLinear(nn.Linear):
     """A linear map whose values are undefined until `init.initialise` fills them: nothing is drawn twice.
 
-    (torch's own `skip_init` does the same by way of the meta device, and imports a computer algebra system for it.)
+    (`torch.nn.utils.skip_init` does the same by way of the meta device, and imports a computer algebra system for it.)
     """
 
     def reset_parameters(self) -> None:

@@ -1,9 +1,9 @@
 """Makes arms of a working tree: commits that git holds, and copies of them to run in.
 
 A candidate is what is tracked and what is untracked but not ignored, as a commit object: it is made through an index of
-its own, so that the user's index, HEAD, branches, files, hooks and settings stay as they are. `refs/plumbline/...`
-keeps the commits. Each run gets a copy (a detached worktree below `.plumbline/worktrees`), into which what git ignores
-and a run needs is linked; what the run writes stays in there, and goes with it.
+its own, so that the user's index, HEAD, branches, files, hooks and settings stay as they are. `refs/plumbline` keeps
+the commits. Each run gets a copy (a detached worktree below `.plumbline/worktrees`), into which what git ignores and a
+run needs is linked; what the run writes stays in there, and goes with it.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Locality(Probe):
       themselves; at random weights the null is about 0.17.
     - ``projector_share``: |X P|_F^2 / |X|_F^2 by layer, and its mean over layers as the number of no layer; null: the
       rank over D, which a random projector has. ``projector_rank``: P's rank.
-    - ``locality_query_calibrated``, ``locality_key_calibrated``, ``projector_rank_calibrated``: the same with as many
+    - ``locality_query_calibrated``, ``locality_key_calibrated``, and so a projector's rank: the same with as many
       vectors as it takes for P to hold `share` of |X|_F^2, which the study prints.
 
     Only sums over tokens of X^T X and D^T D (D x D) are kept, in float64: no sum runs over tokens but these. At the

@@ -267,7 +267,7 @@ def only_touches(workflow: Any) -> bool:
 
 
 def stays_here(job: Any) -> bool:
-    """Whether a job is run where Snakemake is, not on a cluster. `job.is_local` says so of every job of a dry run."""
+    """Whether a job is run where Snakemake is, not on a cluster. Snakemake itself says so of every job of a dry run."""
     rule = job.rule
     return rule.group is None and (rule.name in job.dag.workflow._localrules or rule.norun)
 

@@ -8,7 +8,5 @@ script adds (sorting, searching, columns on demand, a look at a cell's runs with
 `assets/report.js`; without it every page still reads, links and prints. `assets/compare.js` draws two runs over each
 other.
 
-One file a kind of page, named by it. `results_on_disk` says what is there, `study_front` what is said first of a study,
-`study_tables` reads a table with its provenance, `agreement_with_print` tells what lies within noise, `write_report`
-writes.
+One file a kind of page, named by it.
 """

@@ -178,7 +178,7 @@ class TrainingLoop:
             self.state.online.add(self.step, held_out_loss.probe_values(self.parts, due))
 
     def save(self, *, beside: bool = False) -> None:
-        """Write a checkpoint of the state after `step`, unless there is one; `beside` as of `Saver.save`."""
+        """Write a checkpoint of the state after `step`, unless there is one; `beside` as of `CheckpointSaver.save`."""
         assert not self.deferred, "a step that was not read may not have been made"
         self.parts.saver.save(self.state, beside=beside)
 

@@ -82,8 +82,8 @@ def basis_transfer(study: Study, options: dict[str, Any], say: Callable[[str], N
     Arms are mlp and linear, and mlp_eq_13 and linear_eq_13 of the target from which X is not subtracted.
 
     Quantities are those of `plumbline.theory.basis_transfer.FitQuality`. The linear map has no step; beside what is
-    read of it on the held-out points stand `exact_relative_l2`, `exact_relative_l2_intercept` and
-    `exact_cosine_population`: those of the best linear map, by its closed form.
+    read of it on the held-out points stand some with `exact_` before the name: those of the best linear map, by its
+    closed form.
 
     Raises:
         PlumblineError: an option is unknown, missing or cannot be meant; the fit diverged.

@@ -196,7 +196,7 @@ class SettingsComparison:
 
 
 def may_differ(key: str, words: Sequence[str]) -> bool:
-    """Whether a name has one of these words as words of its own: ``log`` in ``log_dir`` or ``logfile``, and not in
+    """Whether a name has one of these words as words of its own: ``log`` in ``log-dir`` or ``logfile``, and not in
     ``logit_softcap``.
     """
     parts = name_parts(key)
@@ -316,7 +316,7 @@ def is_measured_or_name(key: str) -> bool:
 
 
 def is_hyperparameter(key: str) -> bool:
-    """Whether a name has a word of hyper-parameters, and none of what is measured: ``init_scale``, not ``init_loss``;
+    """Whether a name has a word of hyper-parameters, and none of what is measured: ``init-scale``, not ``init-loss``;
     what is chosen of a measured one is (``z_loss_coef``).
     """
     parts = {*name_parts(key), *re.findall(r"[a-z]+\d+", key.lower())}

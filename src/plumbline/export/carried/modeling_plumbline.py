@@ -24,7 +24,7 @@ if int(transformers.__version__.partition(".")[0]) < 5:
 
 
 class PlumblineForCausalLM(PreTrainedModel, GenerationMixin):
-    """A causal language model. The mask decides the positions of tokens, so no `position_ids` are taken."""
+    """A causal language model. The mask decides the positions of tokens, so no `position_ids=` is taken."""
 
     config_class = PlumblineConfig
     main_input_name = "input_ids"

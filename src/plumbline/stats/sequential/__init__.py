@@ -1,9 +1,4 @@
-"""Decides after each run of a candidate whether it is kept, discarded or run again, at one level over all looks.
-
-`design` says what is fixed before the runs; `look` takes the statistic of the runs that are there; `law` is the law of
-the statistic's path; `boundary` spends the error over the looks; `operating` says how often a gain is found, and after
-how many runs.
-"""
+"""Decides after each run of a candidate whether it is kept, discarded or run again, at one level over all looks."""
 
 from plumbline.stats.sequential.boundary import Boundary, boundary
 from plumbline.stats.sequential.design import Plan, SequentialDesign

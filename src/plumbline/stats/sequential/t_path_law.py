@@ -9,7 +9,7 @@ whose direction is uniform, and r is the cosine between it and the arms' contras
   r_k = (a s + c sqrt(1 - s^2) eta) / sqrt(1 - (c s - a sqrt(1 - s^2) eta)^2).
 - The law of the path given the present depends on no gain, for (means, sigma) are sufficient (Hall, Wijsman and Ghosh
   1965: t is sufficient among what is free of location and scale). So what is integrated once without a gain, the
-  chance `still_WHERE` of having stopped at no earlier look, serves every gain: the density of t at a gain is the
+  chance of having stopped at no earlier look, serves every gain: the density of t at a gain is the
   noncentral one, and the chance of stopping there is its integral times that.
 
 This is the recursion of Armitage, McPherson and Rowe (1969) for t with any number of degrees of freedom (see Jennison

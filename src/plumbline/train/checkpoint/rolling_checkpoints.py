@@ -4,7 +4,7 @@
 |-------------------------|------------------------------------------------------------------------------|
 | `model.safetensors`     | the weights                                                                  |
 | `optimizer.safetensors` | the optimizer's tensors, ``<parameter>.<key>``                               |
-| `shards/`               | instead of these two for sharded training: each rank's rows (`shards`)       |
+| `shards/`               | instead of these two for sharded training: each rank's rows                  |
 | `metrics.npy`           | the metrics so far                                                           |
 | `online.npy`            | what online probes read so far, where a run has any                          |
 | `loop.json`             | step, random states, interventions, a divergence (`training_state`)          |
