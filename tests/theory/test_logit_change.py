@@ -21,7 +21,6 @@ from plumbline.theory.logit_change import (
     drawn,
     rates,
     rows,
-    scale_of_second_order,
     second_order_bound,
     spectral,
     worst,
@@ -159,15 +158,6 @@ def test_the_second_order_matters_where_weights_are_small() -> None:
     fixed = chosen(rates="fixed", directions="worst", kind="spectral", weights="rank one")
     assert len({f"{row.second_order:.9g}" for row in fixed}) == 1
     assert all(row.exact == pytest.approx(row.first_order + row.second_order) for row in quacks + fixed)
-
-
-@pytest.mark.parametrize("kind", get_args(Norm))
-def test_the_scale_that_the_lemma_needs_is_where_its_rest_has_grown_to_its_bound(kind: Norm) -> None:
-    start = drawn(SIZES, "drawn", "muon", 1)
-    scale = scale_of_second_order(start, SIZES.tau * SIZES.rate, kind)
-    now = start.scaled(scale, scale)
-    rest = second_order_bound(now, *quack(now, start, kind))
-    assert rest == pytest.approx(bound(start, SIZES.tau * SIZES.rate, kind), rel=1e-9)
 
 
 def test_updates_have_norm_one_and_muons_are_near_orthogonal() -> None:

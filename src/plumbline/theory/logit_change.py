@@ -143,15 +143,6 @@ def second_order_bound(step: HeadUpdate, query_rate: float, key_rate: float) -> 
     return query_rate * key_rate * step.size**2 * step.reach
 
 
-def scale_of_second_order(start: HeadUpdate, rate: float, kind: Norm) -> float:
-    """The scale of the weights at which, under QuacK's rates, the bound of the second-order change equals the lemma's
-    own.
-
-    It is the lower bound on weights that the lemma asks for.
-    """
-    return math.sqrt(rate * start.size / sum(start.norms[kind]))
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LemmaRow:
     """One row of the table `lemma1`. Changes are the largest over pairs of tokens, of the seed that moves furthest.

@@ -129,16 +129,6 @@ def relative(found: np.ndarray, stated: np.ndarray) -> float:
     return float(np.linalg.norm(found - stated) / np.linalg.norm(stated))
 
 
-def scale_factor(y_ND: np.ndarray, singular_D: np.ndarray, eps: float) -> np.ndarray:
-    """The factor alpha of Eq. 9 (N,), f(y) = alpha(y) Sigma y; NaN where |Sigma L(y)| leaves the ball.
-
-    f is nearly linear where alpha stays near 1.
-    """
-    width = len(singular_D)
-    inverse_square_N = 1 + (y_ND**2) @ (1 - singular_D**2) / (width * eps)
-    return 1 / np.sqrt(np.where(inverse_square_N > 0, inverse_square_N, np.nan))
-
-
 def gaussian_singular_values(width: int, seed: int) -> np.ndarray:
     """Singular values (D,) of a drawn matrix of entries N(0, 1/D), the largest first."""
     draw = np.random.default_rng(seed)
