@@ -205,7 +205,7 @@ def exchange(one: str | Path, other: str | Path) -> bool:
 
 @contextmanager
 def atomic(path: str | Path) -> Iterator[IO[bytes]]:
-    """Open a file of bytes that becomes `path` when the block ends without an error: whole, synced, or not there at all.
+    """Open a file of bytes that becomes `path` when the block ends without an error: whole, synced, or not at all.
 
     It is written next to `path` under another name and renamed: a reader sees the old file or the new one, never half
     of one, also after a power cut. What processes of this machine that were killed were writing in the folder is
