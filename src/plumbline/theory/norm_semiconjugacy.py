@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumbline.core.errors import PlumblineError
-from plumbline.theory.theorem_check import ResidualWithoutPremise, StatementCoverage, TheoremCheck
+from plumbline.theory.theorem_check import ResidualWithoutPremise, TheoremCheck
 
 #: A map of points (N, D) to points.
 Mlp = Callable[[np.ndarray], np.ndarray]
@@ -139,10 +139,6 @@ def _centred(matrix_DD: np.ndarray) -> np.ndarray:
     return matrix_DD - matrix_DD.mean(axis=0, keepdims=True)
 
 
-#: As Table 1 has the row of section 8.3.
-PREMISES = StatementCoverage(
-    normalization="yes", skip_connections="indep", multihead="indep", multi_layer="indep", weight_decay="no"
-)
 #: Points of each draw; the eps of nanoGPT's LayerNorm and some that are easier and harder.
 POINTS, EPSILONS = 64, (1e-5, 1e-2, 1.0)
 
@@ -161,7 +157,6 @@ def checks(widths: Iterable[int] = (3, 8, 33, 64), seeds: Iterable[int] = range(
             statement="L(f(x)) = D A L(x) for f = L⁻¹ M₀ L + h",
             source="Lemma 8.2, App 8.3",
             section="8.3",
-            premises=PREMISES,
             residual=max(kept for kept, _ in lemma),
             broken=_smallest([broken for _, broken in lemma]),
             tried=tried,
@@ -171,7 +166,6 @@ def checks(widths: Iterable[int] = (3, 8, 33, 64), seeds: Iterable[int] = range(
             statement="D′ L(x + MLP′(x)) = Θ D L(x + MLP(x)) for D′ and MLP′ of Eq. 11",
             source="Thm 8.3, App 8.3",
             section="8.3",
-            premises=PREMISES,
             residual=max(kept for kept, _ in theorem),
             broken=_smallest([broken for _, broken in theorem]),
             tried=tried,
@@ -181,7 +175,6 @@ def checks(widths: Iterable[int] = (3, 8, 33, 64), seeds: Iterable[int] = range(
             statement="the same for −λ₀/2 in place of λ₀, which Theorem 8.3 says D′ and MLP′ must have",
             source="against Thm 8.3 as worded, App 8.3",
             section="8.3",
-            premises=PREMISES,
             residual=max(kept for kept, _ in halved),
             broken=_smallest([broken for _, broken in halved])[1:],
             tried=tried,

@@ -25,7 +25,7 @@ import numpy as np
 from scipy import linalg
 
 from plumbline.core.errors import PlumblineError
-from plumbline.theory.theorem_check import ResidualWithoutPremise, StatementCoverage, TheoremCheck
+from plumbline.theory.theorem_check import ResidualWithoutPremise, TheoremCheck
 
 #: Free units beyond which the sets are not gone through: 2^20 of them take seconds.
 MOST_FREE = 20
@@ -171,10 +171,6 @@ def _candidates(free: int, block: int = 1 << 14) -> Iterable[np.ndarray]:
         yield (numbers_C[:, None] >> bits & 1).astype(np.float64)
 
 
-#: Table 1 has no row for Theorem 8.4, which is about one MLP, whatever stands around it.
-PREMISES = StatementCoverage(
-    normalization="indep", skip_connections="yes", multihead="indep", multi_layer="indep", weight_decay="no"
-)
 #: Widths; the paper has four hidden units for each of them, and any number from h on does (Remark 7).
 WIDTHS, POINTS = (2, 3, 4, 6, 16), 64
 #: Widths at which all sets are gone through for the nearest one.
@@ -194,7 +190,6 @@ def checks(widths: Iterable[int] = WIDTHS, seeds: Iterable[int] = range(3)) -> l
             statement="W₂ ReLU(W₁ x) + x = V₂ ReLU(V₁ x) if W₂[:, J] W₁[J, :] = −I",
             source="Thm 8.4, App 8.5",
             section="",
-            premises=PREMISES,
             residual=max(kept for kept, _, _ in planted),
             broken=(
                 ResidualWithoutPremise(
@@ -209,7 +204,6 @@ def checks(widths: Iterable[int] = WIDTHS, seeds: Iterable[int] = range(3)) -> l
             statement="W₂[:, J] W₁[J, :] = −I for the J that V₁ shows, if V absorbs the skip",
             source="Thm 8.4, App 8.5",
             section="",
-            premises=PREMISES,
             residual=max(shown for _, _, shown in planted),
             broken=(
                 ResidualWithoutPremise(
@@ -224,7 +218,6 @@ def checks(widths: Iterable[int] = WIDTHS, seeds: Iterable[int] = range(3)) -> l
             statement="φ is the same at Z + W₂[:, J] W₁[J, :], rows of J negated; Corollary 8.4.1: at no other Z",
             source="against Cor 8.4.1 as quantified, App 8.5",
             section="",
-            premises=PREMISES,
             residual=max(same for same, _ in moved),
             broken=(ResidualWithoutPremise(premise="Z moved along: Z kept", residual=min(kept for _, kept in moved)),),
             tried=tried,
