@@ -66,9 +66,6 @@ def _written(name: str, read: Callable[[Path], object]) -> Callable[[Path], None
         _found,
         _provenance,
         _points,
-        _written(
-            "expected.json", lambda path: expected_runs(DEEP, study_config.load("transfer", "smoke"), ["base"], path)
-        ),
         _written("manifest.json", manifest.read_pack),
         _written(items.INDEX, lambda path: items.read_index(path.parent, suites.suite("piqa"))),
         _written("piqa.jsonl", lambda path: item_fields.read(tasks.task("piqa"), path)),
