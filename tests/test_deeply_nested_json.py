@@ -65,13 +65,10 @@ def _written(name: str, read: Callable[[Path], object]) -> Callable[[Path], None
         _found,
         _provenance,
         _points,
-        _written(
-            "expected.json", lambda path: expected_runs(DEEP, study_config.load("transfer", "smoke"), ["base"], path)
-        ),
         _written("manifest.json", manifest.read_pack),
         _written(items.INDEX, lambda path: items.read_index(path.parent, suites.suite("piqa"))),
         _written("piqa.jsonl", lambda path: item_fields.read(tasks.task("piqa"), path)),
-        _written("texts.jsonl", lambda path: list(jsonl.read(path, "texts"))),
+        _written("texts.jsonl", lambda path: list(jsonl.read(path))),
     ],
 )
 def test_it_is_named(reader: Callable[[Path], None], tmp_path: Path) -> None:

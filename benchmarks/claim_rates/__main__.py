@@ -11,10 +11,13 @@ of one core for `transfer`, 40 for `premature` and 5 for `query_free`; run it ag
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from importlib import import_module
+from pathlib import Path
+
+import yaml
 
 from benchmarks.claim_rates.drawn_worlds import DrawnStudy, counted
-from plumbline.results.claims import replication_rates
 from plumbline.results.claims.claim_registry import ClaimChecks
 from plumbline.results.claims.replication_rates import StudyRates
 from plumbline.specs import study_folders
@@ -42,6 +45,25 @@ def undrawn(name: str) -> StudyRates:
     return StudyRates(draws=0, seed=0, noise=[], claims={}, not_drawn=dict.fromkeys(trained, UNDRAWN[name]))
 
 
+def write_rates(rates: StudyRates, study_folder: Path, command: str) -> Path:
+    """Write a study's rates; `command` is what makes the file again."""
+    path = study_folder / study_folders.RATES
+    lines = [
+        "# How often each claim comes out as reproduced, or partly so, if the paper is right (`perfect`: its printed",
+        "# numbers are the truth, every run is trained once more) and if no model differs from its reference (`null`).",
+        f"# Made by `{command}`.",
+        yaml.safe_dump({"draws": rates.draws, "seed": rates.seed, "noise": rates.noise}, sort_keys=False, width=118),
+    ]
+    listed = "".join(
+        f"  {name}: {{{', '.join(f'{key}: {value:.4f}' for key, value in asdict(shares).items())}}}\n"
+        for name, shares in rates.claims.items()
+    )
+    lines[-1] += f"claims:\n{listed}" if listed else "claims: {}\n"
+    lines[-1] += yaml.safe_dump({"not_drawn": rates.not_drawn}, sort_keys=False, width=118)
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -55,7 +77,7 @@ def main() -> None:
     else:
         rates = counted(drawn_study(given.study), given.draws, given.seed)
         command += f" --draws {given.draws} --seed {given.seed}"
-    print(replication_rates.write(rates, study_folders.folder(given.study, ROOT), command))
+    print(write_rates(rates, study_folders.folder(given.study, ROOT), command))
     print("\n".join(rates.summary({})))
 
 

@@ -8,18 +8,20 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from plumbline.audit.printed_numbers import PaperClaim, PrintedNumbers
 from plumbline.results.claims.claim_checkers import check
 from plumbline.results.claims.claim_registry import ClaimChecks, ClaimEvidence, MissingRun
-from plumbline.results.claims.replication_rates import WORLDS, ClaimRates, StudyRates
+from plumbline.results.claims.replication_rates import ClaimRates, StudyRates
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
+#: `perfect`: a replication where the printed numbers are the truth. `null`: one where every model is the reference.
 World = Literal["perfect", "null"]
+WORLDS: tuple[World, ...] = get_args(World)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -83,18 +83,6 @@ def test_a_record_that_cannot_be_checked_does_not_stop_the_others(
     assert second.startswith("error: later: ") and "is a bundle of format '9" in second and len(second) < 1000
 
 
-def test_a_record_of_no_format_can_be_kept_again(tmp_path: Path) -> None:
-    records.keep(tmp_path / "first", bundle(tmp_path / "made.tar.xz"), "A first one.")
-    said = json.loads((tmp_path / "first" / records.SAYS).read_text())
-    del said["format"]
-    (tmp_path / "first" / records.SAYS).write_text(json.dumps(said))
-    remedy = (
-        r"does not say which `format` .* -m plumbline[.]bundle[.]records keep first MOVED/bundle\.tar\.xz --why-kept"
-    )
-    with pytest.raises(PlumblineError, match=remedy):
-        records.read(tmp_path / "first")
-
-
 @pytest.mark.parametrize("changes", [{"commit": None, "edited": None}, {"edited": True}])
 def test_what_no_commit_has_is_not_kept(tmp_path: Path, changes: dict[str, Any]) -> None:
     with pytest.raises(PlumblineError, match="uncommitted sources"):

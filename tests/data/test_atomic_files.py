@@ -36,10 +36,7 @@ def mode(path: Path) -> int:
 def test_a_new_file_has_the_mode_that_any_new_file_has(tmp_path: Path, umask: int) -> None:
     with atomic(tmp_path / "deep" / "a.bin") as file:
         file.write(b"x")
-    with atomic(tmp_path / "a.txt", "w") as file:
-        file.write("é\r\n")
-    assert mode(tmp_path / "deep" / "a.bin") == mode(tmp_path / "a.txt") == 0o666 & ~umask
-    assert (tmp_path / "a.txt").read_bytes() == "é\r\n".encode()
+    assert mode(tmp_path / "deep" / "a.bin") == 0o666 & ~umask
 
 
 def test_a_library_that_wants_a_name_gets_one(tmp_path: Path, umask: int) -> None:

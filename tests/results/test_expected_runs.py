@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,10 +59,3 @@ def test_the_verb_goes_by_the_source_that_the_plan_had(repository: Path, tmp_pat
     assert done.returncode == 1 and "differ from those that this job was planned with" in done.stderr
     done = run_in_process.run(results.main, *words, "--documents-source", "local", cwd=repository)
     assert done.returncode == 0, done.stderr
-
-
-def test_a_list_of_ones_own_is_still_read(many: Study, tmp_path: Path) -> None:
-    path = tmp_path / "runs.json"
-    path.write_text(study_config.expected_json(list(many.runs.values())[:3]))
-    read = expected_runs(str(path), many, ["base"], tmp_path)
-    assert [run.key for run in read] == [item["key"] for item in json.loads(path.read_text())]

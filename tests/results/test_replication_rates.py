@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.claim_rates.__main__ import STUDIES, UNDRAWN, drawn_study, undrawn
-from benchmarks.claim_rates.drawn_worlds import counted
+from benchmarks.claim_rates.__main__ import STUDIES, UNDRAWN, drawn_study, undrawn, write_rates
+from benchmarks.claim_rates.drawn_worlds import WORLDS, counted
 from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.core.errors import PlumblineError
 from plumbline.results.claims.claim_registry import ClaimChecks
 from plumbline.results.claims.claim_verdicts import judge_claims, to_markdown
-from plumbline.results.claims.replication_rates import COLUMNS, NONE, WORLDS, ClaimRates, StudyRates, read, write
+from plumbline.results.claims.replication_rates import COLUMNS, NONE, ClaimRates, StudyRates, read
 from plumbline.specs.study_config import load
 from plumbline.specs.study_folders import RATES
 from plumbline.specs.yaml_files import ROOT
@@ -34,13 +34,13 @@ def some(**claims: tuple[float, float, float]) -> StudyRates:
 
 def test_rates_are_read_as_they_were_written(tmp_path: Path) -> None:
     rates = some(one=(0.5, 0.25, 0.0), two=(1.0, 0.0, 1.0))
-    path = write(rates, tmp_path, "python -m this")
+    path = write_rates(rates, tmp_path, "python -m this")
     assert read(tmp_path) == rates and "# Made by `python -m this`." in path.read_text(encoding="utf-8")
     assert read(tmp_path / "none") is NONE
 
 
 def test_a_rate_that_is_no_share_is_refused(tmp_path: Path) -> None:
-    path = write(some(one=(0.5, 0.25, 0.0)), tmp_path, "")
+    path = write_rates(some(one=(0.5, 0.25, 0.0)), tmp_path, "")
     path.write_text(path.read_text(encoding="utf-8").replace("0.5000", "1.5"), encoding="utf-8")
     with pytest.raises(PlumblineError, match=rf"{RATES}: claims\.one\.perfect_reproduced: 1\.5"):
         read(tmp_path)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumbline.core.errors import PlumblineError
-from plumbline.theory.initial_scores import drawn, expected, neutral_divisor
+from plumbline.theory.initial_scores import drawn, expected
 
 DOCUMENT = {"width": 768, "heads": 12, "init_std": 0.02}
 
@@ -44,13 +44,8 @@ def test_drawn_scores_spread_as_the_formulas_say(length: float) -> None:
 def test_the_ratio_hangs_on_width_and_init_alone(heads: int, head_width: int, init_std: float, length: float) -> None:
     width = heads * head_width
     found = expected(width=width, heads=heads, init_std=init_std, length=length)
-    assert found.ratio == pytest.approx(neutral_divisor(width=width, init_std=init_std))
+    assert found.ratio == pytest.approx(1 / (init_std * math.sqrt(width)))
     assert found.divided(2).ratio == pytest.approx(found.ratio)
-
-
-def test_the_divisor_two_is_particular_to_the_documents_width() -> None:
-    assert neutral_divisor(width=768, init_std=0.02) == pytest.approx(1.804, abs=1e-3)
-    assert neutral_divisor(width=2500, init_std=0.02) == pytest.approx(1.0)
 
 
 def test_a_width_that_cannot_be_cut_into_heads_is_refused() -> None:

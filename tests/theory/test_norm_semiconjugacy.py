@@ -16,7 +16,6 @@ from plumbline.theory.norm_semiconjugacy import (
     norm_on_zero_mean,
     normalised,
     relative,
-    scale_factor,
     semiconjugacy,
     transferred,
     unnormalised,
@@ -130,7 +129,8 @@ def test_f_is_a_scale_times_the_matrix_as_equation_9_says() -> None:
     made = Semiconjugacy(diagonal_D=np.ones(4), matrix_DD=inside_DD)
     inner_NR = y_ND @ basis_DD[:, 1:]
     padded_ND = np.concatenate([inner_NR, np.zeros((30, 1))], axis=1)
-    want = scale_factor(padded_ND, singular_D, 0.1)[:, None] * (y_ND @ inside_DD.T)
+    scale_N = (1 + padded_ND**2 @ (1 - singular_D**2) / (4 * 0.1)) ** -0.5
+    want = scale_N[:, None] * (y_ND @ inside_DD.T)
     np.testing.assert_allclose(made.apply(y_ND, 0.1), want, atol=1e-12)
 
 

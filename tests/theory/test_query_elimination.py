@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import asdict, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,8 +21,8 @@ from plumbline.theory.plain_transformer import (
     relative,
     with_query,
 )
-from plumbline.theory.query_elimination_checks import TABLE_1, WeightChange, query_elimination_checks
-from plumbline.theory.theorem_check import PREMISES, ROUNDING, ResidualWithoutPremise, TheoremCheck
+from plumbline.theory.query_elimination_checks import WeightChange, query_elimination_checks
+from plumbline.theory.theorem_check import ROUNDING, ResidualWithoutPremise, TheoremCheck
 
 #: Rounding of a product with an inverse grows with the condition number; this many times eps is allowed for each.
 ROOM = 100
@@ -225,15 +223,6 @@ def test_a_check_is_seen_to_fail(rows):
     assert not replace(good, residual=1e-8).holds and not replace(good, residual=float("nan")).holds
     assert not replace(good, broken=(*good.broken, ResidualWithoutPremise(premise="none", residual=1e-13))).holds
     assert not replace(good, broken=(ResidualWithoutPremise(premise="none", residual=float("nan")),)).holds
-
-
-def test_premises_are_those_that_table_1_prints(repository: Path, rows):
-    path = repository / "studies/query_free/published/table1.csv"
-    printed = {line["section"]: line for line in csv.DictReader(path.read_text(encoding="utf-8").splitlines())}
-    for section, premises in TABLE_1.items():
-        assert asdict(premises) == {name: printed[section][name] for name in PREMISES}
-    assert {row.section for row in rows} == {*TABLE_1, ""}
-    assert all(row.premises == TABLE_1.get(row.section) for row in rows)
 
 
 def test_rows_are_the_same_twice(monkeypatch, rows):

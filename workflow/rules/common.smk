@@ -9,7 +9,7 @@ from plumbline.data.pinned_packages import PINS
 from plumbline.operate import ctrl_c, staleness, verdict_sentence
 from plumbline.operate.console import forecast
 from plumbline.operate.locks import workflow_lock
-from plumbline.operate.preflight import before_first_job, tokenizers
+from plumbline.operate.preflight import before_first_job
 from plumbline.operate.prefork import client as prefork_client
 from plumbline.plan import data_stage, job_needs
 from plumbline.plan.job_requests import JobRequests
@@ -169,15 +169,6 @@ def items_of(wildcards):
 def tokenizer_of(wildcards):
     """The tokenizer of the run's corpus."""
     return tokenizer_file(scored_run_of(wildcards).spec.data.corpus)
-
-
-def pack_that_knows(wildcards):
-    """The training pack of a run of an earlier version, which names its tokenizer; nothing for other runs, and none is
-    made for this."""
-    run = scored_run_of(wildcards)
-    spec = run.spec
-    folder = PROJECT.paths.packs(spec.data.corpus, spec.model.context, "train")
-    return [ancient(folder)] if tokenizers.pack_knows(PROJECT, run) else []
 
 
 def pack_flags(wildcards):

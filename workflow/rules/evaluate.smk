@@ -36,7 +36,6 @@ rule evaluate:
         weights=scored_file("model.safetensors"),
         facts=items_of,
         tokenizer=tokenizer_of,
-        pack=pack_that_knows,
     output:
         scores=f"{WORK}/scores/{{study}}/{{scale}}/{{method}}/s{{seed}}/scores.parquet",
         examples=f"{WORK}/scores/{{study}}/{{scale}}/{{method}}/s{{seed}}/examples.parquet",

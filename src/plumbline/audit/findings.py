@@ -21,15 +21,6 @@ BEARINGS = {
 }
 
 
-#: What a finding about words rests on.
-KINDS = {
-    "two places": "two sentences of the paper cannot both hold",
-    "reference": "a sentence refers to what is not there",
-    "definition": "a term is used against the paper's own definition of it",
-    "outside source": "the statement is about another work, which says something else",
-}
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
     """A place of a paper, and the words there that a finding is about."""

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from plumbline.core import fingerprint_file, run_files
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import canonical_json, parse_json, sha256_file, sha256_text
+from plumbline.core.files import canonical_json, parse_json, sha256_text
 from plumbline.data.manifest import PACKS
 from plumbline.runtime import export_record
 from plumbline.runtime.probe_checkpoints import FOLDER, INDEX
@@ -29,9 +29,6 @@ LARGEST = 256 << 20
 
 #: Endings of the small file beside a product and of a table's provenance.
 _BESIDE, _PROVENANCE = f".{fingerprint_file.KEY}.json", ".provenance.json"
-
-#: Endings of what an earlier version's small file beside several files was written for, the likeliest first.
-_PRODUCTS = (".png", ".csv", ".parquet")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -173,17 +170,8 @@ def _listed(path: Path, content: dict[str, Any]) -> dict[str, str]:
 
 
 def _beside(path: Path, content: dict[str, Any]) -> dict[str, str]:
-    """Of a product, and of what stands beside it; an earlier version's does not name the product."""
-    if fingerprint_file.FILES in content:
-        return dict(content[fingerprint_file.FILES])
-    expected = content.get(fingerprint_file.BYTES)
-    there = sorted(file for file in path.parent.iterdir() if file.is_file() and file != path)
-    alike = [file for file in there if fingerprint_file.beside(file) == path]
-    if expected is None or not alike:
-        return {}
-    likeliest = [file for ending in _PRODUCTS for file in alike if file.suffix == ending]
-    right = next((file for file in alike if sha256_file(file) == expected), [*likeliest, *alike][0])
-    return {right.name: expected}
+    """Of a product, and of what stands beside it."""
+    return dict(content.get(fingerprint_file.FILES, {}))
 
 
 def _provenance(path: Path, content: dict[str, Any]) -> dict[str, str]:

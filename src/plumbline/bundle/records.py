@@ -11,7 +11,6 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -111,14 +110,7 @@ def read(folder: Path) -> KeptBundle:
         PlumblineError: there is no description, or the archive is another one.
     """
     try:
-        text = (folder / SAYS).read_bytes()
-        if "format" not in msgspec.json.decode(text, type=dict[str, Any]):
-            raise PlumblineError(
-                f"{folder / SAYS} does not say which `format` its archive has, as records did at first; move the "
-                f"folder away, and keep its archive again: python -m plumbline.bundle.records keep {folder.name} "
-                f'MOVED/{BUNDLE} --why-kept "..."'
-            )
-        kept = msgspec.json.decode(text, type=KeptBundle)
+        kept = msgspec.json.decode((folder / SAYS).read_bytes(), type=KeptBundle)
     except (OSError, msgspec.DecodeError) as error:
         raise PlumblineError(f"{folder / SAYS} does not say what the record is about ({error})") from error
     bundle = folder / BUNDLE

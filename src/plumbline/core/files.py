@@ -204,27 +204,22 @@ def exchange(one: str | Path, other: str | Path) -> bool:
 
 
 @contextmanager
-def atomic(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
-    """Open a file to write that becomes `path` when the block ends without an error: whole, synced, or not there at
-    all.
+def atomic(path: str | Path) -> Iterator[IO[bytes]]:
+    """Open a file of bytes that becomes `path` when the block ends without an error: whole, synced, or not at all.
 
     It is written next to `path` under another name and renamed: a reader sees the old file or the new one, never half
     of one, also after a power cut. What processes of this machine that were killed were writing in the folder is
     removed first (`plumbline.core.temporary_files`). An error in the block leaves `path` as it was. The mode is what
     `open` gives a new file (0666 less the umask). A library that takes a name instead of a file is given the file's
     `name`; it may replace what lies there.
-
-    Args:
-        mode: "wb" or "w"; text is UTF-8, with line ends written unchanged.
     """
     path = Path(path)
     make_folder(path.parent)
     temporary_files.remove_abandoned(path.parent)
     temporary = temporary_files.beside(path)
-    text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
     try:
         with naming(path):
-            with open(temporary, mode.replace("w", "x"), **text) as file:
+            with open(temporary, "xb") as file:
                 # The kernel has applied the umask here: reading it would mean changing it for all threads.
                 permissions = os.fstat(file.fileno()).st_mode & 0o7777
                 with naming(path, others=True):

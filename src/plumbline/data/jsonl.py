@@ -13,21 +13,22 @@ from plumbline.data.document import Document
 _KEYS = ("id", "source", "text")
 
 
-def read(path: Path, name: str = "") -> Iterator[Document]:
+def read(path: Path) -> Iterator[Document]:
     """Read the documents of one JSONL file; empty lines are skipped.
-
-    Args:
-        name: for a user's own file, its name: then `text` alone is needed, and an id left out is `<name>:<line>`, a
-            source left out is the name, and a group left out is the id.
 
     Raises:
         PlumblineError: a line is not such a document; the message names file, line and key.
     """
-    return (document for _, document in numbered(path, name))
+    return (document for _, document in numbered(path))
 
 
 def numbered(path: Path, name: str = "", after: int = 0) -> Iterator[tuple[int, Document]]:
-    """Read the same with the number of each line; the lines up to `after` were read before."""
+    """Read the same with the number of each line; the lines up to `after` were read before.
+
+    Args:
+        name: for a user's own file, its name: then `text` alone is needed, and an id left out is `<name>:<line>`, a
+            source left out is the name, and a group left out is the id.
+    """
     with open(path, "rb") as lines:
         for number, line in enumerate(lines, 1):
             if number > after and line.strip():

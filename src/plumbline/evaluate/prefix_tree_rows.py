@@ -103,11 +103,6 @@ class TreeAttentionMask(AttentionMask):
     bias_BQK: torch.Tensor | None
 
     @property
-    def keys_in_order(self) -> bool:
-        """True: nodes come after those above them."""
-        return True
-
-    @property
     def triangular(self) -> bool:
         """True: nodes come after those above them."""
         return True

@@ -31,15 +31,16 @@ def arguments() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", required=True)
     for verb, words in (("table", "one table"), ("figure", "one figure"), ("claims", "a verdict on every claim")):
         one = verbs.add_parser(verb, help=words)
+        one.set_defaults(expected_runs=None)
         one.add_argument("study")
         if verb != "claims":
             one.add_argument("target", help=f"a {verb} of studies/STUDY/study.yaml")
         one.add_argument("--preset", choices=PRESETS, default="demo")
         one.add_argument("--work", type=Path, help="where the runs are (default work/PRESET)")
-        found = f"; {FOUND}: the runs that are there, whatever spec they have" if verb == "table" else ""
-        one.add_argument(
-            "--expected-runs", help=f"JSON list of runs, or its file (default: the target's groups){found}"
-        )
+        if verb == "table":
+            one.add_argument(
+                "--expected-runs", choices=[FOUND], help="the runs that are there, whatever spec they have, and say so"
+            )
         one.add_argument(
             "--expected-runs-digest", metavar="DIGEST", help="refuse if the target's own runs have another digest"
         )
@@ -177,10 +178,6 @@ def _frames(
     from plumbline.results.runs.finished_runs import load
 
     work = given.work or Path("work") / given.preset
-    if given.expected_runs == FOUND and given.verb != "table":
-        raise PlumblineError(
-            f"--expected-runs {FOUND} is for tables, which say so; make the {given.verb} from its own runs"
-        )
     if given.expected_runs_digest:
         require_expected(given.expected_runs_digest, study, groups)
     average = study.suite.average if study.suite else ""

@@ -64,7 +64,6 @@ class ExperimentRuns:
     scale: str
     method: str
     against: str
-    vary: str
     runs: dict[str, Run]
 
     def of_method(self, method: str) -> list[Run]:
@@ -160,7 +159,7 @@ def load(
             if vary == BOTH:
                 spec = structs.replace(spec, data_seed=seed)
             runs[spec.key] = Run(spec=spec, groups=("experiment",), size=size)
-    return ExperimentRuns(study=study, of=of, scale=scale, method=method, against=against, vary=vary, runs=runs)
+    return ExperimentRuns(study=study, of=of, scale=scale, method=method, against=against, runs=runs)
 
 
 def _require_kept(spec: RunSpec, given: dict[str, Any], root: Path) -> None:

@@ -64,11 +64,6 @@ def drawn(*, width: int, heads: int, init_std: float, length: float, tokens: int
     return InitialScoreSd(standard=spread(x_TD @ query_DD), reduced=spread(x_TD))
 
 
-def neutral_divisor(*, width: int, init_std: float) -> float:
-    """The factor by which scores of W_Q = I must be divided, beyond sqrt(W), to spread as with a learned query."""
-    return 1 / (init_std * math.sqrt(width))
-
-
 def _head_width(width: int, heads: int) -> int:
     if width % heads:
         raise PlumblineError(f"initial_scores: a width of {width} cannot be cut into {heads} heads; use a multiple")

@@ -138,20 +138,6 @@ def bound(start: HeadUpdate, rate: float, kind: Norm) -> float:
     return rate * start.size * start.reach * sum(start.norms[kind])
 
 
-def second_order_bound(step: HeadUpdate, query_rate: float, key_rate: float) -> float:
-    """Upper bound of the second-order change of the logits, at the given learning rates."""
-    return query_rate * key_rate * step.size**2 * step.reach
-
-
-def scale_of_second_order(start: HeadUpdate, rate: float, kind: Norm) -> float:
-    """The scale of the weights at which, under QuacK's rates, the bound of the second-order change equals the lemma's
-    own.
-
-    It is the lower bound on weights that the lemma asks for.
-    """
-    return math.sqrt(rate * start.size / sum(start.norms[kind]))
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LemmaRow:
     """One row of the table `lemma1`. Changes are the largest over pairs of tokens, of the seed that moves furthest.
@@ -166,7 +152,6 @@ class LemmaRow:
         exact: the largest |dl|.
         first_order, second_order: the largest of these parts of it.
         bound: the lemma's, for tau eta, whatever the scale.
-        second_order_bound: of the part that the lemma leaves out, at these rates.
     """
 
     rates: Rates
@@ -178,7 +163,6 @@ class LemmaRow:
     first_order: float
     second_order: float
     bound: float
-    second_order_bound: float
 
     @property
     def share(self) -> float:
@@ -217,7 +201,7 @@ def rows(sizes: HeadSizes, *, scales: Iterable[float] = SCALES, seeds: Iterable[
         scaled = {scale: [start.scaled(scale, scale) for start in starts] for scale in scales}
         for kind, name, scale in itertools.product(get_args(Norm), get_args(Rates), scales):
             measured = [
-                _measured(now, start, rates(name, now, start, rate=sizes.rate, tau=sizes.tau, kind=kind))
+                _measured(now, rates(name, now, start, rate=sizes.rate, tau=sizes.tau, kind=kind))
                 | {"bound": bound(start, sizes.tau * sizes.rate, kind)}
                 for now, start in zip(scaled[scale], starts)
             ]
@@ -226,11 +210,9 @@ def rows(sizes: HeadSizes, *, scales: Iterable[float] = SCALES, seeds: Iterable[
     return found
 
 
-def _measured(now: HeadUpdate, start: HeadUpdate, at: tuple[float, float]) -> dict[str, float]:
+def _measured(now: HeadUpdate, at: tuple[float, float]) -> dict[str, float]:
     parts = {"exact": now.exact(*at), "first_order": now.first_order(*at), "second_order": now.second_order(*at)}
-    return {name: float(np.abs(part).max()) for name, part in parts.items()} | {
-        "second_order_bound": second_order_bound(now, *at)
-    }
+    return {name: float(np.abs(part).max()) for name, part in parts.items()}
 
 
 def drawn(sizes: HeadSizes, weights: Weights, directions: Directions, seed: int) -> HeadUpdate:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumbline.core.errors import PlumblineError
-from plumbline.theory.theorem_check import ResidualWithoutPremise, StatementCoverage, TheoremCheck
+from plumbline.theory.theorem_check import ResidualWithoutPremise, TheoremCheck
 
 #: A map of points (N, D) to points.
 Mlp = Callable[[np.ndarray], np.ndarray]
@@ -129,16 +129,6 @@ def relative(found: np.ndarray, stated: np.ndarray) -> float:
     return float(np.linalg.norm(found - stated) / np.linalg.norm(stated))
 
 
-def scale_factor(y_ND: np.ndarray, singular_D: np.ndarray, eps: float) -> np.ndarray:
-    """The factor alpha of Eq. 9 (N,), f(y) = alpha(y) Sigma y; NaN where |Sigma L(y)| leaves the ball.
-
-    f is nearly linear where alpha stays near 1.
-    """
-    width = len(singular_D)
-    inverse_square_N = 1 + (y_ND**2) @ (1 - singular_D**2) / (width * eps)
-    return 1 / np.sqrt(np.where(inverse_square_N > 0, inverse_square_N, np.nan))
-
-
 def gaussian_singular_values(width: int, seed: int) -> np.ndarray:
     """Singular values (D,) of a drawn matrix of entries N(0, 1/D), the largest first."""
     draw = np.random.default_rng(seed)
@@ -149,10 +139,6 @@ def _centred(matrix_DD: np.ndarray) -> np.ndarray:
     return matrix_DD - matrix_DD.mean(axis=0, keepdims=True)
 
 
-#: As Table 1 has the row of section 8.3.
-PREMISES = StatementCoverage(
-    normalization="yes", skip_connections="indep", multihead="indep", multi_layer="indep", weight_decay="no"
-)
 #: Points of each draw; the eps of nanoGPT's LayerNorm and some that are easier and harder.
 POINTS, EPSILONS = 64, (1e-5, 1e-2, 1.0)
 
@@ -171,7 +157,6 @@ def checks(widths: Iterable[int] = (3, 8, 33, 64), seeds: Iterable[int] = range(
             statement="L(f(x)) = D A L(x) for f = L⁻¹ M₀ L + h",
             source="Lemma 8.2, App 8.3",
             section="8.3",
-            premises=PREMISES,
             residual=max(kept for kept, _ in lemma),
             broken=_smallest([broken for _, broken in lemma]),
             tried=tried,
@@ -181,7 +166,6 @@ def checks(widths: Iterable[int] = (3, 8, 33, 64), seeds: Iterable[int] = range(
             statement="D′ L(x + MLP′(x)) = Θ D L(x + MLP(x)) for D′ and MLP′ of Eq. 11",
             source="Thm 8.3, App 8.3",
             section="8.3",
-            premises=PREMISES,
             residual=max(kept for kept, _ in theorem),
             broken=_smallest([broken for _, broken in theorem]),
             tried=tried,
@@ -191,7 +175,6 @@ def checks(widths: Iterable[int] = (3, 8, 33, 64), seeds: Iterable[int] = range(
             statement="the same for −λ₀/2 in place of λ₀, which Theorem 8.3 says D′ and MLP′ must have",
             source="against Thm 8.3 as worded, App 8.3",
             section="8.3",
-            premises=PREMISES,
             residual=max(kept for kept, _ in halved),
             broken=_smallest([broken for _, broken in halved])[1:],
             tried=tried,

@@ -15,7 +15,7 @@ import numpy as np
 
 from plumbline.theory import query_elimination as eliminate
 from plumbline.theory.plain_transformer import Architecture, ModelWeights, drawn, forward, relative, with_query
-from plumbline.theory.theorem_check import ResidualWithoutPremise, StatementCoverage, TheoremCheck
+from plumbline.theory.theorem_check import ResidualWithoutPremise, TheoremCheck
 
 #: (layers, heads, head width, context, causal); one head, as wide as all of them, where a statement is of one. Layers
 #: are two or more, so that they can differ.
@@ -26,38 +26,6 @@ TRIED = (
     f"{len(SHAPES)} shapes (layers 2 to 6, width 8 to 32, context 5 to 24, causal and not), seeds "
     f"{', '.join(map(str, SEEDS))}, float64"
 )
-
-#: Rows of Table 1 by their section, as printed.
-TABLE_1 = {
-    "4.1": StatementCoverage(
-        normalization="yes",
-        skip_connections="yes",
-        multihead="no",
-        multi_layer="yes",
-        weight_decay="post_training_yes_during_training_no",
-    ),
-    "4.2": StatementCoverage(
-        normalization="no",
-        skip_connections="yes",
-        multihead="yes",
-        multi_layer="single_layer_only",
-        weight_decay="no",
-    ),
-    "4.3": StatementCoverage(
-        normalization="no",
-        skip_connections="around_attention_only",
-        multihead="yes",
-        multi_layer="yes",
-        weight_decay="no",
-    ),
-    "4.4": StatementCoverage(
-        normalization="no",
-        skip_connections="yes",
-        multihead="yes",
-        multi_layer="shared_weights_only",
-        weight_decay="no",
-    ),
-}
 
 #: What the abstract names beside W_Q.
 ANY_OF_THREE: dict[str, eliminate.Eliminated] = {"key": "key_DN", "value": "value_DN"}
@@ -244,7 +212,6 @@ def _row(
         statement=statement,
         source=source,
         section=section,
-        premises=TABLE_1.get(section),
         residual=float(np.max(list(kept.residuals()))),
         broken=tuple(
             ResidualWithoutPremise(premise=name, residual=float(np.min(list(one.residuals()))))

@@ -18,38 +18,20 @@ Shapes: N points, h width (the paper's letter), m hidden units.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
 
 from plumbline.core.errors import PlumblineError
-from plumbline.theory.theorem_check import ResidualWithoutPremise, StatementCoverage, TheoremCheck
+from plumbline.theory.theorem_check import ResidualWithoutPremise, TheoremCheck
 
 #: Free units beyond which the sets are not gone through: 2^20 of them take seconds.
 MOST_FREE = 20
 
 #: How far from 0 or 1 a unit may be, and how much of the conditions may be left, relatively, to count as rounding.
 ROUNDING = 1e-8
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AbsorbingSetSearch:
-    """The result of a search for a set J of hidden units that absorbs the skip.
-
-    Attributes:
-        units: the set J; None if there is none.
-        free: units whose membership the conditions leave open: 2^free candidates were tried.
-        left: residual of the conditions, relative to |S|_F, at the best that was tried: over all real b where not even
-            these meet them (then no set can be nearer), else over the candidates (a set that is none may be).
-        certificate: R (h, h), if not even real b meet the conditions.
-    """
-
-    units: tuple[int, ...] | None
-    free: int
-    left: float
-    certificate: np.ndarray | None = None
 
 
 def absorbed(w1: np.ndarray, w2: np.ndarray, units: Iterable[int]) -> tuple[np.ndarray, np.ndarray]:
@@ -71,10 +53,8 @@ def product(w1: np.ndarray, w2: np.ndarray, units: Iterable[int]) -> np.ndarray:
     return w2[:, chosen] @ w1[chosen]
 
 
-def with_absorbing_set(
-    w1: np.ndarray, w2: np.ndarray, units: Iterable[int], skip_hh: np.ndarray | None = None
-) -> np.ndarray:
-    """The W2 nearest to `w2` for which J = `units` meets W2[:, J] W1[J, :] = -S (`skip_hh`, default I).
+def with_absorbing_set(w1: np.ndarray, w2: np.ndarray, units: Iterable[int]) -> np.ndarray:
+    """The W2 nearest to `w2` for which J = `units` meets W2[:, J] W1[J, :] = -I.
 
     Raises:
         PlumblineError: the rows of W1 in J do not span everything (fewer than h of them, say).
@@ -85,21 +65,18 @@ def with_absorbing_set(
             f"skip_absorption: rows {chosen} of W1 have rank {np.linalg.matrix_rank(w1[chosen])}; a set that absorbs a "
             f"skip of width {width} needs rows of that rank"
         )
-    skip = np.eye(width, dtype=w1.dtype) if skip_hh is None else skip_hh
     changed = w2.copy()
-    changed[:, chosen] -= (product(w1, w2, chosen) + skip) @ np.linalg.pinv(w1[chosen])
+    changed[:, chosen] -= (product(w1, w2, chosen) + np.eye(width, dtype=w1.dtype)) @ np.linalg.pinv(w1[chosen])
     return changed
 
 
-def find(w1: np.ndarray, w2: np.ndarray, skip_hh: np.ndarray | None = None) -> AbsorbingSetSearch:
-    """Search for a set J with W2[:, J] W1[J, :] = -S (`skip_hh`, default I), in float64.
+def find(w1: np.ndarray, w2: np.ndarray) -> tuple[int, ...] | None:
+    """Search for a set J with W2[:, J] W1[J, :] = -I, in float64; None: there is none.
 
     Raises:
         PlumblineError: the conditions leave more units open than can be tried.
     """
     units_m, width = len(w1), w1.shape[1]
-    skip = np.eye(width) if skip_hh is None else np.asarray(skip_hh, dtype=np.float64)
-    size = float(np.linalg.norm(skip))
     # One column for each unit: the product of its column of W2 and its row of W1, flattened.
     columns = np.einsum("am,mb->abm", w2.astype(np.float64), w1.astype(np.float64)).reshape(-1, units_m)
     _, triangle, order = linalg.qr(columns, mode="economic", pivoting=True)
@@ -107,34 +84,27 @@ def find(w1: np.ndarray, w2: np.ndarray, skip_hh: np.ndarray | None = None) -> A
     rank = int((pivots > ROUNDING * pivots[0]).sum())
     bound, free = order[:rank], order[rank:]
     inverse = np.linalg.pinv(columns[:, bound])
-    wanted = -skip.ravel()
-    left = wanted - columns[:, bound] @ (inverse @ wanted)
-    if np.linalg.norm(left) > ROUNDING * size:
-        certificate = left.reshape(width, width)
-        return AbsorbingSetSearch(
-            units=None, free=len(free), left=float(np.linalg.norm(left)) / size, certificate=certificate
-        )
+    wanted, size = -np.eye(width).ravel(), math.sqrt(width)
+    if np.linalg.norm(wanted - columns[:, bound] @ (inverse @ wanted)) > ROUNDING * size:
+        return None  # not even any real numbers in the place of 0 and 1 meet the conditions
     if len(free) > MOST_FREE:
         raise PlumblineError(
             f"skip_absorption: the conditions leave {len(free)} of {units_m} units open; at most {MOST_FREE} can "
             "be gone through: take fewer hidden units or a larger width"
         )
-    least = np.inf
     for block_Cf in _candidates(len(free)):
         solved_Cb = (wanted - block_Cf @ columns[:, free].T) @ inverse.T
         members_Cm = np.zeros((len(block_Cf), units_m))
         members_Cm[:, free], members_Cm[:, bound] = block_Cf, solved_Cb > 0.5
         off_C = np.linalg.norm(members_Cm @ columns.T - wanted, axis=1) / size
         best = int(off_C.argmin())
-        least = min(least, float(off_C[best]))
         if off_C[best] <= ROUNDING:
-            units = tuple(int(unit) for unit in np.flatnonzero(members_Cm[best]))
-            return AbsorbingSetSearch(units=units, free=len(free), left=float(off_C[best]))
-    return AbsorbingSetSearch(units=None, free=len(free), left=least)
+            return tuple(int(unit) for unit in np.flatnonzero(members_Cm[best]))
+    return None
 
 
-def nearest(w1: np.ndarray, w2: np.ndarray, skip_hh: np.ndarray | None = None) -> tuple[tuple[int, ...], float]:
-    """Of all 2^m sets the one with the least |W2[:, J] W1[J, :] + S|_F, and that norm divided by |S|_F.
+def nearest(w1: np.ndarray, w2: np.ndarray) -> tuple[tuple[int, ...], float]:
+    """Of all 2^m sets the one with the least |W2[:, J] W1[J, :] + I|_F, and that norm divided by |I|_F.
 
     Raises:
         PlumblineError: more hidden units than can be tried.
@@ -144,29 +114,15 @@ def nearest(w1: np.ndarray, w2: np.ndarray, skip_hh: np.ndarray | None = None) -
         raise PlumblineError(
             f"skip_absorption: {units_m} hidden units have 2^{units_m} sets; take at most {MOST_FREE} units, or `find`"
         )
-    skip = np.eye(w1.shape[1]) if skip_hh is None else skip_hh
+    identity = np.eye(w1.shape[1])
     columns = np.einsum("am,mb->mab", w2, w1).reshape(units_m, -1)
     best: tuple[tuple[int, ...], float] = ((), np.inf)
     for block_Cm in _candidates(units_m):
-        off_C = np.linalg.norm(block_Cm @ columns + skip.ravel(), axis=1) / np.linalg.norm(skip)
+        off_C = np.linalg.norm(block_Cm @ columns + identity.ravel(), axis=1) / np.linalg.norm(identity)
         at = int(off_C.argmin())
         if off_C[at] < best[1]:
             best = tuple(int(unit) for unit in np.flatnonzero(block_Cm[at])), float(off_C[at])
     return best
-
-
-def certifies(certificate_hh: np.ndarray, w1: np.ndarray, w2: np.ndarray, skip_hh: np.ndarray | None = None) -> bool:
-    """Whether R proves that no set, and not even any real b, meets the conditions.
-
-    It does if R is orthogonal to every unit's product W2[:, j] W1[j, :], but not to S.
-    """
-    skip = np.eye(w1.shape[1]) if skip_hh is None else skip_hh
-    units_m = np.einsum("am,ab,mb->m", w2, certificate_hh, w1)
-    sizes_m = np.linalg.norm(w2, axis=0) * np.linalg.norm(w1, axis=1) * np.linalg.norm(certificate_hh)
-    along = abs(float((certificate_hh * skip).sum()))
-    return bool((np.abs(units_m) <= ROUNDING * sizes_m).all()) and along > ROUNDING * float(
-        np.linalg.norm(certificate_hh) * np.linalg.norm(skip)
-    )
 
 
 def collinear(width: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -215,10 +171,6 @@ def _candidates(free: int, block: int = 1 << 14) -> Iterable[np.ndarray]:
         yield (numbers_C[:, None] >> bits & 1).astype(np.float64)
 
 
-#: Table 1 has no row for Theorem 8.4, which is about one MLP, whatever stands around it.
-PREMISES = StatementCoverage(
-    normalization="indep", skip_connections="yes", multihead="indep", multi_layer="indep", weight_decay="no"
-)
 #: Widths; the paper has four hidden units for each of them, and any number from h on does (Remark 7).
 WIDTHS, POINTS = (2, 3, 4, 6, 16), 64
 #: Widths at which all sets are gone through for the nearest one.
@@ -238,7 +190,6 @@ def checks(widths: Iterable[int] = WIDTHS, seeds: Iterable[int] = range(3)) -> l
             statement="W₂ ReLU(W₁ x) + x = V₂ ReLU(V₁ x) if W₂[:, J] W₁[J, :] = −I",
             source="Thm 8.4, App 8.5",
             section="",
-            premises=PREMISES,
             residual=max(kept for kept, _, _ in planted),
             broken=(
                 ResidualWithoutPremise(
@@ -253,7 +204,6 @@ def checks(widths: Iterable[int] = WIDTHS, seeds: Iterable[int] = range(3)) -> l
             statement="W₂[:, J] W₁[J, :] = −I for the J that V₁ shows, if V absorbs the skip",
             source="Thm 8.4, App 8.5",
             section="",
-            premises=PREMISES,
             residual=max(shown for _, _, shown in planted),
             broken=(
                 ResidualWithoutPremise(
@@ -268,7 +218,6 @@ def checks(widths: Iterable[int] = WIDTHS, seeds: Iterable[int] = range(3)) -> l
             statement="φ is the same at Z + W₂[:, J] W₁[J, :], rows of J negated; Corollary 8.4.1: at no other Z",
             source="against Cor 8.4.1 as quantified, App 8.5",
             section="",
-            premises=PREMISES,
             residual=max(same for same, _ in moved),
             broken=(ResidualWithoutPremise(premise="Z moved along: Z kept", residual=min(kept for _, kept in moved)),),
             tried=tried,
@@ -304,7 +253,7 @@ def _planted(width: int, seed: int) -> tuple[float, float, float]:
     w1, w2 = drawn(width, hidden, seed)
     draw = np.random.default_rng([width, seed, 1])
     w2 = with_absorbing_set(w1, w2, draw.choice(hidden, size=int(draw.integers(width, hidden + 1)), replace=False))
-    units, x_Nh = find(w1, w2).units or (), draw.standard_normal((POINTS, width))
+    units, x_Nh = find(w1, w2) or (), draw.standard_normal((POINTS, width))
     v1, v2 = absorbed(w1, w2, units)
     order_m, scale_m = draw.permutation(hidden), draw.uniform(0.1, 10.0, hidden)
     shown = units_that_show(w1, (scale_m[:, None] * v1)[order_m])
@@ -318,7 +267,7 @@ def _planted(width: int, seed: int) -> tuple[float, float, float]:
 def _generic(width: int, seed: int) -> float:
     """What the nearest set of random weights leaves of the statement; 0 if one is found."""
     w1, w2 = drawn(width, 4 * width, seed)
-    if find(w1, w2).units is not None:
+    if find(w1, w2) is not None:
         return 0.0
     units, _ = nearest(w1, w2)
     x_Nh = np.random.default_rng([width, seed, 2]).standard_normal((POINTS, width))

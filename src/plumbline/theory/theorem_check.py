@@ -6,25 +6,13 @@ the shapes and seeds that were tried, in float64.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 #: A relative residual up to which float64 is said to agree.
 ROUNDING = 1e-9
 
 #: A relative residual from which a statement is said to fail: far from rounding, and from what drifts up by bad luck.
 FAILURE = 1e-4
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StatementCoverage:
-    """What a statement covers, in the words of `published/table1.csv` (query_free, Table 1): "yes" covered, "no"
-    simplified or left out, "indep" independent of it, or a few words of the paper's own."""
-
-    normalization: str
-    skip_connections: str
-    multihead: str
-    multi_layer: str
-    weight_decay: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +37,6 @@ class TheoremCheck:
         statement: what is equal to what, in a line.
         source: where the paper says it, "Thm 4.2, App 8.6".
         section: the section by which Table 1 names its rows ("4.3"); empty where it has none.
-        premises: as that row has them; None where there is none.
         residual: largest relative residual with all premises kept.
         broken: the residual without each single premise; may be empty where there is none to break.
         tried: shapes and seeds, in words ("12 shapes x 3 seeds, float64").
@@ -60,7 +47,6 @@ class TheoremCheck:
     statement: str
     source: str
     section: str
-    premises: StatementCoverage | None
     residual: float
     broken: tuple[ResidualWithoutPremise, ...]
     tried: str
@@ -70,7 +56,3 @@ class TheoremCheck:
     def holds(self) -> bool:
         """Whether the statement holds with its premises and fails without each; with a residual of NaN it does not."""
         return self.residual <= self.tolerance and all(one.fails for one in self.broken)
-
-
-#: Columns of Table 1 between its section and its end, in its order.
-PREMISES = tuple(field.name for field in fields(StatementCoverage))

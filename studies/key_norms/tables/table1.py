@@ -151,9 +151,9 @@ def _arm(study: Study, arm: str, one: StartAndFinalValues, alone: float) -> str:
         return f"{label}: {one.word}."
     if (change.abs() < STILL).all():
         return f"{label}: no layer's norm moved by {STILL:g}."
-    return f"{label}: {_listed(change / alone if alone else change, '+.2f')}" + ("." if alone else " (no decay).")
+    return f"{label}: {_listed(change / alone if alone else change)}" + ("." if alone else " (no decay).")
 
 
-def _listed(values: pd.Series, how: str) -> str:
+def _listed(values: pd.Series) -> str:
     """As ``layer 0 +1.19, 1 +0.40``."""
-    return "layer " + ", ".join(f"{layer} {value:{how}}" for layer, value in values.items())
+    return "layer " + ", ".join(f"{layer} {value:+.2f}" for layer, value in values.items())

@@ -39,10 +39,10 @@ def _curve(e: Evidence, method: str, probe: str) -> pd.Series:
     return _late(e, key, e.run_values.curve(key, probe))
 
 
-def _lost(e: Evidence, method: str, kind: str = "loss_neither") -> pd.Series:
+def _lost(e: Evidence, method: str) -> pd.Series:
     """Perplexity lost by the ablation, from 3 % on."""
     key = e.key(method)
-    return _late(e, key, e.run_values.ablation(key, kind))
+    return _late(e, key, e.run_values.ablation(key, "loss_neither"))
 
 
 def _late(e: Evidence, key: str, curve: pd.Series) -> pd.Series:

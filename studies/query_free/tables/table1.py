@@ -14,7 +14,7 @@ from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import make_table, ours, said
 from plumbline.results.tables.table import PRESET, Cell, Column, Table
 from plumbline.specs.study_config import Study
-from plumbline.theory.theorem_check import FAILURE, PREMISES, ROUNDING, TheoremCheck
+from plumbline.theory.theorem_check import FAILURE, ROUNDING, TheoremCheck
 
 from .. import theorem_checks
 
@@ -34,7 +34,14 @@ ELSEWHERE = {"8.4": "figure 2", "5.1": "table 2"}
 #: Why a row without a check has no residual.
 NO_ROW = "no row"
 
-HEADERS = ("norm", "skips", "heads", "layers", "weight decay")
+#: Columns of the printed table between its section and its end -> their headers here.
+PREMISES = {
+    "normalization": "norm",
+    "skip_connections": "skips",
+    "multihead": "heads",
+    "multi_layer": "layers",
+    "weight_decay": "weight decay",
+}
 
 COLUMNS = [
     Column(name="check", header="Result", kind="label", readable=False, narrow=True),
@@ -44,10 +51,7 @@ COLUMNS = [
     Column(name="premise_removed", header="premise removed", kind="label"),
     ours("relative_residual", "relative residual", ".1e", narrow=True),
     said("verdict", "outputs are", narrow=True),
-    *(
-        Column(name=f"covers_{name}_published", header=header, kind="published")
-        for name, header in zip(PREMISES, HEADERS, strict=True)
-    ),
+    *(Column(name=f"covers_{name}_published", header=header, kind="published") for name, header in PREMISES.items()),
     Column(name="checked_on", header="checked on", kind="fact", readable=False),
     PRESET,
 ]

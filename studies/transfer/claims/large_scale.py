@@ -157,8 +157,8 @@ def rank_moves(e: Evidence, claim: PaperClaim) -> Values:
     return moves | {"softpick_3b": _ranks(e, "softpick")[1]}
 
 
-def _completed_instead(count: int = 1) -> ComputedValues:
-    return ComputedValues(holds=False, shown={"completed": count})
+def _completed_instead() -> ComputedValues:
+    return ComputedValues(holds=False, shown={"completed": 1})
 
 
 def _hybrid(e: Evidence) -> list[tuple[float, Divergence]] | None:

@@ -13,7 +13,6 @@ from plumbline.specs.study_config import has_preset
 from plumbline.specs.yaml_files import PRESETS
 from plumbline.studies.query_free.run_values import CONFIGURATIONS, NONLINEAR, counts, divisor, smallest_rate
 from plumbline.theory import query_elimination_rules
-from plumbline.theory.initial_scores import neutral_divisor
 from tests.studies.query_free.synthetic_runs import STUDY, study_at
 
 PRESETS_HERE = [preset for preset in PRESETS if has_preset("query_free", preset)]
@@ -168,7 +167,7 @@ def test_every_preset_keeps_the_arms_and_the_shape(preset: str) -> None:
 @pytest.mark.parametrize("preset", PRESETS_HERE)
 def test_the_matched_scale_is_the_one_that_its_width_and_start_ask_for(preset: str) -> None:
     model = spec("wq_identity_matched", preset).model
-    assert divisor(model) == pytest.approx(neutral_divisor(width=model.width, init_std=model.init_std), rel=2e-3)
+    assert divisor(model) == pytest.approx(1 / (model.init_std * math.sqrt(model.width)), rel=2e-3)
     if preset == "paper":
         assert divisor(model) == pytest.approx(1 / (0.02 * math.sqrt(768)), rel=1e-12)
 

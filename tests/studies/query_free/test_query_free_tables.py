@@ -12,7 +12,6 @@ from plumbline.results.tables import terminal_table, write_table
 from plumbline.results.tables.table import Table
 from plumbline.specs import study_parts
 from plumbline.studies.query_free import theorem_checks
-from plumbline.theory.theorem_check import PREMISES
 from tests.studies.query_free.synthetic_runs import (
     LOSSES,
     PUBLISHED,
@@ -64,14 +63,6 @@ def test_table1_has_the_printed_rows_and_a_check_in_each_of_theory(table1: Table
         "no row",
         "",
     }
-
-
-def test_the_checks_have_the_premises_of_the_row_that_they_stand_in() -> None:
-    printed = PUBLISHED.table("table1", key="section")
-    for one in theorem_checks.theorems().values():
-        if one.section:
-            assert one.premises is not None
-            assert [getattr(one.premises, name) for name in PREMISES] == list(printed.loc[one.section, list(PREMISES)])
 
 
 def test_every_statement_holds_with_its_premises_and_fails_without_each(table1: Table) -> None:

@@ -122,7 +122,7 @@ def _other_mean(name: str, title: str) -> tuple[str, bool]:
     """The word for another mean than the arithmetic one in a name or else the caption, and whether its weights are not
     known: then it may be anything between its parts."""
     for text in (name, title):
-        word = says_which(text, OTHER_MEAN)
+        word = next((word for word in OTHER_MEAN.split("|") if says(text, word)), "")
         if word:
             return word, says(text, WEIGHTED_MEAN) and (text is name or says(title, MEAN) or _names(title, name))
     return "", False
@@ -135,11 +135,6 @@ def _is_named(kind: str, word: str) -> bool:
 
 def _names(title: str, name: str) -> bool:
     return bool(name) and name.lower() in title.lower()
-
-
-def says_which(text: str, pattern: str) -> str:
-    """The first word of a pattern's that a text has, or nothing."""
-    return next((word for word in pattern.split("|") if says(text, word)), "")
 
 
 def _kinds(parts: Sequence[Ends], operands: Sequence[Line], lines: Lines) -> Iterator[tuple[str, Ends]]:

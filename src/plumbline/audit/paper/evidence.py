@@ -75,9 +75,7 @@ def agreement(printed: Sequence[Ends], computed: Sequence[Ends]) -> Agreement:
     return Agreement(agree, rows, max(hits / (rows * len(shifts)), wide, 1e-4))
 
 
-def chance_of_a_mean(
-    printed: Sequence[Ends], computed: Sequence[Ends], values: Sequence[Sequence[float]], least: float = 0.01
-) -> float:
+def chance_of_a_mean(printed: Sequence[Ends], computed: Sequence[Ends], values: Sequence[Sequence[float]]) -> float:
     """Chance that another mean of so many numbers would pass for the one of these.
 
     Args:
@@ -88,7 +86,7 @@ def chance_of_a_mean(
         spread = math.sqrt(12) * pstdev(given) / math.sqrt(len(given))
         width = one[2] - one[0] + two[2] - two[0]
         chances.append(min(1.0, width / spread) if spread > 0 else 1.0)
-    return max(least, median(chances))
+    return max(0.01, median(chances))
 
 
 def tail(agree: int, rows: int, chance: float) -> float:

@@ -48,8 +48,8 @@ def tools(dry_run: DryRun) -> list[CheckResult]:
         names = " ".join(pin.requirement for pin in debian)
         found.append(
             f"{_OF_DEBIAN}, which apt-get fetches, and apt-get is not installed. On a Debian machine or in its "
-            f"container: apt-get download {names}; then put each at {_place(dry_run, '<name>')}, or name a folder of "
-            "your own (docs/your-own-data.md)"
+            f"container: apt-get download {names}; then put each at {dry_run.project.paths.work}/packages/<name>.deb, "
+            "or name a folder of your own (docs/your-own-data.md)"
         )
     reads = any(
         dry_run.project.corpora[name].source == "packaged_large" for (name,) in dry_run.values("documents", "corpus")
@@ -60,10 +60,6 @@ def tools(dry_run: DryRun) -> list[CheckResult]:
         found = [f"{words}. (The system of compute nodes was not checked.)" for words in found]
     state: State = UNKNOWN if dry_run.elsewhere else STOP
     return [CheckResult(state=state, what="Debian packages", words=words) for words in found]
-
-
-def _place(dry_run: DryRun, name: str) -> str:
-    return f"{dry_run.project.paths.work}/packages/{name}.deb"
 
 
 def _python(pin: PinnedArchive) -> CheckResult | str | None:

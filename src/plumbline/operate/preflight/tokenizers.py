@@ -10,9 +10,7 @@ from pathlib import Path
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.operate.preflight.dry_run import DryRun
-from plumbline.project import Project
 from plumbline.runtime import run_tokenizer
-from plumbline.specs.study_config import Run
 
 
 def refused(dry_run: DryRun) -> list[str]:
@@ -38,12 +36,3 @@ def refused(dry_run: DryRun) -> list[str]:
             found.append(str(error))
     more = f" (and so for {len(found) - 1} more runs)" if len(found) > 1 else ""
     return [f"{found[0]}{more}"] if found else []
-
-
-def pack_knows(project: Project, run: Run) -> bool:
-    """Whether the manifest of a finished run, of an earlier version, does not name its tokenizer, and that of its
-    training pack is there, which does: the run's evaluation then waits while that pack is made again.
-    """
-    manifest = fingerprint_file.read(project.paths.run(run, "manifest.json"))
-    named = manifest is None or run_tokenizer.TOKENIZER in manifest
-    return not named and Path(project.paths.pack_manifest(run)).exists()

@@ -2,24 +2,19 @@
 
 A verdict alone does not say how hard the claim is: with the paper's own numbers as the truth and its own noise, a sign
 inside the noise comes out wrong in nearly half of all replications. `benchmarks/claim_rates` draws such replications
-and keeps the rates in a study's ``replication_rates.yaml``.
+and writes the rates to a study's ``replication_rates.yaml``.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-
-import yaml
 
 from plumbline.specs.study_folders import RATES
 from plumbline.specs.yaml_files import read_checked
-
-#: `perfect`: a replication where the printed numbers are the truth. `null`: one where every model is the reference.
-WORLDS = ("perfect", "null")
 
 #: Columns of the claims file.
 COLUMNS = ("reproduced_if_paper_right", "partly_if_paper_right", "reproduced_if_nothing_differs")
@@ -95,25 +90,3 @@ def read(study_folder: Path) -> StudyRates:
     content = read_checked(path, "replication_rates")
     claims = {name: ClaimRates(**rates) for name, rates in content.pop("claims").items()}
     return StudyRates(claims=claims, **content)
-
-
-def write(rates: StudyRates, study_folder: Path, command: str) -> Path:
-    """Write a study's rates; `command` is what makes the file again."""
-    path = study_folder / RATES
-    lines = [
-        "# How often each claim comes out as reproduced, or partly so, if the paper is right (`perfect`: its printed",
-        "# numbers are the truth, every run is trained once more) and if no model differs from its reference (`null`).",
-        f"# Made by `{command}`.",
-        yaml.safe_dump({"draws": rates.draws, "seed": rates.seed, "noise": rates.noise}, sort_keys=False, width=118),
-    ]
-    listed = "".join(_lines({name: asdict(one) for name, one in rates.claims.items()}))
-    lines[-1] += f"claims:\n{listed}" if listed else "claims: {}\n"
-    lines[-1] += yaml.safe_dump({"not_drawn": rates.not_drawn}, sort_keys=False, width=118)
-    path.write_text("\n".join(lines), encoding="utf-8")
-    return path
-
-
-def _lines(claims: Mapping[str, Mapping[str, float]]) -> Iterable[str]:
-    """A line a claim."""
-    for name, rates in claims.items():
-        yield f"  {name}: {{{', '.join(f'{key}: {value:.4f}' for key, value in rates.items())}}}\n"

@@ -34,8 +34,8 @@ GREY = "#6B6B6B"
 #: The smallest letters: at a column's width they are still five points high.
 SMALL = 7.0
 
-#: A page's column and its whole width, in inches.
-COLUMN, PAGE = 5.2, 7.2
+#: A page's width, in inches.
+PAGE = 7.2
 
 RC = {
     "figure.dpi": 100,

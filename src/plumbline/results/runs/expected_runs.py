@@ -1,4 +1,4 @@
-"""Says which runs a target expects: those of the study's configuration, of a command line, or whatever is on disk."""
+"""Says which runs a target expects: those of the study's configuration, or whatever is on disk."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import parse_json
-from plumbline.specs.study_config import Study, expected_digest, expected_json
+from plumbline.specs.study_config import Study, expected_digest
 
 #: On the command line: the runs that are there, whichever spec or version they were made with.
 FOUND = "found"
@@ -56,25 +56,20 @@ class ExpectedRun:
         return int(self.key.split("/")[3].removeprefix("s"))
 
 
-def expected_runs(text: str | None, study: Study, groups: Iterable[str], work: str | Path) -> list[ExpectedRun]:
-    """Read the expected runs from a command line: JSON, a file of it, or `found`.
-
-    Without a text they are the study's own for `groups`. `found` takes the runs that are below `work`, whatever their
-    specs.
+def expected_runs(source: str | None, study: Study, groups: Iterable[str], work: str | Path) -> list[ExpectedRun]:
+    """List the runs that are expected of `groups`: the study's own (None), or `found`: those that are below `work`,
+    whatever their specs.
 
     Raises:
-        PlumblineError: no such file, or no such JSON.
+        PlumblineError: another source; or what lies in the place of a run names none.
     """
-    if text == FOUND:
-        return [_found(run, Path(work)) for run in _listed(expected_json(study.group(*groups)))]
-    if text is None:
-        text = expected_json(study.group(*groups))
-    elif not text.lstrip().startswith("["):
-        path = Path(text)
-        if not path.exists():
-            raise PlumblineError(f"--expected-runs: there is no file {path}; give it, the JSON list itself, or {FOUND}")
-        text = path.read_text(encoding="utf-8")
-    return _listed(text)
+    if source not in (None, FOUND):
+        raise PlumblineError(f"expected_runs: {source!r} is neither None, the study's own runs, nor {FOUND!r}")
+    expected = [
+        ExpectedRun(key=run.key, run_id=run.spec.run_id, groups=run.groups, scores=run.scores_key)
+        for run in study.group(*groups)
+    ]
+    return expected if source is None else [_found(run, Path(work)) for run in expected]
 
 
 def require_expected(digest: str, study: Study, groups: Iterable[str]) -> None:
@@ -89,18 +84,6 @@ def require_expected(digest: str, study: Study, groups: Iterable[str]) -> None:
             "extends, its corpus or a component's code was edited since; "
             "start Snakemake again"
         )
-
-
-def _listed(text: str) -> list[ExpectedRun]:
-    try:
-        return [
-            ExpectedRun(
-                key=item["key"], run_id=item["run_id"], groups=tuple(item["groups"]), scores=item.get("scores", "")
-            )
-            for item in parse_json(text)
-        ]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise PlumblineError(f"--expected-runs must be a JSON list of key, run_id and groups: {error!r}") from error
 
 
 def _found(run: ExpectedRun, work: Path) -> ExpectedRun:

@@ -19,8 +19,6 @@ RULES = (
     "addlinespace", "noalign", "morecmidrules", "thickhline",
     "cmidrule*", "specialrulec", "arrayrulecolor", "rowcolor", "noindent", "rowfont",
 )  # fmt: skip
-#: Beginnings of the names of rules that take an argument in braces.
-_TAKING = ("cmid", "cline", "noalign", "cdash", "row", "arrayrule")
 #: Rules that part groups of rows, or the head from the body.
 PARTING = ("midrule", "hline", "Xhline", "specialrule", "hdashline", "toprule", "bottomrule", "thickhline")
 
