@@ -98,7 +98,7 @@ def test_a_gain_that_is_resolved_is_found_by_the_simulated_protocol(n):
 
 def test_crossing_interpolates_and_says_when_there_is_none():
     x, y = np.array([1.0, 2.0, 3.0]), np.array([4.0, 3.0, 1.0])
-    assert first_at_or_below(x, y, 2.0) == 2.5 and first_at_or_below(x, y, 2.0, interpolate=False) == 3.0
+    assert first_at_or_below(x, y, 2.0) == 2.5
     assert first_at_or_below(x, y, 9.0) == 1.0 and math.isnan(first_at_or_below(x, y, 0.5))
     with pytest.raises(PlumblineError, match="increase"):
         first_at_or_below(x[::-1], y, 2.0)
