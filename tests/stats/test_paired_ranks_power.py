@@ -9,20 +9,12 @@ from scipy import stats as scipy_stats
 from statsmodels.stats.power import TTestIndPower
 
 from plumbline.core.errors import PlumblineError
-from plumbline.stats import (
-    NoiseFloor,
-    descending_ranks,
-    first_at_or_below,
-    paired_difference,
-    power_of_gain,
-    resolved_distance,
-    resolved_gain,
-    seeds_needed,
-    signs_preserved,
-    spearman,
-    verdicts,
-)
+from plumbline.stats.curve_crossing import first_at_or_below
+from plumbline.stats.noise_floor import NoiseFloor, verdicts
+from plumbline.stats.paired_runs import paired_difference
+from plumbline.stats.power import power_of_gain, resolved_distance, resolved_gain, seeds_needed
 from plumbline.stats.protocol_error import shares
+from plumbline.stats.rank_correlation import descending_ranks, signs_preserved, spearman
 
 
 def test_paired_difference_agrees_with_scipy_and_counts_what_is_missing():
