@@ -19,7 +19,7 @@ from plumbline.stats.sentinel import drift, due
 from plumbline.stats.sequential import Look, SequentialDesign, boundary, operating, statistic
 from plumbline.stats.sequential.operating_characteristics import reached
 from plumbline.stats.sequential.simulation import ends
-from plumbline.stats.sessions import false_keeps, fwer_level
+from plumbline.stats.sessions import false_keeps
 
 DESIGN = SequentialDesign(bank=5, most=8)
 
@@ -142,10 +142,6 @@ def test_a_session_is_told_how_many_false_keeps_a_shared_bank_makes() -> None:
     assert first == pytest.approx(operating(DESIGN, 0).kept, abs=0.01)
     assert found.mean < 0.5 * 40 * first, "a bad bank is made anew"
     assert false_keeps(DESIGN, 40, fresh_runs=5).mean < 0.65 * found.mean, "most are not confirmed"
-
-
-def test_levels_of_a_session_spend_alpha_once() -> None:
-    assert fwer_level(40) * 40 == pytest.approx(0.05)
 
 
 def test_a_sentinel_tells_of_drift() -> None:

@@ -21,8 +21,8 @@ from plumbline.stats.sequential.look import finite
 #: The level of the F test that lets sigma of other groups be used for one. One as lax as this refuses a quarter of
 #: those that are right; a stricter one takes along more that are wrong.
 CROSSING_LEVEL = 0.25
-#: The chance with which `resolved_gain` is found.
-FOUND = 0.8
+#: The chance with which a t test finds the gain that `resolved_gain` gives.
+CHANCE = 0.8
 
 
 class SigmaEstimate(NamedTuple):
@@ -110,9 +110,9 @@ def resolved_gain(spread: SigmaEstimate, *, baseline: int, candidate: int, alpha
         return upper_tail(critical, df, gain * root)
 
     low, high = 0.0, 1.0
-    while power(high) < FOUND:
+    while power(high) < CHANCE:
         low, high = high, 2 * high
     for _ in range(40):
         middle = (low + high) / 2
-        low, high = (middle, high) if power(middle) < FOUND else (low, middle)
+        low, high = (middle, high) if power(middle) < CHANCE else (low, middle)
     return high * spread.sigma
