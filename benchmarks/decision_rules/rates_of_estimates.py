@@ -14,7 +14,6 @@ from decision_rules.rules_and_noise_laws import DEFAULT, GAINS, WORLDS, design, 
 from plumbline.stats.after_stopping import chance_farther, estimate
 from plumbline.stats.sequential import Look, SequentialDesign, boundary
 from plumbline.stats.sequential.boundary import computed
-from plumbline.stats.sessions import metrics_level
 
 #: Gains and t at which chances are tabulated; medians between them are interpolated.
 TABLED, POINTS = np.arange(-6, 10.01, 0.4), np.linspace(-6, 14, 51)
@@ -115,7 +114,7 @@ def metrics(page: RatesPage) -> None:
     rows = []
     for count, tied in product((2, 4, 12), (0.0, 0.8)):
         row: list[object] = [count, f"{tied:g}"]
-        for alpha in (0.05, metrics_level(count)):
+        for alpha in (0.05, 0.05 / count):
             own, rng = replace(DEFAULT, alpha=alpha), rng_of("metrics", count, tied, alpha)
             worlds = max(2000, page.worlds // 4)
             common = [rng.standard_normal((worlds, size)) for size in (5, 8)]

@@ -11,7 +11,7 @@ from functools import cached_property
 import pandas as pd
 from scipy import stats
 
-from plumbline.stats import PairedResult, paired_difference
+from plumbline.stats.paired_runs import PairedResult, paired_difference
 
 from .run_values import BASE, RunValues
 

@@ -15,7 +15,7 @@ import pandas as pd
 from plumbline.audit.printed_numbers import PrintedNumbers, printed
 from plumbline.results.tables.shared_columns import beside, labels
 from plumbline.results.tables.table import Cell, Column, from_print
-from plumbline.stats import paired_difference
+from plumbline.stats.paired_runs import paired_difference
 from plumbline.stats.sample_spread import sample_deviation
 
 from .row_cells import RowCells

@@ -16,7 +16,7 @@ import pandas as pd
 
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
 from plumbline.specs.study_config import Study
-from plumbline.stats import first_at_or_below
+from plumbline.stats.curve_crossing import first_at_or_below
 
 #: The scales of the study, and the two runs of its central comparison.
 BASE, LARGE = "base", "large"

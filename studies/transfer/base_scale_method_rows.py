@@ -15,7 +15,7 @@ import pandas as pd
 from plumbline.results.runs.finished_runs import COMPLETED, RunFrames
 from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, absent, context, joint_outcome, number
 from plumbline.specs.study_config import Study
-from plumbline.stats import NoiseFloor, noise_floor, verdicts
+from plumbline.stats.noise_floor import NoiseFloor, noise_floor, verdicts
 from plumbline.stats.pooling import SigmaEstimate, pooled
 from plumbline.stats.sample_spread import sample_deviation
 

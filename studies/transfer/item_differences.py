@@ -16,17 +16,18 @@ from plumbline.core.errors import PlumblineError
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, number
 from plumbline.specs.study_config import Study
-from plumbline.stats import (
+from plumbline.stats.distributions import t_isf
+from plumbline.stats.item_noise import (
+    MOST_SEEDS,
     MeanDifference,
     compare_with_chance,
     item_distance,
     item_verdicts,
     mean_by_item,
-    significance,
+    seeds_that_decide,
 )
-from plumbline.stats.distributions import t_isf
-from plumbline.stats.item_noise import MOST_SEEDS, seeds_that_decide
 from plumbline.stats.pooling import together
+from plumbline.stats.significance import significance
 
 from .base_scale_method_rows import BaseScaleMethodRows
 from .headline_runs import BASE, headline_runs

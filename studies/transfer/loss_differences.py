@@ -18,7 +18,8 @@ from plumbline.results.tables.number_formats import PROBABILITY
 from plumbline.results.tables.shared_columns import ours, said
 from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, Column, number
 from plumbline.specs.study_config import Study
-from plumbline.stats import NoiseFloor, noise_floor, seeds_needed, verdicts
+from plumbline.stats.noise_floor import NoiseFloor, noise_floor, verdicts
+from plumbline.stats.power import seeds_needed
 
 from .base_scale_method_rows import BaseScaleMethodRows
 from .headline_runs import BASE, headline_runs

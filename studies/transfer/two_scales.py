@@ -13,7 +13,7 @@ import pandas as pd
 from plumbline.core.errors import PlumblineError
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
-from plumbline.stats import SpearmanResult, descending_ranks, spearman
+from plumbline.stats.rank_correlation import SpearmanResult, descending_ranks, spearman
 
 from .headline_runs import LARGE, base_values, first_seed
 

@@ -8,14 +8,8 @@ import pytest
 from scipy import stats as scipy_stats
 
 from plumbline.core.errors import PlumblineError
-from plumbline.stats import (
-    bootstrap_interval,
-    probability_not_above,
-    stouffer,
-    task_correlation,
-    welch,
-    welch_per_task,
-)
+from plumbline.stats.bootstrap import bootstrap_interval, probability_not_above
+from plumbline.stats.welch_and_stouffer import stouffer, task_correlation, welch, welch_per_task
 
 BASELINE, SOFTPICK = [0.4820, 0.4815, 0.4853], [0.4922, 0.4905, 0.4931]
 

@@ -19,7 +19,7 @@ from plumbline.stats.sentinel import drift, due
 from plumbline.stats.sequential import Look, SequentialDesign, boundary, operating, statistic
 from plumbline.stats.sequential.operating_characteristics import reached
 from plumbline.stats.sequential.simulation import ends
-from plumbline.stats.sessions import false_keeps, fwer_level, metrics_level
+from plumbline.stats.sessions import false_keeps
 
 DESIGN = SequentialDesign(bank=5, most=8)
 
@@ -122,15 +122,11 @@ def test_fresh_runs_are_tested_as_students_t_has_it() -> None:
     assert (told.p, told.low, told.high) == pytest.approx((expected.pvalue[0], interval.low, interval.high))
 
 
-def test_power_says_how_little_three_against_three_know_of_it() -> None:
-    """What the design page has: at the gain printed for 80 %, true power lies between 22 and 98 %."""
-    resolved = pooling.resolved_gain(SigmaEstimate(1.0, 4), baseline=3, candidate=3)
-    found = pooling.power(resolved.value, SigmaEstimate(1.0, 4), baseline=3, candidate=3)
-    assert (found.value, found.low, found.high) == pytest.approx((0.8, 0.23, 0.98), abs=0.01)
-    claim = [pooling.power(gain, SigmaEstimate(1.0, 8), baseline=5, candidate=5).value for gain in (1, 2, 3)]
-    assert claim == pytest.approx([0.29, 0.79, 0.99], abs=0.01)
-    with pytest.raises(PlumblineError, match="sigma is not known"):
-        pooling.power(1.0, SigmaEstimate(0.0, 0), baseline=3, candidate=3)
+def test_the_gain_that_is_resolved_is_found_with_a_chance_of_80_percent() -> None:
+    for baseline, candidate, alpha in ((3, 3, 0.025), (5, 8, 0.05)):
+        gain = pooling.resolved_gain(SigmaEstimate(2.0, 4), baseline=baseline, candidate=candidate, alpha=alpha) / 2
+        df, shift = baseline + candidate - 2, gain / math.sqrt(1 / baseline + 1 / candidate)
+        assert stats.nct.sf(stats.t.isf(alpha, df), df, shift) == pytest.approx(0.8, abs=1e-6)
 
 
 def test_bartletts_test_is_scipys() -> None:
@@ -144,15 +140,8 @@ def test_a_session_is_told_how_many_false_keeps_a_shared_bank_makes() -> None:
     found = false_keeps(DESIGN, 40)
     first = false_keeps(DESIGN, 1).mean
     assert first == pytest.approx(operating(DESIGN, 0).kept, abs=0.01)
-    independent = 1 - stats.binom.cdf(3, 40, first)
-    assert found.mean < 0.5 * 40 * first and found.at_least(4) < 0.4 * independent, "a bad bank is made anew"
-    assert sum(found.shares) == pytest.approx(1)
-    assert false_keeps(DESIGN, 40, sentinel_every=5).mean > found.mean + 0.05, "more of its keeps come one by one"
+    assert found.mean < 0.5 * 40 * first, "a bad bank is made anew"
     assert false_keeps(DESIGN, 40, fresh_runs=5).mean < 0.65 * found.mean, "most are not confirmed"
-
-
-def test_levels_of_a_session_spend_alpha_once() -> None:
-    assert fwer_level(40) * 40 == pytest.approx(0.05) == metrics_level(12) * 12
 
 
 def test_a_sentinel_tells_of_drift() -> None:

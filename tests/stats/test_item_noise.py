@@ -10,21 +10,19 @@ import pytest
 from scipy import stats
 
 from plumbline.core.errors import PlumblineError
-from plumbline.stats import (
+from plumbline.stats.item_noise import (
     MeanDifference,
-    NoiseFloor,
     compare_with_chance,
     item_distance,
     item_verdicts,
     mean_by_item,
-    noise_floor,
     sampling_error,
-    significance,
-    two_sided_t,
+    seeds_that_decide,
     with_seeds,
 )
-from plumbline.stats.item_noise import seeds_that_decide
+from plumbline.stats.noise_floor import NoiseFloor, noise_floor, two_sided_t
 from plumbline.stats.pooling import together, wider_power
+from plumbline.stats.significance import significance
 
 
 def answers(name: str, **tasks: list[float]) -> pd.Series:

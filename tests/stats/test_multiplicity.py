@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
 from plumbline.core.errors import PlumblineError
-from plumbline.stats import adjust, family_wise_error_rate
+from plumbline.stats.multiplicity import adjust, family_wise_error_rate
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 

@@ -9,7 +9,8 @@ import pytest
 from scipy import stats as scipy_stats
 
 from plumbline.core.errors import PlumblineError
-from plumbline.stats import NoiseFloor, adjust, noise_floor, signal_of_noise, two_sided_normal, verdicts
+from plumbline.stats.multiplicity import adjust
+from plumbline.stats.noise_floor import NoiseFloor, noise_floor, signal_of_noise, two_sided_normal, verdicts
 
 SEEDS = [0.4820, 0.4815, 0.4853]
 TABLE_2 = pd.read_csv(

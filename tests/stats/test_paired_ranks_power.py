@@ -9,20 +9,12 @@ from scipy import stats as scipy_stats
 from statsmodels.stats.power import TTestIndPower
 
 from plumbline.core.errors import PlumblineError
-from plumbline.stats import (
-    NoiseFloor,
-    descending_ranks,
-    first_at_or_below,
-    paired_difference,
-    power_of_gain,
-    resolved_distance,
-    resolved_gain,
-    seeds_needed,
-    signs_preserved,
-    spearman,
-    verdicts,
-)
+from plumbline.stats.curve_crossing import first_at_or_below
+from plumbline.stats.noise_floor import NoiseFloor, verdicts
+from plumbline.stats.paired_runs import paired_difference
+from plumbline.stats.power import power_of_gain, resolved_distance, resolved_gain, seeds_needed
 from plumbline.stats.protocol_error import shares
+from plumbline.stats.rank_correlation import descending_ranks, signs_preserved, spearman
 
 
 def test_paired_difference_agrees_with_scipy_and_counts_what_is_missing():
@@ -98,7 +90,7 @@ def test_a_gain_that_is_resolved_is_found_by_the_simulated_protocol(n):
 
 def test_crossing_interpolates_and_says_when_there_is_none():
     x, y = np.array([1.0, 2.0, 3.0]), np.array([4.0, 3.0, 1.0])
-    assert first_at_or_below(x, y, 2.0) == 2.5 and first_at_or_below(x, y, 2.0, interpolate=False) == 3.0
+    assert first_at_or_below(x, y, 2.0) == 2.5
     assert first_at_or_below(x, y, 9.0) == 1.0 and math.isnan(first_at_or_below(x, y, 0.5))
     with pytest.raises(PlumblineError, match="increase"):
         first_at_or_below(x[::-1], y, 2.0)

@@ -8,7 +8,8 @@ import pytest
 from scipy import stats
 
 from plumbline.core.errors import PlumblineError
-from plumbline.stats import adjust, verdicts
+from plumbline.stats.multiplicity import adjust
+from plumbline.stats.noise_floor import verdicts
 from plumbline.stats.protocol_error import drawn, pooled_survivor, rejected, shares, standard_error
 
 

@@ -15,10 +15,13 @@ from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.numbers.item_comparison import judge_items
 from plumbline.experiment.numbers.readers.lm_eval_items import LmEvalItem
 from plumbline.experiment.seed_values import CannotBeJudgedError
-from plumbline.stats import noise_floor, paired_difference, power_of_gain, sampling_error, verdicts, welch
-from plumbline.stats.item_noise import compare_with_chance
-from plumbline.stats.pooling import bartlett, pooled, sigma_interval
+from plumbline.stats.item_noise import compare_with_chance, sampling_error
+from plumbline.stats.noise_floor import noise_floor, verdicts
+from plumbline.stats.paired_runs import paired_difference
+from plumbline.stats.pooling import bartlett, pooled
+from plumbline.stats.power import power_of_gain
 from plumbline.stats.sample_spread import sample_deviation
+from plumbline.stats.welch_and_stouffer import welch
 
 VALUE = st.one_of(st.sampled_from([0.2, 0.1 + 0.2, 1 / 3, -1e-12]), st.floats(-1e150, 1e150, allow_subnormal=False))
 
@@ -31,8 +34,6 @@ def test_equal_values_have_no_spread_in_any_estimator(value: float, n: int, othe
     with pytest.warns(UserWarning, match="no noise floor"):
         assert verdicts(pd.Series({"m": other}), floor)[["z", "p", "p_run_vs_seeds"]].isna().all(axis=None)
     assert pooled([equal, [other] * n]).sigma == 0 and math.isnan(bartlett([equal, [other] * n, [1.0, 2.0]]))
-    with pytest.raises(PlumblineError, match="sigma is not known"):
-        sigma_interval(pooled([equal]))
     with pytest.raises(PlumblineError, match="sigma must be above 0"):
         power_of_gain(1.0, floor.sigma, n)
     paired = paired_difference(pd.Series(equal, index), pd.Series([other] * n, index))

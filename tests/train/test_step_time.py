@@ -145,7 +145,7 @@ def test_steps_are_timed_on_a_gpu() -> None:
 
 def test_ratios_are_taken_repeat_by_repeat() -> None:
     """A machine that is ten times as slow for a while leaves the ratio where it is."""
-    from plumbline.stats import paired_ratio
+    from plumbline.stats.paired_runs import paired_ratio
 
     slow = pd.Series([1.0, 10.0, 1.0, 10.0, 1.0])
     found = paired_ratio(slow * [1.1, 1.2, 1.3, 1.1, 1.2], slow)

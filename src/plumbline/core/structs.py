@@ -34,13 +34,13 @@ def convert(kind: Any, given: dict[str, Any], where: str, known: list[str] | Non
         return msgspec.convert(given, type=kind, from_attributes=True)
     except msgspec.ValidationError as error:
         words, _, place = str(error).partition(" - at `$")
-        raise PlumblineError(f"{where}{place.rstrip('`')}: {words}{_values(fields, place)}") from error
+        raise PlumblineError(f"{where}{place.rstrip('`')}: {words}{_list_values(fields, place)}") from error
 
 
-def _values(fields: tuple[msgspec.structs.FieldInfo, ...], place: str) -> str:
-    """Name what a key may be, where that is one of a few words."""
-    named = next((field.type for field in fields if place == f".{field.name}`"), None)
-    return f" (known: {list(get_args(named))})" if get_origin(named) is Literal else ""
+def _list_values(fields: tuple[msgspec.structs.FieldInfo, ...], place: str) -> str:
+    """List what a key may be, where that is one of a few words."""
+    value_type = next((field.type for field in fields if place == f".{field.name}`"), None)
+    return f" (known: {list(get_args(value_type))})" if get_origin(value_type) is Literal else ""
 
 
 @cache

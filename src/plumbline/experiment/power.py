@@ -17,6 +17,8 @@ from scipy.special import chdtr, chdtri, nctdtr, ndtr, ndtri, stdtr, stdtrit
 FAR = 1000.0
 #: From so many degrees of freedom on, sigma is as good as known.
 KNOWN = 1e5
+#: The chance on either side of sigma's interval.
+TAIL = (1 - 0.95) / 2
 #: More seeds than this are not counted.
 MOST = 1_000_000
 
@@ -106,12 +108,11 @@ def seeds_each(gain: float, sigma: float, design: ComparisonDesign, power: float
     return high
 
 
-def sigma_interval(sigma: float, freedom: float, confidence: float = 0.95) -> tuple[float, float]:
-    """Compute the interval of the true sigma from an estimate with these degrees of freedom, for normally distributed
-    runs.
+def sigma_interval(sigma: float, freedom: float) -> tuple[float, float]:
+    """Compute the 95 % interval of the true sigma from an estimate with these degrees of freedom, for normally
+    distributed runs.
     """
     if math.isinf(freedom):
         return sigma, sigma
-    tail = (1 - confidence) / 2
-    low, high = (sigma * math.sqrt(freedom / float(chdtri(freedom, q))) for q in (tail, 1 - tail))
+    low, high = (sigma * math.sqrt(freedom / float(chdtri(freedom, q))) for q in (TAIL, 1 - TAIL))
     return low, high

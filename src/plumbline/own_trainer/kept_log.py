@@ -57,18 +57,18 @@ def _make_hole(descriptor: int, begin: int, end: int) -> bool:
     return bool(call(descriptor, _HOLE, begin, end - begin) == 0)
 
 
-def shorten(path: Path, head: int = HEAD, tail: int = TAIL) -> None:
+def shorten(path: Path) -> None:
     """Leave out the middle of a log that is longer, and say there how much; in place, as the disk may be full."""
     try:
         size = path.stat().st_size
     except FileNotFoundError:
         return
-    if size <= head + tail + _BLOCK:
+    if size <= HEAD + TAIL + _BLOCK:
         return
     with open(path, "r+b") as file:
-        begin = _after_line(file.read(head), last=True)
-        file.seek(size - tail)
-        end = size - tail + _after_line(file.read(_BLOCK), last=False)
+        begin = _after_line(file.read(HEAD), last=True)
+        file.seek(size - TAIL)
+        end = size - TAIL + _after_line(file.read(_BLOCK), last=False)
         file.seek(begin)
         file.write(b"\n[plumbline left out %d bytes here]\n" % (end - begin))
         to = file.tell()

@@ -12,14 +12,13 @@ import numpy as np
 from plumbline.core.errors import PlumblineError
 
 
-def first_at_or_below(x: np.ndarray, y: np.ndarray, level: float, *, interpolate: bool = True) -> float:
+def first_at_or_below(x: np.ndarray, y: np.ndarray, level: float) -> float:
     """First x at which y <= level, linear between evaluations; NaN where the curve never gets there.
 
     Args:
         x: increasing positions (tokens or steps), one per evaluation.
         y: values there; NaN for an evaluation that is missing.
         level: what to reach.
-        interpolate: False gives the first evaluation itself.
 
     Raises:
         PlumblineError: different lengths, or x that does not increase.
@@ -32,7 +31,7 @@ def first_at_or_below(x: np.ndarray, y: np.ndarray, level: float, *, interpolate
     if not below.size:
         return math.nan
     i = int(below[0])
-    if i == 0 or not interpolate:
+    if i == 0:
         return float(x[i])
     share = (y[i - 1] - level) / (y[i - 1] - y[i])
     return float(x[i - 1] + share * (x[i] - x[i - 1]))

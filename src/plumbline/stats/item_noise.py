@@ -204,9 +204,9 @@ def item_verdicts(
 
 
 def compare_with_chance(
-    reference: pd.Series, chance: Mapping[str, float], errors: float = 2.0
+    reference: pd.Series, chance: Mapping[str, float]
 ) -> dict[str, Literal["at", "below", "above"]]:
-    """Task -> whether its mean over items is within `errors` standard errors of guessing, or beyond them.
+    """Task -> whether its mean over items is within two standard errors of guessing, or beyond them.
 
     Tasks of fewer than `FEWEST` items are left out: their error is not known.
 
@@ -220,7 +220,7 @@ def compare_with_chance(
             continue
         distance = values.mean() - chance[str(task)]
         error = sample_deviation(values) / math.sqrt(len(values))
-        found[str(task)] = "at" if abs(distance) <= errors * error else "below" if distance < 0 else "above"
+        found[str(task)] = "at" if abs(distance) <= 2 * error else "below" if distance < 0 else "above"
     return found
 
 

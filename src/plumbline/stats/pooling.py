@@ -7,8 +7,7 @@ Means never leave their group: only squares of distances from a group's own mean
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +21,8 @@ from plumbline.stats.sequential.look import finite
 #: The level of the F test that lets sigma of other groups be used for one. One as lax as this refuses a quarter of
 #: those that are right; a stricter one takes along more that are wrong.
 CROSSING_LEVEL = 0.25
+#: The chance with which a t test finds the gain that `resolved_gain` gives.
+CHANCE = 0.8
 
 
 class SigmaEstimate(NamedTuple):
@@ -29,16 +30,6 @@ class SigmaEstimate(NamedTuple):
 
     sigma: float
     df: float
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SigmaRange:
-    """A figure that hangs on sigma, and where it lies for the ends of sigma's confidence interval."""
-
-    value: float
-    low: float
-    high: float
-    level: float
 
 
 def pooled(groups: Iterable[Sequence[float]]) -> SigmaEstimate:
@@ -60,13 +51,13 @@ def together(*spreads: tuple[float, float]) -> SigmaEstimate:
     return SigmaEstimate(scale * math.sqrt(sum(own * (sigma / scale) ** 2 for sigma, own in spreads) / df), df)
 
 
-def may_cross(here: SigmaEstimate, elsewhere: SigmaEstimate, level: float = CROSSING_LEVEL) -> bool:
+def may_cross(here: SigmaEstimate, elsewhere: SigmaEstimate) -> bool:
     """Whether sigma from other groups may be pooled with that of one: a one-sided F test.
 
     Only a spread that is wider here is refused, since that is what would make keeps of nothing. Where one side has no
     degrees of freedom there is nothing to test, and nothing crosses.
     """
-    return wider(here, elsewhere) > level
+    return wider(here, elsewhere) > CROSSING_LEVEL
 
 
 def wider(here: SigmaEstimate, elsewhere: SigmaEstimate) -> float:
@@ -101,69 +92,12 @@ def bartlett(groups: Iterable[Sequence[float]]) -> float:
     return float(special.chdtrc(len(df) - 1, distance / correction))
 
 
-def sigma_interval(spread: SigmaEstimate, level: float = 0.9) -> tuple[float, float]:
-    """Confidence interval of sigma, for normal runs.
+def resolved_gain(spread: SigmaEstimate, *, baseline: int, candidate: int, alpha: float) -> float:
+    """The true gain that a one-sided t test of fixed size finds with a chance of 80 %, were `spread.sigma` true.
 
     Raises:
-        PlumblineError: nothing is known of sigma.
+        PlumblineError: there are too few runs for a test.
     """
-    if spread.df <= 0 or not spread.sigma > 0:
-        raise PlumblineError("sigma is not known: two runs of one configuration that differ in their seed are needed")
-    tail = (1 - level) / 2
-    ends = special.chdtri(spread.df, [tail, 1 - tail])
-    low, high = spread.sigma * np.sqrt(spread.df / ends)
-    return float(low), float(high)
-
-
-def power(
-    gain: float,
-    spread: SigmaEstimate,
-    *,
-    baseline: int,
-    candidate: int,
-    alpha: float = 0.025,
-    level: float = 0.9,
-) -> SigmaRange:
-    """Power of a one-sided t test of fixed size, were `spread.sigma` true, and at the ends of sigma's interval.
-
-    Raises:
-        PlumblineError: nothing is known of sigma, or there are too few runs for a test.
-    """
-    test = _test(baseline, candidate, alpha)
-    low, high = sigma_interval(spread, level)
-    found = [test(gain / sigma) for sigma in (spread.sigma, high, low)]
-    return SigmaRange(value=found[0], low=min(found[1:]), high=max(found[1:]), level=level)
-
-
-def resolved_gain(
-    spread: SigmaEstimate,
-    *,
-    baseline: int,
-    candidate: int,
-    alpha: float = 0.025,
-    chance: float = 0.8,
-    level: float = 0.9,
-) -> SigmaRange:
-    """The true gain that a one-sided t test of fixed size finds with a chance, in sigma's units, and its range.
-
-    Raises:
-        PlumblineError: as `power`; or a chance outside (alpha, 1).
-    """
-    if not alpha < chance < 1:
-        raise PlumblineError(f"chance = {chance}: must lie between alpha and 1")
-    test = _test(baseline, candidate, alpha)
-    ends = sigma_interval(spread, level)
-    low, high = 0.0, 1.0
-    while test(high) < chance:
-        low, high = high, 2 * high
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if test(middle) < chance else (low, middle)
-    return SigmaRange(value=high * spread.sigma, low=high * ends[0], high=high * ends[1], level=level)
-
-
-def _test(baseline: int, candidate: int, alpha: float) -> Callable[[float], float]:
-    """Power of a one-sided t test by the gain in sigma."""
     df = baseline + candidate - 2
     if min(baseline, candidate) < 1 or df < 1 or not 0 < alpha < 0.5:
         raise PlumblineError(
@@ -171,4 +105,14 @@ def _test(baseline: int, candidate: int, alpha: float) -> Callable[[float], floa
             f"{candidate = }, {alpha = }"
         )
     critical, root = float(-special.stdtrit(df, alpha)), math.sqrt(1 / (1 / baseline + 1 / candidate))
-    return lambda gain: upper_tail(critical, df, gain * root)
+
+    def power(gain: float) -> float:
+        return upper_tail(critical, df, gain * root)
+
+    low, high = 0.0, 1.0
+    while power(high) < CHANCE:
+        low, high = high, 2 * high
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if power(middle) < CHANCE else (low, middle)
+    return high * spread.sigma

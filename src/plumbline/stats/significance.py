@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+#: The level of every test.
+LEVEL = 0.05
 BETTER, WORSE = "better", "worse"
 ITEM_SAMPLING, SEED_VARIANCE = "not significant (item sampling)", "not significant (seed variance)"
 NO_ITEM_ERROR, BASELINE_SEEDS = "inconclusive (no item error)", "inconclusive (baseline seeds)"
@@ -21,7 +23,7 @@ RULE = (
 )
 
 
-def significance(delta: float, *, p_items: float, p_both: float, p_z: float, alpha: float = 0.05) -> str:
+def significance(delta: float, *, p_items: float, p_both: float, p_z: float) -> str:
     """The word for a difference `delta` (higher is better) from a reference.
 
     Args:
@@ -29,14 +31,13 @@ def significance(delta: float, *, p_items: float, p_both: float, p_z: float, alp
         p_items: corrected p of these runs on other items; NaN where it is not known.
         p_both: corrected p on other seeds and other items; NaN without a noise floor.
         p_z: corrected p of the normal z, which takes mean and spread of the reference as known; NaN as p_both.
-        alpha: the level.
     """
-    if delta == 0 or p_items > alpha:
+    if delta == 0 or p_items > LEVEL:
         return ITEM_SAMPLING
     if math.isnan(p_items):
         return NO_ITEM_ERROR
-    if p_both <= alpha:
+    if p_both <= LEVEL:
         return BETTER if delta > 0 else WORSE
-    if p_z > alpha:
+    if p_z > LEVEL:
         return SEED_VARIANCE
     return BASELINE_SEEDS

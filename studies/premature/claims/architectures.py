@@ -6,7 +6,7 @@ from plumbline.audit.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import ComputedValues, in_turn, order, ranking, said, signs
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 from plumbline.results.claims.claim_tolerances import near
-from plumbline.stats import spearman
+from plumbline.stats.rank_correlation import spearman
 
 from ..run_values import CONTROL, Part, slowed
 from ..tables.table3 import ARCHITECTURES

@@ -7,7 +7,7 @@ from plumbline.results.claims.claim_checkers import ComputedValues, Verdict, ord
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 from plumbline.results.claims.claim_tolerances import near
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING
-from plumbline.stats import PairedResult
+from plumbline.stats.paired_runs import PairedResult
 
 from ..downstream_tasks import PairedTaskScores, losses, sign_test
 from .claim_evidence import Evidence

@@ -11,7 +11,7 @@ from plumbline.audit.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import ComputedValues, in_turn, nearest_limit, number, said
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 from plumbline.results.runs.finished_runs import DIVERGED
-from plumbline.stats import noise_floor
+from plumbline.stats.noise_floor import noise_floor
 
 from ..attention_concentration import ConcentrationPoint
 from ..headline_runs import BASE

@@ -28,8 +28,9 @@ from plumbline.results.claims.claim_checkers import (
 )
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 from plumbline.results.claims.claim_tolerances import factor, near
-from plumbline.stats import bootstrap_interval, probability_not_above, welch
+from plumbline.stats.bootstrap import bootstrap_interval, probability_not_above
 from plumbline.stats.sample_spread import sample_deviation
+from plumbline.stats.welch_and_stouffer import welch
 
 from .claim_evidence import LEVEL, SIGNIFICANT_Z, Evidence
 

@@ -16,7 +16,7 @@ from plumbline.results.claims.claim_registry import MissingRun
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
 from plumbline.results.tables.table import Table, reference_of
 from plumbline.specs.study_config import Study
-from plumbline.stats import NoiseFloor, noise_floor, two_sided_normal, verdicts
+from plumbline.stats.noise_floor import NoiseFloor, noise_floor, two_sided_normal, verdicts
 
 from ..attention_concentration import ConcentrationPoint, last
 from ..divergence_pattern import PAPER_STEPS, Divergence, divergence_of

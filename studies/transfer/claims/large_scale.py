@@ -24,7 +24,7 @@ from plumbline.results.claims.claim_checkers import (
 )
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 from plumbline.results.claims.claim_tolerances import factor, near
-from plumbline.stats import spearman
+from plumbline.stats.rank_correlation import spearman
 
 from ..divergence_pattern import Divergence, chain, norms_of
 from ..two_scales import improvers

@@ -18,7 +18,7 @@ from plumbline.results.runs.finished_runs import load
 from plumbline.results.tables.table import Table
 from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec, RunSpec
-from plumbline.stats import family_wise_error_rate
+from plumbline.stats.multiplicity import family_wise_error_rate
 
 from ..headline_runs import BASE, LARGE
 from .claim_evidence import Evidence

@@ -18,8 +18,7 @@ from plumbline.results.figures.figure_style import FigureWithData, label_of, sty
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
 from plumbline.results.tables.table import reference_of, task_source
 from plumbline.specs.study_config import Study
-from plumbline.stats import noise_floor
-from plumbline.stats.noise_floor import two_sided_t
+from plumbline.stats.noise_floor import noise_floor, two_sided_t
 
 from ..headline_runs import BASE, base_values, best_first, headline_runs
 from ..task_differences import deltas, tasks_of

@@ -26,7 +26,7 @@ from plumbline.results.tables.table import (
     reference_of,
 )
 from plumbline.specs.study_config import Study
-from plumbline.stats import noise_floor
+from plumbline.stats.noise_floor import noise_floor
 
 from ..attention_concentration import ConcentrationPoint, before, points
 from ..headline_runs import BASE, LARGE

@@ -30,15 +30,9 @@ from plumbline.results.tables.table import (
     reference_of,
 )
 from plumbline.specs.study_config import Study
-from plumbline.stats import (
-    bootstrap_interval,
-    probability_not_above,
-    stouffer,
-    task_correlation,
-    welch,
-    welch_per_task,
-)
-from plumbline.stats import noise_floor as floor_of
+from plumbline.stats.bootstrap import bootstrap_interval, probability_not_above
+from plumbline.stats.noise_floor import noise_floor as floor_of
+from plumbline.stats.welch_and_stouffer import stouffer, task_correlation, welch, welch_per_task
 
 from ..headline_runs import BASE
 

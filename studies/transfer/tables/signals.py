@@ -31,7 +31,7 @@ from plumbline.results.tables.table import (
     reference_of,
 )
 from plumbline.specs.study_config import Study
-from plumbline.stats import NoiseFloor, noise_floor, signal_of_noise, verdicts
+from plumbline.stats.noise_floor import NoiseFloor, noise_floor, signal_of_noise, verdicts
 from plumbline.stats.sample_spread import sample_deviation
 
 from ..headline_runs import BASE, best_first, headline_runs

@@ -27,7 +27,7 @@ from plumbline.results.tables.table import (
     reference_of,
 )
 from plumbline.specs.study_config import Study
-from plumbline.stats import signs_preserved
+from plumbline.stats.rank_correlation import signs_preserved
 
 from ..headline_runs import BASE, LARGE, first_seed, headline_runs
 from ..two_scales import failures, improvers, rank_correlation, two_scales

@@ -36,7 +36,7 @@ from plumbline.results.tables.table import (
 from plumbline.specs import corpus
 from plumbline.specs.corpus import Corpus
 from plumbline.specs.study_config import Study, make_spec
-from plumbline.stats import NoiseFloor, noise_floor, two_sided_t
+from plumbline.stats.noise_floor import NoiseFloor, noise_floor, two_sided_t
 
 from ..headline_runs import BASE, headline_runs
 

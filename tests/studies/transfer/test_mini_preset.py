@@ -12,7 +12,7 @@ from plumbline.plan.model_cost import estimated
 from plumbline.specs import corpus, study_config
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.yaml_files import ROOT, load_preset
-from plumbline.stats import resolved_distance
+from plumbline.stats.power import resolved_distance
 
 STUDY = study_config.load("transfer", "mini")
 SAID = {

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plumbline.stats import noise_floor, two_sided_t
+from plumbline.stats.noise_floor import noise_floor, two_sided_t
 from plumbline.studies.transfer.tables.signals import signals
 from tests.studies.transfer.synthetic_runs import PUBLISHED, World, tasks_of
 

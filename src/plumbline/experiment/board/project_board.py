@@ -31,7 +31,7 @@ CHECKED = (
 NAMED = 3
 
 
-def project_board(folder: Path, title: str = "") -> Board:
+def project_board(folder: Path) -> Board:
     """Read the `record.json` and the verdicts below a folder.
 
     Raises:
@@ -64,7 +64,7 @@ def project_board(folder: Path, title: str = "") -> Board:
         left_out.append(f"No record and no verdict, though a page stands beside: {few}.")
     rows.sort(key=lambda row: (row.date, row.name))
     return Board(
-        title=title or f"Records and verdicts of {folder.resolve().name}",
+        title=f"Records and verdicts of {folder.resolve().name}",
         headline="what",
         rows=rows,
         checked=CHECKED,

@@ -269,14 +269,6 @@ def made(
     return found, raised
 
 
-def failed(spec: ModelSpec, baseline: ModelSpec) -> dict[str, str]:
-    """Make every check, and return words for those that do not hold.
-
-    An exception of a component counts as its check's.
-    """
-    return made(spec, baseline)[0]
-
-
 def _listed(name: str) -> str:
     """A parameter's name, or its list's: in a list with one for each depth, the first may choose among a single thing,
     so that nothing depends on it (the queries of attention residuals)."""

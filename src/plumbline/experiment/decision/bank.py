@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -84,18 +84,11 @@ class Bank:
         """Collect the seeds that runs of a group have used, in any role but one."""
         return {one.run.seed for one in self.runs if one.group == group and one.role != but}
 
-    def spreads(
-        self, group: str, *, before: int | None = None, but: Collection[str] = ()
-    ) -> dict[str, list[list[float]]]:
-        """Collect, for each fingerprint, the values of every method that has two runs or more there.
-
-        Args:
-            before: only of the first so many runs.
-            but: ids of runs that do not count.
-        """
+    def spreads(self, group: str) -> dict[str, list[list[float]]]:
+        """Collect, for each fingerprint, the values of every method that has two runs or more there."""
         values: dict[tuple[str, str], dict[int, float]] = {}
-        for one in self.runs[:before]:
-            if one.group == group and one.run.has_value and one.run.fingerprint and one.run.run_id not in but:
+        for one in self.runs:
+            if one.group == group and one.run.has_value and one.run.fingerprint:
                 of_method = values.setdefault((one.run.fingerprint, one.method), {})
                 of_method[one.run.seed] = float(one.run.value or 0.0)
         found: dict[str, list[list[float]]] = {}

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from plumbline.experiment.decision.bank import Bank
-from plumbline.stats.pooling import SigmaEstimate, pooled, resolved_gain, sigma_interval
+from plumbline.experiment.power import sigma_interval
+from plumbline.stats.pooling import SigmaEstimate, pooled, resolved_gain
 
 #: Candidate runs for which it is said what they resolve.
 SEEDS = (2, 3, 5, 8, 12)
@@ -34,7 +35,7 @@ def _row(group: str, fingerprint: str, values: list[list[float]], runs: int) -> 
     spread = pooled(values)
     if not (spread.sigma > 0 and spread.df > 0):
         return None
-    low, high = sigma_interval(spread, 0.95)
+    low, high = sigma_interval(spread.sigma, spread.df)
     return {
         "group": group,
         "fingerprint": fingerprint,
@@ -50,4 +51,4 @@ def _row(group: str, fingerprint: str, values: list[list[float]], runs: int) -> 
 
 def _resolved(spread: SigmaEstimate, bank: int, seeds: int) -> float:
     """The gain that so many candidate runs beside such a bank find with a chance of 80 %, if sigma is as estimated."""
-    return resolved_gain(spread, baseline=bank, candidate=seeds, alpha=0.05).value
+    return resolved_gain(spread, baseline=bank, candidate=seeds, alpha=0.05)

@@ -32,8 +32,8 @@ class _Number(float):
         return one
 
 
-def read_submissions(folder: Path, rules: Rules, only: str | None = None) -> list[Record]:
-    """Read the records of a folder, the oldest first; the logs of `only` one where it is named.
+def read_submissions(folder: Path, rules: Rules) -> list[Record]:
+    """Read the records of a folder, the oldest first.
 
     Raises:
         PlumblineError: there is no submission in it.
@@ -49,8 +49,7 @@ def read_submissions(folder: Path, rules: Rules, only: str | None = None) -> lis
     records.sort(key=lambda one: (one.date[:10] or "9", better * one.headline.value if one.headline else math.inf))
     for order, record in enumerate(records):
         record.order = order
-        if only is None or record.name == only:
-            _read_logs(record, folder, rules)
+        _read_logs(record, folder, rules)
     return records
 
 

@@ -19,8 +19,8 @@ _LINK = re.compile(r"\[([^\[\]]{1,80})\]\(([^()\s]{1,400})\)")
 _WHOLE = re.compile(r"\s*\**(\d{1,9})")
 
 
-def read_table(folder: Path, rules: Rules, only: str | None = None) -> list[Record]:
-    """Read the records of a table; the logs of `only` one where it is named.
+def read_table(folder: Path, rules: Rules) -> list[Record]:
+    """Read the records of a table.
 
     Raises:
         PlumblineError: the page has no such table, or lacks a column.
@@ -48,8 +48,7 @@ def read_table(folder: Path, rules: Rules, only: str | None = None) -> list[Reco
         if names[record.name] > 1:
             record.name = f"{record.name} ({names[record.name]})"
     for record in records:
-        if only is None or record.name == only:
-            _read_logs(record, folder, rules)
+        _read_logs(record, folder, rules)
     return records
 
 

@@ -52,8 +52,6 @@ def null_searches(
     *,
     known: float | None = None,
     threshold: float = 0.0,
-    worlds: int = WORLDS,
-    seed: int = 0,
 ) -> NullSearches:
     """Simulate searches over noise alone.
 
@@ -63,16 +61,14 @@ def null_searches(
         elsewhere: degrees of freedom of sigma from repeats of other commits.
         known: degrees of freedom of a sigma that was given, used instead of all repeats; infinite if it is exact.
         threshold: what a change has to be better by, in units of sigma.
-        worlds: how many searches are simulated.
-        seed: of the random numbers.
     """
-    rng = np.random.default_rng([seed, steps, start_runs])
-    start_WR = rng.standard_normal((worlds, start_runs))
-    level_W, best_W, jump_W = start_WR.mean(axis=1), start_WR[:, 0].copy(), np.zeros(worlds)
+    rng = np.random.default_rng([0, steps, start_runs])
+    start_WR = rng.standard_normal((WORLDS, start_runs))
+    level_W, best_W, jump_W = start_WR.mean(axis=1), start_WR[:, 0].copy(), np.zeros(WORLDS)
     path = [best_W - level_W]
     means, highs = [path[0].mean()], [np.quantile(path[0], 0.95)]
     for _ in range(steps):
-        step_W = rng.standard_normal(worlds) - best_W
+        step_W = rng.standard_normal(WORLDS) - best_W
         kept_W = np.where(step_W > threshold, step_W, 0.0)
         best_W = best_W + kept_W
         jump_W = np.maximum(jump_W, kept_W)
@@ -81,10 +77,10 @@ def null_searches(
         highs.append(np.quantile(gain_W, 0.95))
     if known is None:
         squares_W = ((start_WR - level_W[:, None]) ** 2).sum(axis=1)
-        squares_W = squares_W + (rng.chisquare(elsewhere, worlds) if elsewhere else 0.0)
+        squares_W = squares_W + (rng.chisquare(elsewhere, WORLDS) if elsewhere else 0.0)
         sigma_W = np.sqrt(squares_W / (start_runs - 1 + elsewhere))
     else:
-        sigma_W = np.ones(worlds) if math.isinf(known) else np.sqrt(rng.chisquare(known, worlds) / known)
+        sigma_W = np.ones(WORLDS) if math.isinf(known) else np.sqrt(rng.chisquare(known, WORLDS) / known)
     return NullSearches(best_W - level_W, jump_W, sigma_W, np.array(means), np.array(highs))
 
 

@@ -20,7 +20,7 @@ from plumbline.experiment.seed_values import Seeds
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
 from plumbline.specs.compared_metrics import METRICS, ComparedMetric
 from plumbline.specs.own_methods_file import OwnMethodsFile
-from plumbline.stats import StoufferResult, stouffer, task_correlation, welch_per_task
+from plumbline.stats.welch_and_stouffer import StoufferResult, stouffer, task_correlation, welch_per_task
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

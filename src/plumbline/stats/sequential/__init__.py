@@ -3,12 +3,11 @@
 from plumbline.stats.sequential.boundary import Boundary, boundary
 from plumbline.stats.sequential.design import Plan, SequentialDesign
 from plumbline.stats.sequential.look import Look, statistic
-from plumbline.stats.sequential.operating_characteristics import OperatingCharacteristics, operating
+from plumbline.stats.sequential.operating_characteristics import operating
 
 __all__ = [
     "Boundary",
     "Look",
-    "OperatingCharacteristics",
     "Plan",
     "SequentialDesign",
     "boundary",
