@@ -22,7 +22,7 @@ setup: .venv/complete
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 2))' || { echo "error: $(PYTHON) is older than 3.11.2; set PYTHON=/path/to/a/newer/python3"; exit 1; }
 	@echo "set-up: virtual environment and pinned packages (a few minutes, once)"
 	$(PYTHON) -m venv .venv
-	PIP_NO_COMPILE=1 sh envs/install_locks.sh $(BIN)/python --quiet --disable-pip-version-check
+	sh envs/install_locks.sh $(BIN)/python --quiet --disable-pip-version-check --no-compile
 	@# On every core, which pip does on one; what some packages bring for another Python does not compile.
 	@$(BIN)/python -m compileall -qq -j 0 .venv/lib >/dev/null 2>&1 || true
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .

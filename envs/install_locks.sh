@@ -1,18 +1,19 @@
 #!/bin/sh
 # Installs the locked packages, and nothing else: sh envs/install_locks.sh PYTHON [OPTION OF PIP ...], from the folder of
-# the locks; the options are those that pip's `install` and `download` both know. Every file is held to a hash of its
-# lock. What a CUDA build of torch needs besides is in a lock of its own, and `pip check` tells whether torch is one.
+# the locks. Every file is held to a hash of its lock. What a CUDA build of torch needs besides is in a lock of its own,
+# and `pip check` tells whether torch is one.
 set -eu
 python=$1
 shift
 files=$(mktemp -d)
 trap 'rm -rf "$files"' EXIT
-# Where hashes are asked for, pip takes an index's CUDA build of torch before a CPU wheel in a folder of this machine,
-# since it knows the hash of the first before it has the file. So it chooses without them, and the choice is held to them.
+# A wheel of torch in a folder that pip looks in goes before the index's CUDA build, which pip would take, since it knows
+# the hash of that one before it has the file.
 sed -n '/^torch==/,/[^\\]$/p' requirements.lock >"$files/torch.lock"
-if [ -s "$files/torch.lock" ]; then
-    "$python" -m pip download "$@" --no-deps --dest "$files" "$(sed -n 's/^\(torch==[^ ]*\).*/\1/p' "$files/torch.lock")"
-    "$python" -m pip install "$@" --no-deps --require-hashes --no-index --find-links "$files" --requirement "$files/torch.lock"
+if ! "$python" -m pip install "$@" --no-index --no-deps --require-hashes --requirement "$files/torch.lock" 2>"$files/error" &&
+    grep -q "DO NOT MATCH THE HASHES" "$files/error"; then
+    cat "$files/error" >&2
+    exit 1
 fi
 "$python" -m pip install "$@" --no-deps --require-hashes --requirement requirements.lock
 "$python" -m pip check >/dev/null ||

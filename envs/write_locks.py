@@ -52,9 +52,12 @@ def ask_index(requirements: str, *options: str) -> Pins:
 
 def main() -> None:
     """Write both locks from the packages of this environment."""
-    freeze = [sys.executable, "-m", "pip", "freeze", "--all", "--exclude-editable"]
-    frozen = subprocess.run(freeze, text=True, stdout=subprocess.PIPE, check=True).stdout
-    installed = [pin for pin in read_pins(frozen) if pin[0] not in NOT_LOCKED]
+    # not `pip freeze`, which tells of a wheel where it lay, and not its version
+    listed = [sys.executable, "-m", "pip", "list", "--format=freeze", "--exclude-editable"]
+    lines = subprocess.run(listed, text=True, stdout=subprocess.PIPE, check=True).stdout
+    if no_pins := [line for line in lines.splitlines() if not PIN.fullmatch(line)]:
+        sys.exit(f"error: pip lists {no_pins[0]!r}, which is no pin; install that package from the index")
+    installed = [pin for pin in read_pins(lines) if pin[0] not in NOT_LOCKED]
     listing = "\n".join(f"{name}=={version}" for name, version in installed)
     pins = ask_index(listing, "--no-deps")
     if missing := [name for name, version in installed if not pins.get((name, version))]:
@@ -64,7 +67,9 @@ def main() -> None:
         pins[pin] |= former.get(pin, set())
     for wheel in map(Path, sys.argv[1:]):
         name, version = wheel.name.split("-")[:2]
-        pins[name, version.partition("+")[0]].add(hashlib.sha256(wheel.read_bytes()).hexdigest())
+        if (hashes := pins.get((name, version.partition("+")[0]))) is None:
+            sys.exit(f"error: {wheel} is of {name} {version}, which is not installed: no pin takes its hash")
+        hashes.add(hashlib.sha256(wheel.read_bytes()).hexdigest())
     write_pins(LOCK, "Written by `make lock`: every package, with the hashes of its files.", pins)
     torch = "".join(f"{name}=={version}\n" for name, version in pins if name == "torch")
     cuda: Pins = {}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import importlib.util
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
+import venv
 import zipfile
 from collections.abc import Iterable
 from importlib import metadata
@@ -88,16 +90,14 @@ def write_wheel(folder: Path, name: str = "plumb_bob", version: str = "1.0") -> 
 def install(
     repository: Path, folder: Path, lock: str, cuda_lock: str = "", index: str = "--no-index"
 ) -> subprocess.CompletedProcess[str]:
-    """The script over these locks, with a pip that knows only the wheels of the folder (and those of an index) and
-    installs beside them."""
+    """The script over these locks, into an environment of the folder; pip knows its wheels, and those of an index."""
     (folder / "requirements.lock").write_text(lock)
     (folder / "requirements-cuda.lock").write_text(cuda_lock)
+    venv.create(folder / "there")
     shell = f"""
-        case "$3" in
-            check) exec test ! -e lacking ;;
-            install) set -- "$@" --target there --upgrade ;;
-        esac
-        exec {sys.executable} "$@"
+        [ "$3" = check ] && exec test ! -e lacking
+        shift 2
+        exec {sys.executable} -m pip --python there/bin/python "$@"
     """
     (folder / "python").write_text(f"#!/bin/sh\n{shell}\n")
     (folder / "python").chmod(0o755)
@@ -105,12 +105,16 @@ def install(
     return subprocess.run(words, cwd=folder, capture_output=True, text=True)
 
 
+def installed_in(folder: Path) -> list[str]:
+    return sorted(path.name.removesuffix(".dist-info") for path in folder.glob("there/lib/*/site-packages/*.dist-info"))
+
+
 def test_set_up_takes_only_files_whose_hash_is_locked(repository: Path, tmp_path: Path) -> None:
     right = write_wheel(tmp_path / "wheels")
     for lock, expected in (
-        (f"plumb-bob==1.0 --hash=sha256:{right}\n", ""),
         (f"plumb-bob==1.0 --hash=sha256:{'0' * 64}\n", "DO NOT MATCH THE HASHES"),
         ("plumb-bob==1.0\n", "missing from some requirements"),
+        (f"plumb-bob==1.0 --hash=sha256:{right}\n", ""),
     ):
         done = install(repository, tmp_path, lock)
         assert (done.returncode == 0) == (expected == ""), done.stderr
@@ -118,28 +122,63 @@ def test_set_up_takes_only_files_whose_hash_is_locked(repository: Path, tmp_path
 
 
 def test_torchs_wheel_of_this_machine_goes_before_the_indexs(repository: Path, tmp_path: Path) -> None:
-    """Though the index tells its file's hash beforehand; with no such wheel, or one that is not locked, see above."""
+    """Though the index tells its file's hash beforehand."""
     of_index = write_wheel(tmp_path / "index/torch", "torch")
     page = f'<!DOCTYPE html><html><body><a href="torch-1.0-py3-none-any.whl#sha256={of_index}">torch</a></body></html>'
     (tmp_path / "index/torch/index.html").write_text(page)
     index = f"--index-url={(tmp_path / 'index').as_uri()}"
     lock = f"torch==1.0 \\\n    --hash=sha256:{of_index}"
-    (tmp_path / "wheels").mkdir()
-    assert install(repository, tmp_path, f"{lock}\n", index=index).returncode == 0
-    assert (tmp_path / "there/torch-1.0.dist-info").is_dir()
     of_machine = write_wheel(tmp_path / "wheels", "torch", "1.0+cpu")
     done = install(repository, tmp_path, f"{lock} \\\n    --hash=sha256:{of_machine}\n", index=index)
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "there/torch-1.0+cpu.dist-info").is_dir()
+    assert installed_in(tmp_path) == ["torch-1.0+cpu"]
+    shutil.rmtree(tmp_path / "index")
+    again = install(repository, tmp_path, (tmp_path / "requirements.lock").read_text(), index="--no-index")
+    assert again.returncode == 0, "what is installed needs no index"
+    shutil.rmtree(tmp_path / "there")
     done = install(repository, tmp_path, f"{lock}\n", index=index)
-    assert done.returncode != 0 and "do not match the hashes" in done.stderr.lower()
+    assert done.returncode != 0 and "do not match the hashes" in done.stderr.lower(), "and no other one in its place"
+
+
+def test_the_locks_are_of_what_is_installed_from_a_file_too(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = importlib.util.spec_from_file_location("write_locks", repository / "envs/write_locks.py")
+    assert spec is not None and spec.loader is not None
+    write_locks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(write_locks)
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(repository / "pyproject.toml", tmp_path)
+    installed = "numpy==2.0\ntorch==1.0+cpu\npip==23.0\n"
+
+    def answer(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        lines = (
+            installed if "list" in command else "".join(f"{pin} \\\n    --hash=sha256:{'0' * 64}\n" for pin in asked)
+        )
+        return subprocess.CompletedProcess(command, 0, lines)
+
+    asked = ["numpy==2.0", "torch==1.0"]
+    monkeypatch.setattr(write_locks.subprocess, "run", answer)
+    of_machine = write_wheel(tmp_path / "wheels", "torch", "1.0+cpu")
+    wheel = str(tmp_path / "wheels/torch-1.0+cpu-py3-none-any.whl")
+    monkeypatch.setattr(sys, "argv", ["write_locks.py", wheel])
+    write_locks.main()
+    lock = read_lock(tmp_path / "requirements.lock")
+    assert list(lock) == ["numpy", "torch"] and of_machine in lock["torch"][1]
+    write_wheel(tmp_path / "wheels", "other")
+    monkeypatch.setattr(sys, "argv", ["write_locks.py", str(tmp_path / "wheels/other-1.0-py3-none-any.whl")])
+    with pytest.raises(SystemExit, match=r"other 1\.0, which is not installed"):
+        write_locks.main()
+    installed = "numpy @ file:///a/b.whl\n"
+    with pytest.raises(SystemExit, match="numpy @ file"):
+        write_locks.main()
 
 
 def test_what_a_cuda_build_needs_comes_from_the_second_lock(repository: Path, tmp_path: Path) -> None:
     right = write_wheel(tmp_path / "wheels")
     (tmp_path / "lacking").touch()  # `pip check` misses what torch needs
     done = install(repository, tmp_path, "# none\n", f"plumb-bob==1.0 --hash=sha256:{right}\n")
-    assert (tmp_path / "there/plumb_bob-1.0.dist-info").is_dir()
+    assert installed_in(tmp_path) == ["plumb_bob-1.0"]
     assert done.returncode != 0, "it is still missing, and set-up says so"
 
 
