@@ -88,6 +88,16 @@ SETTINGS = (
     "train_files = fineweb_{}_*.bin",
     "z_loss_coef={}",
     "tokenizer_path: data/spm_{}.model",
+    "n_layer={} d_model=512",
+    "d_model={}",
+    "z_loss={}",
+    "qk_norm={}",
+    "num_loops={}",
+    "act=relu{}",
+    "pretrained={}",
+    "resume_path=/x/best_{}.pt",
+    "max_time={}m",
+    "max_time: {} min",
 )
 
 
@@ -128,6 +138,13 @@ VARYING = (
     "init_loss: {0}",
     "rng_state: 1{0}",
     "data_order_rng=1{0}",
+    "kernel warmup: 1{0} s",
+    "loss scale: 6553{0}",
+    "estimated steps: 80{0}2",
+    "HEAD: 3f2{0}91c",
+    "head: node1{0}",
+    "epochs: 1.3{0}",
+    "compression ratio: 3.9{0}",
     "tokens_per_sec: 12{0}000",
     "Hyperparameters:\n  name: golf-{0}\n  checkpoint: a_{0}\n  job: {0}\n  lr: 0.1\n",
 )
@@ -162,6 +179,12 @@ def test_what_differs_and_is_passed_over_is_named(tmp_path: Path) -> None:
     assert "differ too, and are none of the hyper-parameters that are known: `name` and `checkpoint`; differ as " in (
         only.evidence.code
     )
+
+
+def test_another_folder_of_what_a_run_is_evaluated_on_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "records/a", *[f"eval_path=/d/{folder}/full.bin" for folder in ("val", "val", "easy")])
+    (only,) = judged(tmp_path / "records")
+    assert "are none of the hyper-parameters that are known: `eval_path`" in only.evidence.code
 
 
 def test_runs_of_one_file_have_each_their_own_settings(tmp_path: Path) -> None:

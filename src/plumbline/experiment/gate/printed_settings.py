@@ -34,7 +34,9 @@ _PAIR = re.compile(
 #: The whole line is one setting, whose value may have blanks.
 _LINE = re.compile(rf"\s{{0,8}}(?:Using )?([A-Za-z_][\w.-]{{0,60}})\s{{0,8}}[=:]\s{{0,8}}+{_NO_NAME}(\S.{{0,200}})")
 #: Words that say what is set only with the word before them: ``learning rate: 0.1``.
-_WITH_THE_WORD_BEFORE = frozenset(("rate", "size", "len", "length"))
+_WITH_THE_WORD_BEFORE = frozenset(("rate", "size", "len", "length", "scale", "steps", "tokens"))
+#: A unit behind a blank is part of a measured value: ``kernel warmup: 12 s``.
+_UNIT_BEHIND = re.compile(r"[ \t](?:ns|us|ms|s|sec|secs|seconds|min|minutes|h|[KMGT]i?B|%|W|C)(?![\w/.])")
 #: A line of the course of a run.
 _COURSE = re.compile(
     r"(?<!\w)(?:step|iter|iteration|it|epoch|update)[ :=]{1,3}\d|\bstep[ :=]{1,3}\d+/\d", re.IGNORECASE
@@ -122,7 +124,10 @@ def pairs(line: str) -> Iterator[tuple[str, str, str]]:
         name, before = each[1] or each[2].replace("-", "_"), line[max(0, each.start() - BEFORE) : each.start()]
         if name.lower() in _WITH_THE_WORD_BEFORE and (word := re.search(r"([A-Za-z]{1,40})[ \t]{1,2}$", before)):
             name = f"{word[1]}_{name}"
-        yield name, each[3].strip("\"'"), before
+        value = each[3].strip("\"'")
+        if amount(value) is not None and (unit := _UNIT_BEHIND.match(line, each.end())):
+            value += unit[0]
+        yield name, value, before
 
 
 def unit_of(name: str, before: str) -> str:

@@ -31,129 +31,31 @@ EXPECTED = frozenset(
     )
 )
 #: Words of names that say how much is trained or evaluated, also beside `time` and `run`.
-AMOUNTS = frozenset(("limit", "epoch", "epochs", "steps", "iters", "iterations"))
+AMOUNTS = frozenset(("limit", "max", "budget", "epoch", "epochs", "steps", "iters", "iterations"))
+_CHOSEN = """
+    lr lrs learning wd decay beta betas eps epsilon momentum nesterov scale std coef coeff coefficient warmdown cooldown
+    clip clipping softcap dropout qk
+"""
 #: Words of names of what is chosen, however many digits it has.
-CHOSEN = frozenset(
-    (
-        *("lr", "lrs", "learning", "wd", "decay", "beta", "betas", "eps", "epsilon", "momentum", "nesterov", "scale"),
-        *("std", "coef", "coeff", "coefficient", "warmdown", "cooldown", "clip", "clipping", "softcap", "dropout"),
-    )
-)
-#: Further words of names of hyper-parameters, of a model, its training, its data and its evaluation.
-HYPERPARAMETERS = (
-    AMOUNTS
-    | CHOSEN
-    | frozenset(
-        (
-            *("batch", "bsz", "warmup", "schedule", "scheduler", "optimizer", "optim", "adam", "adamw", "muon", "drop"),
-            *(
-                "layers",
-                "depth",
-                "width",
-                "dim",
-                "dims",
-                "hidden",
-                "embd",
-                "embed",
-                "head",
-                "heads",
-                "kv",
-                "ffn",
-                "mlp",
-            ),
-            *("mult", "experts", "expert", "topk", "activation", "bias", "tie", "tied", "rope", "theta", "init", "cap"),
-            *(
-                "context",
-                "ctx",
-                "seq",
-                "seqlen",
-                "sequence",
-                "length",
-                "block",
-                "stride",
-                "window",
-                "sliding",
-                "overlap",
-            ),
-            *(
-                "lora",
-                "alpha",
-                "precision",
-                "dtype",
-                "bf16",
-                "fp16",
-                "fp8",
-                "amp",
-                "quant",
-                "quantization",
-                "bits",
-                "ema",
-            ),
-            *(
-                "swa",
-                "ttt",
-                "tokens",
-                "files",
-                "shards",
-                "shard",
-                "dataset",
-                "pattern",
-                "vocab",
-                "vocabulary",
-                "tokenizer",
-            ),
-            *(
-                "tokeniser",
-                "bpe",
-                "spm",
-                "smoothing",
-                "gain",
-                "frac",
-                "fraction",
-                "ratio",
-                "cutoff",
-                "threshold",
-                "code",
-            ),
-        )
-    )
-)
+CHOSEN = frozenset(_CHOSEN.split())
+#: Words of names of what a run begins from, and of what it is evaluated on: a place, too, is chosen there.
+BEGUN_FROM, EVALUATED_ON = frozenset(("resume", "init", "pretrained")), frozenset(("val", "eval", "validation", "test"))
+_MODEL_AND_TRAINING = """
+    batch bsz warmup schedule scheduler optimizer optim adam adamw muon drop layer layers depth width dim dims hidden
+    embd embed head heads kv ffn mlp mult expert experts topk act activation bias tie tied rope theta cap loop loops
+    model params parameters context ctx seq seqlen sequence length block stride window sliding overlap lora alpha
+    precision dtype bf16 fp16 fp8 amp quant quantization bits ema swa ttt tokens files shard shards dataset pattern
+    vocab vocabulary tokenizer tokeniser bpe spm smoothing gain frac fraction ratio cutoff threshold code
+"""
+#: Words of names of hyper-parameters, of a model, its training, its data and its evaluation.
+HYPERPARAMETERS = AMOUNTS | CHOSEN | BEGUN_FROM | frozenset(_MODEL_AND_TRAINING.split())
+_MEASURED_OR_WRITTEN = """
+    per sec second seconds ms avg mean loss bpb bpc ppl perplexity accuracy norm memory mem mfu throughput usage power
+    cpu ram disk hash rng seed log logs logging save checkpoint ckpt output took elapsed eta done seen compression
+    estimated expected measured actual
+"""
 #: Words that make a name none of hyper-parameters: what is measured of a run, or how it is written down.
-NO_HYPERPARAMETER = frozenset(
-    (
-        *(
-            "per",
-            "sec",
-            "second",
-            "seconds",
-            "ms",
-            "avg",
-            "mean",
-            "loss",
-            "bpb",
-            "bpc",
-            "ppl",
-            "perplexity",
-            "accuracy",
-        ),
-        *("norm", "memory", "mem", "mfu", "throughput", "usage", "power", "cpu", "ram", "disk", "hash", "rng", "seed"),
-        *(
-            "log",
-            "logs",
-            "logging",
-            "save",
-            "checkpoint",
-            "ckpt",
-            "output",
-            "took",
-            "elapsed",
-            "eta",
-            "done",
-            "seen",
-            "compression",
-        ),
-    )
-)
+NO_HYPERPARAMETER = frozenset(_MEASURED_OR_WRITTEN.split())
 #: Names of how the work is divided over a machine.
 DIVIDED = ("world_size", "grad_accum", "gradient_accumulation", "accumulation_steps", "nproc")
 #: Words of names that are measured in training, where the number has three digits or more.
@@ -234,12 +136,14 @@ def over_runs(
         values = [run.printed.settings.get(key, []) for run in runs]
         if not _differ(values):
             found.same += 1
+            if EVALUATED_ON & {*name_parts(key)} and len({_folder(each) for each in values}) > 1:
+                found.others.append(key)
         elif key not in without:
             if is_expected(key, values, words):
                 found.expected += 1
             elif _passed_over(key, values):
                 found.aside.append(key)
-            elif not is_hyperparameter(key):
+            elif not is_hyperparameter(key) or _is_commit_or_host(key, values):
                 found.others.append(key)
             else:
                 shares = Counter(", ".join(each) for each in values)
@@ -305,7 +209,7 @@ def is_expected(key: str, values: Sequence[Sequence[str]], words: Sequence[str])
     if is_hyperparameter(key) and not AMOUNTS.isdisjoint(parts):
         # By what the rules say of times and runs, as times are measured and runs are named; these are chosen.
         return may_differ(key, [word for word in words if word not in ("time", "run")])
-    if not TOKENIZER.isdisjoint(parts) and "path" in parts:
+    if not (TOKENIZER | BEGUN_FROM).isdisjoint(parts) and "path" in parts:
         return False
     return may_differ(key, words) or not EXPECTED.isdisjoint(parts)
 
@@ -324,7 +228,10 @@ def is_hyperparameter(key: str) -> bool:
         return False
     if "rank" in parts and parts & {"local", "global", "node", "world"}:
         return False
-    return bool(parts & CHOSEN) or (not HYPERPARAMETERS.isdisjoint(parts) and NO_HYPERPARAMETER.isdisjoint(parts))
+    if {"loss", "scale"} <= parts:  # of mixed precision, which moves by itself
+        return False
+    named = not HYPERPARAMETERS.isdisjoint(parts) and NO_HYPERPARAMETER.isdisjoint(parts)
+    return named or bool(parts & CHOSEN) or {"z", "loss"} <= parts
 
 
 def _passed_over(key: str, values: Sequence[Sequence[str]]) -> bool:
@@ -335,14 +242,24 @@ def _passed_over(key: str, values: Sequence[Sequence[str]]) -> bool:
     """
     if not all(values) or may_differ(key, DIVIDED):
         return True
-    chosen = 2 if MEASURED & {*name_parts(key)} else 4
+    chosen = 2 if (MEASURED | {"epochs", "ratio"}) & {*name_parts(key)} else 4
     every = [value for each in values for value in each]
     parts = {*name_parts(key)}
-    if is_hyperparameter(key) and (parts & CHOSEN or parts & {"limit", "tokens"}):
+    if is_hyperparameter(key) and parts & (CHOSEN | {"limit", "max", "budget", "tokens"}):
         return False
     if all(_WITH_UNIT.fullmatch(value) or _digits(value) > chosen for value in every):
         return True
     return any(len(each) > 1 for each in values) and all(amount(value) is None for value in every)
+
+
+def _is_commit_or_host(key: str, values: Sequence[Sequence[str]]) -> bool:
+    """Whether ``HEAD: 3f2a91c`` or ``head: node17`` is printed, and no number of heads."""
+    return name_parts(key) == ["head"] and all(amount(value) is None for each in values for value in each)
+
+
+def _folder(values: Sequence[str]) -> tuple[str, ...]:
+    """The last folder of each path among the values."""
+    return tuple(PurePosixPath(value.replace("\\", "/")).parent.name for value in values if _PATH.fullmatch(value))
 
 
 def _digits(value: str) -> int:
