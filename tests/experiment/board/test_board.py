@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from benchmarks import gate_faults
+from plumbline.core.run_files import id_of_spec
 from plumbline.experiment import __main__ as verdict_verb
 from plumbline.experiment.board import __main__ as board_verb
 from plumbline.experiment.board.board_rows import Board, BoardRow, board_of, day_of
@@ -181,6 +182,8 @@ def packed(folder: Path, files: dict[str, bytes], **other: str) -> None:
         ("another archive", "claimed", "another one than the recorded"),
         ("no archive", "claimed", "the archive is not there"),
         ("no runs", "claimed", "no run is in it"),
+        ("no manifest", "claimed", "run/manifest.json is no manifest of a run"),
+        ("another run's id", "claimed", "run/manifest.json was changed"),
         ("no bundle", "claimed", "the archive is no bundle"),
     ],
 )
@@ -189,7 +192,9 @@ def test_logs_are_checked_where_they_were_read_and_have_their_hashes(
 ) -> None:
     folder = tmp_path / "records/a"
     name = "README.md" if way == "no runs" else "run/manifest.json"
-    packed(folder, {name: b"{}"}, **({name: "0" * 64} if way == "another hash" else {}))
+    manifest = {"run_id": id_of_spec({"a": 1}), "spec": {"a": 2 if way == "another run's id" else 1}}
+    content = b"{}" if way == "no manifest" else json.dumps(manifest).encode()
+    packed(folder, {name: content}, **({name: "0" * 64} if way == "another hash" else {}))
     archive = folder / "bundle.tar.xz"
     if way == "another archive":
         archive.write_bytes(archive.read_bytes() + b"\0")

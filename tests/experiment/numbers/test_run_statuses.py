@@ -58,6 +58,24 @@ def test_other_columns_are_none_of_statuses(tmp_path: Path, column: str) -> None
     assert read.values == {"a": {"1": 3, "2": 4}} and not read.notes
 
 
+@pytest.mark.parametrize("column", ["exit_code", "ExitCode", "run.returncode", "return code"])
+def test_a_run_that_ended_with_an_exit_code_is_lost(tmp_path: Path, column: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"method,seed,{column},loss\na,1,0,3\na,2,137,2\na,3,0.0,4\n")
+    read = read_table(read_rows(path), COLUMNS)
+    assert (read.values, list(read.lost["a"])) == ({"a": {"1": 3, "3": 4}}, ["2"])
+    path.write_text("method,seed,success,loss\na,1,True,3\na,2,False,2\n")
+    with pytest.raises(PlumblineError, match=r"line 3, column 'success': 'False'"):
+        read_table(read_rows(path), COLUMNS)
+
+
+def test_a_status_in_colours_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("method,seed,State,loss\na,1,\x1b[32mfinished\x1b[0m,3\na,2,\x1b[31mcrashed\x1b[0m,9\n")
+    read = read_table(read_rows(path), COLUMNS)
+    assert (read.values, read.lost) == ({"a": {"1": 3}}, {"a": {"2": "crashed"}})
+
+
 def test_an_unknown_word_is_named_with_its_line_and_the_flag_that_maps_it(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("method,seed,State,loss\na,1,finished,3\na,2,Stopped,9\n")

@@ -304,6 +304,8 @@ def test_means_cross_no_machine_and_no_torch(folder: Path) -> None:
     again = run_in_process.run(setup_trainer.main, "--again", "--trust", cwd=folder)
     assert again.returncode == 0, again.stderr
     assert plumbline(folder, *words).returncode == 10
+    plan = json.loads(plumbline(folder, "try", "-m", "again", "--dry-run", "--json", *words[3:]).stdout)
+    assert plan["runs_at_most"] == 0 and plan["plan"].startswith("decided already as `worse`")
 
 
 @pytest.mark.slow

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from plumbline.core import run_files
+from plumbline.core.errors import PlumblineError
 from plumbline.core.files import once, sha256_file
 
 #: The archive's first file, which lists the others; the most bytes of it, and of all files together.
@@ -29,7 +31,7 @@ def difference(archive: Path, recorded: Any) -> str:
     try:
         with tarfile.open(archive, "r|xz") as tar:
             return _unlike(tar)
-    except (tarfile.TarError, lzma.LZMAError, EOFError, ValueError, RecursionError) as error:
+    except (tarfile.TarError, lzma.LZMAError, EOFError, ValueError, RecursionError, PlumblineError) as error:
         return f"the archive is no bundle ({str(error)[:100]})"
 
 
@@ -46,9 +48,15 @@ def _unlike(tar: tarfile.TarFile) -> str:
         whole += member.size
         if not member.isreg() or member.size != size or whole > BYTES:
             return f"{name[:200]} is not the file that the bundle's list has"
-        if hashlib.sha256(_content(tar, member)).hexdigest() != sha256:
+        content = _content(tar, member)
+        if hashlib.sha256(content).hexdigest() != sha256:
             return f"{name[:200]} has another hash than the bundle's list has"
-        runs += name.endswith(f"/{RUN}")
+        if name.endswith(f"/{RUN}"):
+            manifest = json.loads(content, object_pairs_hook=once)
+            if not isinstance(manifest, dict) or not {"run_id", "spec"} <= manifest.keys():
+                return f"{name[:200]} is no manifest of a run: it has no run_id and spec"
+            run_files.require_manifest(Path(name), manifest)
+            runs += 1
     if listed:
         return f"{next(iter(listed))[:200]} is in the bundle's list and not in the archive"
     return "" if runs else "no run is in it"

@@ -114,6 +114,10 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         trainer, bank = baseline.trainer(candidate, other), place.bank()
         record = record_of(question, candidate, other, trainer)
         question = with_own_page(question, record)
+        if (known := _decided(place, question, record)) is not None:
+            return command_line.print_plan(
+                f"{_decided_as(known)}: {known.sentence}", as_json=given.json, runs_at_most=0, seconds_at_most=0.0
+            )
         baseline.require_only_try(trainer, question.candidate, bank, question.name)
         settled = settle_try(place, question, trainer, bank, trainer.method(BASELINE), record)
         theirs = [one for step, _ in settled.plan.steps for one in step if one[0] == BASELINE]
@@ -222,7 +226,11 @@ def _decided(place: ExperimentFolders, question: ExperimentQuestion, record: dic
 
 def _say_decided(decision: Decision) -> None:
     others = "the same code has no second try" if decision.is_unconfirmed else "for other seeds: --first-seed"
-    tell(f"decided already as `{decision.terms.candidate}`, {decision.at}; {others}")
+    tell(f"{_decided_as(decision)}; {others}")
+
+
+def _decided_as(decision: Decision) -> str:
+    return f"decided already as `{decision.terms.candidate}`, {decision.at}"
 
 
 def confirm(given: argparse.Namespace, root: Path) -> int:

@@ -33,7 +33,9 @@ NAMES = ("status", "state", "jobstate", "runstate", "trialstate")
 _OF_A_RUN = frozenset(("exit", "job", "process", "return", "run", "sys", "task", "trial"))
 #: The last word of the name of a column of yes and no -> what yes says of a run; a no of `FINISHED` is asked about.
 _FLAGS = dict.fromkeys(("aborted", "crashed", "diverged", "failed", "killed", "oom"), CRASH)
-_FLAGS |= dict.fromkeys(("completed", "finished", "succeeded"), FINISHED)
+_FLAGS |= dict.fromkeys(("completed", "finished", "succeeded", "success", "successful", "ok"), FINISHED)
+#: The last words of the name of a column of exit codes, in lower case: a run that ended with another than 0 is lost.
+_EXIT_CODES = (("exit", "code"), ("exitcode",), ("return", "code"), ("returncode",))
 _YES, _NO = frozenset(("true", "yes", "1", "1.0")), frozenset(("false", "no", "0", "0.0"))
 #: Words that other columns have too: they make no column one of statuses.
 _COMMON = frozenset(("active", "created", "inf", "nan", "ok", "passed", "published"))
@@ -97,13 +99,15 @@ class RunStatuses:
         if columns.status != ColumnNames().status:
             self.columns: tuple[str, ...] = (columns.status,) if columns.status else ()
             rows.require(self.columns, ["--status-column"] * len(self.columns))
+            self._exit_codes = {each for each in self.columns if self._holds_exit_codes(each)}
             self._flags = {each: _FLAGS.get(_last(each), CRASH) for each in self.columns if self._is_flag(each)}
             return
         others = {columns.method, columns.seed, columns.metric, columns.step, columns.value, columns.commit}
         others |= {"metric", "description"}
         free = [column for column in rows.columns if column not in others]
         self._flags = {each: _FLAGS[_last(each)] for each in free if _last(each) in _FLAGS and self._is_flag(each)}
-        named = [each for each in free if each in self._flags or self._is_named(each)]
+        self._exit_codes = {each for each in free if self._holds_exit_codes(each)}
+        named = [each for each in free if each in self._flags or each in self._exit_codes or self._is_named(each)]
         self.columns = tuple(each for each in free if each in named or self._holds_statuses(each, others=bool(named)))
 
     def of(self, row: FileRow) -> RunStatus:
@@ -125,7 +129,8 @@ class RunStatuses:
                     f"{word!r} contradicts {status.word!r} of column {column!r}; name one with --status-column",
                 )
             if not column or status.meaning == FINISHED:
-                status, column = RunStatus(meaning, _last(each) if each in self._flags else word.lower()), each
+                said = {**dict.fromkeys(self._flags, _last(each)), **dict.fromkeys(self._exit_codes, f"{each} {word}")}
+                status, column = RunStatus(meaning, said.get(each, word.lower())), each
         return status
 
     def keeps(self) -> bool:
@@ -141,6 +146,8 @@ class RunStatuses:
     def _meaning(self, word: str, column: str = "") -> str | None:
         if column in self._flags and word.lower() in _YES:
             return self._flags[column]
+        if column in self._exit_codes:
+            return CRASH if float(word) else FINISHED
         if word.lower() == "terminated" and re.fullmatch(r"trial[\W_]?status", column, re.IGNORECASE):
             return self._map.get("terminated", FINISHED)  # Ray Tune's word for a trial that went to its end
         if word not in self._read:
@@ -166,6 +173,10 @@ class RunStatuses:
     def _is_flag(self, column: str) -> bool:
         there = {word.lower() for word in self._cells(column)}
         return bool(there) and there <= _YES | _NO
+
+    def _holds_exit_codes(self, column: str) -> bool:
+        named = any(_parts(column)[-len(words) :] == list(words) for words in _EXIT_CODES)
+        return named and bool(self._cells(column)) and all(map(_is_number, self._cells(column)))
 
     def _is_named(self, column: str) -> bool:
         """Whether a column is one of statuses by its name; the numbers of a `random_state` are none."""
