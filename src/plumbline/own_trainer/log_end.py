@@ -38,7 +38,7 @@ _WORD = r"(?!(?:nan|inf)\b)[a-z_][\w./@-]*"
 _WORDS = rf"(?<![\w./@-])((?:{_WORD} ){{0,2}}{_WORD})[\"'`)\]]{{0,3}} ?"
 _OPENED = rf"[\"'`(\[]{{0,3}}(?:tensor\([\[(]{{0,3}})?{_VALUE}"
 _NAMED = re.compile(rf"{_WORDS}[:=|]{{1,3}} ?{_OPENED}", re.IGNORECASE)
-_AFTER_WORDS = re.compile(rf"{_WORDS}{_OPENED}", re.IGNORECASE)
+_AFTER_WORDS = re.compile(rf"{_WORDS}{_OPENED}(?! ?[?:=]| count)", re.IGNORECASE)
 _LOSS = re.compile(r"(?:loss(?![ _]?scal)|nll|ppl|perplexity|bpb|bpc|entropy)[^ ]*(?: is)?$", re.IGNORECASE)
 #: The names of the loss of training, and words of a log that may stand before a name.
 _TRAINING = re.compile(r"(?:train(?:ing)?[ _/.-]*)?loss(?:/train)?", re.IGNORECASE)
@@ -286,8 +286,7 @@ def _kinds(called: str, line: str) -> list[str]:
         return " "
 
     line = _DENIAL.sub(" ", _LIST.sub(_one_value, " ".join(line.split())))
-    line = _COUNT.sub(" ", _NAMED.sub(name, line))
-    line = _AFTER_WORDS.sub(name, line)
+    line = _COUNT.sub(" ", _AFTER_WORDS.sub(name, _NAMED.sub(name, line)))
     if any(value[1][:3].lower() == "nan" for value in _BARE.finditer(line)) and not _SCALE.search(line):
         kinds.append(f"nan: {_shape(line)[:LETTERS]}")
     return kinds
