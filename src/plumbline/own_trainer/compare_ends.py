@@ -14,8 +14,8 @@ LEAST = 2
 #: Runs that take as long as the baseline's, up to this part of that, have a budget of time: of runs of fewer seconds
 #: than that the start is too large a part to say so.
 _AS_LONG, _SECONDS = 0.03, 10.0
-#: The part of the way that lies between two lines, at most, where the last of them may be missing: a run goes on after
-#: its last line, or counts from 0. Of epochs of a last batch that is left out a part is missing (2.98 of 3).
+#: The part of the way, at most, of which one line may be missing at the end, as where steps are counted from 0 or time
+#: is up; and the part of an epoch, as of 3 epochs of which the last batches are left out (2.98).
 _PART_OF_WAY, _PART_OF_EPOCH = 0.25, 0.5
 #: How `process_ends` ends the words of a process that another one ended.
 _BY_ANOTHER = ", ended by another process of it"
@@ -83,7 +83,7 @@ def _early(result: Result, beside: Collection[Result], called: str) -> tuple[str
     """Say that a run ended before all runs of the baseline, and whether that is sure; None if it did not.
 
     The epoch counts before the step, as larger batches make fewer steps. An end is sure where the baseline's runs end
-    at one place and it misses that by more than what lies between two lines that name it.
+    at one place, which the run cannot have reached behind the last of its own lines.
     """
     ended = f"it ended at {log_end.in_words(result.place, called)}"
     sure = len(beside) >= LEAST and not _took_as_long(result, beside)
@@ -100,20 +100,15 @@ def _early(result: Result, beside: Collection[Result], called: str) -> tuple[str
         if missing <= 0:
             sure = sure and name != "epoch"
             continue
-        interval = max(_PART_OF_EPOCH * (name == "epoch"), *(run.interval.get(name, 0.0) for run in (result, first)))
+        interval = max(result.interval.get(name, 0.0), _PART_OF_EPOCH if name == "epoch" else 0.0)
         within = missing < interval or missing == interval <= _PART_OF_WAY * first.place[name]
         at_one_place = first.place[name] == last.place[name] and len(theirs) == len(beside)
         of_first, of_last = (log_end.in_words(other.place, called) for other in (first, last))
         if sure and at_one_place and name != "values" and not within:
-            return (
-                f"it was not finished: {ended}, and all runs of the baseline at {of_first} (where a change is to train "
-                "fewer steps, write fewer_steps = true under [run] of plumbline.toml)",
-                True,
-            )
-        return (
-            f"{ended}, and those of the baseline at {of_first}{f' to {of_last}' if of_last != of_first else ''}",
-            False,
-        )
+            remedy = "where a change is to train fewer steps, write fewer_steps = true under [run] of plumbline.toml"
+            return f"it was not finished: {ended}, and all runs of the baseline at {of_first} ({remedy})", True
+        until = f" to {of_last}" if of_last != of_first else ""
+        return f"{ended}, and those of the baseline at {of_first}{until}", False
     return None
 
 
