@@ -172,9 +172,10 @@ class _Places:
         chosen = {}
         for name, counters in self._counters.items():
             growing = [counter for counter in counters.values() if counter.grows]
-            own = self._of_metric.get(name)
-            if growing or (own and own.lines == 1):
-                chosen[name] = max(growing, key=lambda counter: counter.largest) if growing else own
+            if not growing and name in self._of_metric and self._of_metric[name].lines == 1:
+                growing = [self._of_metric[name]]
+            if growing:
+                chosen[name] = max(growing, key=lambda counter: counter.largest)
         return chosen
 
     def added(self, end: LogEnd) -> LogEnd:
