@@ -11,6 +11,14 @@ from plumbline.own_trainer.requests import Result
 
 #: Runs of the baseline that must end at one place before an earlier end is a failure: one alone says nothing.
 LEAST = 2
+#: Runs that take as long as the baseline's, up to this part of that, have a budget of time: of runs of fewer seconds
+#: than that the start is too large a part to say so.
+_AS_LONG, _SECONDS = 0.03, 10.0
+#: The part of the way, at most, of which one line may be missing at the end, as where steps are counted from 0 or time
+#: is up; and the part of an epoch, as of 3 epochs of which the last batches are left out (2.98).
+_PART_OF_WAY, _PART_OF_EPOCH = 0.25, 0.5
+#: How `process_ends` ends the words of a process that another one ended.
+_BY_ANOTHER = ", ended by another process of it"
 _UNKNOWN = (
     "whether the baseline's runs have that is not known, as an older Plumbline made them: plumbline setup-trainer "
     "--again makes others"
@@ -39,7 +47,7 @@ def compare(result: Result, beside: Collection[Result], called: str, *, may_be_s
     remarks, whys = list(result.remarks), []
     known = [one for one in beside if one.failed is not None]
     has = "no run of the baseline has that" if known or not beside else _UNKNOWN
-    theirs = {_kind(words) for one in known for words in one.failed or ()}
+    theirs = {_kind(words) for one in known for words in (*(one.failed or ()), *one.failed_beside)}
     alike = [words for words in result.failed or () if _kind(words) in theirs]
     if alike:
         remarks.append(f"{process_ends.in_words(alike)}, as runs of the baseline have it")
@@ -67,27 +75,45 @@ def of_baseline(result: Result) -> ComparedEnd:
 
 def _kind(words: str) -> str:
     """The program that failed, and by which code or exception: not what that said, which may be of the run."""
-    begin, _, error = words.partition(" (")
+    begin, _, error = words.removesuffix(_BY_ANOTHER).partition(" (")
     return f"{begin} {error.partition(':')[0]}"
 
 
 def _early(result: Result, beside: Collection[Result], called: str) -> tuple[str, bool] | None:
-    """Say that a run ended before all runs of the baseline, and whether those end at one place; None if it did not."""
-    places = [one.place for one in beside if one.place.keys() == result.place.keys() and one.place]
-    order = sorted(places, key=_place)
-    if not order or _place(result.place) >= _place(order[0]):
-        return None
+    """Say that a run ended before all runs of the baseline, and whether that is sure; None if it did not.
+
+    The epoch counts before the step, as larger batches make fewer steps. An end is sure where the baseline's runs end
+    at one place, which the run cannot have reached behind the last of its own lines.
+    """
     ended = f"it ended at {log_end.in_words(result.place, called)}"
-    first, last = (log_end.in_words(place, called) for place in (order[0], order[-1]))
-    all_epochs = result.place.get("epoch") == order[0].get("epoch") is not None  # larger batches make fewer steps
-    if first == last and len(order) == len(beside) >= LEAST and not all_epochs:
-        return (
-            f"it was not finished: {ended}, and all runs of the baseline at {first} (where a change is to train fewer "
-            "steps, write fewer_steps = true under [run] of plumbline.toml)",
-            True,
-        )
-    return f"{ended}, and those of the baseline at {first}{f' to {last}' if last != first else ''}", False
+    sure = len(beside) >= LEAST and not _took_as_long(result, beside)
+    named = [other for other in beside if other.place.keys() & result.place.keys()]
+    if not named and result.place and any(other.place for other in beside):
+        other = next(other for other in beside if other.place)
+        return f"{ended}, and those of the baseline at {log_end.in_words(other.place, called)}", False
+    for name in ("epoch", "step", "values"):
+        theirs = sorted((other for other in named if name in other.place), key=lambda other: other.place[name])
+        if name not in result.place or not theirs:
+            continue
+        first, last = theirs[0], theirs[-1]
+        missing = first.place[name] - result.place[name]
+        if missing <= 0:
+            sure = sure and name != "epoch"
+            continue
+        interval = max(result.interval.get(name, 0.0), _PART_OF_EPOCH if name == "epoch" else 0.0)
+        within = missing < interval or missing == interval <= _PART_OF_WAY * first.place[name]
+        at_one_place = first.place[name] == last.place[name] and len(theirs) == len(beside)
+        of_first, of_last = (log_end.in_words(other.place, called) for other in (first, last))
+        if sure and at_one_place and name != "values" and not within:
+            remedy = "where a change is to train fewer steps, write fewer_steps = true under [run] of plumbline.toml"
+            return f"it was not finished: {ended}, and all runs of the baseline at {of_first} ({remedy})", True
+        until = f" to {of_last}" if of_last != of_first else ""
+        return f"{ended}, and those of the baseline at {of_first}{until}", False
+    return None
 
 
-def _place(place: dict[str, float]) -> list[float]:
-    return [place[name] for name in sorted(place)]  # the epoch first
+def _took_as_long(result: Result, beside: Collection[Result]) -> bool:
+    """Whether a run took the time that the baseline's runs did, as those with a budget of time do."""
+    seconds = [other.seconds for other in beside]
+    shortest, longest = (1 - _AS_LONG) * min(seconds), (1 + _AS_LONG) * max(seconds)
+    return min(seconds) >= _SECONDS and shortest <= result.seconds <= longest

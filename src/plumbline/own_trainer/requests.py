@@ -68,8 +68,9 @@ class Result(Struct, frozen=True, kw_only=True):
         tail: the last lines of the log.
         failed: its Python processes that failed and had written to its output, each in words; None where that is not
             known, as of what an older Plumbline made.
+        failed_beside: those that failed and count for nothing.
         signs: of an end before its time, each as it was printed, by its kind.
-        place: how far it came (`log_end.LogEnd`).
+        place, interval: how far it came (`log_end.LogEnd`).
         remarks: what else is to be told of its end.
     """
 
@@ -98,8 +99,10 @@ class Result(Struct, frozen=True, kw_only=True):
     log: str = ""
     exit_code: int | None = None
     failed: list[str] | None = None
+    failed_beside: list[str] = []
     signs: dict[str, str] = {}
     place: dict[str, float] = {}
+    interval: dict[str, float] = {}
     remarks: list[str] = []
     schema: int = SCHEMA
 

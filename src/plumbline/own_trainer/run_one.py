@@ -268,8 +268,10 @@ class _Run:
             log=request.log,
             exit_code=code,
             failed=ends.of_output,
+            failed_beside=ends.others,
             signs=self.end.signs,
             place=self.end.place,
+            interval=self.end.interval,
             remarks=[*self.remarks, *beside],
         )
 

@@ -255,7 +255,7 @@ def _keep_run(file: TrainerFile, folder: Folder, repository: Repository, result:
     kept = msgspec.structs.replace(
         result, run_id=run_id, outcome="finished", value=read.value, text=read.text, others=read.others, why=""
     )
-    kept = msgspec.structs.replace(kept, signs=end.signs, place=end.place)
+    kept = msgspec.structs.replace(kept, signs=end.signs, place=end.place, interval=end.interval)
     atomic_write_json(folder.runs / f"{run_id}.result.json", msgspec.to_builtins(kept))
     repository.remove(folder.copy(result.run_id))
 
