@@ -1,0 +1,104 @@
+"""Takes out of what an input gave what truly changes from run to run. This is the whole list:
+
+- the temporary folder: `<folder>`;
+- hashes of 12 hexadecimal digits or more (of files, ledgers, commits, specs, machines): `<hash>`. Those of a ledger's
+  entries hold the time at which they were made, those of a spec the code that it runs;
+- times: `<time>`, and `<when>` where the table of `plumbline log` has one;
+- JSON is laid out in lines, and numbers have ten significant digits: the last ones depend on the processor;
+- where trainers are run, their durations: `<seconds>`, with the padding of cells beside them in a page's table;
+- the version of Plumbline and of Python: `<version>`.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+DIGITS, WIDTH = 10, 118
+#: Keys of JSON whose values are durations or say the machine.
+MEASURED = {"seconds": "<seconds>", "bank_seconds": "<seconds>", "seconds_at_most": "<seconds>"}
+_LONG = re.compile(r"(?<![\w.])-?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
+_ALWAYS = (
+    (r"\b(?=[0-9a-f]*[a-f])[0-9a-f]{12,64}\b|\b\d{64}\b", "<hash>"),
+    (r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", "<time>"),
+)
+_TRAINED = (
+    (r"\b\d\d-\d\d \d\d:\d\d\b", "<when>"),
+    (r"\b\d+(?:\.\d+)? (?:s|ms|seconds?)\b", "<seconds>"),
+    (rf"\b{re.escape(platform.python_version())}\b", "<version>"),
+)
+
+
+def normalised(text: str, folder: Path, *, trains: bool = False) -> str:
+    """Normalise a text that was printed or written below a temporary folder."""
+    text = text.replace(str(folder / "here"), "<folder>").replace(str(folder), "<folder>")
+    text = text.replace(version("plumbline-lm"), "<version>")
+    for pattern, becomes in (*_ALWAYS, *(_TRAINED if trains else ())):
+        text = re.sub(pattern, becomes, text)
+    text = _LONG.sub(lambda found: _shortened(found[0]), text)
+    lines = [line.rstrip() for line in text.splitlines()]
+    return "\n".join(_without_seconds(lines) if trains else lines)
+
+
+def normalised_json(text: str, folder: Path, *, trains: bool = False) -> str:
+    """Lay out and normalise a text that is JSON; empty where it is none."""
+    if not text.lstrip().startswith(("{", "[")):
+        return ""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return ""
+    return normalised(_laid_out(_rounded(value, trains)), folder)
+
+
+def _rounded(value: Any, trains: bool) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: MEASURED[key] if trains and key in MEASURED and each is not None else _rounded(each, trains)
+            for key, each in value.items()
+        }
+    if isinstance(value, list):
+        return [_rounded(each, trains) for each in value]
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+
+
+def _laid_out(value: Any, indent: str = "", room: int = WIDTH) -> str:
+    """JSON in lines: what fits into one stands in one."""
+    line = json.dumps(value, ensure_ascii=False)
+    if len(indent) + len(line) <= room or not isinstance(value, (dict, list)) or not value:
+        return line
+    deeper = indent + " "
+    if isinstance(value, dict):
+        parts = [
+            f"{deeper}{json.dumps(key, ensure_ascii=False)}: {_laid_out(each, deeper)}" for key, each in value.items()
+        ]
+    else:
+        parts = [deeper + _laid_out(each, deeper) for each in value]
+    first, last = ("{", "}") if isinstance(value, dict) else ("[", "]")
+    return f"{first}\n" + ",\n".join(parts) + f"\n{indent}{last}"
+
+
+def _shortened(number: str) -> str:
+    digits = re.sub(r"e.*|\D", "", number).lstrip("0")
+    return number if len(digits) <= DIGITS else f"{float(number):.{DIGITS}g}"
+
+
+def _without_seconds(lines: list[str]) -> list[str]:
+    """Lines of Markdown whose tables have cells without padding, and no duration in a column of them."""
+    made, place = [], None
+    for line in lines:
+        if not line.startswith("|"):
+            place = None
+            made.append(line)
+            continue
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if "seconds" in cells:
+            place = cells.index("seconds")
+        elif place is not None and place < len(cells) and re.fullmatch(r"[\d.]+", cells[place]):
+            cells[place] = "<seconds>"
+        made.append("|" + "|".join(re.sub(r"-{2,}", "--", cell) for cell in cells) + "|")
+    return made

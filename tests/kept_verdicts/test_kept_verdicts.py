@@ -1,0 +1,19 @@
+"""Every door gives what it gave: sentences, exit codes, JSON, pages. The package's docstring says how to change them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kept_verdicts.carry_out import carry_out
+from tests.kept_verdicts.inputs import INPUTS
+from tests.kept_verdicts.write import EXPECTED, difference
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_an_input_gives_what_it_gave(name: str) -> None:
+    kept, now = (EXPECTED / f"{name}.txt").read_text(encoding="utf-8"), carry_out(INPUTS[name])
+    assert now == kept, f"{difference(name, kept, now)}\n\nif that is meant: python -m tests.kept_verdicts.write {name}"
+
+
+def test_each_expectation_is_of_an_input() -> None:
+    assert {path.stem for path in EXPECTED.iterdir()} == set(INPUTS)
