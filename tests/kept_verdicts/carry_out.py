@@ -166,7 +166,7 @@ def _is_printed(text: str, printed: str) -> bool:
 
 
 def words_of_picture(text: str) -> str:
-    """What a picture says: its title, description and labels. Where its marks lie is held by the picture's own tests."""
+    """What a picture says: title, description, labels. Where its marks lie is held by tests of the picture."""
     from xml.etree import ElementTree
 
     said = (part.strip() for part in ElementTree.fromstring(text).itertext())

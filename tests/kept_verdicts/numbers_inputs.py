@@ -88,6 +88,7 @@ def _submission(values: Sequence[float], name: str) -> str:
     return json.dumps({"name": name, "date": "2026-01-01", "val_bpb": mean, "seed_results": seeds})
 
 
+SUBMISSIONS = "plumbline verdict records --baseline a --metric val_bpb --lower-is-better"
 WANDB = """\
 Name,State,loss,seed
 base,finished,3.281,1
@@ -96,6 +97,7 @@ base,finished,3.284,3
 new,finished,3.2,1
 new,running,3.7,2
 """
+OF_NAME = f"plumbline verdict t.csv {LOSS} --method-column Name --exit-code-of new"
 STEPS = "".join(
     json.dumps({"method": method, "seed": seed, "step": step, "eval": {"loss": round(value - step / 1000, 4)}}) + "\n"
     for method, values in {"base": (3.38, 3.385, 3.379), "new": (3.36, 3.366, 3.357)}.items()
@@ -222,13 +224,12 @@ INPUTS = (
     KeptInput(
         name="verdict_statuses",
         files={"t.csv": WANDB},
-        steps=tuple(
-            f"plumbline verdict t.csv {LOSS} --method-column Name --exit-code-of new{more}"
-            for more in (" --json", " --status-map running=crashed", " --status-map running=finished --json")
-        )
-        + (
+        steps=(
+            f"{OF_NAME} --json",
+            f"{OF_NAME} --status-map running=crashed",
+            f"{OF_NAME} --status-map running=finished --json",
             replace("t.csv", "3.284,3\nnew,finished", "3.284,3\nnew,fishy"),
-            f"plumbline verdict t.csv {LOSS} --method-column Name --exit-code-of new --json",
+            f"{OF_NAME} --json",
         ),
     ),
     KeptInput(
@@ -337,9 +338,8 @@ INPUTS = (
             "records/b/submission.json": _submission((1.1151, 1.1163, 1.1149), "b"),
         },
         steps=(
-            "plumbline verdict records --baseline a --metric val_bpb --lower-is-better --minimum-gain 0.005 --alpha 0.01 "
-            "--exit-code-of b",
-            "plumbline verdict records --baseline a --metric val_bpb --lower-is-better --json",
+            f"{SUBMISSIONS} --minimum-gain 0.005 --alpha 0.01 --exit-code-of b",
+            f"{SUBMISSIONS} --json",
         ),
         shows=("records.verdict.*",),
     ),
