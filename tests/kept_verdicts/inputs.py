@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.kept_verdicts import numbers_inputs, record_inputs
+from tests.kept_verdicts import numbers_inputs, record_inputs, trainer_inputs
 from tests.kept_verdicts.carry_out import KeptInput
 
-INPUTS: dict[str, KeptInput] = {kept.name: kept for kept in (*numbers_inputs.INPUTS, *record_inputs.INPUTS)}
+MODULES = (numbers_inputs, record_inputs, trainer_inputs)
+INPUTS: dict[str, KeptInput] = {kept.name: kept for module in MODULES for kept in module.INPUTS}

@@ -4,22 +4,24 @@
 - hashes of 12 hexadecimal digits or more (of files, ledgers, commits, specs, machines): `<hash>`. Those of a ledger's
   entries hold the time at which they were made, those of a spec the code that it runs;
 - times: `<time>`, and `<when>` where the table of `plumbline log` has one;
-- JSON is laid out in lines, and numbers have ten significant digits: the last ones depend on the processor;
-- where trainers are run, their durations: `<seconds>`, with the padding of cells beside them in a page's table;
-- the version of Plumbline and of Python: `<version>`.
+- the version of Plumbline: `<version>`;
+- JSON is laid out in lines, and numbers have eight significant digits: the last ones depend on the processor, and those
+  of what is found by steps (a median of a gain after stopping) have no more;
+- where trainers are run, durations: `<seconds>`, with what hangs on how wide they are: the padding of cells in a page's
+  table, and where the lines break that the console has below a decision's table.
 """
 
 from __future__ import annotations
 
 import json
-import platform
 import re
 from importlib.metadata import version
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
-DIGITS, WIDTH = 10, 118
-#: Keys of JSON whose values are durations or say the machine.
+DIGITS, WIDTH = 8, 118
+#: Keys of JSON whose values are durations.
 MEASURED = {"seconds": "<seconds>", "bank_seconds": "<seconds>", "seconds_at_most": "<seconds>"}
 _LONG = re.compile(r"(?<![\w.])-?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
 _ALWAYS = (
@@ -29,7 +31,6 @@ _ALWAYS = (
 _TRAINED = (
     (r"\b\d\d-\d\d \d\d:\d\d\b", "<when>"),
     (r"\b\d+(?:\.\d+)? (?:s|ms|seconds?)\b", "<seconds>"),
-    (rf"\b{re.escape(platform.python_version())}\b", "<version>"),
 )
 
 
@@ -41,7 +42,7 @@ def normalised(text: str, folder: Path, *, trains: bool = False) -> str:
         text = re.sub(pattern, becomes, text)
     text = _LONG.sub(lambda found: _shortened(found[0]), text)
     lines = [line.rstrip() for line in text.splitlines()]
-    return "\n".join(_without_seconds(lines) if trains else lines)
+    return "\n".join(_unfolded(_without_seconds(lines)) if trains else lines)
 
 
 def normalised_json(text: str, folder: Path, *, trains: bool = False) -> str:
@@ -52,7 +53,7 @@ def normalised_json(text: str, folder: Path, *, trains: bool = False) -> str:
         value = json.loads(text)
     except ValueError:
         return ""
-    return normalised(_laid_out(_rounded(value, trains)), folder)
+    return normalised(_laid_out(_rounded(value, trains)), folder, trains=trains)
 
 
 def _rounded(value: Any, trains: bool) -> Any:
@@ -101,4 +102,14 @@ def _without_seconds(lines: list[str]) -> list[str]:
         elif place is not None and place < len(cells) and re.fullmatch(r"[\d.]+", cells[place]):
             cells[place] = "<seconds>"
         made.append("|" + "|".join(re.sub(r"-{2,}", "--", cell) for cell in cells) + "|")
+    return made
+
+
+def _unfolded(lines: list[str]) -> list[str]:
+    """The console's lines with each paragraph that tells of seconds in one."""
+    made = []
+    for blank, group in groupby(lines, key=lambda line: not line):
+        paragraph = list(group)
+        is_folded = not blank and any(" of it, <seconds>" in " ".join(pair) for pair in pairwise(paragraph))
+        made += [" ".join(paragraph)] if is_folded else paragraph
     return made

@@ -118,10 +118,11 @@ def _bundle(folder: Path, name: str, files: dict[str, bytes]) -> None:
         {"@id": each, "contentSize": str(len(text)), "sha256": hashlib.sha256(text).hexdigest()}
         for each, text in files.items()
     ]
+    crate = {"@context": "https://w3id.org/ro/crate/1.2/context", "@graph": graph}
     place = folder / name
     place.mkdir(parents=True)
     with tarfile.open(place / "bundle.tar.xz", "w:xz") as tar:
-        for each, text in {"ro-crate-metadata.json": json.dumps({"@graph": graph}).encode(), **files}.items():
+        for each, text in {"ro-crate-metadata.json": json.dumps(crate).encode(), **files}.items():
             entry = tarfile.TarInfo(f"bundle/{each}")
             entry.size = len(text)
             tar.addfile(entry, io.BytesIO(text))

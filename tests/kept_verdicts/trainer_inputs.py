@@ -1,0 +1,196 @@
+"""Inputs of `plumbline try`, `confirm`, `noise`, `log` and `page` in a folder with a trainer of milliseconds.
+
+The trainer is a shell script, whose start costs less than Python's, and whose numbers no processor changes. Its noise
+follows from its seed. The folder is set up once a process, with three runs of the baseline, and copied.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from tests.kept_verdicts.carry_out import Edit, KeptInput, replace, run
+
+#: Numbers are whole, in millionths.
+TRAINER = """\
+worse=0
+while [ $# -gt 0 ]; do case $1 in --seed) seed=$2 ;; --worse) worse=$2 ;; esac; shift 2; done
+GAIN=0
+noise=$(( (seed * 41 % 101 - 50) * 200 ))
+echo "step 10: train loss 3.$(( seed % 7 ))"
+value=$(( 3000000 + worse - GAIN + noise ))
+echo "val_loss: $(( value / 1000000 )).$(printf %06d $(( value % 1000000 )))"
+"""
+TOML = """\
+[run]
+command = "sh train.sh {flags}"
+seed = "--seed {seed}"
+[metric]
+pattern = '^val_loss:\\s*(\\S+)'
+direction = "lower"
+[decide]
+baseline_runs = 3
+max_runs = 3
+"""
+#: A commit's hash is of its author and its date too.
+AUTHOR = {f"GIT_{who}_{what}": "kept" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+AUTHOR |= {f"GIT_{who}_DATE": "1700000000 +0000" for who in ("AUTHOR", "COMMITTER")}
+
+
+def _git(folder: Path, *words: str) -> None:
+    environment = os.environ | AUTHOR | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, env=environment)
+
+
+def _repository(folder: Path, trainer: str = TRAINER) -> None:
+    (folder / "train.sh").write_text(trainer)
+    (folder / "plumbline.toml").write_text(TOML)
+    _git(folder, "init", "-q", "-b", "main")
+    _git(folder, "add", "train.sh", "plumbline.toml")
+    _git(folder, "commit", "-qm", "start")
+
+
+@cache
+def _set_up() -> tempfile.TemporaryDirectory[str]:
+    """The folder after `plumbline setup-trainer`."""
+    folder = tempfile.TemporaryDirectory(prefix="kept_", dir="/tmp")
+    _repository(Path(folder.name))
+    before = Path.cwd()
+    os.chdir(folder.name)
+    try:
+        code, _, error = run(["plumbline", "setup-trainer", "--trust"])
+    finally:
+        os.chdir(before)
+    assert code == 0, error
+    return folder
+
+
+def _copy(folder: Path) -> None:
+    shutil.copytree(_set_up().name, folder, dirs_exist_ok=True)
+
+
+def _gain(millionths: object) -> Edit:
+    return replace("train.sh", "GAIN=0", f"GAIN={millionths}")
+
+
+def _kept(name: str, *steps: str | Edit, shows: tuple[str, ...] = ()) -> KeptInput:
+    return KeptInput(name=name, build=_copy, steps=steps, shows=shows, trains=True)
+
+
+INPUTS = (
+    KeptInput(
+        name="try_set_up",
+        build=_repository,
+        trains=True,
+        steps=(
+            "plumbline noise",
+            "plumbline log",
+            "plumbline try -m worse -- --worse 1",
+            "plumbline setup-trainer --trust",
+            "plumbline setup-trainer 'sh train.sh' --metric train_loss",
+            "plumbline noise --json",
+            "plumbline try -n -m worse -- --worse 1",
+            "plumbline try -n -m worse --json --session fwer --planned-candidates 5 --minimum-gain 0.002 -- --worse 1",
+        ),
+    ),
+    _kept(
+        "try_keep_and_confirm",
+        _gain(100000),
+        "plumbline try --trust -m 'halve the batch'",
+        "plumbline try -m 'the same again'",
+        "plumbline noise",
+        "plumbline page",
+        "plumbline confirm --json",
+        "plumbline log",
+        "plumbline log --long",
+        "plumbline log --json",
+        "plumbline page 1 --json",
+        shows=("results.tsv", ".plumbline/pages/*.confirmed.md", ".plumbline/pages/*.svg"),
+    ),
+    _kept(
+        "try_discard",
+        "plumbline try --trust -m worse --json -- --worse 50000",
+        "plumbline try -m worse -- --worse 50000",
+        "plumbline log --json",
+        "plumbline log --forget worse",
+        "plumbline confirm",
+        shows=("results.tsv", ".plumbline/pages/*.md"),
+    ),
+    _kept(
+        "try_undecided",
+        _gain(20000),
+        "plumbline try --trust -m 'a little' --max-runs 2",
+        "plumbline page 'a little'",
+        "plumbline page 'a litle'",
+        shows=("results.tsv",),
+    ),
+    _kept(
+        "try_crashed",
+        replace("train.sh", "GAIN=0", "echo 'no such layer' >&2; exit 3"),
+        "plumbline try --trust -m broken --json",
+        "plumbline page",
+        shows=("results.tsv",),
+    ),
+    _kept(
+        "try_diverged",
+        replace("train.sh", 'echo "val_loss: ', 'echo "val_loss: nan" #'),
+        "plumbline try --trust -m broken",
+        shows=("results.tsv",),
+    ),
+    _kept(
+        "try_implausible",
+        _gain(1000000),
+        "plumbline try --trust -m 'too good'",
+        "plumbline log --json",
+        "plumbline page --json",
+        shows=("results.tsv", ".plumbline/pages/*.md"),
+    ),
+    _kept(
+        "try_unconfirmed",
+        _gain("$(( (seed == 1042 || seed == 1043) * 100000 ))"),
+        "plumbline try --trust -m lucky --json",
+        "plumbline try -m lucky",
+        "plumbline try -m again --first-seed 9000",
+        "plumbline log",
+        shows=("results.tsv", ".plumbline/pages/*.md"),
+    ),
+    _kept(
+        "try_paired",
+        _gain(100000),
+        "plumbline try --trust -m pairs --paired --max-runs 2 --baseline HEAD",
+        shows=(".plumbline/pages/*.md",),
+    ),
+    KeptInput(
+        name="try_without_a_baseline",
+        build=lambda folder: _repository(folder, TRAINER.replace("GAIN=0", "GAIN=0; [ $seed -ne 43 ] || exit 7")),
+        trains=True,
+        steps=(
+            "plumbline try --trust -m better --json -- --worse -100000",
+            "plumbline try -m better -- --worse -100000",
+            "plumbline log --json",
+        ),
+        shows=(".plumbline/pages/*.md",),
+    ),
+    KeptInput(
+        name="try_usage",
+        build=_repository,
+        steps=(
+            "plumbline try",
+            "plumbline try qknorm -m x",
+            "plumbline try --trust -m x",
+            "plumbline try --trust -m x --json --baseline nosuch",
+            "plumbline try -m x --quick",
+            "plumbline try -m x --lr 3",
+            "plumbline try 'twice the lr'",
+            "plumbline try -m x --alpha 0.7 -- --worse 1",
+            "plumbline confirm --json",
+            "plumbline page",
+            replace("plumbline.toml", "max_runs", "max_run"),
+            "plumbline try -m x -- --worse 1",
+        ),
+    ),
+)
