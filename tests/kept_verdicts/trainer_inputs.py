@@ -160,7 +160,7 @@ INPUTS = (
     ),
     _kept(
         "try_paired",
-        _gain(100000),
+        _gain("$(( 100000 + seed % 7 * 3000 ))"),
         "plumbline try --trust -m pairs --paired --max-runs 2 --baseline HEAD",
         shows=(".plumbline/pages/*.md",),
     ),
