@@ -35,7 +35,15 @@ class Edit:
     action: Callable[[Path], object]
 
 
-Step = str | Edit
+@dataclass(frozen=True)
+class Show:
+    """What no command line makes without training, or not in seconds: `render` gives its text."""
+
+    words: str
+    render: Callable[[Path], str]
+
+
+Step = str | Edit | Show
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +52,7 @@ class KeptInput:
 
     Attributes:
         trains: its command lines run trainers, so that seconds and the machine are in what they give.
-        render: gives the text of what no command line makes without training, in place of `steps`.
+        stand_ins: what stands in for what would train, by the dotted names of what they replace.
     """
 
     name: str
@@ -53,7 +61,7 @@ class KeptInput:
     steps: tuple[Step, ...] = ()
     shows: tuple[str, ...] = ()
     trains: bool = False
-    render: Callable[[Path], str] | None = None
+    stand_ins: Mapping[str, object] = field(default_factory=dict)
 
 
 def write(name: str, text: str) -> Edit:
@@ -94,13 +102,13 @@ def carry_out(kept: KeptInput) -> str:
             patch.setenv(name, value)
         for name in UNSET:
             patch.delenv(name, raising=False)
+        for name, stand_in in kept.stand_ins.items():
+            patch.setattr(name, stand_in)
         patch.chdir(folder)
         if kept.build is not None:
             kept.build(folder)
         for name, text in kept.files.items():
             _written(folder / name, text)
-        if kept.render is not None:
-            return normalised(kept.render(folder), top, trains=kept.trains) + "\n"
         return "\n".join(_parts(kept, folder, top)) + "\n"
 
 
@@ -110,6 +118,9 @@ def _parts(kept: KeptInput, folder: Path, top: Path) -> Iterator[str]:
         if isinstance(step, Edit):
             yield f"### {step.words}\n"
             step.action(folder)
+            continue
+        if isinstance(step, Show):
+            yield f"### {step.words}\n{normalised(step.render(folder), top, trains=kept.trains)}\n"
             continue
         code, out, error = run(shlex.split(step))
         yield f"### {step}\nexit code {code}"

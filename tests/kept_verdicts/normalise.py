@@ -1,9 +1,9 @@
 """Takes out of what an input gave what truly changes from run to run. This is the whole list:
 
 - the temporary folder: `<folder>`;
-- hashes of 12 hexadecimal digits or more (of files, ledgers, commits, specs, machines): `<hash>`. Those of a ledger's
-  entries hold the time at which they were made, those of a spec the code that it runs;
-- times: `<time>`, and `<when>` where the table of `plumbline log` has one;
+- hashes of 12 hexadecimal digits or more (of files, ledgers, commits, specs, machines), and of 8 at the end of names:
+  `<hash>`. Those of a ledger's entries hold the time at which they were made, those of a spec the code that it runs;
+- times: `<time>`; `<when>` where the table of `plumbline log` has one; `<day>` for today, and for yesterday at midnight;
 - the version of Plumbline: `<version>`;
 - JSON is laid out in lines, and numbers have eight significant digits: the last ones depend on the processor, and those
   of what is found by steps (a median of a gain after stopping) have no more;
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from importlib.metadata import version
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -26,19 +27,19 @@ MEASURED = {"seconds": "<seconds>", "bank_seconds": "<seconds>", "seconds_at_mos
 _LONG = re.compile(r"(?<![\w.])-?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
 _ALWAYS = (
     (r"\b(?=[0-9a-f]*[a-f])[0-9a-f]{12,64}\b|\b\d{64}\b", "<hash>"),
+    (r"(?<=[\w>])-[0-9a-f]{8}(?!\w)", "-<hash>"),
     (r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", "<time>"),
-)
-_TRAINED = (
     (r"\b\d\d-\d\d \d\d:\d\d\b", "<when>"),
-    (r"\b\d+(?:\.\d+)? (?:s|ms|seconds?)\b", "<seconds>"),
 )
+_TRAINED = ((r"\b\d+(?:\.\d+)? (?:s|ms|seconds?)\b", "<seconds>"),)
 
 
 def normalised(text: str, folder: Path, *, trains: bool = False) -> str:
     """Normalise a text that was printed or written below a temporary folder."""
     text = text.replace(str(folder / "here"), "<folder>").replace(str(folder), "<folder>")
     text = text.replace(version("plumbline-lm"), "<version>")
-    for pattern, becomes in (*_ALWAYS, *(_TRAINED if trains else ())):
+    days = "|".join(time.strftime("%Y-%m-%d", time.gmtime(time.time() - each * 86400)) for each in (0, 1))
+    for pattern, becomes in (*_ALWAYS, (rf"\b(?:{days})\b", "<day>"), *(_TRAINED if trains else ())):
         text = re.sub(pattern, becomes, text)
     text = _LONG.sub(lambda found: _shortened(found[0]), text)
     lines = [line.rstrip() for line in text.splitlines()]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.kept_verdicts.carry_out import KeptInput, words_of_picture
+from tests.kept_verdicts.carry_out import KeptInput, Show, words_of_picture
 from tests.kept_verdicts.normalise import normalised_json
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _nothing(made: Made) -> None:
 
 
 def _kept(name: str, gain: float, change: Callable[[Made], object] = _nothing, **asked: object) -> KeptInput:
-    return KeptInput(name=name, render=_page(change, gain, **asked))
+    return KeptInput(name=name, steps=(Show("the verdict on made-up runs", _page(change, gain, **asked)),))
 
 
 def _larger(made: Made) -> None:

@@ -41,9 +41,9 @@ AUTHOR = {f"GIT_{who}_{what}": "kept" for who in ("AUTHOR", "COMMITTER") for wha
 AUTHOR |= {f"GIT_{who}_DATE": "1700000000 +0000" for who in ("AUTHOR", "COMMITTER")}
 
 
-def _git(folder: Path, *words: str) -> None:
+def _git(folder: Path, *words: str, text: str = "") -> None:
     environment = os.environ | AUTHOR | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-    subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, env=environment)
+    subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, env=environment, input=text, text=True)
 
 
 def _repository(folder: Path, trainer: str = TRAINER) -> None:
@@ -71,6 +71,20 @@ def _set_up() -> tempfile.TemporaryDirectory[str]:
 
 def _copy(folder: Path) -> None:
     shutil.copytree(_set_up().name, folder, dirs_exist_ok=True)
+
+
+def _as_it_was(folder: Path) -> None:
+    """A folder as an earlier version left it, with a keep and a discard: its commits, its bank, ledger and pages."""
+    kept = Path(__file__).with_name("data") / "folder"
+    (folder / "plumbline.toml").write_text(TOML)
+    _git(folder, "init", "-q", "-b", "main")
+    _git(folder, "fast-import", "--quiet", text=(kept / "history.txt").read_text())
+    _git(folder, "reset", "-q", "main")
+    shutil.copytree(
+        kept, folder / ".plumbline", ignore=shutil.ignore_patterns("train.sh", "results.tsv", "history.txt")
+    )
+    for name in ("train.sh", "results.tsv"):
+        shutil.copy(kept / name, folder)
 
 
 def _gain(millionths: object) -> Edit:
@@ -174,6 +188,28 @@ INPUTS = (
             "plumbline log --json",
         ),
         shows=(".plumbline/pages/*.md",),
+    ),
+    KeptInput(
+        name="try_folder_of_before",
+        build=_as_it_was,
+        trains=True,
+        steps=(
+            "plumbline log",
+            "plumbline log --json",
+            "plumbline noise --json",
+            "plumbline page",
+            "plumbline page 1",
+            "plumbline try --trust -m 'halve the batch'",
+            "plumbline try -n -m 'another' -- --worse 3",
+            "plumbline verify .plumbline",
+            "plumbline log --forget 'halve the batch'",
+            "plumbline log",
+            replace(".plumbline/runs.jsonl", '"schema":1', '"schema":2'),
+            "plumbline noise",
+            replace(".plumbline/session.json", '"first_seed": 42', '"first_seed": "a"'),
+            "plumbline confirm --json",
+        ),
+        shows=("results.tsv",),
     ),
     KeptInput(
         name="try_usage",
