@@ -3,7 +3,7 @@
 - the temporary folder: `<folder>`;
 - hashes of 12 hexadecimal digits or more (of files, ledgers, commits, specs, machines), and of 8 at the end of names:
   `<hash>`. Those of a ledger's entries hold the time at which they were made, those of a spec the code that it runs;
-- times: `<time>`; `<when>` where the table of `plumbline log` has one; `<day>` for today, and for yesterday at midnight;
+- times: `<time>`; `<when>` where the table of `plumbline log` has one; `<day>` for today (or yesterday);
 - the version of Plumbline: `<version>`;
 - JSON is laid out in lines, and numbers have eight significant digits: the last ones depend on the processor, and those
   of what is found by steps (a median of a gain after stopping) have no more;

@@ -1,15 +1,17 @@
-"""Inputs of the page of `mine=`: made-up runs of a study, and the verdict on them, without training.
+"""The input of the page of `mine=`: made-up runs of a study, and the verdict on them, without training.
 
-What the workflow's rule does is called here as it calls it; this is the one input module that knows a door's module.
+What the workflow's rule does is called here as it calls it: this module, and the stand-ins of `study_inputs.py`, are
+all that names a module of a door. The runs are made once, and changed from one verdict to the next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from tests.kept_verdicts.carry_out import KeptInput, Show, words_of_picture
 from tests.kept_verdicts.normalise import normalised_json
@@ -18,33 +20,25 @@ if TYPE_CHECKING:
     from tests.experiment.own_method.test_own_verdict import Made
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+CANDIDATE, LAST_OF_BASELINE = 43, 46
 
 
-def _page(change: Callable[[Made], object], gain: float, **asked: object) -> Callable[[Path], str]:
-    """The page of made-up runs whose method gains so much, after a change to them."""
-
-    def render(folder: Path) -> str:
-        # pandas and torch, which no other input needs
-        from plumbline.experiment.own_method import own_verdict
-        from tests.experiment.own_method.test_own_verdict import Made
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.chdir(REPOSITORY)  # whose studies it extends
-            words = {"base/capped": "held at 128 tokens (caps/base/capped/s42)"}
-            patch.setattr(own_verdict.trained_checks, "causality", lambda *_: words)  # the runs have no weights
-            made = Made(folder, gain=gain, **asked)
-            change(made)
-            sentence = made.write()
-        numbers = normalised_json(made.page.with_suffix(".json").read_text(), folder)
-        picture = words_of_picture(made.page.with_suffix(".svg").read_text())
-        parts = {"what the workflow prints": sentence, "file caps.md": made.page.read_text(), "file caps.json": numbers}
-        parts["words of file caps.svg"] = picture
-        return "\n\n".join(f"=== {title}\n{text.rstrip()}" for title, text in parts.items())
-
-    return render
+def _improves(made: Made) -> None:
+    for method, loss in (("baseline", 4.8), ("capped", 4.78)):
+        made.run("large", method, 43, loss)
 
 
-def _diverges(method: str, seed: int) -> Callable[[Made], object]:
+def _has_a_gain_of(gain: float) -> Callable[[Made], None]:
+    def change(made: Made) -> None:
+        from tests.experiment.own_method.test_own_verdict import LOSSES
+
+        for seed in made.mine.asked["seeds"]:
+            made.run("base", "capped", seed, LOSSES[seed] + 0.001 - gain)
+
+    return change
+
+
+def _loses(method: str, seed: int) -> Callable[[Made], None]:
     def change(made: Made) -> None:
         from tests.studies.transfer.synthetic_runs import history
 
@@ -53,27 +47,36 @@ def _diverges(method: str, seed: int) -> Callable[[Made], object]:
     return change
 
 
-def _nothing(made: Made) -> None:
-    pass
+#: What is done to the runs before each verdict.
+STATES = {
+    "a gain, announced as one of 20 tries": _improves,
+    "a gain that no modification ever had": _has_a_gain_of(1.0),
+    "a seed of the method diverged": _loses("capped", CANDIDATE),
+    "a seed of the baseline diverged": _loses("baseline", LAST_OF_BASELINE),
+}
 
 
-def _kept(name: str, gain: float, change: Callable[[Made], object] = _nothing, **asked: object) -> KeptInput:
-    return KeptInput(name=name, steps=(Show("the verdict on made-up runs", _page(change, gain, **asked)),))
+def _verdicts(folder: Path) -> Iterator[str]:
+    # pandas and torch, which few other inputs need
+    from plumbline.experiment.own_method import own_verdict
+    from tests.experiment.own_method.test_own_verdict import MINE, Made
 
-
-def _larger(made: Made) -> None:
-    made.run("large", "baseline", 43, 4.8)
-    made.run("large", "capped", 43, 4.78)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(REPOSITORY)  # whose studies it extends
+        words = {"base/capped": "held at 128 tokens (caps/base/capped/s42)"}
+        patch.setattr(own_verdict.trained_checks, "causality", lambda *_: words)  # the runs have no weights
+        made = Made(folder, gain=0.05, larger_seeds=[42, 43], tries=20)
+        for title, change in STATES.items():
+            change(made)
+            yield f"### {title}\n=== what the workflow prints\n{made.write()}\n"
+            yield f"=== file caps.md\n{made.page.read_text()}"
+            if change is _improves:
+                numbers = normalised_json(made.page.with_suffix(".json").read_text(), folder)
+                picture = words_of_picture(made.page.with_suffix(".svg").read_text())
+                yield f"=== file caps.json\n{numbers}\n\n=== words of file caps.svg\n{picture}\n"
+                made.file.write_text(yaml.safe_dump(MINE))
 
 
 INPUTS = (
-    _kept("mine_improves", 0.05, _larger, larger_seeds=[42, 43], tries=20),
-    _kept("mine_ruled_out", 0.0),
-    _kept("mine_implausible", 1.0),
-    _kept("mine_diverged", 0.05, _diverges("capped", 43)),
-    _kept(
-        "mine_baseline_diverged",
-        0.05,
-        _diverges("baseline", 46),
-    ),
+    KeptInput(name="mine", steps=(Show("the page of mine=caps.yaml", lambda folder: "\n".join(_verdicts(folder))),)),
 )

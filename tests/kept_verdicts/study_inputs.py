@@ -89,7 +89,6 @@ INPUTS = (
             "plumbline try softpick --preset demo --quick",
             "plumbline try qknorm --preset demo --quick --json",
             "plumbline confirm --preset demo",
-            "plumbline try qnorm --preset demo",
             "plumbline try",
             "plumbline log --preset demo --forget softpick",
             "plumbline page softpik --preset demo",
