@@ -47,7 +47,7 @@ START = [
 ]
 
 
-def _samples(values: Sequence[float], task: str, **more: object) -> str:
+def _samples(values: Sequence[float], task: str, **more: object) -> tuple[str, str]:
     lines = [
         {"doc_id": place, "doc_hash": f"h{place}", "prompt_hash": "p", "target_hash": "y"}
         | {"filter": "none", "metrics": ["acc"], "acc": value}

@@ -6,6 +6,7 @@ follows from its seed. The folder is set up once a process, with three runs of t
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import subprocess
@@ -55,12 +56,13 @@ def _repository(folder: Path, trainer: str = TRAINER) -> None:
 
 
 @cache
-def _set_up() -> tempfile.TemporaryDirectory[str]:
+def _set_up() -> Path:
     """The folder after `plumbline setup-trainer`."""
-    folder = tempfile.TemporaryDirectory(prefix="kept_", dir="/tmp")
-    _repository(Path(folder.name))
+    folder = Path(tempfile.mkdtemp(prefix="kept_", dir="/tmp"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    _repository(folder)
     before = Path.cwd()
-    os.chdir(folder.name)
+    os.chdir(folder)
     try:
         code, _, error = run(["plumbline", "setup-trainer", "--trust"])
     finally:
@@ -70,7 +72,7 @@ def _set_up() -> tempfile.TemporaryDirectory[str]:
 
 
 def _copy(folder: Path) -> None:
-    shutil.copytree(_set_up().name, folder, dirs_exist_ok=True)
+    shutil.copytree(_set_up(), folder, dirs_exist_ok=True)
 
 
 def _as_it_was(folder: Path) -> None:
