@@ -1,7 +1,8 @@
 """Inputs of `plumbline try`, `confirm`, `noise`, `log` and `page` in a folder with a trainer of milliseconds.
 
 The trainer is a shell script, whose start costs less than Python's, and whose numbers no processor changes. Its noise
-follows from its seed. The folder is set up once a process, with three runs of the baseline, and copied.
+follows from its seed. The folder is set up once a process, with three runs of the baseline, and copied. A run costs a
+third of a second: where only numbers matter, made-up runs stand in.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from tests.kept_verdicts.carry_out import Edit, KeptInput, replace, run
 
@@ -93,8 +96,39 @@ def _gain(millionths: object) -> Edit:
     return replace("train.sh", "GAIN=0", f"GAIN={millionths}")
 
 
-def _kept(name: str, *steps: str | Edit, shows: tuple[str, ...] = ()) -> KeptInput:
-    return KeptInput(name=name, build=_copy, steps=steps, shows=shows, trains=True)
+def _made_up(gain: Callable[[str, int], float]) -> dict[str, object]:
+    """What stands in for the trainer where only its numbers matter: gains by the words of an arm, and the seed."""
+
+    def made(self: Any, wanted: Sequence[tuple[str, int]]) -> Iterator[Any]:
+        from plumbline.experiment.decision.outcome import FINISHED, ArmRun
+
+        known = self.folder.bank().runs
+        for arm, seed in wanted:
+            value = round(3 - gain(self.arms[arm].words, seed) + (seed * 41 % 101 - 50) / 5000, 6)
+            yield ArmRun(
+                arm=arm,
+                seed=seed,
+                value=value,
+                outcome=FINISHED,
+                seconds=2.5,
+                run_id=self.run_id(arm, seed),
+                fingerprint=known[0].run.fingerprint if known else "made up",
+            )
+
+    return {"plumbline.own_trainer.command_trainer.CommandTrainer.run": made}
+
+
+def _kept(
+    name: str, *steps: str | Edit, shows: tuple[str, ...] = (), gain: Callable[[str, int], float] | None = None
+) -> KeptInput:
+    """An input on the folder that is set up; `gain`: of made-up runs."""
+    stand_ins = {} if gain is None else _made_up(gain)
+    return KeptInput(name=name, build=_copy, steps=steps, shows=shows, trains=True, stand_ins=stand_ins)
+
+
+def _together(words: str, seed: int) -> float:
+    gains = {"halve the batch": 0.1, "lr 3e-3": 0.13, "halve the batch + lr 3e-3": 0.13}
+    return gains.get(words, 0.0)
 
 
 INPUTS = (
@@ -114,18 +148,27 @@ INPUTS = (
         ),
     ),
     _kept(
-        "try_keep_and_confirm",
+        "try_keep",
         _gain(100000),
         "plumbline try --trust -m 'halve the batch'",
         "plumbline try -m 'the same again'",
         "plumbline noise",
-        "plumbline page",
+        "plumbline page --json",
+        shows=("results.tsv", ".plumbline/pages/*"),
+    ),
+    _kept(
+        "try_confirm",
+        _gain(100000),
+        "plumbline try --trust -m 'halve the batch'",
         "plumbline confirm --json",
+        "plumbline try -m 'lr 3e-3' --json -- --worse -30000",
+        "plumbline confirm",
         "plumbline log",
         "plumbline log --long",
         "plumbline log --json",
-        "plumbline page 1 --json",
-        shows=("results.tsv", ".plumbline/pages/*.confirmed.md", ".plumbline/pages/*.svg"),
+        "plumbline page 'halve the batch'",
+        shows=("results.tsv", ".plumbline/pages/*.confirmed.*"),
+        gain=_together,
     ),
     _kept(
         "try_discard",
@@ -138,11 +181,12 @@ INPUTS = (
     ),
     _kept(
         "try_undecided",
-        _gain(20000),
+        _gain(1),
         "plumbline try --trust -m 'a little' --max-runs 2",
         "plumbline page 'a little'",
         "plumbline page 'a litle'",
         shows=("results.tsv",),
+        gain=lambda words, seed: 0.02 * (words == "a little"),
     ),
     _kept(
         "try_crashed",
@@ -159,26 +203,30 @@ INPUTS = (
     ),
     _kept(
         "try_implausible",
-        _gain(1000000),
+        _gain(1),
         "plumbline try --trust -m 'too good'",
         "plumbline log --json",
         "plumbline page --json",
+        "plumbline try --trust -m 'too good' --accept-implausible",
         shows=("results.tsv", ".plumbline/pages/*.md"),
+        gain=lambda words, seed: words == "too good",
     ),
     _kept(
         "try_unconfirmed",
-        _gain("$(( (seed == 1042 || seed == 1043) * 100000 ))"),
+        _gain(1),
         "plumbline try --trust -m lucky --json",
         "plumbline try -m lucky",
         "plumbline try -m again --first-seed 9000",
         "plumbline log",
         shows=("results.tsv", ".plumbline/pages/*.md"),
+        gain=lambda words, seed: 0.1 * (seed in (1042, 1043)),
     ),
     _kept(
         "try_paired",
-        _gain("$(( 100000 + seed % 7 * 3000 ))"),
+        _gain(1),
         "plumbline try --trust -m pairs --paired --max-runs 2 --baseline HEAD",
         shows=(".plumbline/pages/*.md",),
+        gain=lambda words, seed: (words == "pairs") * (0.1 + seed % 7 * 0.003),
     ),
     KeptInput(
         name="try_without_a_baseline",
