@@ -9,10 +9,9 @@ the page of `mine=`. Nothing is trained: trainers are scripts of milliseconds, a
 Tests elsewhere match what a message must name (a file, a key, a value, a remedy); whole sentences stand here. Who
 changes a sentence on purpose writes the expectations anew, reads the difference, and commits both:
 
-    python -m tests.kept_verdicts.write                    # all; a few seconds
+    python -m tests.kept_verdicts.write                    # all
     python -m tests.kept_verdicts.write verdict_improves   # or those that are named; ends with 1 where one changed
 
 A new door or a new kind of verdict gets an input of its own: in `numbers_inputs.py`, `trainer_inputs.py`,
-`study_inputs.py`,
-`record_inputs.py` or `own_method_inputs.py`.
+`study_inputs.py`, `record_inputs.py` or `own_method_inputs.py`.
 """
