@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from plumbline import cli
-from tests.kept_verdicts.normalise import normalised, normalised_json
+from tests.kept_verdicts.normalise import normalise, normalise_json
 
 #: What a user's machine may have otherwise: a terminal, a language, a time zone, names that git would ask for.
 ENVIRONMENT = {"COLUMNS": "80", "LINES": "24", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TZ": "UTC", "NO_COLOR": "1"}
@@ -31,7 +31,7 @@ OF_THE_COMMAND = ("verdict", "exit_code", "sentence", "page")
 class Edit:
     """What is done to the folder between two command lines, and in which words the expectation has it."""
 
-    words: str
+    title: str
     action: Callable[[Path], object]
 
 
@@ -39,7 +39,7 @@ class Edit:
 class Show:
     """What no command line makes without training, or not in seconds: `render` gives its text."""
 
-    words: str
+    title: str
     render: Callable[[Path], str]
 
 
@@ -47,7 +47,7 @@ Step = str | Edit | Show
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeptInput:
+class VerdictInput:
     """An input: its `files` by name, or the function that builds its folder; its steps; and which files are shown.
 
     Attributes:
@@ -66,7 +66,7 @@ class KeptInput:
 
 def write(name: str, text: str) -> Edit:
     """A file that is written, or written over."""
-    return Edit(f"write {name}", lambda folder: _written(folder / name, text))
+    return Edit(f"write {name}", lambda folder: _write(folder / name, text))
 
 
 def replace(name: str, was: str, becomes: str) -> Edit:
@@ -86,12 +86,12 @@ def remove(name: str) -> Edit:
     return Edit(f"remove {name}", lambda folder: (folder / name).unlink())
 
 
-def _written(path: Path, text: str) -> None:
+def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
 
 
-def carry_out(kept: KeptInput) -> str:
+def carry_out(case: VerdictInput) -> str:
     """Carry out an input, and return what it gave, as its expectation has it."""
     # Not pytest's folder: lines that are folded break where the path's length says.
     with tempfile.TemporaryDirectory(prefix="kept_", dir="/tmp") as temporary, pytest.MonkeyPatch.context() as patch:
@@ -102,56 +102,56 @@ def carry_out(kept: KeptInput) -> str:
             patch.setenv(name, value)
         for name in UNSET:
             patch.delenv(name, raising=False)
-        for name, stand_in in kept.stand_ins.items():
-            patch.setattr(name, stand_in)
         patch.chdir(folder)
-        if kept.build is not None:
-            kept.build(folder)
-        for name, text in kept.files.items():
-            _written(folder / name, text)
-        return "\n".join(_parts(kept, folder, top)) + "\n"
+        if case.build is not None:
+            case.build(folder)
+        for name, text in case.files.items():
+            _write(folder / name, text)
+        for name, stand_in in case.stand_ins.items():  # after what is built once, for all inputs
+            patch.setattr(name, stand_in)
+        return "\n".join(_parts(case, folder, top)) + "\n"
 
 
-def _parts(kept: KeptInput, folder: Path, top: Path) -> Iterator[str]:
+def _parts(case: VerdictInput, folder: Path, top: Path) -> Iterator[str]:
     printed = ""
-    for step in kept.steps:
+    for step in case.steps:
         if isinstance(step, Edit):
-            yield f"### {step.words}\n"
+            yield f"### {step.title}\n"
             step.action(folder)
             continue
         if isinstance(step, Show):
-            yield f"### {step.words}\n{normalised(step.render(folder), top, trains=kept.trains)}\n"
+            yield f"### {step.title}\n{normalise(step.render(folder), top, trains=case.trains)}\n"
             continue
         code, out, error = run(shlex.split(step))
         yield f"### {step}\nexit code {code}"
         if out:
             printed = out if out.startswith("{") else printed
-            yield _text("stdout", out, kept, top)
+            yield _text("stdout", out, case, top)
         if error:
-            yield _text("stderr", error, kept, top)
+            yield _text("stderr", error, case, top)
         yield ""
-    for pattern in kept.shows:
+    for pattern in case.shows:
         paths = sorted(folder.glob(pattern))
-        assert paths, f"{kept.name}: no file {pattern}"
+        assert paths, f"{case.name}: no file {pattern}"
         for path in paths:
             text = path.read_text(encoding="utf-8")
-            name = normalised(str(path.relative_to(folder)), top, trains=kept.trains)
+            name = normalise(str(path.relative_to(folder)), top, trains=case.trains)
             if path.suffix == ".json" and _is_printed(text, printed):
                 yield f"=== file {name}\nas the object above, without {', '.join(OF_THE_COMMAND)}\n"
             else:
-                yield _text(f"file {name}", text, kept, top) + "\n"
+                yield _text(f"file {name}", text, case, top) + "\n"
 
 
-def run(words: list[str]) -> tuple[int, str, str]:
+def run(command: list[str]) -> tuple[int, str, str]:
     """Run a command line; return its exit code and what it wrote to stdout and stderr."""
-    assert words[0] == "plumbline", words
+    assert command[0] == "plumbline", command
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr(sys, "argv", words)
+        patch.setattr(sys, "argv", command)
         out, error = stack.enter_context(redirect_stdout(io.StringIO())), io.StringIO()
         stack.enter_context(redirect_stderr(error))
         try:
-            cli.main(words[1:], prog_name="plumbline")
+            cli.main(command[1:], prog_name="plumbline")
             code: object = None
         except SystemExit as end:
             code = end.code
@@ -159,12 +159,12 @@ def run(words: list[str]) -> tuple[int, str, str]:
     return code, out.getvalue(), error.getvalue()
 
 
-def _text(title: str, text: str, kept: KeptInput, top: Path) -> str:
+def _text(title: str, text: str, case: VerdictInput, top: Path) -> str:
     if title.endswith(".svg"):
         title, text = f"words of {title}", words_of_picture(text)
     if title.endswith(".html"):
         title, text = f"words of {title}", words_of_page(text)
-    shown = normalised_json(text, top, trains=kept.trains) or normalised(text, top, trains=kept.trains)
+    shown = normalise_json(text, top, trains=case.trains) or normalise(text, top, trains=case.trains)
     return f"=== {title}\n{shown.rstrip()}"
 
 
@@ -172,16 +172,16 @@ def _is_printed(text: str, printed: str) -> bool:
     """Whether a file's object is what a command line printed, less what only that says."""
     if not printed:
         return False
-    said = {key: value for key, value in json.loads(printed).items() if key not in OF_THE_COMMAND}
-    return json.dumps(json.loads(text), sort_keys=True) == json.dumps(said, sort_keys=True)
+    numbers = {key: value for key, value in json.loads(printed).items() if key not in OF_THE_COMMAND}
+    return json.dumps(json.loads(text), sort_keys=True) == json.dumps(numbers, sort_keys=True)
 
 
 def words_of_picture(text: str) -> str:
     """What a picture says: title, description, labels. Where its marks lie is held by tests of the picture."""
     from xml.etree import ElementTree
 
-    said = (part.strip() for part in ElementTree.fromstring(text).itertext())
-    return "\n".join(part for part in said if part and "{" not in part)
+    pieces = (part.strip() for part in ElementTree.fromstring(text).itertext())
+    return "\n".join(part for part in pieces if part and "{" not in part)
 
 
 def words_of_page(text: str) -> str:

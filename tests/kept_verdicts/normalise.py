@@ -34,19 +34,19 @@ _ALWAYS = (
 _TRAINED = ((r"\b\d+(?:\.\d+)? (?:s|ms|seconds?)\b", "<seconds>"),)
 
 
-def normalised(text: str, folder: Path, *, trains: bool = False) -> str:
+def normalise(text: str, folder: Path, *, trains: bool = False) -> str:
     """Normalise a text that was printed or written below a temporary folder."""
     text = text.replace(str(folder / "here"), "<folder>").replace(str(folder), "<folder>")
     text = text.replace(version("plumbline-lm"), "<version>")
     days = "|".join(time.strftime("%Y-%m-%d", time.gmtime(time.time() - each * 86400)) for each in (0, 1))
     for pattern, becomes in (*_ALWAYS, (rf"\b(?:{days})\b", "<day>"), *(_TRAINED if trains else ())):
         text = re.sub(pattern, becomes, text)
-    text = _LONG.sub(lambda found: _shortened(found[0]), text)
+    text = _LONG.sub(lambda match: _shorten(match[0]), text)
     lines = [line.rstrip() for line in text.splitlines()]
-    return "\n".join(_unfolded(_without_seconds(lines)) if trains else lines)
+    return "\n".join(_unfold(_without_seconds(lines)) if trains else lines)
 
 
-def normalised_json(text: str, folder: Path, *, trains: bool = False) -> str:
+def normalise_json(text: str, folder: Path, *, trains: bool = False) -> str:
     """Lay out and normalise a text that is JSON; empty where it is none."""
     if not text.lstrip().startswith(("{", "[")):
         return ""
@@ -54,21 +54,21 @@ def normalised_json(text: str, folder: Path, *, trains: bool = False) -> str:
         value = json.loads(text)
     except ValueError:
         return ""
-    return normalised(_laid_out(_rounded(value, trains)), folder, trains=trains)
+    return normalise(_lay_out(_round(value, trains)), folder, trains=trains)
 
 
-def _rounded(value: Any, trains: bool) -> Any:
+def _round(value: Any, trains: bool) -> Any:
     if isinstance(value, dict):
         return {
-            key: MEASURED[key] if trains and key in MEASURED and each is not None else _rounded(each, trains)
+            key: MEASURED[key] if trains and key in MEASURED and each is not None else _round(each, trains)
             for key, each in value.items()
         }
     if isinstance(value, list):
-        return [_rounded(each, trains) for each in value]
+        return [_round(each, trains) for each in value]
     return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
-def _laid_out(value: Any, indent: str = "", room: int = WIDTH) -> str:
+def _lay_out(value: Any, indent: str = "", room: int = WIDTH) -> str:
     """JSON in lines: what fits into one stands in one."""
     line = json.dumps(value, ensure_ascii=False)
     if len(indent) + len(line) <= room or not isinstance(value, (dict, list)) or not value:
@@ -76,15 +76,15 @@ def _laid_out(value: Any, indent: str = "", room: int = WIDTH) -> str:
     deeper = indent + " "
     if isinstance(value, dict):
         parts = [
-            f"{deeper}{json.dumps(key, ensure_ascii=False)}: {_laid_out(each, deeper)}" for key, each in value.items()
+            f"{deeper}{json.dumps(key, ensure_ascii=False)}: {_lay_out(each, deeper)}" for key, each in value.items()
         ]
     else:
-        parts = [deeper + _laid_out(each, deeper) for each in value]
+        parts = [deeper + _lay_out(each, deeper) for each in value]
     first, last = ("{", "}") if isinstance(value, dict) else ("[", "]")
     return f"{first}\n" + ",\n".join(parts) + f"\n{indent}{last}"
 
 
-def _shortened(number: str) -> str:
+def _shorten(number: str) -> str:
     digits = re.sub(r"e.*|\D", "", number).lstrip("0")
     return number if len(digits) <= DIGITS else f"{float(number):.{DIGITS}g}"
 
@@ -106,7 +106,7 @@ def _without_seconds(lines: list[str]) -> list[str]:
     return made
 
 
-def _unfolded(lines: list[str]) -> list[str]:
+def _unfold(lines: list[str]) -> list[str]:
     """The console's lines with each paragraph that tells of seconds in one."""
     made = []
     for blank, group in groupby(lines, key=lambda line: not line):

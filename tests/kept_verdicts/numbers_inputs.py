@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from tests.kept_verdicts.carry_out import KeptInput, remove, replace, write
+from tests.kept_verdicts.carry_out import VerdictInput, remove, replace, write
 
 BASE = (3.280, 3.285, 3.279, 3.283, 3.281)
 LOSS = "--baseline base --metric loss --lower-is-better"
@@ -18,12 +18,14 @@ def table(of: Mapping[str, Sequence[object]], metric: str = "loss", mark: str = 
     return "".join(mark.join(row) + "\n" for row in rows)
 
 
-def _table(name: str, of: Mapping[str, Sequence[object]], candidate: str, more: str = "", **other: object) -> KeptInput:
+def _table(
+    name: str, of: Mapping[str, Sequence[object]], candidate: str, more: str = "", *, has_page: bool = True
+) -> VerdictInput:
     """A table of two arms, as sentences and as one object."""
     command = f"plumbline verdict t.csv {LOSS} --exit-code-of {candidate}{more and ' '}{more}"
-    shows = ("t.verdict.*",) if other.pop("has_page", True) else ()
+    shows = ("t.verdict.*",) if has_page else ()
     steps = (command, f"{command} --json")
-    return KeptInput(name=name, files={"t.csv": table(of)}, steps=steps, shows=shows)
+    return VerdictInput(name=name, files={"t.csv": table(of)}, steps=steps, shows=shows)
 
 
 def _search(rows: Sequence[tuple[str, object, str, str]]) -> str:
@@ -60,7 +62,7 @@ def _samples(values: Sequence[float], task: str, **more: object) -> tuple[str, s
 def _model(name: str, tasks: Mapping[str, Sequence[float]], **asked: object) -> dict[str, str]:
     """A folder as lm-eval writes it: samples of each task, and the results that say what was asked."""
     files = dict(_samples(values, task, **asked.get("sample", {})) for task, values in tasks.items())
-    said = {
+    results = {
         "results": {task: {"acc,none": 0.5} for task in tasks},
         "n-shot": dict.fromkeys(tasks, asked.get("shots", 0)),
         "versions": dict.fromkeys(tasks, 1.0),
@@ -71,7 +73,7 @@ def _model(name: str, tasks: Mapping[str, Sequence[float]], **asked: object) -> 
         "lm_eval_version": "0.4.13",
         "model_name": name,
     }
-    files["results_2026-01-02T03-04-05.678.json"] = json.dumps(said)
+    files["results_2026-01-02T03-04-05.678.json"] = json.dumps(results)
     return {f"{name}/{file}": text for file, text in files.items()}
 
 
@@ -128,7 +130,7 @@ INPUTS = (
         "new",
         "--minimum-gain 0.005 --alpha 0.01 --sigma 0.0021 --sigma-runs 12 --useful-gain 0.01",
     ),
-    KeptInput(
+    VerdictInput(
         name="verdict_many_arms",
         files={
             "t.tsv": table(
@@ -150,7 +152,7 @@ INPUTS = (
         ),
         shows=("t.verdict.*",),
     ),
-    KeptInput(
+    VerdictInput(
         name="verdict_paired",
         files={
             "t.jsonl": "".join(
@@ -165,7 +167,7 @@ INPUTS = (
         ),
         shows=("t.verdict.*", "unpaired.*"),
     ),
-    KeptInput(
+    VerdictInput(
         name="verdict_goal",
         files={"t.csv": table({"a": (3.2786, 3.2779, 3.2791, 3.278), "b": (3.2801, 3.2796)})},
         steps=(
@@ -174,7 +176,7 @@ INPUTS = (
         ),
         shows=("t.verdict.*",),
     ),
-    KeptInput(
+    VerdictInput(
         name="verdict_chain",
         files={"t.csv": table({"a": (3.281, 3.284, 3.279), "b": (3.271, 3.274, 3.27), "c": (3.2705, 3.273)})},
         steps=(
@@ -183,7 +185,7 @@ INPUTS = (
         ),
         shows=("t.verdict.*",),
     ),
-    KeptInput(
+    VerdictInput(
         name="verdict_steps",
         files={"t.jsonl": STEPS},
         steps=(
@@ -193,7 +195,7 @@ INPUTS = (
         ),
         shows=("t.verdict.md",),
     ),
-    KeptInput(
+    VerdictInput(
         name="verdict_metric_in_rows",
         files={
             "t.csv": "method,seed,metric,value\n"
@@ -210,7 +212,7 @@ INPUTS = (
             "plumbline verdict t.csv --baseline base --metric lss --lower-is-better --json",
         ),
     ),
-    KeptInput(
+    VerdictInput(
         name="verdict_printed_spreads",
         files={"printed.csv": PRINTED, "cells.csv": CELLS},
         steps=(
@@ -221,7 +223,7 @@ INPUTS = (
         ),
         shows=("*.verdict.*",),
     ),
-    KeptInput(
+    VerdictInput(
         name="verdict_statuses",
         files={"t.csv": WANDB},
         steps=(
@@ -232,7 +234,7 @@ INPUTS = (
             f"{OF_NAME} --json",
         ),
     ),
-    KeptInput(
+    VerdictInput(
         name="verdict_second_look",
         files={"t.csv": table({"base": BASE, "good": (3.27, 3.272)})},
         steps=(
@@ -249,7 +251,7 @@ INPUTS = (
         ),
         shows=("t.verdict.md",),
     ),
-    KeptInput(
+    VerdictInput(
         name="verdict_usage",
         files={"t.csv": table({"base": BASE, "good": (3.262, 3.258)}), "empty.csv": "method,seed,loss\n"},
         steps=(
@@ -268,7 +270,7 @@ INPUTS = (
             f"plumbline verdict t.csv {LOSS}",
         ),
     ),
-    KeptInput(
+    VerdictInput(
         name="verdict_bad_rows",
         files={
             "twice.csv": "method,seed,loss\nbase,1,3\na,1,2\nbase,1.0,3\n",
@@ -282,13 +284,13 @@ INPUTS = (
             for name in ("twice", "comma", "cells", "steps", "equal")
         ),
     ),
-    KeptInput(
+    VerdictInput(
         name="search_improves",
         files={"log.tsv": _search(START)},
         steps=(SEARCH, f"{SEARCH} --exit-code-of e4 --json"),
         shows=("log.verdict.*",),
     ),
-    KeptInput(
+    VerdictInput(
         name="search_run_again",
         files={
             "log.tsv": _search(
@@ -298,13 +300,13 @@ INPUTS = (
         steps=(f"{SEARCH} --exit-code-of e4", f"{SEARCH} --exit-code-of e4 --json"),
         shows=("log.verdict.*",),
     ),
-    KeptInput(
+    VerdictInput(
         name="search_undecided",
         files={"log.tsv": _search([*START[:3], ("b7", 0.99727, "keep", "wider"), ("c2", 0.9981, "discard", "deeper")])},
         steps=(f"{SEARCH} --exit-code-of b7", f"{SEARCH} --exit-code-of b7 --json"),
         shows=("log.verdict.md",),
     ),
-    KeptInput(
+    VerdictInput(
         name="search_without_repeats",
         files={"log.tsv": _search([START[0], *START[4:]])},
         steps=(
@@ -315,7 +317,7 @@ INPUTS = (
             SEARCH,
         ),
     ),
-    KeptInput(
+    VerdictInput(
         name="search_of_try",
         files={
             "results.tsv": "commit\tloss\tmemory_gb\tstatus\tdescription\tseeds\tp\n"
@@ -331,7 +333,7 @@ INPUTS = (
         ),
         shows=("results.verdict.md",),
     ),
-    KeptInput(
+    VerdictInput(
         name="submissions",
         files={
             "records/a/submission.json": _submission((1.1231, 1.1239, 1.1228), "a"),
@@ -343,20 +345,20 @@ INPUTS = (
         ),
         shows=("records.verdict.*",),
     ),
-    KeptInput(
+    VerdictInput(
         name="items_one_task",
         files=_model("mine", {"arc_easy": BETTER}) | _model("theirs", {"arc_easy": EASY}),
         steps=(ITEMS, f"{ITEMS} --json"),
         shows=("mine.verdict.*",),
     ),
-    KeptInput(
+    VerdictInput(
         name="items_two_tasks",
         files=_model("mine", {"arc_easy": EASY, "piqa": HARDLY}, limit=100.0)
         | _model("theirs", {"arc_easy": EASY, "piqa": HARD}),
         steps=(ITEMS, f"{ITEMS} --json"),
         shows=("mine.verdict.*",),
     ),
-    KeptInput(
+    VerdictInput(
         name="items_other_questions",
         files=_model("mine", {"arc_easy": BETTER}, shots=5, sample={"prompt_hash": "q"})
         | _model("theirs", {"arc_easy": EASY}),

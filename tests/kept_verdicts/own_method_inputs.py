@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from tests.kept_verdicts.carry_out import KeptInput, Show, words_of_picture
-from tests.kept_verdicts.normalise import normalised_json
+from tests.kept_verdicts.carry_out import Show, VerdictInput, words_of_picture
+from tests.kept_verdicts.normalise import normalise_json
 
 if TYPE_CHECKING:
     from tests.experiment.own_method.test_own_verdict import Made
@@ -51,20 +51,20 @@ def _verdicts(folder: Path) -> Iterator[str]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(REPOSITORY)  # whose studies it extends
-        words = {"base/capped": "held at 128 tokens (caps/base/capped/s42)"}
-        patch.setattr(own_verdict.trained_checks, "causality", lambda *_: words)  # the runs have no weights
+        held = {"base/capped": "held at 128 tokens (caps/base/capped/s42)"}
+        patch.setattr(own_verdict.trained_checks, "causality", lambda *_: held)  # the runs have no weights
         made = Made(folder, gain=0.05, tries=20)
         for title, change in STATES.items():
             change(made)
             yield f"### {title}\n=== what the workflow prints\n{made.write()}\n"
             yield f"=== file caps.md\n{made.page.read_text()}"
             if change is _nothing:
-                numbers = normalised_json(made.page.with_suffix(".json").read_text(), folder)
+                numbers = normalise_json(made.page.with_suffix(".json").read_text(), folder)
                 picture = words_of_picture(made.page.with_suffix(".svg").read_text())
                 yield f"=== file caps.json\n{numbers}\n\n=== words of file caps.svg\n{picture}\n"
                 made.file.write_text(yaml.safe_dump(MINE))
 
 
 INPUTS = (
-    KeptInput(name="mine", steps=(Show("the page of mine=caps.yaml", lambda folder: "\n".join(_verdicts(folder))),)),
+    VerdictInput(name="mine", steps=(Show("the page of mine=caps.yaml", lambda folder: "\n".join(_verdicts(folder))),)),
 )

@@ -9,7 +9,7 @@ import tarfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.kept_verdicts.carry_out import Edit, KeptInput, remove, replace, write
+from tests.kept_verdicts.carry_out import Edit, VerdictInput, remove, replace, write
 from tests.kept_verdicts.numbers_inputs import BASE, LOSS, table
 
 RULES = """\
@@ -108,8 +108,8 @@ def _submission() -> dict[str, str]:
         files[f"records/train_seed{seed}.log"] = "\n".join([*lines, f"final val_bpb:{value:.8f}"]) + "\n"
     results = {str(seed): {"val_bpb": value} for seed, value in values.items()}
     mean = round(sum(values.values()) / 3, 5)
-    said = {"name": "made up", "date": "2026-01-01", "val_bpb": mean, "seed_results": results}
-    return files | {"records/submission.json": json.dumps(said)}
+    submission = {"name": "made up", "date": "2026-01-01", "val_bpb": mean, "seed_results": results}
+    return files | {"records/submission.json": json.dumps(submission)}
 
 
 def _bundle(folder: Path, name: str, files: dict[str, bytes]) -> None:
@@ -127,8 +127,8 @@ def _bundle(folder: Path, name: str, files: dict[str, bytes]) -> None:
             entry.size = len(text)
             tar.addfile(entry, io.BytesIO(text))
     sha256 = hashlib.sha256((place / "bundle.tar.xz").read_bytes()).hexdigest()
-    said = {"words": "an evening on a laptop", "products": 3, "commit": "9f0c4e1", "sha256": sha256}
-    (place / "record.json").write_text(json.dumps(said))
+    record = {"words": "an evening on a laptop", "products": 3, "commit": "9f0c4e1", "sha256": sha256}
+    (place / "record.json").write_text(json.dumps(record))
 
 
 def _bundles(folder: Path) -> None:
@@ -154,19 +154,19 @@ DECIDED = {
 }
 
 INPUTS = (
-    KeptInput(
+    VerdictInput(
         name="gate_keep",
         files=SOUND,
         steps=(GATE, f"{GATE} --json", f"{GATE} --record 2", f"{GATE} --all", f"{GATE} --all --json"),
     ),
-    KeptInput(name="gate_undecided", files=board((*EARLIER, (3.2796, 5, 3000))), steps=(GATE, f"{GATE} --json")),
-    KeptInput(name="gate_discard", files=board((*EARLIER, (3.2841, 5, 3000))), steps=(GATE, f"{GATE} --json")),
-    KeptInput(
+    VerdictInput(name="gate_undecided", files=board((*EARLIER, (3.2796, 5, 3000))), steps=(GATE, f"{GATE} --json")),
+    VerdictInput(name="gate_discard", files=board((*EARLIER, (3.2841, 5, 3000))), steps=(GATE, f"{GATE} --json")),
+    VerdictInput(
         name="gate_crashed",
         files=SOUND,
         steps=(replace("records/results/4/40.txt", "3000/3000 val_loss:3.27690", "3000/3000 val_loss:nan"), GATE),
     ),
-    KeptInput(
+    VerdictInput(
         name="gate_faults",
         files=SOUND,
         steps=(
@@ -177,7 +177,7 @@ INPUTS = (
             GATE,
         ),
     ),
-    KeptInput(
+    VerdictInput(
         name="gate_chosen_step",
         files=SOUND,
         steps=(
@@ -188,7 +188,7 @@ INPUTS = (
             f"{GATE} --json",
         ),
     ),
-    KeptInput(
+    VerdictInput(
         name="gate_submissions",
         files=_submission(),
         steps=(
@@ -200,7 +200,7 @@ INPUTS = (
         ),
         shows=("board/board.json",),
     ),
-    KeptInput(
+    VerdictInput(
         name="gate_refused",
         files=SOUND,
         steps=(
@@ -214,7 +214,7 @@ INPUTS = (
             f"{GATE} --json",
         ),
     ),
-    KeptInput(
+    VerdictInput(
         name="board_of_records",
         files=SOUND,
         steps=(
@@ -224,7 +224,7 @@ INPUTS = (
         ),
         shows=("board/board.json", "board/index.html", "board/*.svg", "more/progress.svg"),
     ),
-    KeptInput(
+    VerdictInput(
         name="board_of_verdicts",
         files={
             "own/t.csv": table({"base": BASE, "good": (3.262, 3.258, 3.266)}),
@@ -242,13 +242,13 @@ INPUTS = (
         ),
         shows=("board/board.json", "board/index.html", "board/*.svg", "changed/board.json"),
     ),
-    KeptInput(
+    VerdictInput(
         name="board_of_bundles",
         build=_bundles,
         steps=("plumbline board records",),
         shows=("board/board.json", "board/index.html"),
     ),
-    KeptInput(
+    VerdictInput(
         name="verify",
         build=_bundles,
         files={"own/t.csv": table({"base": BASE, "good": (3.262, 3.258, 3.266)}), "bare/notes.txt": "x"},

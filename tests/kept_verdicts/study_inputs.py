@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from tests.kept_verdicts.carry_out import KeptInput, Show, words_of_page
+from tests.kept_verdicts.carry_out import Show, VerdictInput, words_of_page
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BASE = 5.0
@@ -57,13 +57,13 @@ def _report(folder: Path) -> str:
     paths = SimpleNamespace(results=str(folder / "results/demo"))
     parts = []
     for page in verdict_pages.listed(SimpleNamespace(project=SimpleNamespace(paths=paths))):  # type: ignore[arg-type]
-        said = {key: page.content[key] for key in ("title", "word", "kind", "says")}
-        parts += [page.path, *(f"{key}: {value}" for key, value in said.items()), words_of_page(page.content["body"])]
+        facts = {key: page.content[key] for key in ("title", "word", "kind", "says")}
+        parts += [page.path, *(f"{key}: {value}" for key, value in facts.items()), words_of_page(page.content["body"])]
     return "\n".join(parts)
 
 
 INPUTS = (
-    KeptInput(
+    VerdictInput(
         name="study_keep_and_confirm",
         build=_project,
         stand_ins=_stand_ins({"qknorm": 0.08}),
@@ -80,7 +80,7 @@ INPUTS = (
         ),
         shows=("results/demo/experiment/*.md", "results/demo/experiment/*.svg", "board/board.json"),
     ),
-    KeptInput(
+    VerdictInput(
         name="study_others",
         build=_project,
         stand_ins=_stand_ins({"qknorm": None, "softpick": -0.05, "baseline": 0.0}),

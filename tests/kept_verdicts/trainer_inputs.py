@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.kept_verdicts.carry_out import Edit, KeptInput, replace, run
+from tests.kept_verdicts.carry_out import Edit, VerdictInput, replace, run
 
 #: Numbers are whole, in millionths.
 TRAINER = """\
@@ -45,9 +45,11 @@ AUTHOR = {f"GIT_{who}_{what}": "kept" for who in ("AUTHOR", "COMMITTER") for wha
 AUTHOR |= {f"GIT_{who}_DATE": "1700000000 +0000" for who in ("AUTHOR", "COMMITTER")}
 
 
-def _git(folder: Path, *words: str, text: str = "") -> None:
+def _git(folder: Path, *arguments: str, text: str = "") -> None:
     environment = os.environ | AUTHOR | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-    subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, env=environment, input=text, text=True)
+    subprocess.run(
+        ["git", *arguments], cwd=folder, check=True, capture_output=True, env=environment, input=text, text=True
+    )
 
 
 def _repository(folder: Path, trainer: str = TRAINER) -> None:
@@ -80,16 +82,16 @@ def _copy(folder: Path) -> None:
 
 def _as_it_was(folder: Path) -> None:
     """A folder as an earlier version left it, with a keep and a discard: its commits, its bank, ledger and pages."""
-    kept = Path(__file__).with_name("data") / "folder"
+    data = Path(__file__).with_name("data") / "folder"
     (folder / "plumbline.toml").write_text(TOML)
     _git(folder, "init", "-q", "-b", "main")
-    _git(folder, "fast-import", "--quiet", text=(kept / "history.txt").read_text())
+    _git(folder, "fast-import", "--quiet", text=(data / "history.txt").read_text())
     _git(folder, "reset", "-q", "main")
     shutil.copytree(
-        kept, folder / ".plumbline", ignore=shutil.ignore_patterns("train.sh", "results.tsv", "history.txt")
+        data, folder / ".plumbline", ignore=shutil.ignore_patterns("train.sh", "results.tsv", "history.txt")
     )
     for name in ("train.sh", "results.tsv"):
-        shutil.copy(kept / name, folder)
+        shutil.copy(data / name, folder)
 
 
 def _gain(millionths: object) -> Edit:
@@ -118,21 +120,21 @@ def _made_up(gain: Callable[[str, int], float]) -> dict[str, object]:
     return {"plumbline.own_trainer.command_trainer.CommandTrainer.run": made}
 
 
-def _kept(
+def _on_folder(
     name: str, *steps: str | Edit, shows: tuple[str, ...] = (), gain: Callable[[str, int], float] | None = None
-) -> KeptInput:
+) -> VerdictInput:
     """An input on the folder that is set up; `gain`: of made-up runs."""
     stand_ins = {} if gain is None else _made_up(gain)
-    return KeptInput(name=name, build=_copy, steps=steps, shows=shows, trains=True, stand_ins=stand_ins)
+    return VerdictInput(name=name, build=_copy, steps=steps, shows=shows, trains=True, stand_ins=stand_ins)
 
 
-def _together(words: str, seed: int) -> float:
+def _together(change: str, seed: int) -> float:
     gains = {"halve the batch": 0.1, "lr 3e-3": 0.13, "halve the batch + lr 3e-3": 0.13}
-    return gains.get(words, 0.0)
+    return gains.get(change, 0.0)
 
 
 INPUTS = (
-    KeptInput(
+    VerdictInput(
         name="try_set_up",
         build=_repository,
         trains=True,
@@ -147,7 +149,7 @@ INPUTS = (
             "plumbline try -n -m worse --json --session fwer --planned-candidates 5 --minimum-gain 0.002 -- --worse 1",
         ),
     ),
-    _kept(
+    _on_folder(
         "try_keep_and_confirm",
         _gain(100000),
         "plumbline try --trust -m 'halve the batch'",
@@ -164,7 +166,7 @@ INPUTS = (
         shows=("results.tsv", ".plumbline/pages/*.confirmed.*"),
         gain=_together,
     ),
-    _kept(
+    _on_folder(
         "try_discard",
         "plumbline try --trust -m worse --json -- --worse 50000",
         "plumbline try -m worse -- --worse 50000",
@@ -173,29 +175,29 @@ INPUTS = (
         "plumbline confirm",
         shows=("results.tsv", ".plumbline/pages/*.md"),
     ),
-    _kept(
+    _on_folder(
         "try_undecided",
         _gain(1),
         "plumbline try --trust -m 'a little' --max-runs 2",
         "plumbline page 'a little'",
         "plumbline page 'a litle'",
         shows=("results.tsv",),
-        gain=lambda words, seed: 0.02 * (words == "a little"),
+        gain=lambda change, seed: 0.02 * (change == "a little"),
     ),
-    _kept(
+    _on_folder(
         "try_crashed",
         replace("train.sh", "GAIN=0", "echo 'no such layer' >&2; exit 3"),
         "plumbline try --trust -m broken --json",
         "plumbline page",
         shows=("results.tsv",),
     ),
-    _kept(
+    _on_folder(
         "try_diverged",
         replace("train.sh", 'echo "val_loss: ', 'echo "val_loss: nan" #'),
         "plumbline try --trust -m broken",
         shows=("results.tsv",),
     ),
-    _kept(
+    _on_folder(
         "try_implausible",
         _gain(1),
         "plumbline try --trust -m 'too good'",
@@ -203,9 +205,9 @@ INPUTS = (
         "plumbline page --json",
         "plumbline try --trust -m 'too good' --accept-implausible",
         shows=("results.tsv", ".plumbline/pages/*.md"),
-        gain=lambda words, seed: words == "too good",
+        gain=lambda change, seed: change == "too good",
     ),
-    _kept(
+    _on_folder(
         "try_unconfirmed",
         _gain(1),
         "plumbline try --trust -m lucky --json",
@@ -213,16 +215,16 @@ INPUTS = (
         "plumbline try -m again --first-seed 9000",
         "plumbline log",
         shows=("results.tsv", ".plumbline/pages/*.md"),
-        gain=lambda words, seed: 0.1 * (seed in (1042, 1043)),
+        gain=lambda change, seed: 0.1 * (seed in (1042, 1043)),
     ),
-    _kept(
+    _on_folder(
         "try_paired",
         _gain(1),
         "plumbline try --trust -m pairs --paired --max-runs 2 --baseline HEAD",
         shows=(".plumbline/pages/*.md",),
-        gain=lambda words, seed: (words == "pairs") * (0.1 + seed % 7 * 0.003),
+        gain=lambda change, seed: (change == "pairs") * (0.1 + seed % 7 * 0.003),
     ),
-    KeptInput(
+    VerdictInput(
         name="try_without_a_baseline",
         build=lambda folder: _repository(folder, TRAINER.replace("GAIN=0", "GAIN=0; [ $seed -ne 43 ] || exit 7")),
         trains=True,
@@ -233,7 +235,7 @@ INPUTS = (
         ),
         shows=(".plumbline/pages/*.md",),
     ),
-    KeptInput(
+    VerdictInput(
         name="try_folder_of_before",
         build=_as_it_was,
         trains=True,
@@ -255,7 +257,7 @@ INPUTS = (
         ),
         shows=("results.tsv",),
     ),
-    KeptInput(
+    VerdictInput(
         name="try_usage",
         build=_repository,
         steps=(
