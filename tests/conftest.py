@@ -38,6 +38,7 @@ LONGEST = (
     "workflow/test_preflight.py",
     "operate/experiments/test_try_in_a_folder.py",
     "gpu_check/test_bare_machine.py",
+    "kept_verdicts/test_kept_verdicts.py",
     "bundle/test_records.py",
     "studies/premature/test_premature_claims.py",
     "cli/test_new.py",

@@ -1,0 +1,70 @@
+"""The input of the page of `mine=`: made-up runs of a study, and the verdict on them, without training.
+
+What the workflow's rule does is called here as it calls it: this module, and the stand-ins of `study_inputs.py`, are
+all that names a module of a door. The runs are made once, and changed from one verdict to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from tests.kept_verdicts.carry_out import Show, VerdictInput, words_of_picture
+from tests.kept_verdicts.normalise import normalise_json
+
+if TYPE_CHECKING:
+    from tests.experiment.own_method.test_own_verdict import Made
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+CANDIDATE, LAST_OF_BASELINE = 43, 46
+
+
+def _nothing(made: Made) -> None:
+    pass
+
+
+def _loses(method: str, seed: int) -> Callable[[Made], None]:
+    def change(made: Made) -> None:
+        from tests.studies.transfer.synthetic_runs import history
+
+        made.world.diverged("base", method, seed, 20, history("sudden", 20))
+
+    return change
+
+
+#: What is done to the runs before each verdict.
+STATES = {
+    "a gain, announced as one of 20 tries": _nothing,
+    "a seed of the method diverged": _loses("capped", CANDIDATE),
+    "a seed of the baseline diverged": _loses("baseline", LAST_OF_BASELINE),
+}
+
+
+def _verdicts(folder: Path) -> Iterator[str]:
+    # pandas and torch, which few other inputs need
+    from plumbline.experiment.own_method import own_verdict
+    from tests.experiment.own_method.test_own_verdict import MINE, Made
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(REPOSITORY)  # whose studies it extends
+        held = {"base/capped": "held at 128 tokens (caps/base/capped/s42)"}
+        patch.setattr(own_verdict.trained_checks, "causality", lambda *_: held)  # the runs have no weights
+        made = Made(folder, gain=0.05, tries=20)
+        for title, change in STATES.items():
+            change(made)
+            yield f"### {title}\n=== what the workflow prints\n{made.write()}\n"
+            yield f"=== file caps.md\n{made.page.read_text()}"
+            if change is _nothing:
+                numbers = normalise_json(made.page.with_suffix(".json").read_text(), folder)
+                picture = words_of_picture(made.page.with_suffix(".svg").read_text())
+                yield f"=== file caps.json\n{numbers}\n\n=== words of file caps.svg\n{picture}\n"
+                made.file.write_text(yaml.safe_dump(MINE))
+
+
+INPUTS = (
+    VerdictInput(name="mine", steps=(Show("the page of mine=caps.yaml", lambda folder: "\n".join(_verdicts(folder))),)),
+)
