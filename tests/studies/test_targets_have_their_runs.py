@@ -1,4 +1,5 @@
-"""A table or figure finds its runs at every preset: a group that a preset leaves out has another in its place."""
+"""Every table and figure is a target, and finds its runs at every preset: a group that a preset leaves out has another
+in its place."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from functools import cache
 import pytest
 
 from plumbline.project import Project, load
+from plumbline.specs import study_parts
 from plumbline.specs.yaml_files import PRESETS, load_config
 from tests.studies.made_tables import STUDIES
 
@@ -37,6 +39,14 @@ def overlooked(study: str, read: dict[str, list[str]]) -> list[str]:
                 if there and not any(set(groups) & set(run.groups) for run in there):
                     found.append(f"{target} at {preset} reads none of {len(there)} runs at {scale}")
     return found
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_every_table_and_figure_is_a_target_and_every_target_is_one(study: str) -> None:
+    targets = project("demo").studies[study].definition["targets"].items()
+    for kind in ("table", "figure"):
+        named = sorted(name for name, target in targets if target["kind"] == kind)
+        assert named == study_parts.targets(study, f"{kind}s")
 
 
 @pytest.mark.parametrize("study", STUDIES)

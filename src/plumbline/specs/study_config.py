@@ -406,18 +406,12 @@ def _check_names(definition: dict[str, Any], path: str, preset: str) -> None:
         raise PlumblineError(f"{path}: arms: {both[0]!r} is also the name of a method; rename the arm")
 
 
-def expected_json(runs: list[Run]) -> str:
-    """The runs that a table expects: key, run id and groups, and where their scores lie if that is elsewhere. As long
-    as there are runs, so nothing for a command line, where one word holds 128 KiB at most."""
-    return json.dumps(
-        [
-            {"key": run.key, "run_id": run.spec.run_id, "groups": run.groups}
-            | ({"scores": run.scores_key} if run.scores_key != run.key else {})
-            for run in runs
-        ]
-    )
-
-
 def expected_digest(runs: list[Run]) -> str:
-    """A short hash of the runs that a table expects, which stands for `expected_json` on a command line."""
-    return sha256_text(expected_json(runs))[:16]
+    """A short hash of the runs that a table expects: key, run id and groups, and where their scores lie if that is
+    elsewhere. The list itself is nothing for a command line, where one word holds 128 KiB at most."""
+    expected = [
+        {"key": run.key, "run_id": run.spec.run_id, "groups": run.groups}
+        | ({"scores": run.scores_key} if run.scores_key != run.key else {})
+        for run in runs
+    ]
+    return sha256_text(json.dumps(expected))[:16]

@@ -9,7 +9,6 @@ import pytest
 from plumbline.core.errors import PlumblineError
 from plumbline.results.tables import terminal_table, write_table
 from plumbline.results.tables.table import Table
-from plumbline.specs import study_parts
 from plumbline.studies.key_norms.tables.table1 import table1
 from tests.studies.key_norms.synthetic_runs import PUBLISHED, World
 
@@ -21,11 +20,6 @@ def made(world: World) -> Table:
 @pytest.fixture(scope="module")
 def table(right: World) -> Table:
     return made(right)
-
-
-def test_the_table_is_a_target(right: World) -> None:
-    targets = right.study.definition["targets"].items()
-    assert [name for name, entry in targets if entry["kind"] == "table"] == study_parts.targets("key_norms", "tables")
 
 
 def test_each_layer_and_each_printed_group_has_a_row(table: Table) -> None:

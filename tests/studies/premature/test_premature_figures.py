@@ -26,11 +26,6 @@ def words(picture) -> str:
     return "\n".join([*texts, *titles, picture.figure.get_suptitle()])
 
 
-def test_every_figure_is_a_target():
-    targets = study_at().definition["targets"].items()
-    assert [name for name, entry in targets if entry["kind"] == "figure"] == FIGURES
-
-
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_bytes_repeat_and_printed_files_are_declared(tmp_path, name):
     watched = Watched(PUBLISHED)

@@ -51,10 +51,6 @@ def cells(table: Table, row: str, *columns: str) -> list:
     return [table.cell(row, column).value for column in columns]
 
 
-def test_every_table_is_a_target_and_every_target_a_table():
-    assert study_parts.targets("premature", "tables") == TABLES
-
-
 @pytest.mark.parametrize("name", TABLES)
 def test_every_number_is_traceable_and_every_cell_is_filled(tables, name):
     table = tables[name]

@@ -31,12 +31,6 @@ def words(picture: FigureWithData) -> str:
     return "\n".join([*(text.get_text() for text in texts), *titles, picture.figure.get_suptitle()])
 
 
-def test_every_figure_is_a_target(right: Written) -> None:
-    targets = right.study.definition["targets"].items()
-    assert [name for name, entry in targets if entry["kind"] == "figure"] == study_parts.targets("quack", "figures")
-    assert study_parts.targets("quack", "figures") == list(FIGURES)
-
-
 @pytest.mark.parametrize("name", FIGURES)
 def test_preset_and_scales_are_named(pictures: dict[str, FigureWithData], name: str) -> None:
     assert "preset paper · 1.04B MHA and 1.00B MLA" in words(pictures[name])

@@ -36,12 +36,6 @@ def small_head(monkeypatch: pytest.MonkeyPatch) -> Any:
     lemma1_numbers.found.cache_clear()
 
 
-def test_every_table_is_a_target(right: Written) -> None:
-    targets = right.study.definition["targets"].items()
-    named = [name for name, entry in targets if entry["kind"] == "table"]
-    assert sorted(named) == sorted(study_parts.targets("quack", "tables"))
-
-
 def test_table1_has_a_row_for_each_method_and_base_rate(tables: dict[str, Table]) -> None:
     frame = tables["table1"].frame.set_index("setting")
     expected = [f"{scale}/{method}/{eta:g}" for scale, methods in LOSSES.items() for method in methods for eta in ETAS]

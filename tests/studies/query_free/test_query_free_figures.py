@@ -38,11 +38,6 @@ def words(picture: FigureWithData) -> str:
     return "\n".join([*texts, *titles, *legends])
 
 
-def test_every_figure_is_a_target() -> None:
-    targets = study_at("paper").definition["targets"].items()
-    assert sorted(name for name, entry in targets if entry["kind"] == "figure") == FIGURES == ["fig1", "fig2"]
-
-
 def test_fig1_has_every_evaluation_and_its_distance_from_the_baseline(right: Path) -> None:
     picture = draw(right, "fig1")
     ours = picture.frame[picture.frame["source"] == "reproduced"].set_index(["method", "step"])

@@ -34,11 +34,6 @@ def made(root: Path, name: str, preset: str = "paper", published: PrintedNumbers
     return study_parts.function(STUDY, "tables", name)(frames, study, published)
 
 
-def test_every_table_is_a_target() -> None:
-    targets = study_at("paper").definition["targets"].items()
-    assert sorted(name for name, entry in targets if entry["kind"] == "table") == TABLES
-
-
 # Table 1
 
 

@@ -37,10 +37,6 @@ def tables(published):
     return {name: made(published, name) for name in TABLES}
 
 
-def test_every_table_is_a_target_and_every_target_a_table():
-    assert study_parts.targets("transfer", "tables") == TABLES
-
-
 @pytest.mark.parametrize("name", TABLES)
 def test_every_number_is_traceable_and_every_cell_is_filled(published, tables, name):
     table = tables[name]
