@@ -175,7 +175,6 @@ HONEST = {
     "a total and a ratio of two others": SOURCES.replace("RATIO", "912"),
     **{f"{name} is geometric": SPEEDUPS.replace("NAME", name) for name in (
         "Geo. mean", "GeoMean", "Geometric mean", "Gmean")},
-    "a mean of words weighted": TASKS.replace("Avg.", "Weighted avg.").replace("49.6", "50.0"),
     **{f"{word}: baseline less own": LOSS.replace("WORD", word) for word in ("Saved", "Reduction", r"$\Delta$")},
 }  # fmt: skip
 
@@ -211,7 +210,6 @@ def test_an_honest_table_is_not_accused(tmp_path: Path, name: str) -> None:
     ("caption", "body"),
     [
         ("Mean is geometric.", SPEEDUPS.replace("NAME", "Mean")),
-        ("Avg. is weighted by the number of questions.", TASKS.replace("49.6", "50.0")),
         ("The memory of the total is the peak.", MODULES.replace("NAME", "Mem (MB)").replace("PRINTED", "1420")),
     ],
 )
@@ -219,6 +217,33 @@ def test_a_caption_that_names_another_mean_is_heard(tmp_path: Path, caption: str
     audit = audited(tmp_path, body, caption)
     assert broken(audit) == [] and audit.answer == "nothing contradicts"
     assert len([sentence for sentence in audit.dropped if ": not " in sentence]) == 1  # left out, and told
+
+
+@pytest.mark.parametrize(
+    ("caption", "column", "answer"),
+    [
+        ("", "Weighted avg.", "likely"),
+        ("", "Micro Avg.", "likely"),
+        ("Avg. is weighted by the number of questions.", "Avg.", "likely"),
+        ("Avg. is the micro average.", "Avg.", "likely"),
+        ("Micro-F1 on four sets; Avg. is their arithmetic mean.", "Avg.", "contradicts"),
+        ("Trained with weighted sampling.", "Avg.", "contradicts"),
+    ],
+)
+def test_one_row_off_its_mean_is_not_excused_by_weights(tmp_path: Path, caption: str, column: str, answer: str) -> None:
+    audit = audited(tmp_path, TASKS.replace("Avg.", column).replace("49.6", "50.0"), caption)
+    assert broken(audit) == [f"NAME, {column}"] and audit.answer == answer
+
+
+RANKS = "Model & Rank & A\n-----\n" + "\n".join(f"m{n} & {{}} & {90.5 - n}" for n in range(6))
+
+
+@pytest.mark.parametrize(
+    ("ranks", "answer"),
+    [("1 2 3 4 5 7", "likely"), ("1 2 3 3 4 5", "likely"), ("1 2 3 5 4 6", "contradicts")],
+)
+def test_ranks_contradict_where_their_order_does(tmp_path: Path, ranks: str, answer: str) -> None:
+    assert audited(tmp_path, RANKS.format(*ranks.split())).answer == answer
 
 
 @pytest.mark.parametrize("name", PLANTED)

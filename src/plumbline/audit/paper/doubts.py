@@ -7,6 +7,7 @@ tell where a number is from.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -99,7 +100,7 @@ def _of_means(target: Line, operands: Sequence[Line], off: Mapping[str, Ends], l
         parts = [line.ends[key] for line in operands]
         possible = {name for name, ends in _kinds(parts, operands, lines) if meets(target.ends[key], ends)}
         if weighted and min(part[0] for part in parts) <= target.ends[key][1] <= max(part[2] for part in parts):
-            doubts[key] = Doubt(f"a mean with other weights can give it ({named!r})", explains=True)
+            doubts[key] = Doubt(f"a mean with other weights can give it ({named!r})")
         elif possible:
             name = min(possible, key=lambda name: (not _is_named(name, named), name))
             doubts[key] = Doubt(f"the {name} mean gives it", explains=_is_named(name, named))
@@ -122,9 +123,12 @@ def _other_mean(name: str, title: str) -> tuple[str, bool]:
     """The word for another mean than the arithmetic one in a name or else the caption, and whether its weights are not
     known: then it may be anything between its parts."""
     for text in (name, title):
-        word = next((word for word in OTHER_MEAN.split("|") if says(text, word)), "")
+        # "micro" and "weighted" are of other things too in a caption (micro-F1, weighted sampling).
+        is_of_a_mean = text is name or says(text, f"(?:{WEIGHTED_MEAN}) (?:{MEAN})") or _weights(text, name)
+        words = OTHER_MEAN if is_of_a_mean else OTHER_MEAN.removesuffix(f"|{WEIGHTED_MEAN}")
+        word = next((word for word in words.split("|") if says(text, word)), "")
         if word:
-            return word, says(text, WEIGHTED_MEAN) and (text is name or says(title, MEAN) or _names(title, name))
+            return word, says(text, WEIGHTED_MEAN)
     return "", False
 
 
@@ -133,8 +137,12 @@ def _is_named(kind: str, word: str) -> bool:
     return bool(word) and (kind[:3] == word[:3] or f"{kind[0]}mean" == word or kind.endswith(word))
 
 
-def _names(title: str, name: str) -> bool:
-    return bool(name) and name.lower() in title.lower()
+def _weights(title: str, name: str) -> bool:
+    """Whether a caption says of a column that it is weighted: "Avg. is weighted by the number of questions"."""
+    return (
+        bool(name)
+        and re.search(rf"\b{re.escape(name.lower().rstrip('.'))}\.? (?:is|are) weighted", title.lower()) is not None
+    )
 
 
 def _kinds(parts: Sequence[Ends], operands: Sequence[Line], lines: Lines) -> Iterator[tuple[str, Ends]]:

@@ -196,11 +196,17 @@ def _ranks(lines: Lines, ledger: Ledger) -> None:
         if best is None or best[0] < 0.7 * len(best[3]):
             continue
         agree, line, direction, keys = best
+        ranks = {key: int(target.numbers[key].text) for key in keys}
+        values = {key: direction * line.ends[key][1] for key in keys}
         table = lines.table.name
         rows = []
         for key in keys:
             others = [line.numbers[other] for other in keys if other != key]
             formula = _rank(line.numbers[key], others, direction)
             what, stated = f"{table}, {key}, {target.name}", target.says("rank|ranking")
-            rows.append(RelationRow(key, what, target.numbers[key].exactly(), formula, stated))
+            opposed = any((ranks[key] - ranks[other]) * (values[key] - values[other]) > 0 for other in keys)
+            doubt = (
+                "" if opposed else "the order is that of the numbers: rows may be left out, or ties counted otherwise"
+            )
+            rows.append(RelationRow(key, what, target.numbers[key].exactly(), formula, stated, doubt))
         ledger.hold(table, target.name, f"{target.name} is the rank of {line.name}", rows)
