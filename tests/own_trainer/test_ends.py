@@ -117,6 +117,7 @@ def test_a_process_that_failed_is_known_whatever_hides_it(command: str, end: str
 def test_a_forked_child_that_failed_is_known(end: str, tmp_path: Path) -> None:
     ends, code = ended(tmp_path, "python forked.py {}", end)
     how = ENDS[end].partition(" (")[0]  # multiprocessing ends it, and prints what nobody caught
+    how = "SIG" + end.rpartition("SIG")[2][:4] if how == "a signal" else how
     assert (ends, code) == (ProcessEnds(of_output=[f"forked.py: {how}"]), 0), (tmp_path / "log").read_text()
 
 
@@ -438,49 +439,80 @@ def test_a_failure_that_the_baseline_has_as_well_is_told(tmp_path: Path) -> None
     first, second = trainer(folder, "--end", "pass", told=told).run([(BASELINE, 1), ("candidate", 1)])
     assert first.has_value and second.has_value
     assert second.remarks == (
-        "1 Python process of it failed (-c print(1); exit(1): exit code 1), as runs of the baseline have it",
+        "1 process of it failed (-c print(1); exit(1): exit code 1), as runs of the baseline have it",
     )
     assert told[-1] == f"mind: seed 1 of a change: {second.remarks[0]}"
 
 
-#: How the last pipeline of a command ends of a run with seed 7: its code, whether a part had no reader, the code of a
-#: filter, and what is printed.
+#: How the pipelines of a command end: its code, whether a part of the last had no reader, the parts that are compared
+#: with the baseline's, and what is printed.
 PIPELINES = {
-    "(exit 3) | tee log": (3, False, 0, ""),
-    "(exit 1) | cat": (1, False, 0, ""),
-    "false | (exit 3) | cat": (3, False, 0, ""),
-    "cat /dev/null | (exit 1) --seed 7 | cat  # x | y": (2, False, 0, ""),
-    "cat /dev/null | sh -c 'exit 1' 7 2>&1 | tee log;": (1, False, 0, ""),
-    "cat /dev/null | sh -c 'exit 1' 70 | cat": (0, False, 1, ""),
-    "set -eu; if true; then (exit 3) |& cat; fi": (3, False, 0, ""),
-    "(exit 3) | cat; exit 0": (0, False, 0, ""),
-    "(exit 3) | cat; exit 4": (4, False, 0, ""),
-    "(exit 3) | cat & wait": (0, False, 0, ""),
-    "(exit 3) | cat; echo done": (0, False, 0, "done"),
-    "exec sh -c 'exit 6 | true'": (0, False, 0, ""),
-    "cat <<END | sh -c 'cat > /dev/null; exit 4' | cat\nthe 'text\nEND": (4, False, 0, ""),
-    "echo 7 | tee /dev/stderr | grep -i warn | tee log": (0, False, 1, ""),
-    "echo 7 | grep -i warn || true": (0, False, 0, ""),
-    "seq 1000000 | head -1": (0, True, 0, "1"),
-    "set -o pipefail; seq 1000000 | head -1": (0, True, 0, "1"),
-    "if seq 1 1000000 | grep -q 7; then F=5; fi; echo $F": (0, False, 0, "5"),
-    "set -e; seq 1000000 | head -1 > log; echo 5": (0, False, 0, "5"),
-    "set -Cx; (exit 3) | cat": (3, False, 0, ""),
-    "trap 'echo mine' EXIT; (exit 3) | cat": (0, False, 0, "mine"),
+    "(exit 3) | tee log": (3, False, [], ""),
+    "(exit 1) | cat": (1, False, [], ""),
+    "false | (exit 3) | cat": (3, False, [], ""),
+    "cat /dev/null | (exit 1) --seed 7 | cat  # x | y": (2, False, [], ""),
+    "cat /dev/null | sh -c 'exit 1' 7 2>&1 | tee log;": (0, False, ["part 2 of 3 of a pipeline, sh: 1"], ""),
+    "cat /dev/null | X=7 sh -c 'exit 1' | cat; echo done": (0, False, ["part 2 of 3 of a pipeline, sh: 1"], "done"),
+    "cat /dev/null | sh -c 'exit 1'; echo done": (0, False, ["part 2 of 2 of a pipeline, sh: 1"], "done"),
+    "set -eu; if true; then (exit 3) |& cat; fi": (3, False, [], ""),
+    "(exit 3) | cat; exit 0": (0, False, ["part 1 of 2 of a pipeline, exit: 3"], ""),
+    "(exit 3) | cat; exit 4": (4, False, [], ""),
+    "(exit 3) | cat & wait": (0, False, [], ""),
+    "(exit 3) | cat; echo done": (0, False, ["part 1 of 2 of a pipeline, exit: 3"], "done"),
+    "set -o pipefail; (exit 3) | cat; echo done": (0, False, ["part 1 of 2 of a pipeline, exit: 3"], "done"),
+    "(exit 3) | tee log && tail -n 1 log": (0, False, ["part 1 of 2 of a pipeline, exit: 3"], ""),
+    "(exit 3) | cat || true": (0, False, ["part 1 of 2 of a pipeline, exit: 3"], ""),
+    "(exit 3); echo a | cat": (0, False, [], "a"),
+    "exec sh -c 'exit 6 | true'": (0, False, [], ""),
+    "cat <<END | sh -c 'cat > /dev/null; exit 4' | cat\nthe 'text\nEND": (4, False, [], ""),
+    "echo 7 | tee /dev/stderr | grep -i warn | tee log": (
+        0,
+        False,
+        ["part 3 of 4 of a pipeline, grep: 1 (filter)"],
+        "",
+    ),
+    "echo 7 | grep -i warn || true": (0, False, [], ""),
+    "! echo 7 | grep warn && echo none": (0, False, [], "none"),
+    "seq 1000000 | head -1": (0, True, [], "1"),
+    "set -o pipefail; seq 1000000 | head -1": (0, True, [], "1"),
+    "if seq 1 1000000 | grep -q 7; then F=5; fi; echo $F": (0, False, [], "5"),
+    "set -e; seq 1000000 | head -1 > log; echo 5": (0, False, [], "5"),
+    "set -Cx; (exit 3) | cat": (3, False, [], ""),
+    "trap 'echo mine' EXIT; (exit 3) | cat": (0, False, ["part 1 of 2 of a pipeline, exit: 3"], "mine"),
+    "trap 'echo mine' ERR; echo a | false; echo b": (0, False, [], "mine\nb"),
+    "shopt -s extdebug; set -T; f() { (exit 3) | cat; echo $1; }; f b": (
+        0,
+        False,
+        ["part 1 of 2 of a pipeline, f: 3"],
+        "b",
+    ),
+    "f() { false | cat; }; (exit 3) | cat; set -e; f; true a:b; echo $_ ${PIPESTATUS[@]} $?": (
+        0,
+        False,
+        ["part 1 of 2 of a pipeline: 3"],
+        "a:b 0 0",
+    ),
+    "time (exit 3) | cat; echo ${PIPESTATUS[@]}; echo a >&2 | cat": (0, False, ["part 1 of 2 of a pipeline: 3"], "3 0"),
+    "time (exit 3) | cat; kill %1": (1, False, [], ""),
+    "{ (exit 3) | cat; } | cat": (0, False, [], ""),
+    "IFS=3; set -u; (exit 3) | cat; echo ${PIPESTATUS[0]}": (0, False, ["part 1 of 2 of a pipeline, exit: 3"], ""),
 }
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="the shell that knows the parts of a pipeline")
 @pytest.mark.parametrize("command", PIPELINES)
-def test_the_parts_of_the_last_pipeline_are_known_and_the_command_is_not_altered(command: str, tmp_path: Path) -> None:
+def test_the_parts_of_pipelines_are_known_and_the_command_is_not_altered(command: str, tmp_path: Path) -> None:
     file = tmp_path / "a 'folder" / "codes"
     file.parent.mkdir()
-    done = subprocess.run(
-        ["bash", "-c", pipeline.noting(command, file)], cwd=tmp_path, stdout=-1, stderr=-1, text=True, check=False
+    plain, noted = (
+        subprocess.run(["bash", "-c", each], cwd=tmp_path, stdout=-1, stderr=-1, text=True, check=False)
+        for each in (command, pipeline.noting(command, file))
     )
-    end = pipeline.read(file, done.returncode, command, seed=7)
-    assert (end.code, end.no_reader, end.of_filter, done.stdout.strip()) == PIPELINES[command], done
-    assert "PIPESTATUS" not in done.stderr and "printf" not in done.stderr
+    assert (plain.returncode, plain.stdout) == (noted.returncode, noted.stdout)
+    assert "PIPESTATUS" not in noted.stderr and "printf" not in noted.stderr
+    end = pipeline.read(file, noted.returncode, command)
+    parts = [f"{part.name}: {part.code}{' (filter)' * part.is_filter}" for part in end.parts]
+    assert (end.code, end.no_reader, parts, noted.stdout.strip()) == PIPELINES[command], noted
 
 
 @pytest.mark.parametrize(
@@ -495,6 +527,7 @@ def test_the_parts_of_the_last_pipeline_are_known_and_the_command_is_not_altered
             "had no reader left (SIGPIPE), and val_bpb is nowhere",
         ),
         ("echo val_bpb: {seed}.5 {flags} | tee /dev/stderr | grep -i warn | cat", "finished", ""),
+        ("timeout .1 sh -c 'echo val_bpb: {seed}.5; exec sleep 9' | tee log || true", "finished", ""),
     ],
 )
 def test_every_part_of_a_pipeline_has_to_end_well_but_for_what_has_no_reader(

@@ -39,8 +39,8 @@ def compare(result: Result, beside: Collection[Result], called: str, *, may_be_s
     remarks, whys = list(result.remarks), []
     known = [one for one in beside if one.failed is not None]
     has = "no run of the baseline has that" if known or not beside else _UNKNOWN
-    theirs = {_kind(words) for one in known for words in one.failed or ()}
-    alike = [words for words in result.failed or () if _kind(words) in theirs]
+    theirs = {process_ends.kind(words) for one in known for words in (*(one.failed or ()), *one.failed_beside)}
+    alike = [words for words in result.failed or () if process_ends.kind(words) in theirs]
     if alike:
         remarks.append(f"{process_ends.in_words(alike)}, as runs of the baseline have it")
     if others := [words for words in result.failed or () if words not in alike]:
@@ -63,12 +63,6 @@ def of_baseline(result: Result) -> ComparedEnd:
     remarks += [process_ends.in_words(result.failed)] if result.failed else []
     remarks += [f"at its end it printed {sign}" for sign in result.signs.values()]
     return ComparedEnd(remarks=remarks)
-
-
-def _kind(words: str) -> str:
-    """The program that failed, and by which code or exception: not what that said, which may be of the run."""
-    begin, _, error = words.partition(" (")
-    return f"{begin} {error.partition(':')[0]}"
 
 
 def _early(result: Result, beside: Collection[Result], called: str) -> tuple[str, bool] | None:
