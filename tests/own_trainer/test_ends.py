@@ -150,6 +150,11 @@ NO_FAILURES = {
     "an exec with keywords": ("python code.py", ""),
     "a log of its own": ("python code.py || echo done", "code.py: exit code 3"),
     "forked workers that are ended": ("python code.py", "ended by another process of it"),
+    **{
+        f"a worker that is ended: {way}": ("python code.py", "ended by another process of it")
+        for way in ("its group", "a descriptor", "posix", "kill", "with its parent")
+    },
+    "files that are not its own are closed": ("python code.py", ""),
     "a forked worker that says nothing": ("python code.py", "code.py: exit code 3"),
     "a forked worker that prints": ("python code.py", ""),
     "what runs before a program": ("python code.py", ""),
@@ -169,6 +174,21 @@ CODES = {
     "an exec with keywords": "import os, sys; print(1)\n"
     "os.execve(sys.executable, ['python', '-c', 'print(2)'], env=dict(os.environ))",
     "a log of its own": "import sys; sys.stdout = open('own.log', 'w'); print('step 1'); sys.exit(3)",
+    **{
+        f"a worker that is ended: {way}": "import ctypes, os, posix, signal, subprocess, sys, time\n"
+        "worker = subprocess.Popen(\n"
+        "    [sys.executable, '-c', 'import time; print(1, flush=True); open(\"there\", \"w\"); time.sleep(60)'],\n"
+        f"    start_new_session=True, preexec_fn=lambda: {before})\n"
+        f"while not os.path.exists('there'): time.sleep(.01)\n{end}"
+        for way, before, end in (
+            ("its group", "0", "os.kill(-worker.pid, signal.SIGKILL); worker.wait()"),
+            ("a descriptor", "0", "signal.pidfd_send_signal(os.pidfd_open(worker.pid), signal.SIGKILL); worker.wait()"),
+            ("posix", "0", "posix.kill(worker.pid, signal.SIGKILL); worker.wait()"),
+            ("kill", "0", "subprocess.run(['kill', str(worker.pid)]); worker.wait()"),
+            ("with its parent", "ctypes.CDLL(None).prctl(1, signal.SIGKILL)", "print('ended')"),
+        )
+    },
+    "files that are not its own are closed": "import os; print(1); os.closerange(3, 4096)",
     "forked workers that are ended": "import multiprocessing, time\n"
     "silent, loud = [multiprocessing.get_context('fork').Process(target=target, daemon=True) for target in (\n"
     "    lambda: time.sleep(60), lambda: (print(1, flush=True), time.sleep(60)))]\n"
@@ -192,12 +212,33 @@ def test_what_is_no_failure_counts_for_nothing_and_is_told(case: str, tmp_path: 
     assert words in "".join(ends.others) and code == 0
 
 
+@pytest.mark.parametrize(
+    ("code", "how"),
+    [
+        ("import os; print(1); os.closerange(3, 4096); raise SystemExit(3)", "code.py: exit code 3"),
+        (
+            "import subprocess, sys; subprocess.run([sys.executable, 'train.py', 'os.kill(os.getpid(), 9)'])",
+            "train.py: SIGKILL",
+        ),
+        ("import os; os.system('exec python train.py \"os.kill(os.getpid(), 11)\"')", "train.py: a signal"),
+        (
+            "import os, subprocess, sys; subprocess.run([sys.executable, 'train.py', 'os.kill(os.getpid(), 15)'])",
+            "train.py: SIGTERM",
+        ),
+    ],
+)
+def test_what_no_other_process_ended_is_a_failure_below_one_that_ends_well(code: str, how: str, tmp_path: Path) -> None:
+    ends, _ = ended(tmp_path, "python code.py; echo done", code=code)
+    assert ends == ProcessEnds(of_output=[how]), (tmp_path / "log").read_text()
+
+
 def test_a_trainer_that_wrote_nothing_counts_where_its_metric_is_in_a_file(tmp_path: Path) -> None:
-    command = f"{COMMANDS['plain']} > /dev/null 2>&1; {NO_FAILURES['a probe'][0]}"
+    silent = "python -c 'import sys; sys.exit(3)'"
+    command = f"{COMMANDS['plain']} > /dev/null 2>&1; {silent}; {NO_FAILURES['a probe'][0]}"
     ends, _ = ended(tmp_path, command, "1 / 0")
-    assert len(ends.others) == 2 and not ends.of_output
+    assert len(ends.others) == 3 and not ends.of_output
     ends = process_ends.read(tmp_path / "reports", tmp_path / "log", silent=True)
-    assert len(ends.others) == 1 and ends.of_output == [f"train.py: {ENDS['1 / 0']}"]
+    assert len(ends.others) == 2 and ends.of_output == [f"train.py: {ENDS['1 / 0']}"]
 
 
 LOSS = MetricPart(pattern=r"val_loss:? ?([0-9.]+)")
@@ -355,12 +396,25 @@ def test_where_the_metric_is_in_a_file_its_end_and_that_of_what_was_printed_are_
 
 
 def result(
-    step: float | None = 100.0, failed: str = "", nan: str = "", known: bool = True, epoch: float | None = None
+    step: float | None = 100.0,
+    failed: str = "",
+    nan: str = "",
+    known: bool = True,
+    epoch: float | None = None,
+    beside: str = "",
 ) -> Result:
     place = ({} if step is None else {"step": step}) | ({} if epoch is None else {"epoch": epoch})
     signs = {nan: f"{nan}!"} if nan else {}
     of_output = ([failed] if failed else []) if known else None
-    return Result(run_id="", seed=1, outcome="finished", failed=of_output, signs=signs, place=place)
+    return Result(
+        run_id="",
+        seed=1,
+        outcome="finished",
+        failed=of_output,
+        failed_beside=[beside] if beside else [],
+        signs=signs,
+        place=place,
+    )
 
 
 @pytest.mark.parametrize(
@@ -369,6 +423,9 @@ def result(
         (result(), [result()] * 2, "", ""),
         (result(failed="a: 1"), [result()] * 2, "(a: 1), and no run of the baseline has that", ""),
         (result(failed="a: 1"), [result(), result(failed="a: 1")], "", "as runs of the baseline have it"),
+        (result(failed="a: 1"), [result(beside="a: 1, ended by another process of it")], "", "as runs of the baseline"),
+        (result(failed="a: SIGSEGV"), [result(failed="a: SIGTERM")], "(a: SIGSEGV), and no run of the baseline", ""),
+        (result(beside="a: 1"), [result()], "", ""),
         (result(failed="a: 1 (E: x)"), [result(failed="a: 1 (E: y)")], "", "as runs of the baseline have it"),
         (result(failed="a: 1 (E: x)"), [result(failed="a: 1")], "(a: 1 (E: x)), and no run", ""),
         (result(failed="a: 1"), [result(failed="b: 1")], "(a: 1), and no run of the baseline has that", ""),

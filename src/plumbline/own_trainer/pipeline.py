@@ -24,7 +24,7 @@ NO_READER = 128 + signal.SIGPIPE
 _ENDS, _BETWEEN = frozenset((";", "&", "&&", "||", "\n")), frozenset(("|", "|&"))
 #: Filters that end with 1 where no line matches.
 _FILTERS = re.compile(r"[efz]*grep|rg|ag")
-_KEYWORDS = frozenset("! ( { do elif else if then time until while".split())
+_KEYWORDS = frozenset(["!", "(", "{", "do", "elif", "else", "if", "then", "time", "until", "while"])
 _REDIRECTION = re.compile(r"\d*>&[\d-]*|&>")
 
 

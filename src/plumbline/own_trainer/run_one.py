@@ -2,7 +2,8 @@
 
 The command is run by the shell (bash, or else sh) in a session of its own, in the folder that the request names, with
 the PATH and the environment of whoever asked. What it prints goes to a log that is kept. How the parts of its pipelines
-and its Python processes ended is read, whatever the shell makes of that. How it ended is written to the result file, whole or not at all. A stop
+and its Python processes ended is read, whatever the shell makes of that. How it ended is written to the result file,
+whole or not at all. A stop
 that was asked for, a disk that is full and a command that does not exist say nothing of the arm: then no result is
 written, the reason is in the file beside it, and the exit code is 75, so that the run is made again. Used by the local
 pool and by the jobs of a profile alike; imports neither numpy nor scipy.
