@@ -213,6 +213,27 @@ def test_what_is_no_failure_counts_for_nothing_and_is_told(case: str, tmp_path: 
 
 
 @pytest.mark.parametrize(
+    ("command", "of_output", "others"),
+    [
+        ("python train.py {}", ["train.py: exit code 3", "part 2: exit code 4"], []),
+        ("sh train.sh {}", ["part 1: exit code 3", "train.py: exit code 3", "part 2: exit code 4"], []),
+        ("python -c 'exit(3)'", ["part 2: exit code 4"], ["-c exit(3): exit code 3"]),
+        ("python code.py & sleep .5", ["part 1: exit code 3", "part 2: exit code 4"], []),
+    ],
+)
+@pytest.mark.skipif(not shutil.which("bash"), reason="the shell that knows the parts of a pipeline")
+def test_a_part_of_a_pipeline_that_is_no_python_counts_and_filters_do_not(
+    command: str, of_output: list[str], others: list[str], tmp_path: Path
+) -> None:
+    ended(tmp_path, f"echo $$ > shell; {command}; echo done", "sys.exit(3)", "import time; time.sleep(60)")
+    reports, log = tmp_path / "reports", tmp_path / "log"
+    parts = [pipeline.PartEnd("part 1", 3), pipeline.PartEnd("part 2", 4), pipeline.PartEnd("grep", 1, is_filter=True)]
+    shell = int((tmp_path / "shell").read_text())
+    ends = process_ends.read(reports, log, but=process_ends.running(reports), parts=parts, shell=shell)
+    assert sorted(ends.of_output) == sorted(of_output) and ends.others == [*others, "grep: exit code 1"], ends
+
+
+@pytest.mark.parametrize(
     ("code", "how"),
     [
         ("import os; print(1); os.closerange(3, 4096); raise SystemExit(3)", "code.py: exit code 3"),

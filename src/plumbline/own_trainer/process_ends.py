@@ -30,8 +30,6 @@ _BY_ITSELF = ", ended by another process of it"
 #: By which signals a program asks another one to end.
 _ASKING = frozenset(number.name for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
 _UNKNOWN_SIGNAL = "a signal"
-#: How a Python ends that has no reader left and does not end by SIGPIPE.
-_NO_READER = (1, 120)
 
 
 class ProcessEnds(Struct, frozen=True):
@@ -55,23 +53,33 @@ def running(folder: Path) -> set[int]:
 
 
 def read(
-    folder: Path, log: Path, but: Collection[int] = (), *, silent: bool = False, parts: Collection[PartEnd] = ()
+    folder: Path,
+    log: Path,
+    but: Collection[int] = (),
+    *,
+    silent: bool = False,
+    parts: Collection[PartEnd] = (),
+    shell: int = 0,
 ) -> ProcessEnds:
     """Read the notes in a folder of reports.
 
     Args:
         but: processes that did not end by themselves.
         silent: one that wrote nothing may be the trainer, whose metric is in a file.
-        parts: of pipelines, which ended otherwise than well; a Python process among them is known by its own notes.
+        parts: of pipelines, which ended otherwise than well; a Python process among them, a child of the `shell`, is
+            known by its own notes.
     """
     ends, left = ProcessEnds(), list(parts)
     every = [(path, known, _report(path)) for path, known in _began(folder)]
     ended_well = {known["process"]: report for path, known, report in every if not _failure(path, report)}
     for path, known, report in every:
         how = _failure(path, report)
-        if explained := [part for part in left if _is_of(part, how, report)]:
+        if known["process"] in but:
+            continue
+        code = _exit_code(path) if known["parent"] == shell else b""
+        if code and (explained := [part for part in left if part.code == code[0]]):
             left.remove(explained[0])
-        if not how or known["process"] in but:
+        if not how:
             continue
         words = f"{_command(known)}: {how}"
         if _is_ended_by_the_run(folder, known, how, ended_well.get(known["parent"])):
@@ -119,22 +127,19 @@ def _how(code: int) -> str:
     return f"exit code {code}"
 
 
-def _is_of(part: PartEnd, how: str, report: dict[str, Any]) -> bool:
-    """Whether a part of a pipeline ended as a Python process did."""
-    if report.get("reader_gone"):
-        return part.code in _NO_READER
-    return how.partition(" (")[0] == _how(part.code) or (how == _UNKNOWN_SIGNAL and part.code > 128)
+def _exit_code(began: Path) -> bytes:
+    """The exit code of a process; nothing of one that ended by a signal, or does not say it."""
+    try:
+        return began.with_suffix(".exit").read_bytes()[:1]
+    except FileNotFoundError:
+        return b""
 
 
 def _failure(began: Path, report: dict[str, Any]) -> str:
     """How a process failed; nothing of one that did not."""
     if report.get("reader_gone"):
         return ""  # as `| head` ends what it reads from
-    try:
-        code = began.with_suffix(".exit").read_bytes()[:1]
-    except FileNotFoundError:
-        code = b""
-    error = report.get("error", "")
+    code, error = _exit_code(began), report.get("error", "")
     if code:
         return "" if code == b"\0" else f"exit code {code[0]}{f' ({error})' if error else ''}"
     if report.get("exit_known") is False:

@@ -95,6 +95,7 @@ class _Run:
         self.left_running: set[int] = set()
         self.remarks: list[str] = []
         self.parts: list[pipeline.PartEnd] = []
+        self.shell = 0
         self.end = log_end.LogEnd()
         self.printed: int | None = None
         self.token = f"{request.run_id}:{secrets.token_hex(8)}"
@@ -174,7 +175,7 @@ class _Run:
             )
             code = self._wait(process, began)
         ends = pipeline.read(parts, code, request.command)
-        code, self.parts = ends.code, ends.parts
+        code, self.parts, self.shell = ends.code, ends.parts, process.pid
         self.left_running = process_ends.running(self.reports)
         seconds = time.monotonic() - began
         end(self._mark, 0.0, process.pid)  # what it left behind holds the device
@@ -243,8 +244,14 @@ class _Run:
         self, outcome: str, seconds: float, code: int, read: metric.LoggedMetric | None = None, why: str = ""
     ) -> Result:
         request, told, read = self.request, reports.read(self.reports), read or metric.LoggedMetric()
-        silent = bool(request.metric.files)
-        ends = process_ends.read(self.reports, self.log, but=self.left_running, silent=silent, parts=self.parts)
+        ends = process_ends.read(
+            self.reports,
+            self.log,
+            but=self.left_running,
+            silent=bool(request.metric.files),
+            parts=self.parts,
+            shell=self.shell,
+        )
         beside = [f"{process_ends.in_words(ends.others)}, which counts for nothing"] if ends.others else []
         return Result(
             run_id=request.run_id,
