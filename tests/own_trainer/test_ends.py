@@ -151,7 +151,7 @@ NO_FAILURES = {
     "a log of its own": ("python code.py || echo done", "code.py: exit code 3"),
     "forked workers that are ended": ("python code.py", "ended by another process of it"),
     **{
-        f"a worker that is ended: {way}": ("python code.py", "ended by another process of it")
+        f"a worker that is ended: {way}": ("python code.py; sleep .3", "ended by another process of it")
         for way in ("its group", "a descriptor", "posix", "kill", "with its parent")
     },
     "files that are not its own are closed": ("python code.py", ""),
