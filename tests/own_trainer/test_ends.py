@@ -117,6 +117,7 @@ def test_a_process_that_failed_is_known_whatever_hides_it(command: str, end: str
 def test_a_forked_child_that_failed_is_known(end: str, tmp_path: Path) -> None:
     ends, code = ended(tmp_path, "python forked.py {}", end)
     how = ENDS[end].partition(" (")[0]  # multiprocessing ends it, and prints what nobody caught
+    how = "SIG" + end.rpartition("SIG")[2][:4] if how == "a signal" else how
     assert (ends, code) == (ProcessEnds(of_output=[f"forked.py: {how}"]), 0), (tmp_path / "log").read_text()
 
 
@@ -149,6 +150,11 @@ NO_FAILURES = {
     "an exec with keywords": ("python code.py", ""),
     "a log of its own": ("python code.py || echo done", "code.py: exit code 3"),
     "forked workers that are ended": ("python code.py", "ended by another process of it"),
+    **{
+        f"a worker that is ended: {way}": ("python code.py; sleep .3", "ended by another process of it")
+        for way in ("its group", "a descriptor", "posix", "kill", "with its parent")
+    },
+    "files that are not its own are closed": ("python code.py", ""),
     "a forked worker that says nothing": ("python code.py", "code.py: exit code 3"),
     "a forked worker that prints": ("python code.py", ""),
     "what runs before a program": ("python code.py", ""),
@@ -168,6 +174,21 @@ CODES = {
     "an exec with keywords": "import os, sys; print(1)\n"
     "os.execve(sys.executable, ['python', '-c', 'print(2)'], env=dict(os.environ))",
     "a log of its own": "import sys; sys.stdout = open('own.log', 'w'); print('step 1'); sys.exit(3)",
+    **{
+        f"a worker that is ended: {way}": "import ctypes, os, posix, signal, subprocess, sys, time\n"
+        "worker = subprocess.Popen(\n"
+        "    [sys.executable, '-c', 'import time; print(1, flush=True); open(\"there\", \"w\"); time.sleep(60)'],\n"
+        f"    start_new_session=True, preexec_fn=lambda: {before})\n"
+        f"while not os.path.exists('there'): time.sleep(.01)\n{end}"
+        for way, before, end in (
+            ("its group", "0", "os.kill(-worker.pid, signal.SIGKILL); worker.wait()"),
+            ("a descriptor", "0", "signal.pidfd_send_signal(os.pidfd_open(worker.pid), signal.SIGKILL); worker.wait()"),
+            ("posix", "0", "posix.kill(worker.pid, signal.SIGKILL); worker.wait()"),
+            ("kill", "0", "subprocess.run(['kill', str(worker.pid)]); worker.wait()"),
+            ("with its parent", "ctypes.CDLL(None).prctl(1, signal.SIGKILL)", "print('ended')"),
+        )
+    },
+    "files that are not its own are closed": "import os; print(1); os.closerange(3, 4096)",
     "forked workers that are ended": "import multiprocessing, time\n"
     "silent, loud = [multiprocessing.get_context('fork').Process(target=target, daemon=True) for target in (\n"
     "    lambda: time.sleep(60), lambda: (print(1, flush=True), time.sleep(60)))]\n"
@@ -191,12 +212,54 @@ def test_what_is_no_failure_counts_for_nothing_and_is_told(case: str, tmp_path: 
     assert words in "".join(ends.others) and code == 0
 
 
+@pytest.mark.parametrize(
+    ("command", "of_output", "others"),
+    [
+        ("python train.py {}", ["train.py: exit code 3", "part 2: exit code 4"], []),
+        ("sh train.sh {}", ["part 1: exit code 3", "train.py: exit code 3", "part 2: exit code 4"], []),
+        ("python -c 'exit(3)'", ["part 2: exit code 4"], ["-c exit(3): exit code 3"]),
+        ("python code.py & sleep .5", ["part 1: exit code 3", "part 2: exit code 4"], []),
+    ],
+)
+@pytest.mark.skipif(not shutil.which("bash"), reason="the shell that knows the parts of a pipeline")
+def test_a_part_of_a_pipeline_that_is_no_python_counts_and_filters_do_not(
+    command: str, of_output: list[str], others: list[str], tmp_path: Path
+) -> None:
+    ended(tmp_path, f"echo $$ > shell; {command}; echo done", "sys.exit(3)", "import time; time.sleep(60)")
+    reports, log = tmp_path / "reports", tmp_path / "log"
+    parts = [pipeline.PartEnd("part 1", 3), pipeline.PartEnd("part 2", 4), pipeline.PartEnd("grep", 1, is_filter=True)]
+    shell = int((tmp_path / "shell").read_text())
+    ends = process_ends.read(reports, log, but=process_ends.running(reports), parts=parts, shell=shell)
+    assert sorted(ends.of_output) == sorted(of_output) and ends.others == [*others, "grep: exit code 1"], ends
+
+
+@pytest.mark.parametrize(
+    ("code", "how"),
+    [
+        ("import os; print(1); os.closerange(3, 4096); raise SystemExit(3)", "code.py: exit code 3"),
+        (
+            "import subprocess, sys; subprocess.run([sys.executable, 'train.py', 'os.kill(os.getpid(), 9)'])",
+            "train.py: SIGKILL",
+        ),
+        ("import os; os.system('exec python train.py \"os.kill(os.getpid(), 11)\"')", "train.py: a signal"),
+        (
+            "import os, subprocess, sys; subprocess.run([sys.executable, 'train.py', 'os.kill(os.getpid(), 15)'])",
+            "train.py: SIGTERM",
+        ),
+    ],
+)
+def test_what_no_other_process_ended_is_a_failure_below_one_that_ends_well(code: str, how: str, tmp_path: Path) -> None:
+    ends, _ = ended(tmp_path, "python code.py; echo done", code=code)
+    assert ends == ProcessEnds(of_output=[how]), (tmp_path / "log").read_text()
+
+
 def test_a_trainer_that_wrote_nothing_counts_where_its_metric_is_in_a_file(tmp_path: Path) -> None:
-    command = f"{COMMANDS['plain']} > /dev/null 2>&1; {NO_FAILURES['a probe'][0]}"
+    silent = "python -c 'import sys; sys.exit(3)'"
+    command = f"{COMMANDS['plain']} > /dev/null 2>&1; {silent}; {NO_FAILURES['a probe'][0]}"
     ends, _ = ended(tmp_path, command, "1 / 0")
-    assert len(ends.others) == 2 and not ends.of_output
+    assert len(ends.others) == 3 and not ends.of_output
     ends = process_ends.read(tmp_path / "reports", tmp_path / "log", silent=True)
-    assert len(ends.others) == 1 and ends.of_output == [f"train.py: {ENDS['1 / 0']}"]
+    assert len(ends.others) == 2 and ends.of_output == [f"train.py: {ENDS['1 / 0']}"]
 
 
 LOSS = MetricPart(pattern=r"val_loss:? ?([0-9.]+)")
@@ -354,12 +417,25 @@ def test_where_the_metric_is_in_a_file_its_end_and_that_of_what_was_printed_are_
 
 
 def result(
-    step: float | None = 100.0, failed: str = "", nan: str = "", known: bool = True, epoch: float | None = None
+    step: float | None = 100.0,
+    failed: str = "",
+    nan: str = "",
+    known: bool = True,
+    epoch: float | None = None,
+    beside: str = "",
 ) -> Result:
     place = ({} if step is None else {"step": step}) | ({} if epoch is None else {"epoch": epoch})
     signs = {nan: f"{nan}!"} if nan else {}
     of_output = ([failed] if failed else []) if known else None
-    return Result(run_id="", seed=1, outcome="finished", failed=of_output, signs=signs, place=place)
+    return Result(
+        run_id="",
+        seed=1,
+        outcome="finished",
+        failed=of_output,
+        failed_beside=[beside] if beside else [],
+        signs=signs,
+        place=place,
+    )
 
 
 @pytest.mark.parametrize(
@@ -368,6 +444,9 @@ def result(
         (result(), [result()] * 2, "", ""),
         (result(failed="a: 1"), [result()] * 2, "(a: 1), and no run of the baseline has that", ""),
         (result(failed="a: 1"), [result(), result(failed="a: 1")], "", "as runs of the baseline have it"),
+        (result(failed="a: 1"), [result(beside="a: 1, ended by another process of it")], "", "as runs of the baseline"),
+        (result(failed="a: SIGSEGV"), [result(failed="a: SIGTERM")], "(a: SIGSEGV), and no run of the baseline", ""),
+        (result(beside="a: 1"), [result()], "", ""),
         (result(failed="a: 1 (E: x)"), [result(failed="a: 1 (E: y)")], "", "as runs of the baseline have it"),
         (result(failed="a: 1 (E: x)"), [result(failed="a: 1")], "(a: 1 (E: x)), and no run", ""),
         (result(failed="a: 1"), [result(failed="b: 1")], "(a: 1), and no run of the baseline has that", ""),
@@ -438,49 +517,80 @@ def test_a_failure_that_the_baseline_has_as_well_is_told(tmp_path: Path) -> None
     first, second = trainer(folder, "--end", "pass", told=told).run([(BASELINE, 1), ("candidate", 1)])
     assert first.has_value and second.has_value
     assert second.remarks == (
-        "1 Python process of it failed (-c print(1); exit(1): exit code 1), as runs of the baseline have it",
+        "1 process of it failed (-c print(1); exit(1): exit code 1), as runs of the baseline have it",
     )
     assert told[-1] == f"mind: seed 1 of a change: {second.remarks[0]}"
 
 
-#: How the last pipeline of a command ends of a run with seed 7: its code, whether a part had no reader, the code of a
-#: filter, and what is printed.
+#: How the pipelines of a command end: its code, whether a part of the last had no reader, the parts that are compared
+#: with the baseline's, and what is printed.
 PIPELINES = {
-    "(exit 3) | tee log": (3, False, 0, ""),
-    "(exit 1) | cat": (1, False, 0, ""),
-    "false | (exit 3) | cat": (3, False, 0, ""),
-    "cat /dev/null | (exit 1) --seed 7 | cat  # x | y": (2, False, 0, ""),
-    "cat /dev/null | sh -c 'exit 1' 7 2>&1 | tee log;": (1, False, 0, ""),
-    "cat /dev/null | sh -c 'exit 1' 70 | cat": (0, False, 1, ""),
-    "set -eu; if true; then (exit 3) |& cat; fi": (3, False, 0, ""),
-    "(exit 3) | cat; exit 0": (0, False, 0, ""),
-    "(exit 3) | cat; exit 4": (4, False, 0, ""),
-    "(exit 3) | cat & wait": (0, False, 0, ""),
-    "(exit 3) | cat; echo done": (0, False, 0, "done"),
-    "exec sh -c 'exit 6 | true'": (0, False, 0, ""),
-    "cat <<END | sh -c 'cat > /dev/null; exit 4' | cat\nthe 'text\nEND": (4, False, 0, ""),
-    "echo 7 | tee /dev/stderr | grep -i warn | tee log": (0, False, 1, ""),
-    "echo 7 | grep -i warn || true": (0, False, 0, ""),
-    "seq 1000000 | head -1": (0, True, 0, "1"),
-    "set -o pipefail; seq 1000000 | head -1": (0, True, 0, "1"),
-    "if seq 1 1000000 | grep -q 7; then F=5; fi; echo $F": (0, False, 0, "5"),
-    "set -e; seq 1000000 | head -1 > log; echo 5": (0, False, 0, "5"),
-    "set -Cx; (exit 3) | cat": (3, False, 0, ""),
-    "trap 'echo mine' EXIT; (exit 3) | cat": (0, False, 0, "mine"),
+    "(exit 3) | tee log": (3, False, [], ""),
+    "(exit 1) | cat": (1, False, [], ""),
+    "false | (exit 3) | cat": (3, False, [], ""),
+    "cat /dev/null | (exit 1) --seed 7 | cat  # x | y": (2, False, [], ""),
+    "cat /dev/null | sh -c 'exit 1' 7 2>&1 | tee log;": (0, False, ["part 2 of 3 of a pipeline, sh: 1"], ""),
+    "cat /dev/null | X=7 sh -c 'exit 1' | cat; echo done": (0, False, ["part 2 of 3 of a pipeline, sh: 1"], "done"),
+    "cat /dev/null | sh -c 'exit 1'; echo done": (0, False, ["part 2 of 2 of a pipeline, sh: 1"], "done"),
+    "set -eu; if true; then (exit 3) |& cat; fi": (3, False, [], ""),
+    "(exit 3) | cat; exit 0": (0, False, ["part 1 of 2 of a pipeline, exit: 3"], ""),
+    "(exit 3) | cat; exit 4": (4, False, [], ""),
+    "(exit 3) | cat & wait": (0, False, [], ""),
+    "(exit 3) | cat; echo done": (0, False, ["part 1 of 2 of a pipeline, exit: 3"], "done"),
+    "set -o pipefail; (exit 3) | cat; echo done": (0, False, ["part 1 of 2 of a pipeline, exit: 3"], "done"),
+    "(exit 3) | tee log && tail -n 1 log": (0, False, ["part 1 of 2 of a pipeline, exit: 3"], ""),
+    "(exit 3) | cat || true": (0, False, ["part 1 of 2 of a pipeline, exit: 3"], ""),
+    "(exit 3); echo a | cat": (0, False, [], "a"),
+    "exec sh -c 'exit 6 | true'": (0, False, [], ""),
+    "cat <<END | sh -c 'cat > /dev/null; exit 4' | cat\nthe 'text\nEND": (4, False, [], ""),
+    "echo 7 | tee /dev/stderr | grep -i warn | tee log": (
+        0,
+        False,
+        ["part 3 of 4 of a pipeline, grep: 1 (filter)"],
+        "",
+    ),
+    "echo 7 | grep -i warn || true": (0, False, [], ""),
+    "! echo 7 | grep warn && echo none": (0, False, [], "none"),
+    "seq 1000000 | head -1": (0, True, [], "1"),
+    "set -o pipefail; seq 1000000 | head -1": (0, True, [], "1"),
+    "if seq 1 1000000 | grep -q 7; then F=5; fi; echo $F": (0, False, [], "5"),
+    "set -e; seq 1000000 | head -1 > log; echo 5": (0, False, [], "5"),
+    "set -Cx; (exit 3) | cat": (3, False, [], ""),
+    "trap 'echo mine' EXIT; (exit 3) | cat": (0, False, ["part 1 of 2 of a pipeline, exit: 3"], "mine"),
+    "trap 'echo mine' ERR; echo a | false; echo b": (0, False, [], "mine\nb"),
+    "shopt -s extdebug; set -T; f() { (exit 3) | cat; echo $1; }; f b": (
+        0,
+        False,
+        ["part 1 of 2 of a pipeline, f: 3"],
+        "b",
+    ),
+    "f() { false | cat; }; (exit 3) | cat; set -e; f; true a:b; echo $_ ${PIPESTATUS[@]} $?": (
+        0,
+        False,
+        ["part 1 of 2 of a pipeline: 3"],
+        "a:b 0 0",
+    ),
+    "time (exit 3) | cat; echo ${PIPESTATUS[@]}; echo a >&2 | cat": (0, False, ["part 1 of 2 of a pipeline: 3"], "3 0"),
+    "time (exit 3) | cat; kill %1": (1, False, [], ""),
+    "{ (exit 3) | cat; } | cat": (0, False, [], ""),
+    "IFS=3; set -u; (exit 3) | cat; echo ${PIPESTATUS[0]}": (0, False, ["part 1 of 2 of a pipeline, exit: 3"], ""),
 }
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="the shell that knows the parts of a pipeline")
 @pytest.mark.parametrize("command", PIPELINES)
-def test_the_parts_of_the_last_pipeline_are_known_and_the_command_is_not_altered(command: str, tmp_path: Path) -> None:
+def test_the_parts_of_pipelines_are_known_and_the_command_is_not_altered(command: str, tmp_path: Path) -> None:
     file = tmp_path / "a 'folder" / "codes"
     file.parent.mkdir()
-    done = subprocess.run(
-        ["bash", "-c", pipeline.noting(command, file)], cwd=tmp_path, stdout=-1, stderr=-1, text=True, check=False
+    plain, noted = (
+        subprocess.run(["bash", "-c", each], cwd=tmp_path, stdout=-1, stderr=-1, text=True, check=False)
+        for each in (command, pipeline.noting(command, file))
     )
-    end = pipeline.read(file, done.returncode, command, seed=7)
-    assert (end.code, end.no_reader, end.of_filter, done.stdout.strip()) == PIPELINES[command], done
-    assert "PIPESTATUS" not in done.stderr and "printf" not in done.stderr
+    assert (plain.returncode, plain.stdout) == (noted.returncode, noted.stdout)
+    assert "PIPESTATUS" not in noted.stderr and "printf" not in noted.stderr
+    end = pipeline.read(file, noted.returncode, command)
+    parts = [f"{part.name}: {part.code}{' (filter)' * part.is_filter}" for part in end.parts]
+    assert (end.code, end.no_reader, parts, noted.stdout.strip()) == PIPELINES[command], noted
 
 
 @pytest.mark.parametrize(
@@ -495,6 +605,7 @@ def test_the_parts_of_the_last_pipeline_are_known_and_the_command_is_not_altered
             "had no reader left (SIGPIPE), and val_bpb is nowhere",
         ),
         ("echo val_bpb: {seed}.5 {flags} | tee /dev/stderr | grep -i warn | cat", "finished", ""),
+        ("timeout .1 sh -c 'echo val_bpb: {seed}.5; exec sleep 9' | tee log || true", "finished", ""),
     ],
 )
 def test_every_part_of_a_pipeline_has_to_end_well_but_for_what_has_no_reader(

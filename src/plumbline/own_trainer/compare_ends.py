@@ -18,7 +18,6 @@ _AS_LONG, _SECONDS = 0.03, 10.0
 #: is up; and the part of an epoch, as of 3 epochs of which the last batches are left out (2.98).
 _PART_OF_WAY, _PART_OF_EPOCH = 0.25, 0.5
 #: How `process_ends` ends the words of a process that another one ended.
-_BY_ANOTHER = ", ended by another process of it"
 _UNKNOWN = (
     "whether the baseline's runs have that is not known, as an older Plumbline made them: plumbline setup-trainer "
     "--again makes others"
@@ -47,8 +46,8 @@ def compare(result: Result, beside: Collection[Result], called: str, *, may_be_s
     remarks, whys = list(result.remarks), []
     known = [one for one in beside if one.failed is not None]
     has = "no run of the baseline has that" if known or not beside else _UNKNOWN
-    theirs = {_kind(words) for one in known for words in (*(one.failed or ()), *one.failed_beside)}
-    alike = [words for words in result.failed or () if _kind(words) in theirs]
+    theirs = {process_ends.kind(words) for one in known for words in (*(one.failed or ()), *one.failed_beside)}
+    alike = [words for words in result.failed or () if process_ends.kind(words) in theirs]
     if alike:
         remarks.append(f"{process_ends.in_words(alike)}, as runs of the baseline have it")
     if others := [words for words in result.failed or () if words not in alike]:
@@ -71,12 +70,6 @@ def of_baseline(result: Result) -> ComparedEnd:
     remarks += [process_ends.in_words(result.failed)] if result.failed else []
     remarks += [f"at its end it printed {sign}" for sign in result.signs.values()]
     return ComparedEnd(remarks=remarks)
-
-
-def _kind(words: str) -> str:
-    """The program that failed, and by which code or exception: not what that said, which may be of the run."""
-    begin, _, error = words.removesuffix(_BY_ANOTHER).partition(" (")
-    return f"{begin} {error.partition(':')[0]}"
 
 
 def _early(result: Result, beside: Collection[Result], called: str) -> tuple[str, bool] | None:

@@ -1,14 +1,17 @@
-"""Reads how the Python processes of a run ended, by the notes that they left (`child/plumbline_process_end.py`).
+"""Reads how the processes of a run ended: its Python processes by the notes that they left
+(`child/plumbline_process_end.py`), others as parts of a pipeline of its command.
 
-One that failed counts against its run where it had written to the run's output. Others are named beside it: probes
-of imports, workers that another process ended, and what wrote nothing.
+One that failed counts against its run where it had written to the run's output, or may have. Others are named beside
+it: probes of imports, workers that the run itself ended, filters that let no line through, and what wrote nothing.
 """
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import platform
+import signal
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,16 +21,22 @@ from msgspec import Struct
 from plumbline.core import process_record
 from plumbline.core.files import read_json
 from plumbline.experiment.formatting import counted
+from plumbline.own_trainer.pipeline import PartEnd
 
 #: Letters of a command line that are told, and commands that are.
 _LETTERS, _COMMANDS = 80, 3
+#: What is added to a process that the run itself ended.
+_BY_ITSELF = ", ended by another process of it"
+#: By which signals a program asks another one to end.
+_ASKING = frozenset(number.name for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
+_UNKNOWN_SIGNAL = "a signal"
 
 
 class ProcessEnds(Struct, frozen=True):
-    """The Python processes of a run that failed, each in words such as ``train.py: exit code 1 (...)``.
+    """The processes of a run that failed, each in words such as ``train.py: exit code 1 (...)``.
 
     Attributes:
-        of_output: those that had written to the run's output.
+        of_output: those that had written to the run's output, or may have.
         others: those that had not, those that only looked whether a module is there, and those that were ended by
             another process of the run.
     """
@@ -43,38 +52,60 @@ def running(folder: Path) -> set[int]:
     return {process for process in every if process_record.started(process) is not None}
 
 
-def read(folder: Path, log: Path, but: Collection[int] = (), *, silent: bool = False) -> ProcessEnds:
+def read(
+    folder: Path,
+    log: Path,
+    but: Collection[int] = (),
+    *,
+    silent: bool = False,
+    parts: Collection[PartEnd] = (),
+    shell: int = 0,
+) -> ProcessEnds:
     """Read the notes in a folder of reports.
 
     Args:
         but: processes that did not end by themselves.
         silent: one that wrote nothing may be the trainer, whose metric is in a file.
+        parts: of pipelines, which ended otherwise than well; a Python process among them, a child of the `shell`, is
+            known by its own notes.
     """
-    ends = ProcessEnds()
-    for path, known in _began(folder):
-        report = read_json(path.with_suffix(".json"))
-        report = report if isinstance(report, dict) else {}
+    ends, left = ProcessEnds(), list(parts)
+    every = [(path, known, _report(path)) for path, known in _began(folder)]
+    ended_well = {known["process"]: report for path, known, report in every if not _failure(path, report)}
+    for path, known, report in every:
         how = _failure(path, report)
-        if not how or known["process"] in but:
+        if known["process"] in but:
+            continue
+        code = _exit_code(path) if known["parent"] == shell else b""
+        if code and (explained := [part for part in left if part.code == code[0]]):
+            left.remove(explained[0])
+        if not how:
             continue
         words = f"{_command(known)}: {how}"
-        if any(
-            _ended_by_another(folder / f"{of}.ended", known) for of in (known["process"], f"group-{known['group']}")
+        if _is_ended_by_the_run(folder, known, how, ended_well.get(known["parent"])):
+            ends.others.append(f"{words}{_BY_ITSELF}")
+        elif (_wrote(path.with_suffix(".wrote"), log) and not _is_a_probe(known, report)) or (
+            silent and known["command"][:1] != ["-c"]
         ):
-            ends.others.append(f"{words}, ended by another process of it")
-        elif _is_a_probe(known, report) or not (silent or _wrote(path.with_suffix(".wrote"), log)):
-            ends.others.append(words)
-        else:
             ends.of_output.append(words)
+        else:
+            ends.others.append(words)
+    for part in left:
+        (ends.others if part.is_filter else ends.of_output).append(f"{part.name}: {_how(part.code)}")
     return ends
 
 
 def in_words(ends: Collection[str]) -> str:
-    """Name processes that failed: ``2 Python processes of it failed (train.py: exit code 1; ...)``."""
+    """Name processes that failed: ``2 processes of it failed (train.py: exit code 1; ...)``."""
     distinct = list(dict.fromkeys(ends))
     more = "; ..." if len(distinct) > _COMMANDS else ""
-    processes = counted(len(ends), "Python process", "Python processes")
-    return f"{processes} of it failed ({'; '.join(distinct[:_COMMANDS])}{more})"
+    return f"{counted(len(ends), 'process', 'processes')} of it failed ({'; '.join(distinct[:_COMMANDS])}{more})"
+
+
+def kind(words: str) -> str:
+    """The program that failed, and by which code or exception: not what that said, which may be of the run."""
+    begin, _, error = words.removesuffix(_BY_ITSELF).partition(" (")
+    return f"{begin} {error.partition(':')[0]}"
 
 
 def _began(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -84,28 +115,52 @@ def _began(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
             yield path, known
 
 
+def _report(began: Path) -> dict[str, Any]:
+    report = read_json(began.with_suffix(".json"))
+    return report if isinstance(report, dict) else {}
+
+
+def _how(code: int) -> str:
+    """How a command ended, by what the shell has as its exit code."""
+    with contextlib.suppress(ValueError):
+        return signal.Signals(code - 128).name
+    return f"exit code {code}"
+
+
+def _exit_code(began: Path) -> bytes:
+    """The exit code of a process; nothing of one that ended by a signal, or does not say it."""
+    try:
+        return began.with_suffix(".exit").read_bytes()[:1]
+    except FileNotFoundError:
+        return b""
+
+
 def _failure(began: Path, report: dict[str, Any]) -> str:
     """How a process failed; nothing of one that did not."""
     if report.get("reader_gone"):
         return ""  # as `| head` ends what it reads from
-    try:
-        code = began.with_suffix(".exit").read_bytes()[:1]
-    except FileNotFoundError:
-        code = b""
-    error = report.get("error", "")
+    code, error = _exit_code(began), report.get("error", "")
     if code:
         return "" if code == b"\0" else f"exit code {code[0]}{f' ({error})' if error else ''}"
     if report.get("exit_known") is False:
         return error
-    return "a signal"
-
-
-def _ended_by_another(path: Path, known: dict[str, Any]) -> bool:
     try:
-        senders = path.read_text().split()
-    except FileNotFoundError:
-        return False
-    return any(sender != str(known["process"]) for sender in senders)
+        return signal.Signals(int(began.with_name(f"{began.stem.partition('-')[0]}.signal").read_text())).name
+    except (FileNotFoundError, ValueError):
+        return _UNKNOWN_SIGNAL
+
+
+def _is_ended_by_the_run(folder: Path, known: dict[str, Any], how: str, parent: dict[str, Any] | None) -> bool:
+    """Whether another Python process of the run sent the signal; or a program that the Python above it had asked to, or
+    the system when that one had ended, which ended well (`parent`, its report).
+    """
+    senders: list[str] = []
+    for name in {str(known["process"]), f"group-{known['group']}", f"group-{known['process']}"}:
+        with contextlib.suppress(FileNotFoundError):
+            senders += (folder / f"{name}.ended").read_text().split()
+    if senders or parent is None:
+        return any(sender != str(known["process"]) for sender in senders)
+    return how in _ASKING or (how == _UNKNOWN_SIGNAL and known["process"] in parent.get("left", ()))
 
 
 def _is_a_probe(known: dict[str, Any], report: dict[str, Any]) -> bool:

@@ -66,9 +66,8 @@ class Result(Struct, frozen=True, kw_only=True):
         touched: files of what is shared that were written, made or removed while the run ran.
         looked_at: how many files of what is shared were looked at for that; `unseen`: there are others.
         tail: the last lines of the log.
-        failed: its Python processes that failed and had written to its output, each in words; None where that is not
-            known, as of what an older Plumbline made.
-        failed_beside: those that failed and count for nothing.
+        failed: its processes that failed and had written to its output, or may have, each in words; None where that
+            is not known, as of what an older Plumbline made. `failed_beside`: those that count for nothing.
         signs: of an end before its time, each as it was printed, by its kind.
         place, interval: how far it came (`log_end.LogEnd`).
         remarks: what else is to be told of its end.

@@ -1,9 +1,9 @@
 """Makes one run: ``python -m plumbline.own_trainer.run_one REQUEST.json``.
 
 The command is run by the shell (bash, or else sh) in a session of its own, in the folder that the request names, with
-the PATH and the environment of whoever asked. What it prints goes to a log that is kept. Where a pipeline ends it, each
-part of that counts (`pipeline.exit_code`); and the Python processes of the run say how they ended, whatever the shell
-makes of that. How it ended is written to the result file, whole or not at all. A stop
+the PATH and the environment of whoever asked. What it prints goes to a log that is kept. How the parts of its pipelines
+and its Python processes ended is read, whatever the shell makes of that. How it ended is written to the result file,
+whole or not at all. A stop
 that was asked for, a disk that is full and a command that does not exist say nothing of the arm: then no result is
 written, the reason is in the file beside it, and the exit code is 75, so that the run is made again. Used by the local
 pool and by the jobs of a profile alike; imports neither numpy nor scipy.
@@ -94,6 +94,8 @@ class _Run:
         self.left_out = metric.LeftOut()
         self.left_running: set[int] = set()
         self.remarks: list[str] = []
+        self.parts: list[pipeline.PartEnd] = []
+        self.shell = 0
         self.end = log_end.LogEnd()
         self.printed: int | None = None
         self.token = f"{request.run_id}:{secrets.token_hex(8)}"
@@ -172,8 +174,8 @@ class _Run:
                 preexec_fn=end_with_parent,
             )
             code = self._wait(process, began)
-        ends = pipeline.read(parts, code, request.command, request.seed)
-        code = ends.code
+        ends = pipeline.read(parts, code, request.command)
+        code, self.parts, self.shell = ends.code, ends.parts, process.pid
         self.left_running = process_ends.running(self.reports)
         seconds = time.monotonic() - began
         end(self._mark, 0.0, process.pid)  # what it left behind holds the device
@@ -206,8 +208,6 @@ class _Run:
             how = "a part of its pipeline had no reader left (SIGPIPE)" if ends.no_reader else "it ended well"
             why = f"{how}, and {request.metric.called} is nowhere in {where}; its log ends with: {last}"
             return self._result(CRASHED, seconds, code, read, why)
-        if ends.of_filter:
-            self.remarks.append(f"a part of its pipeline behind the trainer ended with exit code {ends.of_filter}")
         gap = self.left_out.end
         self.end = log_end.read(request.metric, self.log, Path(request.folder), begin=gap, end=self.printed)
         if self.end.unread:
@@ -244,7 +244,14 @@ class _Run:
         self, outcome: str, seconds: float, code: int, read: metric.LoggedMetric | None = None, why: str = ""
     ) -> Result:
         request, told, read = self.request, reports.read(self.reports), read or metric.LoggedMetric()
-        ends = process_ends.read(self.reports, self.log, but=self.left_running, silent=bool(request.metric.files))
+        ends = process_ends.read(
+            self.reports,
+            self.log,
+            but=self.left_running,
+            silent=bool(request.metric.files),
+            parts=self.parts,
+            shell=self.shell,
+        )
         beside = [f"{process_ends.in_words(ends.others)}, which counts for nothing"] if ends.others else []
         return Result(
             run_id=request.run_id,

@@ -24,9 +24,11 @@ from plumbline.experiment.decision import bank as banks
 from plumbline.experiment.decision import loop
 from plumbline.experiment.decision.announced_looks import last_keep, require_announced, rule, session_level
 from plumbline.experiment.decision.bank import Bank
+from plumbline.experiment.decision.decision_notes import ends
 from plumbline.experiment.decision.decision_page import markdown
 from plumbline.experiment.decision.experiment_question import ExperimentQuestion
 from plumbline.experiment.decision.fix_design import claim, fix_design
+from plumbline.experiment.decision.fresh_runs import with_fresh_runs
 from plumbline.experiment.decision.loop import Experiment
 from plumbline.experiment.decision.outcome import BASELINE, CRASHED, DIVERGED, ArmRun, Decision
 from plumbline.experiment.ledger import LedgerEntry
@@ -65,6 +67,15 @@ def test_every_end_has_its_exit_code_and_sentence(tmp_path: Path, value: Value, 
     if code < 12:
         assert len(decision.runs) == 5 + decision.looks[-1].k
         assert len(decision.looks) == (8 if code == 11 else decision.looks[-1].k)
+
+
+def test_how_fresh_runs_ended_is_told_with_how_others_did(tmp_path: Path) -> None:
+    kept = conducted(tmp_path, NumbersTrainer(noisy(8)))
+    own = [replace(run, remarks=("it was late",)) for run in kept.runs if run.arm != BASELINE]
+    theirs = [run for run in kept.runs if run.arm == BASELINE]
+    kept = replace(kept, runs=(*theirs, *own), notes=("Mind.", *ends(kept.terms, own)))
+    fresh = [replace(run, seed=run.seed + 2, run_id="") for run in own]
+    assert with_fresh_runs(kept, fresh).notes == ("Mind.", "Of new, seeds 1042, 1043, 1044 and 1045: it was late.")
 
 
 def test_no_more_is_run_once_the_baseline_has_lost_a_run(tmp_path: Path) -> None:

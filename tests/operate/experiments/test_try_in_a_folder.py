@@ -241,7 +241,7 @@ def test_a_candidate_that_gives_no_numbers(folder: Path, what: str, code: int, s
 def test_a_process_that_fails_beside_a_run_is_told(folder: Path) -> None:
     change(folder, "GAIN = 0.0; import os; os.system('python -c \"import none_such\"')")
     done = plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "1")
-    said, remark = json.loads(done.stdout), "1 Python process of it failed (-c import none_such: exit code 1 "
+    said, remark = json.loads(done.stdout), "1 process of it failed (-c import none_such: exit code 1 "
     assert done.returncode == 10 and said["runs"][-1]["remarks"][0].startswith(remark), done.stderr
     assert f"Of worse, seed 1042: {remark}" in "".join(said["notes"]) and f"of worse: {remark}" in done.stderr
     assert banked(folder)[-1]["run"]["remarks"] == said["runs"][-1]["remarks"]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from plumbline.core.errors import PlumblineError
+from plumbline.experiment.decision.decision_notes import ends
 from plumbline.experiment.decision.decision_sentences import sentence
 from plumbline.experiment.decision.outcome import ArmRun, Decision
 from plumbline.experiment.outcome import Outcome
@@ -26,9 +27,12 @@ def with_fresh_runs(decision: Decision, runs: Sequence[ArmRun]) -> Decision:
     elsewhere than the baseline's.
     """
     terms = decision.terms
+    fresh = tuple(run.named(terms.candidate) for run in runs)
+    of_looks = ends(terms, decision.runs)
     made = replace(
         decision,
-        fresh=tuple(run.named(terms.candidate) for run in runs),
+        fresh=fresh,
+        notes=(*(note for note in decision.notes if note not in of_looks), *ends(terms, (*decision.runs, *fresh))),
         estimate=None,
         estimate_after_stopping=decision.estimate,
     )

@@ -8,7 +8,8 @@ Files in the folder of reports, each named `PID-WORD` and an ending:
 - `.exit`: one byte, the code that it gave to exit(3), by whatever way it came there (`raise SystemExit`, an exception
   that nobody caught), or to `os._exit`; empty of one that ended by a signal.
 
-A file `PID.ended`, or `group-PID.ended`, has the Python processes of the run that ended it by a signal, one a line.
+A file `PID.ended`, or `group-PID.ended`, has the Python processes of the run that ended it by a signal, one a line;
+`PID.signal` has the signal by which it ended, where a Python process of the run waited for it.
 
 A forked child has notes of its own, from its first write on, or from an exit with another code than 0: a worker that
 does neither costs nothing.
@@ -21,6 +22,7 @@ import contextlib
 import functools
 import json
 import os
+import posix
 import select
 import signal
 import stat
@@ -67,7 +69,12 @@ def begin(folder):
     os.register_at_fork(after_in_child=_begin_child)
     with contextlib.suppress(Exception):  # a C library without on_exit, a Python without ctypes
         _arm()
-    os.kill, os.killpg = _noting(os.kill, ""), _noting(os.killpg, "group-")
+    os.kill = posix.kill = _noting(os.kill, _killed)
+    os.killpg = posix.killpg = _noting(os.killpg, lambda group: f"group-{group or os.getpgid(0)}")
+    if hasattr(signal, "pidfd_send_signal"):
+        signal.pidfd_send_signal = _noting(signal.pidfd_send_signal, _process_of)
+    for waiting in ("wait", "waitpid", "wait3", "wait4"):
+        setattr(os, waiting, _waiting(getattr(os, waiting)))
     os._exit, os.write = _exiting(os._exit), _writing(os.write)
     os.execv, os.execve = _leaving(os.execv), _leaving(os.execve)
     for number, stream in ((1, sys.stdout), (2, sys.stderr)):
@@ -93,7 +100,9 @@ def at_exit():
     """What is known of the end while Python is there: whether its code will be known, and what nobody caught."""
     _notice_other_streams()
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    _reopen()
     known = {"exit_known": _stream is not None, "import_failed": isinstance(error, ImportError)}
+    known["left"] = _living_children()
     if error is not None:
         known["error"] = f"{type(error).__name__}: {error}".split("\n")[0][:200]
     broken = [number for number in (1, 2) if _reader_is_gone(number)]
@@ -108,8 +117,8 @@ def _write_began():
     _begun = True
     with open("/proc/self/cmdline", "rb") as file:
         command = [word.decode(errors="replace") for word in file.read().split(b"\0")[1:-1]]
-    known = {"command": command, "process": _PROCESS, "group": os.getpgid(0), "host": os.uname().nodename}
-    _put(".began", json.dumps(known))
+    known = {"command": command, "process": _PROCESS, "parent": os.getppid(), "group": os.getpgid(0)}
+    _put(".began", json.dumps({**known, "host": os.uname().nodename}))
 
 
 def _path(ending):
@@ -133,6 +142,15 @@ def _arm():
     _library, _stream = library, stream
 
 
+def _reopen():
+    """Open the file of the exit code again where the program has closed what is not its own."""
+    if _stream is not None and _begun:
+        try:
+            os.fstat(_library.fileno(ctypes.c_void_p(_stream)))
+        except OSError:
+            _library.freopen(os.fsencode(_path(".exit")), b"w", ctypes.c_void_p(_stream))
+
+
 def _ensure_begun():
     """Begin the notes of a forked child."""
     if not _begun and os.getpid() == _PROCESS:
@@ -152,17 +170,62 @@ def _moved_up(descriptor):
     return high
 
 
-def _noting(real, of):
+def _noting(real, name):
     """The function that sends a signal, which leaves a note of what it ends."""
 
     @functools.wraps(real)
     def send(*arguments, **named):
-        if len(arguments) == 2 and arguments[1] in _ENDING:
-            with contextlib.suppress(OSError), open(os.path.join(_folder, f"{of}{arguments[0]}.ended"), "a") as file:
+        if len(arguments) >= 2 and arguments[1] in _ENDING:
+            with (
+                contextlib.suppress(Exception),
+                open(os.path.join(_folder, f"{name(arguments[0])}.ended"), "a") as file,
+            ):
                 file.write(f"{os.getpid()}\n")
         return real(*arguments, **named)
 
     return send
+
+
+def _killed(process):
+    """What kill(2) ends: a group by a number below 0, its own by 0."""
+    return process if process > 0 else f"group-{-process or os.getpgid(0)}"
+
+
+def _process_of(descriptor):
+    with open(f"/proc/self/fdinfo/{descriptor}") as file:
+        return next(line.split()[1] for line in file if line.startswith("Pid:"))
+
+
+def _waiting(real):
+    """The function that waits for a child, which notes by which signal that ended."""
+
+    @functools.wraps(real)
+    def wait(*arguments, **named):
+        answer = real(*arguments, **named)
+        if os.WIFSIGNALED(answer[1]):
+            with contextlib.suppress(Exception), open(os.path.join(_folder, f"{answer[0]}.signal"), "w") as file:
+                file.write(str(os.WTERMSIG(answer[1])))
+        return answer
+
+    return wait
+
+
+def _living_children():
+    """The children of this process that have not ended: the system may end them with it."""
+    children = []
+    with contextlib.suppress(OSError):  # a kernel that does not tell
+        for thread in os.listdir("/proc/self/task"):
+            with open(f"/proc/self/task/{thread}/children") as file:
+                children += [int(child) for child in file.read().split()]
+    return [child for child in children if _state(child) not in ("Z", "")]
+
+
+def _state(process):
+    try:
+        with open(f"/proc/{process}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
 
 
 def _exiting(real):
