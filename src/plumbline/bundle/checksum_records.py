@@ -16,7 +16,6 @@ from plumbline.core import fingerprint_file, run_files
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, parse_json, sha256_text
 from plumbline.data.manifest import PACKS
-from plumbline.model import model_folder
 from plumbline.runtime import export_record
 from plumbline.runtime.probe_checkpoints import FOLDER, INDEX
 
@@ -98,7 +97,7 @@ def _lies_as_ours(path: Path) -> bool:
         INDEX: ("../manifest.json",),
         export_record.RECORD: ("config.json", "model.safetensors"),
         "record.json": ("bundle.tar.xz",),
-        model_folder.SPEC: ("elimination.json",),
+        "model.json": ("elimination.json",),
     }
     if any((folder / name).exists() for name in beside.get(path.name, ())):
         return True
@@ -156,7 +155,7 @@ def _form_of_name(path: Path) -> _Form | None:
         "items.json": _items,
         export_record.RECORD: _listed,
         "record.json": _archive,
-        model_folder.SPEC: _weights,
+        "model.json": _weights,
     }
     return forms.get(path.name)
 
@@ -214,7 +213,7 @@ def _archive(path: Path, content: dict[str, Any]) -> dict[str, str]:
 
 
 def _weights(path: Path, content: dict[str, Any]) -> dict[str, str]:
-    return {model_folder.WEIGHTS: content["weights_sha256"]}
+    return {"model.safetensors": content["weights_sha256"]}
 
 
 def _nothing(path: Path, content: dict[str, Any]) -> dict[str, str]:
