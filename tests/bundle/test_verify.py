@@ -272,6 +272,8 @@ def test_a_run_with_a_manifest_made_by_hand_is_changed_and_refused(
     ("name", "content"),
     [
         ("record.json", '{"id": 1}'),
+        ("record.json", f'{{"title": "mine", "sha256": "{"0" * 64}"}}'),
+        ("model.json", '{"layers": 3}'),
         ("items.json", "[1]"),
         ("items.json", '{"a": 1}'),
         ("manifest.json", '{"files": ["dist"]}'),
@@ -295,6 +297,34 @@ def test_files_of_ones_own_with_names_of_records_are_not_accused(name: str, cont
     }
 
 
+@pytest.mark.parametrize("name", ["results/demo/transfer/table1.provenance.json", "board/index.fingerprint.json"])
+def test_a_file_beside_a_product_that_lost_its_own_sha256_is_changed(name: str, tmp_path: Path) -> None:
+    project(tmp_path)
+    write_board(Board(title="t", headline="loss", rows=[]), tmp_path / "board")
+    path = tmp_path / name
+    assert statuses(path) == {str(path): "as written"}
+    said = json.loads(path.read_text())
+    del said[fingerprint_file.OF_THE_REST]
+    atomic_write_json(path, said)
+    assert statuses(path) == {str(path): "changed"}
+
+
+@pytest.mark.parametrize("name", ["x" * 300, f"{'x' * 300}/a"])
+def test_a_name_that_no_file_can_have_is_missing(name: str, tmp_path: Path) -> None:
+    spec = {"a": 1}
+    manifest = {"run_id": run_files.id_of_spec(spec), "spec": spec, "files": {name: {"sha256": "0" * 64}}}
+    fingerprint_file.write_facts(tmp_path / "manifest.json", manifest)
+    assert statuses(tmp_path)[str(tmp_path / name)] == "missing"
+
+
+def test_weights_are_what_the_model_beside_them_says(tmp_path: Path) -> None:
+    weights = file(tmp_path / "model.safetensors", b"weights")
+    atomic_write_json(tmp_path / "model.json", {"model": {}, "weights_sha256": sha256_file(weights)})
+    assert statuses(weights) == {str(weights): "as written"}
+    file(weights, b"weights!")
+    assert statuses(weights) == {str(weights): "changed"}
+
+
 @pytest.mark.parametrize(
     "content",
     ["{", "[]", '{"files": 7}', '{"files": {"a": {}}}', '{"files": {"../../../../etc/passwd": "0"}}', "[" * 9999],
@@ -307,6 +337,9 @@ def test_a_record_that_is_none_is_told_and_nothing_falls(tmp_path: Path, content
     assert said.keys() == {"pipe", "manifest.json"}
 
 
+RECORD = {"words": "all", "commit": "", "products": 1}
+
+
 def test_a_record_is_verified_through_its_archive_and_a_board_through_its_pages(tmp_path: Path) -> None:
     spec = {"study": "transfer"}
     manifest = {"run_id": sha256_text(canonical_json(spec))[:16], "spec": spec}
@@ -317,7 +350,7 @@ def test_a_record_is_verified_through_its_archive_and_a_board_through_its_pages(
     record = file(tmp_path / "record/record.json", b"").parent
     bundle = record / "bundle.tar.xz"
     archive.write(bundle, {"README.md": b"x", place: json.dumps(manifest).encode()}, about)
-    atomic_write_json(record / "record.json", {"sha256": sha256_file(bundle)})
+    atomic_write_json(record / "record.json", RECORD | {"sha256": sha256_file(bundle)})
     said = {Path(one.path).name: one for one in verify.verify([record])}
     assert said["bundle.tar.xz"].status == "as written" and said["record.json"].status == "not known"
     assert "by record.json, and its crate" in said["bundle.tar.xz"].why
@@ -326,7 +359,7 @@ def test_a_record_is_verified_through_its_archive_and_a_board_through_its_pages(
     bundle.write_bytes(content[:-9] + bytes([content[-9] ^ 1]) + content[-8:])
     assert {Path(one.path).name: one for one in verify.verify([record])}["bundle.tar.xz"].status == "changed"
     archive.write(bundle, {place: json.dumps(manifest | {"run_id": "0" * 16}).encode()}, about)
-    atomic_write_json(record / "record.json", {"sha256": sha256_file(bundle)})
+    atomic_write_json(record / "record.json", RECORD | {"sha256": sha256_file(bundle)})
     changed = {Path(one.path).name: one for one in verify.verify([record])}["bundle.tar.xz"]
     assert changed.status == "changed" and "its run_id is 0000000000000000" in changed.why, "as it was packed"
     board = tmp_path / "board"

@@ -86,7 +86,12 @@ def pickled(folder: Path) -> None:
     (folder / WEIGHTS).unlink()
 
 
-GAIN = "model.norm.weight"
+def rotary(base: float) -> torch.Tensor:
+    size = SIZES["hidden_size"] // SIZES["num_attention_heads"]
+    return base ** -(torch.arange(0, size, 2) / size)
+
+
+GAIN, FREQUENCIES = "model.norm.weight", "model.layers.0.self_attn.rotary_emb.inv_freq"
 REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
     "a layer more": (configure(num_hidden_layers=3), r"lacks 'model.layers.2.* left random \(9 in all\)"),
     "a layer less": (configure(num_hidden_layers=1), r"holds 'model.layers.1.* no weight of the model"),
@@ -111,6 +116,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
     "not finite": (reweight(lambda held: held | {GAIN: held[GAIN] * torch.nan}), r"has values that are not finite"),
     "whole numbers": (reweight(lambda held: held | {GAIN: held[GAIN].long()}), r"is of I64, and config.json states no"),
     "another head": (configure(tie_word_embeddings=True), r"says tie_word_embeddings, and the weights of the output"),
+    "other frequencies": (reweight(lambda held: held | {FREQUENCIES: rotary(1e6)}), r"holds '.*inv_freq', which is no"),
     "an adapter": (content("adapter_config.json", b"{}"), r"an adapter to another model, which is not read"),
 }  # fmt: skip
 
@@ -128,10 +134,17 @@ def test_what_is_not_a_whole_model_is_refused_by_name(case: str, llama: Path, tm
 def test_what_is_whole_is_read(llama: Path, tmp_path: Path) -> None:
     """Tied weights are in the file once, buffers that are made anew may be there, shards are one model."""
     expected = weights(llama)
-    buffer = "model.layers.0.self_attn.rotary_emb.inv_freq"
+    scaled = {"rope_type": "linear", "factor": 4.0, "rope_theta": 1e4}
     for name, change in (
         ("shards", shard()),
-        ("buffers", reweight(lambda held: held | {buffer: torch.zeros(4)})),
+        ("buffers", reweight(lambda held: held | {FREQUENCIES: rotary(1e4).half()})),
+        (
+            "scaled",
+            lambda folder: [
+                shutil.copytree(tmp_path / "buffers", folder, dirs_exist_ok=True),
+                configure(rope_parameters=scaled)(folder),
+            ].clear(),
+        ),
         ("half", reweight(lambda held: {key: value.bfloat16() for key, value in held.items()})),
     ):
         folder = shutil.copytree(llama, tmp_path / name)
@@ -172,22 +185,41 @@ def with_buffers(kind: str, folder: Path, mask: torch.Tensor) -> None:
     reweight(lambda held: held | buffers)(folder)
 
 
-@pytest.mark.parametrize("mask", [MASK, MASK.bool(), MASK.byte(), torch.ones(1, 1, 32, 32), None], ids=range(5))
+ONES = torch.ones(1, 1, 32, 32)
+BAND = MASK - MASK.tril(-8)
+
+
+@pytest.mark.parametrize(
+    ("mask", "right"),
+    [(right, True) for right in (MASK, MASK.bool(), MASK.byte(), BAND)]
+    + [(wrong, False) for wrong in (ONES, ONES.bool(), MASK * 0.5, MASK.mT.contiguous())],
+    ids=range(8),
+)
 @pytest.mark.parametrize("kind", ["gpt2", "neo", "gptj", "gpt-neox", "gpt2 without prefix"])
-def test_masks_that_earlier_versions_saved_are_set_aside(kind: str, mask: torch.Tensor | None, tmp_path: Path) -> None:
-    """Only a mask is one: numbers under the name of a mask are no weight of the model, and refused (None)."""
+def test_masks_that_earlier_versions_saved_are_set_aside(
+    kind: str, mask: torch.Tensor, right: bool, tmp_path: Path
+) -> None:
+    """Only a causal mask is one: other numbers under its name contradict the model, and are refused."""
     kind, _, bare = kind.partition(" ")
     model = KINDS[kind]()
     model.save_pretrained(tmp_path)
-    with_buffers(kind, tmp_path, MASK * 0.5 if mask is None else mask)
+    with_buffers(kind, tmp_path, mask)
     if bare:
         reweight(lambda held: {name.removeprefix("transformer."): value for name, value in held.items()})(tmp_path)
-    if mask is None and kind in ("neo", "gptj"):
-        with pytest.raises(PlumblineError, match=r"holds '.*attn.*bias', which is no weight of the model"):
+    if not right:
+        with pytest.raises(PlumblineError, match=r"holds '.*att.*bias', which is no weight of the model"):
             hugging_face_folder.read_model(tmp_path)
         return
     read = hugging_face_folder.read_model(tmp_path)
     torch.testing.assert_close(dict(read.named_parameters()), dict(model.named_parameters()))
+
+
+def test_ids_that_a_model_has_no_embedding_for_are_refused(llama: Path) -> None:
+    """Which a tokenizer with more entries gives; entries that no text has are its padding."""
+    model, rows = hugging_face_folder.read_model(llama), SIZES["vocab_size"]
+    assert model(torch.tensor([[0, rows - 1]])).logits.shape[1] == 2
+    with pytest.raises(PlumblineError, match=rf"{llama}: its tokenizer gives a text the id {rows}, and the model has"):
+        model(torch.tensor([[0, rows]]))
 
 
 @pytest.mark.parametrize("kind", ["qwen2", "qwen3", "gpt-neox", "bert decoder"])

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from plumbline import project
+from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
 from plumbline.experiment.decision.outcome import BASELINE, CRASHED, DIVERGED, FINISHED
 from plumbline.project import arms as arms_
 from plumbline.project.arms import StudyArms
@@ -64,6 +66,21 @@ def test_a_finished_run_is_read_and_one_of_another_spec_is_not(arms: StudyArms) 
     assert whole is not None and (whole.value, whole.outcome, whole.seconds) == (3.5, FINISHED, 2.0)
     assert diverged is not None and (diverged.outcome, diverged.why) == (DIVERGED, "loss is NaN")
     assert arms.read(BASELINE, 44) is None and arms.read(BASELINE, 45) is None
+
+
+def test_an_outcome_that_was_edited_is_refused_and_the_one_that_was_written_is_read(arms: StudyArms) -> None:
+    finish(arms, BASELINE, 42)
+    folder = arms.folder(BASELINE, 42)
+    files = {"outcome.json": {"sha256": sha256_file(folder / "outcome.json")}}
+    spec = arms.spec_of(BASELINE, 42).to_dict()
+    fingerprint_file.write_facts(
+        folder / "manifest.json", {"run_id": arms.run_id(BASELINE, 42), "spec": spec, "files": files}
+    )
+    whole = arms.read(BASELINE, 42)
+    assert whole is not None and whole.value == 3.5
+    (folder / "outcome.json").write_text((folder / "outcome.json").read_text().replace("3.5", "1.0"))
+    with pytest.raises(PlumblineError, match=r"outcome\.json is not what the trainer wrote"):
+        arms.read(BASELINE, 42)
 
 
 def test_a_run_that_ends_in_a_traceback_is_its_arms_own_crash(arms: StudyArms) -> None:

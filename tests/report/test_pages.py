@@ -352,6 +352,7 @@ def test_files_that_are_not_those_that_were_made_are_named_and_not_shown(
     write_report.build(whole, Path("results/demo/report/index.html"))
     page = Path(f"results/demo/report/runs/{key.replace('/', '.')}.html").read_text()
     assert "outcome.json is not the file that was made: remove it" in page
+    assert "1.0000" not in Path("results/demo/report/runs.html").read_text()
     assert "claims.csv cannot be read, or is not the file" in Path("results/demo/report/claims.html").read_text()
 
 

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.results.tables import write_table
 from plumbline.results.tables.trace_cell import trace
@@ -84,7 +85,7 @@ def test_a_changed_manifest_is_told(results, tmp_path):
     content = json.loads((results / "table2.provenance.json").read_text())
     key = "transfer/base/softpick/s42"
     content["runs"][key]["spec_sha256"] = "0" * 64
-    (tmp_path / "table2.provenance.json").write_text(json.dumps(content))
+    fingerprint_file.write_facts(tmp_path / "table2.provenance.json", content)
     assert "CHANGED since the table was made" in trace(tmp_path / "table2.csv", "softpick", "climb_avg")
 
 
@@ -106,3 +107,17 @@ def test_unknown_names_get_suggestions(results, row, column, message):
 def test_a_table_that_is_not_there(tmp_path):
     with pytest.raises(PlumblineError, match="there is no table"):
         trace(tmp_path / "table9.csv", "a", "b")
+
+
+def test_a_provenance_that_was_edited_is_refused(results, tmp_path):
+    for suffix in (".csv", ".provenance.json"):
+        shutil.copy(results / f"table2{suffix}", tmp_path)
+    path = tmp_path / "table2.provenance.json"
+    said = json.loads(path.read_text()) | {"cells": {}}
+    path.write_text(json.dumps(said))
+    with pytest.raises(PlumblineError, match="is not as it was written"):
+        trace(tmp_path / "table2.csv", "softpick", "z")
+    del said["sha256_of_the_rest"]
+    path.write_text(json.dumps(said))
+    with pytest.raises(PlumblineError, match="lacks 'sha256_of_the_rest': restore it, or make the table again"):
+        trace(tmp_path / "table2.csv", "softpick", "z")

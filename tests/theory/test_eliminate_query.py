@@ -172,6 +172,7 @@ class TestRuns:
         before, after = FinishedRun.read(finished), FinishedRun.read(tmp_path / "out")
         assert after.outcome == "completed" and after.spec.method == "baseline.query_eliminated"
         assert after.spec.run_id != before.spec.run_id == report["run_id"]
+        assert after.manifest["files"].keys() == {"model.safetensors", "outcome.json"}
         assert after.manifest["tokenizer_sha256"] == before.manifest["tokenizer_sha256"], (
             "it is scored through the same"
         )

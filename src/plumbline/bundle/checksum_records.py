@@ -6,6 +6,7 @@ files beside products, provenance of tables, records of bundles and exports are 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,6 +97,7 @@ def _lies_as_ours(path: Path) -> bool:
         INDEX: ("../manifest.json",),
         export_record.RECORD: ("config.json", "model.safetensors"),
         "record.json": ("bundle.tar.xz",),
+        "model.json": ("elimination.json",),
     }
     if any((folder / name).exists() for name in beside.get(path.name, ())):
         return True
@@ -121,7 +123,9 @@ def _itself(path: Path, content: dict[str, Any]) -> tuple[Status, str]:
             return (AS_WRITTEN, "") if right else (CHANGED, "its own sha256 is another one")
         if path.name == "manifest.json":
             run_files.require_manifest(path, content)
-        fingerprint_file.require_as_written(path, content, "")
+        sealed = path.name.endswith((_BESIDE, _PROVENANCE))
+        require = fingerprint_file.require_sealed if sealed else fingerprint_file.require_as_written
+        require(path, content, "have it made again")
     except PlumblineError as error:
         return CHANGED, str(error).partition(": ")[2] or str(error)
     if fingerprint_file.OF_THE_REST in content:
@@ -139,7 +143,7 @@ def _form_of_name(path: Path) -> _Form | None:
         return _provenance
     if path.parent.parent.name.startswith("context") and path.parent.parent.parent.name == PACKS:
         return _shards
-    if path.with_suffix(".parquet").exists():
+    if os.path.exists(path.with_suffix(".parquet")):
         return _frame
     if path.name == "metadata.json" and path.parent.name.lstrip(".").startswith("step-"):
         return _listed
@@ -151,6 +155,7 @@ def _form_of_name(path: Path) -> _Form | None:
         "items.json": _items,
         export_record.RECORD: _listed,
         "record.json": _archive,
+        "model.json": _weights,
     }
     return forms.get(path.name)
 
@@ -202,7 +207,13 @@ def _items(path: Path, content: dict[str, Any]) -> dict[str, str]:
 
 
 def _archive(path: Path, content: dict[str, Any]) -> dict[str, str]:
+    for key in ("words", "commit", "products"):  # as a record says, and a file of somebody else's of that name not
+        content[key]
     return {"bundle.tar.xz": content["sha256"]}
+
+
+def _weights(path: Path, content: dict[str, Any]) -> dict[str, str]:
+    return {"model.safetensors": content["weights_sha256"]}
 
 
 def _nothing(path: Path, content: dict[str, Any]) -> dict[str, str]:

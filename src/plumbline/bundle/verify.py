@@ -150,7 +150,11 @@ def _of_file(
     if not _is_plain(path):
         if kept:
             name = kept[0][1].path.name
-            return (CHANGED, f"it is no file, and {name} names one") if path.exists() else (MISSING, f"{name} names it")
+            return (
+                (CHANGED, f"it is no file, and {name} names one")
+                if os.path.exists(path)
+                else (MISSING, f"{name} names it")
+            )
         return NOT_KNOWN, "a link, not entered; name it" if path.is_symlink() else "it is no plain file"
     if own is not None and own.status == CHANGED:
         return CHANGED, own.why
@@ -278,7 +282,7 @@ def _left_out_of_bundle(path: Path) -> bool:
     it has all."""
     absolute = Path(os.path.abspath(path))
     for folder in absolute.parents:
-        if packed_bundle.read(folder) is not None:
+        if os.path.isdir(folder) and packed_bundle.read(folder) is not None:
             return absolute.relative_to(folder).parts[0] not in (RESULTS, BROUGHT)
     return False
 

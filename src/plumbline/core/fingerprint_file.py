@@ -59,7 +59,7 @@ def checked(product: str | Path) -> dict[str, Any]:
         PlumblineError: the product has other bytes, or the small file says something else than was written.
     """
     said = read(beside(product)) or {}
-    require_as_written(beside(product), said, "delete it and the file that it is of, and have that made again")
+    require_sealed(beside(product), said, "delete it and the file that it is of, and have that made again")
     expected = said.get(BYTES)
     if expected is not None and (found := sha256_file(product)) != expected:
         raise PlumblineError(
@@ -92,6 +92,20 @@ def require_as_written(path: str | Path, facts: Mapping[str, Any], remedy: str) 
             f"{path} is not as it was written: the sha256 of what it says is {found}, and its {OF_THE_REST} says "
             f"{facts[OF_THE_REST]}: restore it, or {remedy}"
         )
+
+
+def require_sealed(path: str | Path, facts: Mapping[str, Any], remedy: str) -> None:
+    """Refuse facts beside a product or a table as `require_as_written` does, and those that lost their SHA-256: the
+    versions that write `files` there write it too.
+
+    Raises:
+        PlumblineError: they are not those that were written; `remedy` says what to do.
+    """
+    if FILES in facts and OF_THE_REST not in facts:
+        raise PlumblineError(
+            f"{path} was changed: it has {FILES!r}, and lacks {OF_THE_REST!r}: restore it, or {remedy}"
+        )
+    require_as_written(path, facts, remedy)
 
 
 def _digest(facts: Mapping[str, Any]) -> str:

@@ -155,13 +155,14 @@ class StudyArms:
         """Read a finished run; None where there is none of this very spec.
 
         Raises:
-            PlumblineError: its manifest is not as it was written.
+            PlumblineError: its manifest or its outcome is not as it was written.
         """
         folder, run_id = self.folder(arm, seed), self.run_id(arm, seed)
         outcome, manifest = read_json(folder / "outcome.json"), read_json(folder / "manifest.json")
         if not outcome or not manifest or outcome.get("run_id") != run_id:
             return None
         run_files.require_manifest(folder / "manifest.json", manifest)
+        run_files.require(folder, manifest, "outcome.json")
         value = outcome.get("validation_loss")
         whole = outcome["outcome"] == "completed" and value is not None
         return ArmRun(

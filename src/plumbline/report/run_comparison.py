@@ -72,8 +72,9 @@ def embedded(data: dict[str, Any]) -> Markup:
 
 
 def _compared(run: FoundRun) -> bool:
-    path = run.folder / run_page.METRICS
-    return run.state in (COMPLETED, DIVERGED) and not run.other_spec and path.exists() and not run_page.wrong(run, path)
+    paths = [run.folder / name for name in (run_page.METRICS, run_page.OUTCOME)]
+    whole = all(path.exists() and not run_page.wrong(run, path) for path in paths)
+    return run.state in (COMPLETED, DIVERGED) and not run.other_spec and whole
 
 
 def _data(found: ResultsOnDisk, study: Study, entries: list[tuple[FoundRun, Run]]) -> dict[str, Any]:

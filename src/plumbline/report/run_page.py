@@ -206,7 +206,8 @@ def _spoken(line: TrainingCurveLine) -> str:
 
 def _row(run: FoundRun, root: str) -> list[HtmlCell]:
     told = run.outcome
-    loss, wall = told.get("validation_loss"), run.manifest.get("wall_seconds", run.manifest.get("seconds"))
+    loss = None if wrong(run, run.folder / OUTCOME) else told.get("validation_loss")
+    wall = run.manifest.get("wall_seconds", run.manifest.get("seconds"))
     planned = told.get("steps") or (run.planned.spec.train.steps if run.planned else None)
     counts = [told.get("step"), planned, run.manifest.get("parameters")]
     step, of, parameters = (number(count, "" if count is None else f"{count:,}") for count in counts)

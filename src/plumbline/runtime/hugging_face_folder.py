@@ -38,6 +38,8 @@ _OTHER_PARTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num
 #: Names of masks, positions and frequencies that earlier versions of the library saved, and that are made anew.
 _MASK = re.compile(r"\.(attn|attention)\.(attention\.)?(bias|causal_mask)$")
 _MADE_ANEW = re.compile(rf"{_MASK.pattern}|\.(attn|attention)\.(attention\.)?masked_bias$|rotary_emb\.inv_freq$")
+#: What stands where a mask has zeros is at most this.
+_MASKED = -1e3
 #: How many times as many parameters a configuration may describe as the weights hold: some are packed, eight in a
 #: number.
 _PACKED = 8
@@ -126,9 +128,12 @@ def read_model(folder: Path, *, trust_remote_code: bool = False) -> Any:
             ignore_mismatched_sizes=True,  # so that they are reported, and refused below
             output_loading_info=True,
         )
-    unexpected = {name for name in report["unexpected_keys"] if not _is_made_anew(folder, name, model, tensors)}
+    known = model.state_dict().keys()
+    held = report["unexpected_keys"] | {name for name in tensors.keys() - known if _MADE_ANEW.search(f".{name}")}
+    unexpected = {name for name in held if not _is_made_anew(folder, name, model, tensors)}
     _require_whole(folder, {**report, "unexpected_keys": unexpected})
     _require_values(folder, model, tensors)
+    _require_known_ids(folder, model)
     return model
 
 
@@ -232,34 +237,76 @@ def _require_causal(folder: Path, config: Any) -> None:
 
 
 def _is_made_anew(folder: Path, name: str, model: Any, tensors: dict[str, TensorHeader]) -> bool:
-    """Whether a tensor that is no weight of the model is a buffer of its kind which earlier versions saved: a causal
-    mask of zeros and ones, the number that is put where it has zeros, or the frequencies of rotary positions."""
+    """Whether a tensor that is no weight of the model is a buffer of its kind which earlier versions saved, and says
+    what the model's own says: a causal mask, the number that is put where it has zeros, or the frequencies of rotary
+    positions."""
     prefix = f"{model.base_model_prefix}."
     held = next((other for other in (name, name.removeprefix(prefix), prefix + name) if other in tensors), None)
     if held is None or not _MADE_ANEW.search(f".{name}"):
         return False
-    shape, dtype = tensors[held]
-    if not _MASK.search(f".{name}"):
-        return len(shape) == 1 if name.endswith("inv_freq") else shape.numel() == 1
-    if len(shape) != 4 or shape[0] * shape[1] != 1 or shape[2] != shape[3]:
-        return False
-    return dtype == "BOOL" or _is_of_zeros_and_ones(folder, held)
+    shape = tensors[held].shape
+    if _MASK.search(f".{name}"):
+        return len(shape) == 4 and shape[0] * shape[1] == 1 and _is_causal(_value(folder, held)[0, 0])
+    if not name.endswith("inv_freq"):
+        return shape.numel() == 1 and float(_value(folder, held)) <= _MASKED
+    own = [value for other, value in model.named_buffers() if other.endswith("inv_freq")]
+    return len(shape) == 1 and _are_frequencies(_value(folder, held), own, model.config)
 
 
-def _is_of_zeros_and_ones(folder: Path, name: str) -> bool:
+def _value(folder: Path, name: str) -> torch.Tensor:
     for path in sorted(folder.glob("*.safetensors")):
         with safe_open(path, framework="pt") as file:
             if name in file.keys():  # noqa: SIM118 - it is no mapping
-                value = file.get_tensor(name)
-                return bool(((value == 0) | (value == 1)).all())
-    return False
+                value: torch.Tensor = file.get_tensor(name)
+                return value
+    raise PlumblineError(f"{folder}: {name!r} is in none of its files; copy the whole folder")
+
+
+def _is_causal(mask_TT: torch.Tensor) -> bool:
+    """Whether a mask lets each position see itself and all before it, or (GPT-Neo) the last so many of these."""
+    length = len(mask_TT)
+    if not length or mask_TT.shape != (length, length):
+        return False
+    causal_TT = torch.ones(length, length).tril()
+    window = int((mask_TT[-1] != 0).sum())
+    return torch.equal(mask_TT.float(), causal_TT - causal_TT.tril(-window))
+
+
+def _are_frequencies(value: torch.Tensor, own: list[torch.Tensor], config: Any) -> bool:
+    """Whether frequencies are the model's; earlier versions saved those of a linear scaling before it."""
+    scaling = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
+    factors = {1.0, float(scaling.get("factor") or 1.0)}
+    return any(
+        value.shape == mine.shape and torch.allclose(value.double(), mine.double() * factor, rtol=1e-2, atol=1e-7)
+        for mine in own
+        for factor in factors
+    )
+
+
+def _require_known_ids(folder: Path, model: Any) -> None:
+    """Have a model refuse ids of tokens that it has no embedding for, which a tokenizer of another model gives."""
+
+    def compare(embedding: Any, ids: tuple[Any, ...]) -> None:
+        rows = embedding.weight.shape[0]
+        if ids and ids[0].numel() and (most := int(ids[0].max())) >= rows:
+            raise PlumblineError(
+                f"{folder}: its tokenizer gives a text the id {most}, and the model has embeddings of {rows} tokens; "
+                "give the tokenizer that it was trained with"
+            )
+
+    embedding = model.get_input_embeddings()
+    if isinstance(getattr(embedding, "weight", None), torch.Tensor):
+        embedding.register_forward_pre_hook(compare)
 
 
 def _require_whole(folder: Path, report: dict[str, Any]) -> None:
     """Refuse a model that is not filled by the folder's weights, all of them."""
     for key, what in (
         ("missing_keys", "lacks {}, which would be left random"),
-        ("unexpected_keys", "holds {}, which is no weight of the model in its config.json"),
+        (
+            "unexpected_keys",
+            "holds {}, which is no weight of the model in its config.json, nor a mask or frequencies as that has them",
+        ),
     ):
         if names := sorted(report[key]):
             raise PlumblineError(

@@ -145,13 +145,13 @@ def _write_run(folder: Path, run: RunSpec, outcome: dict[str, Any], model: Decod
         "probes": [],
     }
     spec = RunSpec.from_dict(run.to_dict() | changed)
-    weights = folder / model_folder.WEIGHTS
-    files = {weights.name: {"bytes": weights.stat().st_size, "sha256": sha256_file(weights)}}
-    manifest = {"run_id": spec.run_id, "spec": spec.to_dict(), "files": files} | facts
-    fingerprint_file.write_facts(folder / "manifest.json", manifest)
     kept = {key: outcome[key] for key in ("study", "preset", "scale", "init_seed", "outcome", "weights_step")}
     new = {"run_id": spec.run_id, "method": spec.method, "eliminated_from": run.run_id}
     atomic_write_json(folder / "outcome.json", kept | new)
+    listed = (folder / model_folder.WEIGHTS, folder / "outcome.json")
+    files = {path.name: {"bytes": path.stat().st_size, "sha256": sha256_file(path)} for path in listed}
+    manifest = {"run_id": spec.run_id, "spec": spec.to_dict(), "files": files} | facts
+    fingerprint_file.write_facts(folder / "manifest.json", manifest)
 
 
 def _without_any_query(model: Decoder, layers: list[int]) -> Decoder:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import canonical_json, parse_json, sha256_file, sha256_text
 from plumbline.core.package_version import version
@@ -136,7 +137,7 @@ def read(table: Path) -> dict[str, Any]:
     """Read the provenance of a table's csv, which lies beside it.
 
     Raises:
-        PlumblineError: there is no table, no provenance, or one of another state of the table.
+        PlumblineError: there is no table, no provenance, or one of another state of the table or that was edited.
     """
     if table.suffix != ".csv" or table.is_dir():
         raise PlumblineError(f"{table} is no table; name the csv of one, such as results/table2.csv")
@@ -150,6 +151,7 @@ def read(table: Path) -> dict[str, Any]:
         made_from = content["csv_sha256"]
     except (ValueError, KeyError, TypeError) as error:
         raise PlumblineError(f"{path} does not say where numbers came from ({error}); make the table again") from error
+    fingerprint_file.require_sealed(path, content, "make the table again")
     if made_from != sha256_file(table):
         raise PlumblineError(f"{path} belongs to another state of {table}; make the table again")
     return content
