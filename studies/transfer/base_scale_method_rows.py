@@ -21,7 +21,7 @@ from plumbline.stats.sample_spread import sample_deviation
 
 from .headline_runs import BASE, base_values, best_first, headline_runs
 
-#: Numbers of `plumbline.stats.verdicts` by what a row without them says, and by the runs that are behind them.
+#: Numbers of `plumbline.stats.noise_floor.verdicts` by what a row without them says, and by the runs behind them.
 DISTANCES = {"climb_avg_delta": "delta", "z": "z", "t_run_vs_seeds": "t_run_vs_seeds"}
 TESTS = ("p", "p_bonferroni", "p_run_vs_seeds", "p_run_vs_seeds_bonferroni")
 STEPPED = ("p_holm", "p_bh", "p_run_vs_seeds_holm", "p_run_vs_seeds_bh")
@@ -30,7 +30,7 @@ STEPPED = ("p_holm", "p_bh", "p_run_vs_seeds_holm", "p_run_vs_seeds_bh")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BaseScaleMethodRows:
     """Method -> cells, best CLIMB-avg first, those without a value last; the floor and the reference's runs behind it;
-    and the numbers of `plumbline.stats.verdicts`.
+    and the numbers of `plumbline.stats.noise_floor.verdicts`.
 
     `spreads`: sigma of the reference, then of the study's other seeded methods (`noise_floor.others`) that have one;
     empty where the reference has none.

@@ -18,7 +18,7 @@ LOCKING = (
     "operate.locks.workflow_lock",
     "operate.gpu_queue",
     "experiment.decision.bank",
-    "experiment.ledger",
+    "core.append_only_log",
     "data.verify_files",
     "data.folder_lock",
     "train.monitoring.mlflow",

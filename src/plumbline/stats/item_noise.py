@@ -164,7 +164,7 @@ def seeds_that_decide(items: MeanDifference, floor: NoiseFloor, level: float) ->
 def item_verdicts(
     distances: Mapping[str, MeanDifference], floor: NoiseFloor, *, m: int, pooled: SigmaEstimate | None = None
 ) -> pd.DataFrame:
-    """The tests over items, per method, to join to the frame of `plumbline.stats.verdicts`.
+    """The tests over items, per method, to join to the frame of `plumbline.stats.noise_floor.verdicts`.
 
     Args:
         distances: method -> `item_distance`.

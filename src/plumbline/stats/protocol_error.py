@@ -136,7 +136,7 @@ def pooled_survivor(
 
 
 def rejected(p_WM: np.ndarray, correction: Correction, alpha: float = ALPHA) -> np.ndarray:
-    """Mark the tests of each world that are rejected: those for which `plumbline.stats.adjust` gives at most alpha.
+    """Mark the tests of each world for which `plumbline.stats.multiplicity.adjust` gives at most alpha.
 
     Args:
         p_WM: p-values (worlds, methods).

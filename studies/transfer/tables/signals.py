@@ -72,8 +72,8 @@ COLUMNS = [
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JudgedMetric:
-    """A metric of all methods: their values, `plumbline.stats.verdicts` of these, the reference's floor, the standard
-    deviation over the `methods` others that have a value, and half of these methods' |z| being beyond `middle`;
+    """A metric of all methods: their values, `plumbline.stats.noise_floor.verdicts` of these, the reference's floor, the
+    standard deviation over the `methods` others that have a value, and half of these methods' |z| being beyond `middle`;
     `called` is the share of repeats in which a true difference of `smallest` is called."""
 
     values: pd.Series

@@ -235,12 +235,12 @@ def test_one_row_off_its_mean_is_not_excused_by_weights(tmp_path: Path, caption:
     assert broken(audit) == [f"NAME, {column}"] and audit.answer == answer
 
 
-RANKS = "Model & Rank & A\n-----\n" + "\n".join(f"m{n} & {{}} & {90.5 - n}" for n in range(6))
+RANKS = "Model & Rank & A\n-----\n" + "\n".join(f"m{n} & {{}} & {90.5 - n}" for n in range(8))
 
 
 @pytest.mark.parametrize(
     ("ranks", "answer"),
-    [("1 2 3 4 5 7", "likely"), ("1 2 3 3 4 5", "likely"), ("1 2 3 5 4 6", "contradicts")],
+    [("1 2 3 4 5 6 7 9", "likely"), ("1 2 3 4 5 6 7 7", "likely"), ("1 2 3 4 5 6 8 7", "contradicts")],
 )
 def test_ranks_contradict_where_their_order_does(tmp_path: Path, ranks: str, answer: str) -> None:
     assert audited(tmp_path, RANKS.format(*ranks.split())).answer == answer
