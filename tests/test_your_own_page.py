@@ -12,8 +12,10 @@ import yaml
 
 from plumbline.project import load
 from plumbline.specs import study_config
+from plumbline.specs.corpus import CorpusFile
 from plumbline.specs.spec_changes import changed
 from plumbline.specs.study_config import overlay
+from plumbline.specs.study_files import VerdictFile
 from plumbline.specs.yaml_files import check, load_config
 
 
@@ -55,6 +57,6 @@ def test_the_files_are_what_they_are_said_to_be(page: str, repository: Path, tmp
     (folder / "study.yaml").write_text(yaml_with(page, "study: mine"))
     mine = study_config.load("mine", "demo", tmp_path)
     assert "table2" in mine.definition["targets"] and [run for run in mine.runs if "/both/" in run]
-    check(yaml.safe_load(yaml_with(page, "cosine_attention")), "mine", "my/cosine.yaml")
+    check(yaml.safe_load(yaml_with(page, "cosine_attention")), VerdictFile, "my/cosine.yaml")
     path = repository / "config/corpora/climbmix.yaml"
-    check(overlay(yaml.safe_load(path.read_text()), yaml.safe_load(yaml_with(page, "folder: texts"))), "corpus", path)
+    check(overlay(yaml.safe_load(path.read_text()), yaml.safe_load(yaml_with(page, "folder: texts"))), CorpusFile, path)

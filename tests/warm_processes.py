@@ -23,7 +23,7 @@ from pathlib import Path
 #: What starts of a program import of others: Snakemake's with it, those of Plumbline's verbs.
 IMPORTED = {
     "snakemake": ("snakemake.cli", "snakemake.workflow", "jinja2", "jsonschema", "msgspec", "smart_open"),
-    "plumbline": ("jsonschema", "msgspec", "pandas", "pyarrow.parquet", "scipy.stats", "torch", "yaml"),
+    "plumbline": ("msgspec", "pandas", "pyarrow.parquet", "scipy.stats", "torch", "yaml"),
 }
 
 

@@ -11,11 +11,11 @@ of one core for `transfer`, 40 for `premature` and 5 for `query_free`; run it ag
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 
 import yaml
+from msgspec.structs import asdict
 
 from benchmarks.claim_rates.drawn_worlds import DrawnStudy, counted
 from plumbline.results.claims.claim_registry import ClaimChecks

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from benchmarks.gpu_check.output_folders import INSTALLED, WHEELS
 
-#: What the check imports and such a machine may lack, as modules; jsonschema's own needs come with it.
-NEEDED = ("msgspec", "jsonschema")
+#: What the check imports and such a machine may lack, as modules.
+NEEDED = ("msgspec",)
 
 
 def install() -> None:

@@ -25,8 +25,8 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic, atomic_write_json, atomic_write_text
 from plumbline.specs.yaml_files import ROOT
 
-#: Packages that the check needs and images with torch have not; of these jsonschema needs the last three.
-PACKAGES = ("msgspec", "jsonschema", "jsonschema-specifications", "referencing", "rpds-py")
+#: Packages that the check needs and images with torch have not.
+PACKAGES = ("msgspec",)
 PLATFORMS = ("manylinux_2_17_x86_64", "manylinux2014_x86_64", "manylinux_2_28_x86_64")
 MOST = 60 * 2**20
 

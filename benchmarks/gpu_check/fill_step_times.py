@@ -17,11 +17,11 @@ import math
 import re
 import statistics
 import textwrap
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec.structs import asdict
 
 from benchmarks.gpu_check import base_scale_specs
 from benchmarks.gpu_check.base_scale_specs import BASELINE
@@ -213,7 +213,7 @@ def written(source: str, name: str, times: MeasuredStepTime) -> str:
 def _require_readable(text: str, path: Path) -> None:
     """Refuse a text of the machines that could not be read again."""
     try:
-        check(parse_yaml(text, str(MACHINES)), "machines", MACHINES)
+        check(parse_yaml(text, str(MACHINES)), dict[str, machines.MachineEntry], MACHINES)
     except PlumblineError as error:
         raise PlumblineError(f"{path}: nothing is written, for it would leave {error}; measure again") from error
 

@@ -10,5 +10,4 @@ def changed(repository, tmp_path):
     """A root whose printed numbers a test may change."""
     shutil.copytree(repository / "studies", tmp_path / "studies")
     (tmp_path / "config").mkdir()
-    shutil.copytree(repository / "workflow" / "schemas", tmp_path / "workflow" / "schemas")
     return tmp_path

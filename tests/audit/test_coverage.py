@@ -77,5 +77,5 @@ def test_the_list_is_closed(tmp_path):
     with pytest.raises(PlumblineError, match="unknown key 'row'; did you mean 'rows'"):
         read_unchecked(path)
     path.write_text("unchecked: [{file: table1}]\n")
-    with pytest.raises(PlumblineError, match="'reason' is a required property; add it"):
+    with pytest.raises(PlumblineError, match="'reason' is missing; add it"):
         read_unchecked(path)

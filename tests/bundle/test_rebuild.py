@@ -55,7 +55,7 @@ def words(*given: str, out: Path, fingerprint: str) -> list[str]:
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with the products of the transfer study that no run is needed for, made by their verbs."""
     folder = tmp_path_factory.mktemp("project")
-    for name in ("config", "studies", "workflow/schemas"):
+    for name in ("config", "studies"):
         shutil.copytree(ROOT / name, folder / name)
     asked = planned(folder)
     out = folder / "results/smoke/transfer"
@@ -438,7 +438,7 @@ def test_what_is_missing_or_says_nothing_is_named(root: Path, tmp_path: Path) ->
 
 def test_of_work_only_what_is_light_is_packed(tmp_path: Path) -> None:
     """Everything that lies there in a real project, by name; weights, state, texts and tokenizers stay."""
-    for name in ("config", "studies", "workflow/schemas"):
+    for name in ("config", "studies"):
         shutil.copytree(ROOT / name, tmp_path / name)
     asked = load(load_config() | {"preset": "smoke", "studies": ["transfer"]}, tmp_path)
     run = asked.run("transfer", "base", "softpick", 42)

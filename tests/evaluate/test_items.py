@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 import zipfile
 from pathlib import Path
+from typing import get_args
 
 import datasets
 import pytest
+from msgspec import structs
 
 from plumbline.core.errors import PlumblineError
 from plumbline.evaluate import check_items, convert_released, hub_items, item_fields, items, packaged_items, proxy_items
@@ -18,7 +19,6 @@ from plumbline.evaluate.proxy_material import ProxyMaterial
 from plumbline.specs import tasks
 from plumbline.specs.suites import suite
 from plumbline.specs.tasks import task as read_task
-from plumbline.specs.yaml_files import ROOT, read_yaml
 
 CLIMB12 = suite("climb12").tasks
 PIQA = {"goal": "g", "sol1": "a", "sol2": "b", "label": 1}
@@ -46,18 +46,11 @@ def require(task: str, item: object) -> None:
     check_items.items(read_task(task), [item], lambda _: "here")
 
 
-def test_names_in_the_schema_are_those_of_the_code_and_each_is_used():
-    schema = read_yaml(ROOT / "workflow/schemas/task.schema.yaml")["properties"]
+def test_names_that_a_task_may_have_are_those_of_the_code_and_each_is_used():
     used = [read_task(name) for name in tasks.known()]
-    makers, converters = (
-        schema[part]["properties"][key]["enum"] for part, key in (("proxy", "maker"), ("released", "converter"))
-    )
-    assert set(makers) == set(MAKERS) == {one.proxy.maker for one in used if one.proxy}
-    assert (
-        set(converters)
-        == set(convert_released.CONVERTERS)
-        == {one.released.converter for one in used if one.released} - {""}
-    )
+    assert set(get_args(tasks.Maker)) == set(MAKERS) == {task.proxy.maker for task in used if task.proxy}
+    converters = {task.released.converter for task in used if task.released} - {None}
+    assert set(get_args(tasks.Converter)) == set(convert_released.CONVERTERS) == converters
 
 
 def test_a_missing_field_is_named_with_file_line_and_task(tmp_path: Path):
@@ -310,11 +303,11 @@ def test_what_a_wheel_does_not_have_is_named(tmp_path: Path, task: str, changed:
         )
     read = read_task(task)
     assert read.packaged is not None
-    assert packaged_items.items(read, dataclasses.replace(read.packaged, items=1), tmp_path / "wheel.whl") == [
+    assert packaged_items.items(read, structs.replace(read.packaged, items=1), tmp_path / "wheel.whl") == [
         {"passage": "p", "question": "q", "label": 1}
     ]
     with pytest.raises(PlumblineError, match=says):
-        packaged_items.items(read, dataclasses.replace(read.packaged, **changed), tmp_path / "wheel.whl")
+        packaged_items.items(read, structs.replace(read.packaged, **changed), tmp_path / "wheel.whl")
 
 
 def test_choices_written_into_one_text_are_told_apart():
@@ -464,6 +457,6 @@ def test_a_number_of_choices_that_no_item_has_is_refused() -> None:
     """Guessing would score by it: three answers where all items have two."""
     item = {"passage": "Bees make honey.", "question": "do bees make honey", "label": 1}
     check_items.items(read_task("boolq"), [item], str)
-    wrong = dataclasses.replace(read_task("boolq"), choices=3)
+    wrong = structs.replace(read_task("boolq"), choices=3)
     with pytest.raises(PlumblineError, match=r"boolq\.yaml: choices: 3, and no item has as many answers \(.*\[2\]"):
         check_items.items(wrong, [item], str)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import subprocess
@@ -12,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from msgspec import structs
 
 from plumbline.core import package_data
 from plumbline.core.errors import PlumblineError
@@ -68,8 +68,6 @@ def project(tmp_path: Path) -> Path:
     (root / "config").mkdir()
     (root / "config/tasks").mkdir()
     (root / "config/tasks/sciq.yaml").write_text(SCIQ)
-    (root / "workflow").mkdir()
-    (root / "workflow/schemas").symlink_to(package_data.folder() / "workflow/schemas")
     (root / "items").mkdir()
     names = ("question", "support", "correct_answer", "distractor1", "distractor2", "distractor3")
     lines = [dict(zip(names, map(str.strip, line.split("|")), strict=True)) for line in QUESTIONS.strip().splitlines()]
@@ -169,7 +167,7 @@ def test_the_pages_show_this_task_and_the_first_of_these_items(project: Path, re
 
 
 def test_too_few_solved_examples_are_refused() -> None:
-    task = dataclasses.replace(tasks.task("mmlu"), few_shot=tasks.FewShot(number=2, split="dev"))
+    task = structs.replace(tasks.task("mmlu"), few_shot=tasks.FewShot(number=2, split="dev"))
     shown = [{"subject": "anatomy"}, {"subject": "anatomy"}, {"subject": "virology"}]
     assert len(harness_tasks.examples(task, shown, "anatomy")) == 2
     with pytest.raises(PlumblineError, match=r"mmlu\.yaml: few_shot\.number: 2 .* there are 1 of subject 'virology'"):

@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 SITE = Path(sysconfig.get_path("purelib"))
 
 #: Distributions of such an image that the check's sections import, or that these import in turn. Not among them:
-#: snakemake, msgspec, jsonschema, datasets, lm_eval, and this project as a package.
+#: snakemake, msgspec, datasets, lm_eval, and this project as a package.
 _HAS = """
     accelerate annotated-types anyio attrs certifi charset-normalizer click contourpy cycler filelock fonttools
     formulaic fsspec h11 hf-xet httpcore httpcore2 httpx httpx2 huggingface-hub idna interface-meta jinja2 joblib

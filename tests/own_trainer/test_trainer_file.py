@@ -26,7 +26,7 @@ gpus = "0+1, 2+3"
         ("command", "comand", r"run: unknown key 'comand'; did you mean 'command'"),
         ("[metric]", "[metrics]", r"no part \[metrics\]; did you mean 'metric'"),
         ('"1h30m"', '"1x"', r"run\.timeout: '1x' is not a time"),
-        ('"1h30m"', "5", r"run\.timeout: Expected `str`"),
+        ('"1h30m"', "5", r"run\.timeout: 5 is not a text"),
         ("(\\S+)", "\\S+", r"metric\.pattern: .* has 0 groups"),
         ("(\\S+)", "(", r"metric\.pattern: .* is no regular expression"),
         ("(\\S+)", "\\x1b\\[32m(\\S+)", r"metric\.pattern: .* has an escape character, and lines are matched without"),

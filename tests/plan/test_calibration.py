@@ -179,7 +179,7 @@ def test_measured_and_stated_speeds_are_told_apart(paper: Project) -> None:
 
 def test_a_relative_step_time_is_that_of_the_components_added_up(demo: Project) -> None:
     times = {"mixer": {"softpick": 1.5}, "query_key": {"qk_norm": 1.1}, "precision": {"bfloat16": 2.0}}
-    machine = dataclasses.replace(machines.load("core"), relative_step_time=times)
+    machine = msgspec.structs.replace(machines.load("core"), relative_step_time=times)
     expected = {"baseline": 1.0, "softpick": 1.5, "qknorm_geglu": 1.1, "second_hardware": 2.0}
     for method, ratio in expected.items():
         assert machine.relative(demo.runs[f"transfer/base/{method}/s42"]) == pytest.approx(ratio)

@@ -61,7 +61,7 @@ def test_a_task_of_unknown_size_is_named_and_its_job_gets_a_whole_slice(
     demo: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = suites.suite("climb12")
-    tasks = (dataclasses.replace(known.tasks[0], workload=None), *known.tasks[1:])
+    tasks = (msgspec.structs.replace(known.tasks[0], workload=None), *known.tasks[1:])
     monkeypatch.setattr(suites, "suite", lambda *given: dataclasses.replace(known, tasks=tasks))
     priced, run = estimator(demo), demo.runs[BASELINE]
     assert priced.evaluate_seconds(run) is None
@@ -89,7 +89,7 @@ def test_probes_cost_a_job_that_grows_with_their_points(demo: Project) -> None:
 
     few, many = probed(1.0), probed(0.0, 0.1, 0.5, 1.0)
     assert 0 < priced.probe_seconds(few) < priced.probe_seconds(many)
-    halved = dataclasses.replace(priced.machine, disk_mb_per_second=priced.machine.disk_mb_per_second / 2)
+    halved = msgspec.structs.replace(priced.machine, disk_mb_per_second=priced.machine.disk_mb_per_second / 2)
     slower = dataclasses.replace(priced, machine=halved).probe_seconds(many) - priced.probe_seconds(many)
     read = 4 * 4 * priced.size(run).parameters / (1e6 * priced.machine.disk_mb_per_second)
     assert slower == pytest.approx(read), "the weights of four points, at the speed of the machine's disk"

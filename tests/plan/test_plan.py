@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from plumbline.core.errors import PlumblineError
 from plumbline.plan import machines
@@ -67,7 +68,7 @@ def test_a_target_costs_at_most_the_whole_and_a_path_at_most_the_wall_time(paper
 
 
 def test_many_devices_leave_the_longest_path(paper: Project) -> None:
-    machine = dataclasses.replace(machines.load("h100"), devices_at_once=10**6)
+    machine = structs.replace(machines.load("h100"), devices_at_once=10**6)
     row = by_target(estimator(paper, machine)).loc["table2"]
     assert row["wall_hours"] == pytest.approx(row["longest_path_hours"], rel=1e-2)
 
@@ -93,9 +94,9 @@ def test_time_limits_are_positive_and_at_most_a_slice(paper: Project, demo: Proj
                 assert isinstance(minutes, int)
                 assert 1 <= minutes <= priced.machine.slice_hours * 60
     run = paper.runs[BASELINE]
-    short = dataclasses.replace(machines.load("h100"), slice_hours=0.5)
+    short = structs.replace(machines.load("h100"), slice_hours=0.5)
     assert estimator(paper, short).pretrain_minutes(run) == 30
-    long = dataclasses.replace(machines.load("h100"), slice_hours=1000)
+    long = structs.replace(machines.load("h100"), slice_hours=1000)
     priced = estimator(paper, long)
     assert 60 * priced.pretrain_minutes(run) > priced.pretrain_seconds(run)
 

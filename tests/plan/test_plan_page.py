@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from msgspec import structs
 
 from plumbline.plan import __main__ as plan_verb
 from plumbline.plan import machines, model_counts, plan_page
@@ -35,7 +36,7 @@ def several(whole: Project) -> Project:
 
 
 def counted(whole: Project, **changes: float) -> RunEstimator:
-    machine = dataclasses.replace(machines.load("h100"), **changes)
+    machine = structs.replace(machines.load("h100"), **changes)
     return estimator(whole, machine, sizes=sizes())
 
 
@@ -50,7 +51,7 @@ def sizes() -> model_counts.ModelCostLookup:
 @pytest.mark.parametrize("price", [0.0, 2.5, 2500.0])
 def test_a_terminal_of_80_columns_is_enough(paper: Project, price: float) -> None:
     for priced in (counted(several(paper), price=price), estimator(several(paper), machines.load("h100"))):
-        priced = dataclasses.replace(priced, machine=dataclasses.replace(priced.machine, price=price))
+        priced = dataclasses.replace(priced, machine=structs.replace(priced.machine, price=price))
         frame = table(priced)
         text = plan_page.terminal(priced, frame)
         assert widest(text) <= plan_page.WIDTH == 80

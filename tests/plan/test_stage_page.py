@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from math import ceil
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from plumbline.operate import gpu_queue
 from plumbline.plan import __main__ as plan_verb
@@ -91,10 +91,10 @@ def test_a_run_is_chained_over_slices_that_each_start_and_stop(paper: Project) -
     run = paper.runs[BASELINE]
     assert training_jobs(day, run) == 1, "16 hours on eight H100"
     assert training_jobs(day, run, 1.5) == 2, "a slice too short for it"
-    quarter = estimator(paper, dataclasses.replace(machines.load("h100"), slice_hours=6))
+    quarter = estimator(paper, structs.replace(machines.load("h100"), slice_hours=6))
     seconds = quarter.pretrain_seconds(run)
     assert training_jobs(quarter, run) == ceil((seconds - 120) / (6 * 3600 - 300 - 120)) == 3
-    tight = dataclasses.replace(machines.load("h100"), slice_hours=(seconds + 200) / 3600)
+    tight = structs.replace(machines.load("h100"), slice_hours=(seconds + 200) / 3600)
     assert training_jobs(estimator(paper, tight), run) == 2, "it would not be saved in time"
 
 
@@ -140,7 +140,7 @@ def test_a_disk_that_cannot_save_a_checkpoint_in_time_is_warned_of(paper: Projec
     assert stages.SAVE_SECONDS == gpu_queue.SHUTDOWN_SECONDS < stages.STOP_SECONDS
 
     def said(speed: float) -> list[str]:
-        priced = estimator(paper, dataclasses.replace(machines.load("h100"), disk_mb_per_second=speed))
+        priced = estimator(paper, structs.replace(machines.load("h100"), disk_mb_per_second=speed))
         return stage_page.saving(priced, stages.run_classes(priced))
 
     must, late = said(80)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
-import re
-from typing import Any, get_args
+from typing import Any
 
 import pytest
-import yaml
 
 from plumbline import NUMERICS
 from plumbline.core.errors import PlumblineError
-from plumbline.specs.spec import ModelSpec, Precision, RunSpec, require_present_code
-from tests.conftest import REPOSITORY
+from plumbline.specs.spec import ModelSpec, RunSpec, require_present_code
 from tests.model_specs import BASELINE, run
 
 
@@ -123,10 +120,10 @@ def test_the_callers_dict_is_left_alone(given):
         ),
         (("optimizer", "lr"), 1e-3, r"transfer/base/layerscale: optimizer: the component 'adamw' has no option 'lr'"),
         (("model", "depth"), 3, r"model: unknown key 'depth'"),
-        (("train", "precision"), "fp8", r"train\.precision: Invalid enum value 'fp8'"),
-        (("train", "steps"), 50.5, r"train\.steps: Expected `int`, got `float`"),
-        (("train", "steps"), True, r"train\.steps: Expected `int`, got `bool`"),
-        (("model", "tied_embeddings"), 1, r"model\.tied_embeddings: Expected `bool`, got `int`"),
+        (("train", "precision"), "fp8", r"train\.precision: 'fp8' is not one of"),
+        (("train", "steps"), 50.5, r"train\.steps: 50.5 is not a whole number"),
+        (("train", "steps"), True, r"train\.steps: True is not a whole number"),
+        (("model", "tied_embeddings"), 1, r"model\.tied_embeddings: 1 is not true or false"),
         (("optimizer", "eps"), "1e-8", r"optimizer\.eps: '1e-8' is not float"),
         (
             ("train", "batch_tokens"),
@@ -135,8 +132,8 @@ def test_the_callers_dict_is_left_alone(given):
         ),
         (("data", "tokenizer_vocabulary"), 98, r"the tokenizer has 98 entries, model\.vocabulary only 97"),
         (("model", "key_value_heads"), 3, r"model\.heads \(8\) must be a multiple of model\.key_value_heads \(3\)"),
-        (("model", "layers"), 0, r"model\.layers: Expected `int` >= 1"),
-        (("model", "key_value_heads"), 0, r"model\.key_value_heads: Expected `int` >= 1"),
+        (("model", "layers"), 0, r"model\.layers: 0 is not a whole number >= 1"),
+        (("model", "key_value_heads"), 0, r"model\.key_value_heads: 0 is not a whole number >= 1"),
         (("model", "ffn"), {"name": "swigllu"}, r"transfer/base/layerscale: model\.ffn\.name: .*did you mean 'swiglu'"),
     ],
 )
@@ -170,7 +167,7 @@ def test_missing_keys(given, path, message):
 
 
 def test_not_a_number_has_no_identity(given):
-    given["model"]["norm_eps"] = float("nan")
+    given["optimizer"]["eps"] = float("nan")
     with pytest.raises(ValueError, match="not JSON compliant"):
         _ = RunSpec.from_dict(given).run_id
 
@@ -207,9 +204,3 @@ def test_code_of_components_is_part_of_the_identity(given):
         PlumblineError, match=r"the code of model\.mixer differs from the code that this run was planned with"
     ):
         require_present_code(edited)
-
-
-def test_a_study_may_have_every_precision() -> None:
-    schema = yaml.safe_load((REPOSITORY / "workflow/schemas/study.schema.yaml").read_text(encoding="utf-8"))
-    [listed] = re.findall(r"'precision': {'enum': \[(.*?)\]", str(schema))
-    assert [word.strip("' ") for word in listed.split(",")] == list(get_args(Precision))

@@ -316,7 +316,7 @@ def test_a_measurement_has_options_at_the_presets_that_it_names(changed) -> None
             ["times"],
             "targets.table4.measurements: 'times' has no options at preset 'demo'; add measurements.times.demo",
         ),
-        (MEASURED | {"demo": {"minutes": 0}}, [], "measurements.times.demo.minutes: 0 is less than or equal to"),
+        (MEASURED | {"demo": {"minutes": 0}}, [], "measurements.times.demo.minutes: 0 is not a number > 0"),
     ],
 )
 def test_mistakes_in_measurements_are_named(changed, entry: dict[str, Any], asked: list[str], says: str) -> None:

@@ -1,4 +1,4 @@
-"""YAML files behind closed schemas: each mistake is told with file, key and remedy."""
+"""YAML files with closed keys: each mistake is told with file, key and remedy."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import yaml
 
 from plumbline.core.errors import PlumblineError
 from plumbline.specs import corpus, yaml_files
+from plumbline.specs.config_files import ConfigFile
+from plumbline.specs.study_files import StudyFile
 
 
 @pytest.fixture
@@ -61,7 +63,7 @@ def test_what_is_in_the_repository_is_valid(repository: Path) -> None:
     [
         ("preste", "demo", r"top level: unknown key 'preste'; did you mean 'preset'\? \(known: \['data', "),
         ("preset", "huge", r"preset: 'huge' is not one of \['paper', 'mini', 'evening', 'demo', 'smoke'\]"),
-        ("studies", "transfer", r"studies: 'transfer' is not valid"),
+        ("studies", "transfer", r"studies: 'transfer' is not one of"),
         ("data.sourec", "local", r"data: unknown key 'sourec'; did you mean 'source'\?"),
         ("evaluation.missing", "ignore", r"evaluation.missing: 'ignore' is not one of \['error', 'proxy'\]"),
     ],
@@ -79,11 +81,11 @@ def test_config_yaml(root: Path, at: str, value: Any, says: str) -> None:
         ("recipe.train.stepz", 3, "recipe.train: unknown key 'stepz'; did you mean 'steps'"),
         ("scales.base.huge", {}, "scales.base: .*'huge'"),
         ("scales.base.demo.model.widht", 3, "scales.base.demo.model: unknown key 'widht'; did you mean 'width'"),
-        ("scales.base.demo.model.width", "128", "scales.base.demo.model.width: '128' is not of type 'integer'"),
+        ("scales.base.demo.model.width", "128", "scales.base.demo.model.width: '128' is not a whole number"),
         ("methods.softpick.lable", "S", "methods.softpick: unknown key 'lable'; did you mean 'label'"),
         ("methods.softpick.model.mixr", {}, "methods.softpick.model: unknown key 'mixr'; did you mean 'mixer'"),
         ("runs.base", [{"scale": "base", "methods": "some", "seeds": [1]}], "runs.base.0.methods: 'some' is not"),
-        ("runs.base", [{"scale": "base", "methods": "all"}], "runs.base.0: 'seeds' is a required property; add it"),
+        ("runs.base", [{"scale": "base", "methods": "all"}], "runs.base.0: 'seeds' is missing; add it"),
         ("targets.table2.kind", "tabel", r"targets.table2.kind: 'tabel' is not one of \['table', 'figure'\]"),
     ],
 )
@@ -145,7 +147,7 @@ def test_what_no_file_by_hand_holds_is_a_sentence(tmp_path: Path, text: str, say
 def test_not_a_mapping_and_not_a_file(root: Path) -> None:
     path = root / "config/config.yaml"
     path.write_text("- preset: demo\n")
-    with pytest.raises(PlumblineError, match=r"config.yaml: top level: \[.* is not of type 'object'"):
+    with pytest.raises(PlumblineError, match=r"config.yaml: top level: \[.* is not a mapping"):
         yaml_files.load_config(path)
     with pytest.raises(PlumblineError, match=r"config cannot be read: Is a directory"):
         yaml_files.read_yaml(root / "config")
@@ -161,13 +163,13 @@ CARRIED = "is no path that Snakemake and a cluster's command lines carry unchang
         *[(work, "is no path: it begins with - or ~") for work in ("-w", "~/w", " w", "w ")],
         *[(work, "is not the short form of a path") for work in ("w/", "./w", "w//x", "w/./x", ".", "/", "a/../w")],
         *[(work, "is a folder of the project's own") for work in ("results", "studies/mine", "logs/x", ".snakemake")],
-        ("", "should be non-empty"),
-        (3, "is not of type 'string'"),
+        ("", "is not a text of length >= 1"),
+        (3, "is not a text"),
     ],
 )
 def test_a_path_that_nobody_carries_is_refused(work: Any, says: str) -> None:
     with pytest.raises(PlumblineError, match=rf"(?s)^config.yaml: work: .*{says}"):
-        yaml_files.check(yaml_files.load_config() | {"work": work}, "config", "config.yaml")
+        yaml_files.check(yaml_files.load_config() | {"work": work}, ConfigFile, "config.yaml")
 
 
 @pytest.mark.parametrize("spelling", ["link", "link/deep", "../{name}/config", "{root}/results", "twice/results/x"])
@@ -178,7 +180,7 @@ def test_a_folder_of_the_projects_own_is_known_by_where_it_is(root: Path, spelli
     (root / "twice").symlink_to(root)
     work = spelling.format(name=root.name, root=root)
     given = yaml_files.load_config() | {"work": work}
-    yaml_files.check(given, "config", "config.yaml")
+    yaml_files.check(given, ConfigFile, "config.yaml")
     with pytest.raises(PlumblineError, match=r"work: '.*' is /.*, and so in (results|config), a folder of the project"):
         yaml_files.require_work(given, root)
 
@@ -195,7 +197,7 @@ def test_work_elsewhere_is_taken_through_a_link_too(root: Path, tmp_path_factory
 
 @pytest.mark.parametrize("work", ["work", "/scratch/me/w", "../w", "Läufe (zwei) & mehr; #3", "a*b?[c]!"])
 def test_other_paths_are_taken(work: str) -> None:
-    yaml_files.check(yaml_files.load_config() | {"work": work}, "config", "config.yaml")
+    yaml_files.check(yaml_files.load_config() | {"work": work}, ConfigFile, "config.yaml")
 
 
 def test_folders_and_names_are_told_in_words(root: Path) -> None:
@@ -206,7 +208,7 @@ def test_folders_and_names_are_told_in_words(root: Path) -> None:
         ("main_study", "Transfer\n", "main_study: .* is no name: lower-case letters"),
     ):
         with pytest.raises(PlumblineError, match=f"^config.yaml: {says}"):
-            yaml_files.check(given | {key: value}, "config", "config.yaml")
+            yaml_files.check(given | {key: value}, ConfigFile, "config.yaml")
     change(root / "config/corpora/climbmix.yaml", "local.folder", "-texts")
     with pytest.raises(PlumblineError, match=r"climbmix.yaml: local.folder: '-texts' is no path"):
         corpus.load("climbmix", "smoke", root=root)
@@ -233,7 +235,7 @@ def test_a_misspelt_key_that_has_to_be_there_is_told_with_what_was_meant(
     at[key] = at.pop(meant)
     where = ".".join(place) or "top level"
     with pytest.raises(PlumblineError, match=rf"^study.yaml: {where}: unknown key '{key}'; did you mean '{meant}'\?"):
-        yaml_files.check(content, "study", "study.yaml")
+        yaml_files.check(content, StudyFile, "study.yaml")
 
 
 def test_files_that_are_not_there_not_yaml_or_misnamed(root: Path) -> None:

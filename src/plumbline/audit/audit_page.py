@@ -118,11 +118,11 @@ def _findings_that_bear_on(
         broken = [row for row in about if row["verdict"] == MISMATCH]
         classes = ", ".join(dict.fromkeys(row["evidence_kind"] for row in broken))
         count = f"{len(broken)} of {len(own)} checks" + f", {classes}" * bool(classes)
-        rests = count if finding.rows else f"words: {finding.kind}"
+        rests = f"words: {finding.wording.kind}" if finding.wording else count
         lines += [f"### {study}: {finding.id} ({rests})", "", *_wrapped(finding.text), ""]
         for row in about:
             lines += _row(row)
-        for place in finding.places:
+        for place in finding.wording.places if finding.wording else ():
             lines += item(f'{place.where}: "{place.says}"')
         lines += [""]
     return lines

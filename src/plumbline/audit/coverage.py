@@ -11,21 +11,27 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
 
 from plumbline.audit.interval_arithmetic import Cell
 from plumbline.audit.printed_numbers import PrintedNumbers
-from plumbline.specs.yaml_files import read_checked
+from plumbline.core.structs import ClosedStruct
+from plumbline.specs.field_types import Text
+from plumbline.specs.yaml_files import read_struct
+
+_Patterns = Annotated[tuple[Text, ...], Meta(min_length=1)]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class UncheckedNumbers:
+class UncheckedNumbers(ClosedStruct, frozen=True, kw_only=True):
     """An entry of `unchecked_numbers.yaml`: patterns of the printed cells that no row of the audit reads, and the
     reason."""
 
-    file: str
-    rows: tuple[str, ...] = ("*",)
-    columns: tuple[str, ...] = ("*",)
-    reason: str
+    file: Text
+    rows: _Patterns = ("*",)
+    columns: _Patterns = ("*",)
+    reason: Text
 
     def holds(self, cell: Cell) -> bool:
         """Whether the entry's patterns match the cell (file, row, column)."""
@@ -35,6 +41,12 @@ class UncheckedNumbers:
             and any(fnmatchcase(row, pattern) for pattern in self.rows)
             and any(fnmatchcase(column, pattern) for pattern in self.columns)
         )
+
+
+class UncheckedFile(ClosedStruct, frozen=True):
+    """studies/<study>/unchecked_numbers.yaml."""
+
+    unchecked: list[UncheckedNumbers]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,20 +86,9 @@ def read_unchecked(path: Path) -> list[UncheckedNumbers]:
     """Read `unchecked_numbers.yaml`, the list of printed numbers that no row reads; empty where there is no file.
 
     Raises:
-        PlumblineError: the file does not match its schema.
+        PlumblineError: something in the file cannot be meant.
     """
-    if not path.is_file():
-        return []
-    content = read_checked(path, "unchecked_numbers")
-    return [
-        UncheckedNumbers(
-            file=entry["file"],
-            rows=tuple(entry.get("rows", ["*"])),
-            columns=tuple(entry.get("columns", ["*"])),
-            reason=entry["reason"],
-        )
-        for entry in content["unchecked"]
-    ]
+    return read_struct(path, UncheckedFile).unchecked if path.is_file() else []
 
 
 def coverage(published: PrintedNumbers, read: Collection[Cell], entries: Collection[UncheckedNumbers]) -> AuditCoverage:

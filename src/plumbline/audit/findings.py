@@ -6,12 +6,15 @@ compared, has no rows: it names the places of the paper that do not agree.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from plumbline.core.errors import PlumblineError
-from plumbline.specs.yaml_files import read_checked
+from plumbline.core.structs import Absent, ClosedStruct, Fault
+from plumbline.specs.field_types import Text
+from plumbline.specs.yaml_files import read_struct
 
 #: What a finding bears on, the most consequential first.
 BEARINGS = {
@@ -21,48 +24,63 @@ BEARINGS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+_Id = Annotated[
+    str,
+    Meta(
+        pattern=r"^[a-z0-9][a-z0-9_]*\Z",
+        description="is no name: lower-case letters, digits and _, of which the first is no _",
+    ),
+]
+
+
+class Place(ClosedStruct, frozen=True, kw_only=True):
     """A place of a paper, and the words there that a finding is about."""
 
-    where: str
-    says: str
+    where: Text
+    says: Annotated[str, Meta(min_length=1, max_length=120)]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
+class Wording(ClosedStruct, frozen=True, kw_only=True):
+    """What a finding about words rests on, and the places that do not agree."""
+
+    kind: Literal["two places", "reference", "definition", "outside source"]
+    places: Annotated[tuple[Place, ...], Meta(min_length=1)]
+
+
+class Finding(ClosedStruct, frozen=True, kw_only=True):
     """An entry of `findings.yaml`: the rows that it explains, what they bear on, and why they do not hold.
 
-    One about words has a `kind` and `places` instead of rows.
+    One about words has a `wording` instead of rows.
     """
 
-    id: str
-    bears_on: str
-    text: str
-    rows: tuple[str, ...] = ()
-    kind: str = ""
-    places: tuple[Place, ...] = ()
+    id: _Id
+    bears_on: Literal["conclusion", "setup", "detail"]
+    text: Text
+    rows: Annotated[tuple[_Id, ...], Meta(min_length=1)] = ()
+    wording: Absent[Wording] = None
+
+    def __post_init__(self) -> None:
+        if bool(self.rows) == bool(self.wording):
+            raise Fault("give either `rows` or a `wording`, one of the two")
+
+
+class FindingsFile(ClosedStruct, frozen=True):
+    """studies/<study>/findings.yaml, the findings of the audit."""
+
+    findings: list[Finding]
 
 
 def read_findings(path: Path) -> list[Finding]:
     """Read the findings of a paper, the most consequential first; empty where there is no file.
 
     Raises:
-        PlumblineError: the file does not match its schema, or a name or a row stands twice.
+        PlumblineError: something in the file cannot be meant, or a name or a row stands twice.
     """
     if not path.is_file():
         return []
-    content = read_checked(path, "findings")
-    found = [_finding(entry) for entry in content["findings"]]
+    found: list[Finding] = read_struct(path, FindingsFile).findings
     for names in ([finding.id for finding in found], [row for finding in found for row in finding.rows]):
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice:
             raise PlumblineError(f"{path}: {twice!r} is there twice; keep it in one finding")
     return sorted(found, key=lambda finding: list(BEARINGS).index(finding.bears_on))
-
-
-def _finding(entry: dict[str, Any]) -> Finding:
-    told = {name: entry[name] for name in ("id", "bears_on", "text")}
-    words = entry.get("wording", {})
-    places = tuple(Place(**place) for place in words.get("places", ()))
-    return Finding(**told, rows=tuple(entry.get("rows", ())), kind=words.get("kind", ""), places=places)

@@ -8,13 +8,18 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 
-from plumbline.specs.yaml_files import read_checked
+from msgspec import Meta
+
+from plumbline.core.structs import Absent, ClosedStruct, Fault
+from plumbline.specs.yaml_files import read_struct
+
+Reason = Literal["citation", "reference", "name", "formula", "setting", "other work", "counted", "measured", "words"]
 
 #: Why no row reads a sentence with a number.
-REASONS = {
+REASONS: dict[Reason, str] = {
     "citation": "years and names of cited works",
     "reference": "numbers of sections, tables, statements, equations or steps",
     "name": "numbers in names: sizes of models, suites, tokenizers, devices",
@@ -30,32 +35,42 @@ REASONS = {
 MOST = 10
 
 
-@dataclass(frozen=True, slots=True)
-class SentenceOfAudit:
+class SentenceOfAudit(ClosedStruct, frozen=True, kw_only=True):
     """An entry of `sentences.yaml`: place, numbers, and what reads the sentence or why nothing does.
 
     `read` names numbers of `prose.csv`, printed tables, or rows of the audit.
     """
 
-    at: str
-    numbers: str
-    read: tuple[str, ...] = ()
-    left_out: str = ""
+    at: Annotated[
+        str,
+        Meta(
+            pattern=r"^.+ p[1-9][0-9]* s[1-9][0-9]*\Z",
+            description="is no place; write a section, a paragraph and a sentence, such as abstract p1 s2",
+        ),
+    ]
+    numbers: Annotated[str, Meta(min_length=1, max_length=160)]
+    read: Annotated[tuple[Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_.]*\Z")], ...], Meta(min_length=1)] = ()
+    left_out: Absent[Reason] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if bool(self.read) == bool(self.left_out):
+            raise Fault("give either `read` or `left_out`, one of the two")
+
+
+class SentencesFile(ClosedStruct, frozen=True):
+    """studies/<study>/sentences.yaml, the sentences with a number of its paper, without their words."""
+
+    sentences: Annotated[list[SentenceOfAudit], Meta(min_length=1)]
 
 
 def read_sentences(path: Path) -> list[SentenceOfAudit]:
     """Read the sentences with a number of a paper, in its order; empty where there is no file.
 
     Raises:
-        PlumblineError: the file does not match its schema.
+        PlumblineError: something in the file cannot be meant.
     """
-    if not path.is_file():
-        return []
-    entries = read_checked(path, "sentences")["sentences"]
-    return [
-        SentenceOfAudit(entry["at"], entry["numbers"], tuple(entry.get("read", ())), entry.get("left_out", ""))
-        for entry in entries
-    ]
+    return read_struct(path, SentencesFile).sentences if path.is_file() else []
 
 
 def kept(numbers: Sequence[str]) -> str:
@@ -68,9 +83,9 @@ def kept(numbers: Sequence[str]) -> str:
 
 def count_sentences(sentences: Collection[SentenceOfAudit]) -> dict[str, int]:
     """How many sentences with a number there are, are read by rows, and are left out for each reason."""
-    reasons = Counter(sentence.left_out for sentence in sentences)
-    read = reasons.pop("", 0)
-    left = len(sentences) - read
+    reasons = Counter(sentence.left_out for sentence in sentences if sentence.left_out)
+    left = reasons.total()
+    read = len(sentences) - left
     return {"sentences": len(sentences), "read": read, "left out": left} | {
         reason: reasons[reason] for reason in REASONS
     }

@@ -1,6 +1,6 @@
 """Completes names in a shell: methods, runs, studies and what else a verb's words and options name.
 
-Read from the YAML of studies as it lies there, unchecked, so that a shell waits for neither a schema nor torch. What
+Read from the YAML of studies as it lies there, unchecked, so that a shell waits for neither checks nor torch. What
 cannot be read has no names.
 """
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, structs
 
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.structs import Absent, ClosedStruct, Fault, unknown_key
+from plumbline.specs.components import SLOTS
+from plumbline.specs.field_types import Count, NotNegative, Positive, Size, Text
 from plumbline.specs.study_config import Run
-from plumbline.specs.yaml_files import ROOT, read_checked
+from plumbline.specs.yaml_files import ROOT, read_struct
 
 #: The machine that profiles/slurm plans for: the paper's sizes are for GPUs, and config/config.yaml names a processor.
 PAPER_MACHINE = "h100"
@@ -21,41 +24,63 @@ PAPER_MACHINE = "h100"
 #: PCIe`, `NVIDIA H100 80GB HBM3 MIG 1g.10gb`, `GRID A100-20C`.
 _OTHER_BOARD = re.compile(r"pcie|nvl|mig|grid|\d+[abcq]|ti|super|laptop|max")
 
-#: Slot -> component -> time of a step relative to the baseline's.
-Relative = dict[str, dict[str, float]]
+#: Slot (or `precision`) -> component -> time of a step relative to the baseline's.
+Relative = dict[str, dict[str, Positive]]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MeasuredStepTime:
+def _require_slots(times: Relative, key: str) -> None:
+    known = (*SLOTS, "precision")
+    if unknown := [name for name in times if name not in known]:
+        raise Fault(unknown_key(unknown[0], known), key)
+
+
+class MeasuredStepTime(ClosedStruct, frozen=True, kw_only=True):
     """Relative step times as they were measured on a `device`; `source`: the file and commit, for the reader."""
 
-    device: str
-    source: str
+    device: Text
+    source: Text
     relative: Relative
 
+    def __post_init__(self) -> None:
+        _require_slots(self.relative, "relative")
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Machine:
+
+class StartSeconds(ClosedStruct, frozen=True, kw_only=True):
+    """A job's time before its first step or after its last."""
+
+    pretrain: NotNegative
+    evaluate: NotNegative
+
+
+class MachineEntry(ClosedStruct, frozen=True, kw_only=True):
     """An entry of config/machines.yaml, whose head explains the fields. Peaks are TFLOP/s of one device."""
 
-    name: str
-    label: str
-    device: str
+    label: Text
+    device: Literal["cpu", "cuda"]
     device_name: str
-    peak_tflops: float
-    mfu: float
-    evaluation_tflops: float
-    evaluation_mfu: float
+    peak_tflops: Positive
+    mfu: Annotated[float, Meta(gt=0, le=1)]
+    evaluation_tflops: Positive
+    evaluation_mfu: Annotated[float, Meta(gt=0, le=1)]
     relative_step_time: Relative
-    start_seconds: dict[str, float]
-    disk_mb_per_second: float
-    devices: dict[str, int]
-    devices_at_once: int
-    slice_hours: float
-    memory_gib: float
-    micro_batch: dict[str, int]
-    price: float
-    measured_step_time: MeasuredStepTime | None = None
+    start_seconds: StartSeconds
+    disk_mb_per_second: Positive
+    devices: Annotated[dict[Size, Count], Meta(min_length=1)]
+    devices_at_once: Count
+    slice_hours: Positive
+    memory_gib: Positive
+    micro_batch: dict[Size, Count]
+    price: NotNegative
+    measured_step_time: Absent[MeasuredStepTime] = None
+
+    def __post_init__(self) -> None:
+        _require_slots(self.relative_step_time, "relative_step_time")
+
+
+class Machine(MachineEntry, frozen=True, kw_only=True):
+    """A machine of config/machines.yaml by its name."""
+
+    name: str
 
     @property
     def flops_per_second(self) -> float:
@@ -154,18 +179,15 @@ def load(name: str, root: Path = ROOT) -> Machine:
     """Read a machine of config/machines.yaml by its name.
 
     Raises:
-        PlumblineError: no such machine, or an entry of the file that its schema does not allow.
+        PlumblineError: no such machine, or an entry of the file that cannot be meant.
     """
     path = root / "config" / "machines.yaml"
-    known = read_checked(path, "machines")
+    known: dict[str, MachineEntry] = read_struct(path, Annotated[dict[str, MachineEntry], Meta(min_length=1)])
     if name not in known:
         raise PlumblineError(
             f"{path}: there is no machine {name!r}{nearest(name, known)} (there are {sorted(known)}); add it there"
         )
-    entry = known[name]
-    if "measured_step_time" in entry:
-        entry["measured_step_time"] = MeasuredStepTime(**entry["measured_step_time"])
-    return Machine(name=name, **entry)
+    return Machine(name=name, **structs.asdict(known[name]))
 
 
 def for_preset(config: dict[str, Any], *, named: bool) -> dict[str, Any]:
@@ -189,4 +211,4 @@ def priced(machine: Machine, price: float) -> Machine:
     """
     if not 0 <= price < float("inf"):
         raise PlumblineError(f"--device-hour-price {price:g}: a price is a number that is not negative")
-    return dataclasses.replace(machine, price=price)
+    return structs.replace(machine, price=price)

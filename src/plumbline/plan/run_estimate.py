@@ -72,7 +72,7 @@ class RunEstimator:
     def pretrain_seconds(self, run: Run) -> float:
         """Estimate the wall seconds of a run's training, as if it were one job."""
         start = self.calibration.pretrain_start
-        start = self.machine.start_seconds["pretrain"] if start is None else start
+        start = self.machine.start_seconds.pretrain if start is None else start
         effort = self.training_flops(run) * self.machine.relative(run)
         return start + effort / (self.speed(run) * self.machine.devices_of(run))
 
@@ -107,7 +107,7 @@ class RunEstimator:
     @property
     def _evaluate_start(self) -> float:
         measured = self.calibration.evaluate_start
-        return self.machine.start_seconds["evaluate"] if measured is None else measured
+        return self.machine.start_seconds.evaluate if measured is None else measured
 
     def pretrain_minutes(self, run: Run) -> int:
         """Choose the time limit (minutes) of one training job: at most a slice, into which a longer run is cut."""

@@ -257,7 +257,7 @@ def reckoned(priced: RunEstimator, making: list[_Corpus]) -> list[str]:
     said.append(f"step times of methods: {machine.relative_in_words} (same file)")
     said.append(
         f"evaluation, probes: {machine.evaluation_mfu:g} of {machine.evaluation_tflops:g} TFLOP/s, float32; a "
-        f"job's start {machine.start_seconds['pretrain']:g} s; no queues"
+        f"job's start {machine.start_seconds.pretrain:g} s; no queues"
     )
     if sent := step_memory.sent_in_words(machine, _unmeasured(priced)):
         said.append(f"what ranks send one another takes no time here: in a step at most {sent} from each")

@@ -165,7 +165,7 @@ def training_jobs(priced: RunEstimator, run: Run, slower: float = 1.0) -> int:
         slower: how many times the estimate it takes.
     """
     seconds = slower * priced.pretrain_seconds(run)
-    start = priced.machine.start_seconds["pretrain"]
+    start = priced.machine.start_seconds.pretrain
     if seconds <= 60 * priced.pretrain_minutes(run) - STOP_SECONDS:
         return 1
     useful = 60 * priced.pretrain_minutes(run) - STOP_SECONDS - start

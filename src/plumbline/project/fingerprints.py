@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -202,7 +201,7 @@ class Fingerprints:
         which are for plans, and how a release is converted, which is done by hand."""
         suite = suites.suite(name, self.configuration.root)
         left_out = ("workload", "released") if sources else ("workload", "released", "hub", "packaged", "proxy")
-        return [suite.name, suite.average, [_without(asdict(task), *left_out) for task in suite.tasks]]
+        return [suite.name, suite.average, [_without(task.to_plain(), *left_out) for task in suite.tasks]]
 
     def measurement(self, one: Measurement) -> str:
         """Fingerprint a measurement: its code, its options, and the specs of the runs that it names."""

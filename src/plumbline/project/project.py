@@ -35,6 +35,7 @@ from plumbline.specs import (
     study_folders,
     suites,
 )
+from plumbline.specs.config_files import ConfigFile
 from plumbline.specs.yaml_files import ROOT, check, load_preset, require_work
 from plumbline.specs.yaml_files import studies as known_studies
 
@@ -162,7 +163,7 @@ def load(config: dict[str, Any], root: Path = ROOT) -> Project:
         PlumblineError: the configuration or a study's file cannot be meant.
     """
     config = config | {"experiment": experiment_runs.numbers(config.get("experiment", {}))}
-    check(config, "config", "config/config.yaml (with --config)")
+    check(config, ConfigFile, "config/config.yaml (with --config)")
     require_work(config, root)
     preset, source = load_preset(config["preset"], root), config["data"]["source"]
     known = known_studies(root)

@@ -7,12 +7,14 @@ Imports no torch.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.structs import Absent, ClosedStruct, Fault
+from plumbline.specs.field_types import FIRST_AND_LAST, Count, Name, Preset, WholeNumber, require_without
 from plumbline.specs.yaml_files import ROOT, read_checked
 
 #: In config.yaml's `data.source`: each corpus as its own file says.
@@ -22,21 +24,32 @@ AS_THE_CORPUS_SAYS = "corpus"
 DOCUMENTS, REPRODUCTION = "hub", "paper"
 
 Source = Literal["packaged", "packaged_large", "local", "hub"]
+Copies = Literal["keep", "once_in_train", "once_in_validation"]
+#: How many, or all there are.
+Sequences = Count | Literal["all"]
+
+_GPT2_ENTRIES = 50257
 
 
-class TokenizerConfig(Struct, frozen=True, kw_only=True):
+class TokenizerConfig(ClosedStruct, frozen=True, kw_only=True):
     """The tokenizer of a corpus: its `kind`, and the number of entries of its `vocabulary`.
 
     `byte_level_bpe`: trained on the first `training_megabytes` of the training documents; `gpt2`: from a package;
     `given`: the tokenizer.json next to the token files of the source `local`.
     """
 
-    kind: str
-    vocabulary: int
-    training_megabytes: int = 0
+    kind: Literal["byte_level_bpe", "gpt2", "given"]
+    vocabulary: Annotated[int, Meta(ge=257)]
+    training_megabytes: Count = 0
+
+    def __post_init__(self) -> None:
+        if self.kind == "byte_level_bpe" and not self.training_megabytes:
+            raise Fault("'training_megabytes' is missing; add it")
+        if self.kind == "gpt2" and self.vocabulary != _GPT2_ENTRIES:
+            raise Fault(f"{self.vocabulary} is not {_GPT2_ENTRIES}, which gpt2 has", "vocabulary")
 
 
-class HubSource(Struct, frozen=True, kw_only=True):
+class HubSource(ClosedStruct, frozen=True, kw_only=True):
     """A data set of the Hugging Face hub; `configuration` may be empty, `revision` is a commit (empty: the newest)."""
 
     path: str
@@ -66,7 +79,7 @@ class Corpus(Struct, frozen=True, kw_only=True):
     validation: int | None
     sequences_per_shard: int
     held_out_percent: float
-    copies: Literal["keep", "once_in_train", "once_in_validation"] = "keep"
+    copies: Copies = "keep"
 
     @property
     def path(self) -> str:
@@ -118,6 +131,50 @@ class Corpus(Struct, frozen=True, kw_only=True):
             )
 
 
+class HeldOut(ClosedStruct, frozen=True):
+    """The share of groups of documents that are held out."""
+
+    percent: Annotated[float, Meta(gt=0, lt=100)]
+
+
+class LocalSource(ClosedStruct, frozen=True):
+    """A folder of texts, or of token files of a type, whose documents end with an id."""
+
+    folder: str
+    dtype: Absent[Literal["uint16", "uint32"]] = None
+    document_end: Absent[WholeNumber] = None
+
+    def __post_init__(self) -> None:
+        require_without((FIRST_AND_LAST,), self.folder, "folder")
+
+
+class CorpusPreset(ClosedStruct, frozen=True):
+    """A corpus under one preset. `held_out`: where it is another share than the corpus's own."""
+
+    source: Source
+    tokenizer: TokenizerConfig
+    packs: Annotated[dict[Name, Sequences], Meta(min_length=1)]
+    validation: Sequences
+    sequences_per_shard: Count
+    held_out: Absent[HeldOut] = None
+
+    def __post_init__(self) -> None:
+        if "validation" in self.packs:
+            raise Fault("'validation' is the held-out pack; rename the pack", "packs")
+
+
+class CorpusFile(ClosedStruct, frozen=True):
+    """config/corpora/<corpus>.yaml."""
+
+    corpus: Name
+    title: str
+    held_out: HeldOut
+    local: LocalSource
+    hub: HubSource
+    presets: Annotated[dict[Preset, CorpusPreset], Meta(min_length=1)]
+    copies: Absent[Copies] = None
+
+
 def corpora(root: Path = ROOT) -> list[str]:
     """Names of the corpora: files of config/corpora."""
     return sorted(path.stem for path in (root / "config" / "corpora").glob("*.yaml"))
@@ -131,13 +188,13 @@ def load(name: str, preset: str, source: str = AS_THE_CORPUS_SAYS, root: Path = 
         where: begins error messages.
 
     Raises:
-        PlumblineError: no such corpus, a preset that it does not have, or a file that its schema does not allow.
+        PlumblineError: no such corpus, a preset that it does not have, or a file that cannot be meant.
     """
     path = root / "config" / "corpora" / f"{name}.yaml"
     if not path.exists():
         known = corpora(root)
         raise PlumblineError(f"{where}corpus: there is no {path}{nearest(name, known)} (there are {known})")
-    content: dict[str, Any] = read_checked(path, "corpus")
+    content: dict[str, Any] = read_checked(path, CorpusFile)
     if content["corpus"] != name:
         raise PlumblineError(f"{path}: corpus: {content['corpus']!r} must be the file's name, {name!r}")
     if preset not in content["presets"]:

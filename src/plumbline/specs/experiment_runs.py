@@ -125,7 +125,7 @@ def load(
     """Make the runs that a configuration asks for.
 
     Args:
-        given: the configuration's ``experiment``, already checked against its schema.
+        given: the configuration's ``experiment``, already checked.
         study: the study that it names, or that of a user's own file.
         source: replaces the source of the corpus's texts, unless it is `corpus`.
 

@@ -15,6 +15,7 @@ from plumbline.core.files import within
 from plumbline.specs import corpus, printed_results, study_config, sweep
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Run, Study
+from plumbline.specs.study_files import StudyFile, VerdictFile
 from plumbline.specs.yaml_files import PRESETS, ROOT, check, load_study, read_yaml, studies
 
 #: What the file need not say. Five seeds of the reference and three of a method: docs/own-verdict.md says what they
@@ -111,7 +112,7 @@ def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
     """
     path = str(within(path, root))  # pages name it, and may be published
     said = read_yaml(root / path)
-    check(said, "mine", path)
+    check(said, VerdictFile, path)
     name = _name(path, root)
     if "extends" in load_study(said["extends"], root):
         raise PlumblineError(f"{path}: extends: {said['extends']!r} extends a study itself; name that one")
@@ -189,7 +190,7 @@ def _methods(
         for method, entry in own.items()
     }
     if plain:
-        check({"study": name, "title": name, "extends": parent.name, "methods": plain}, "study", path)
+        check({"study": name, "title": name, "extends": parent.name, "methods": plain}, StudyFile, path)
     return plain, entries
 
 

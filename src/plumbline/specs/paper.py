@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from plumbline.core.structs import ClosedStruct
+from plumbline.specs.field_types import Text
 
 #: What a document is, before its title: a paper needs no word.
 KINDS = {"paper": "", "summary": "a summary of ", "post": "the post "}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Paper:
-    """A published document. `link` is empty where it has none; `short`: the title as tables show it."""
+class Paper(ClosedStruct, frozen=True, kw_only=True):
+    """A published document; `summary`: somebody's summary of the paper whose title and link these are.
 
-    title: str
-    short: str
-    authors: tuple[str, ...]
-    link: str
-    kind: str
+    `link` is empty where it has none; `short`: the title as tables show it, the title itself where none is given.
+    """
+
+    title: Text
+    kind: Literal["paper", "summary", "post"]
+    short: Text = ""
+    authors: Annotated[tuple[Text, ...], Meta(min_length=1)] = ()
+    link: Annotated[str, Meta(pattern="^https?://", description="is no link; begin it with https://")] = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.short:
+            msgspec.structs.force_setattr(self, "short", self.title)
 
     @classmethod
     def of(cls, definition: dict[str, Any]) -> Paper | None:
         """The paper that a study's YAML names; None where it names none."""
-        said = definition.get("paper")
-        if said is None:
-            return None
-        rest = {"short": said.get("short", said["title"]), "link": said.get("link", ""), "kind": said["kind"]}
-        return cls(title=said["title"], authors=tuple(said.get("authors", ())), **rest)
+        return msgspec.convert(definition["paper"], cls) if "paper" in definition else None
 
     @property
     def kind_words(self) -> str:

@@ -19,11 +19,9 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.core.structs import convert
 from plumbline.specs.components import SLOTS, code_class, complete
+from plumbline.specs.field_types import Count, Fraction, NotNegative, Positive, WholeNumber
 
 Precision = Literal["float32", "bfloat16", "bfloat16_products"]
-Count = Annotated[int, Meta(ge=1)]
-Positive = Annotated[float, Meta(gt=0)]
-Fraction = Annotated[float, Meta(ge=0, le=1)]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,9 +46,9 @@ class ModelSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     head_width: Count
     ffn_width: Count
     vocabulary: Count
-    context: Count
-    norm_eps: float
-    init_std: float
+    context: Annotated[int, Meta(ge=2)]
+    norm_eps: Positive
+    init_std: Positive
     residual_init_scaling: bool
     tied_embeddings: bool
     slots: dict[str, dict[str, Any]]
@@ -100,11 +98,11 @@ class OptimizerSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     name: str
     learning_rate: Positive
-    weight_decay: Annotated[float, Meta(ge=0)]
+    weight_decay: NotNegative
     decay_embeddings: bool
     decay_norms: bool
     decay_scalars: bool
-    gradient_clip: Annotated[float, Meta(ge=0)]
+    gradient_clip: NotNegative
     options: dict[str, Any] = {}
 
 
@@ -112,7 +110,7 @@ class ScheduleSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A learning-rate schedule: linear warm-up over `warmup_steps`, then the component `name` with its `options`."""
 
     name: str
-    warmup_steps: Annotated[int, Meta(ge=0)]
+    warmup_steps: WholeNumber
     options: dict[str, Any] = {}
 
 
@@ -145,7 +143,7 @@ class ProbeSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     name: str
     at: tuple[Fraction, ...] = ()
-    every: Annotated[int, Meta(ge=0)] = 0
+    every: WholeNumber = 0
     sequences: Count = 8
     options: dict[str, Any] = {}
 

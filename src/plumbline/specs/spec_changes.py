@@ -14,7 +14,7 @@ def changed(spec: RunSpec, words: list[str]) -> RunSpec:
     Another component takes its own defaults.
 
     Raises:
-        PlumblineError: a word is not of that form, or asks for something that the schema does not allow.
+        PlumblineError: a word is not of that form, or asks for something that no study's YAML may say.
     """
     content = {key: value for key, value in spec.to_dict().items() if key != "components"}
     for word in words:

@@ -6,12 +6,13 @@ import dataclasses
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import sha256_text
 from plumbline.specs import corpus, measurement, study_folders, suites, sweep
 from plumbline.specs.components import SLOTS
+from plumbline.specs.field_types import Size
 from plumbline.specs.measurement import Measurement, measurements
 from plumbline.specs.paper import Paper
 from plumbline.specs.spec import OptimizerSpec, RunSpec, ScheduleSpec
@@ -23,8 +24,6 @@ PARTS = ("data_seed", "model", "optimizer", "schedule", "train", "data", "interv
 
 #: What of a part stays when another component is named for it: its fields that are no component's options.
 _SHARED = {"optimizer": OptimizerSpec, "schedule": ScheduleSpec}
-
-Size = Literal["one_gpu", "node", "two_nodes"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,11 +6,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
 
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.structs import ClosedStruct
 from plumbline.specs import tasks
+from plumbline.specs.field_types import Identifier
 from plumbline.specs.tasks import Task
-from plumbline.specs.yaml_files import ROOT, read_checked
+from plumbline.specs.yaml_files import ROOT, read_struct
+
+
+class SuiteFile(ClosedStruct, frozen=True):
+    """config/suites/<suite>.yaml."""
+
+    suite: Identifier
+    average: Identifier
+    tasks: Annotated[list[Identifier], Meta(min_length=1)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,10 +90,10 @@ def suite(name: str, root: Path = ROOT, where: str = "") -> Suite:
 @cache
 def _read(root: Path, name: str) -> Suite:
     path = root / "config" / "suites" / f"{name}.yaml"
-    content = read_checked(path, "suite")
-    if content["suite"] != name:
-        raise PlumblineError(f"{path}: suite: {content['suite']!r} must be the file's name, {name!r}")
-    if content["average"] in content["tasks"]:
-        raise PlumblineError(f"{path}: average: {content['average']!r} is also the name of a task; rename the average")
-    named = tuple(tasks.task(task, root, f"{path}: tasks: ") for task in content["tasks"])
-    return Suite(name=name, average=content["average"], tasks=named)
+    content: SuiteFile = read_struct(path, SuiteFile)
+    if content.suite != name:
+        raise PlumblineError(f"{path}: suite: {content.suite!r} must be the file's name, {name!r}")
+    if content.average in content.tasks:
+        raise PlumblineError(f"{path}: average: {content.average!r} is also the name of a task; rename the average")
+    named = tuple(tasks.task(task, root, f"{path}: tasks: ") for task in content.tasks)
+    return Suite(name=name, average=content.average, tasks=named)

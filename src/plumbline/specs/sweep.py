@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.structs import convert
 from plumbline.specs.components import SLOTS, available, options
 from plumbline.specs.spec import ModelSpec, OptimizerSpec, ScheduleSpec, TrainSpec
 
@@ -164,7 +165,7 @@ def _settable(merged: dict[str, Any]) -> dict[str, _Check]:
     for part, kind in _FIELDS.items():
         for field in msgspec.structs.fields(kind):
             if field.name not in ("name", "options", "slots"):
-                found[f"{part}.{field.name}"] = partial(_check_field, field.type)
+                found[f"{part}.{field.name}"] = partial(convert, field.type)
     chosen = [(slot, f"model.{slot}", merged.get("model", {}).get(slot, {})) for slot in SLOTS]
     chosen += [(part, part, merged.get(part, {})) for part in ("optimizer", "schedule")]
     chosen += [("intervention", f"interventions.{one['name']}", one) for one in merged.get("interventions", ())]
@@ -172,10 +173,3 @@ def _settable(merged: dict[str, Any]) -> dict[str, _Check]:
         if choice.get("name") in available(kind_of):  # what is not there is said when the spec is made
             found |= {f"{key}.{name}": option.check for name, option in options(kind_of, choice["name"]).items()}
     return found
-
-
-def _check_field(kind: Any, value: Any, where: str) -> None:
-    try:
-        msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        raise PlumblineError(f"{where}: {value:g}: {error}") from error

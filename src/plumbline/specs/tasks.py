@@ -2,100 +2,148 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+from msgspec import Meta, field
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.specs.yaml_files import ROOT, read_checked
+from plumbline.core.structs import Absent, ClosedStruct, Fault, fault
+from plumbline.specs.field_types import Count, Identifier, Positive, Text
+from plumbline.specs.yaml_files import ROOT, read_struct
 
 MetricPolicy = Literal["acc_norm_where_defined", "acc"]
+Maker = Literal["next_sentence", "said_in_passage", "reading_problem", "two_true_answers", "blank", "last_word"]
+Converter = Literal["reading_passage", "answers_by_truth"]
+#: What a field of an item may be.
+SHAPES = ("text", "integer", "number", "boolean")
+
+#: A whole number stays one: fingerprints have it as it is written.
+Chance = Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)]
+#: Answers that a maker or a line gives.
+Answers = Annotated[int, Meta(ge=2, le=5)]
+Fields = Annotated[dict[str, Any], Meta(min_length=1)]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TaskWorkload:
+class TaskWorkload(ClosedStruct, frozen=True, kw_only=True):
     """How much there is to read: items of the published split, each in some passes of some bytes of text."""
 
-    items: int
-    passes_per_item: float
-    bytes_per_pass: int
+    items: Count
+    passes_per_item: Positive
+    bytes_per_pass: Count
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HubData:
+class HubData(ClosedStruct, frozen=True, kw_only=True):
     """A data set of the hub at a commit; `file` where it has to be read by name."""
 
-    path: str
-    split: str
-    revision: str
-    licence: str
-    configuration: str | None = None
-    file: str | None = None
+    path: Text
+    split: Text
+    revision: Annotated[str, Meta(pattern=r"^[0-9a-f]{40}\Z", description="is not a full commit hash (40 hex digits)")]
+    licence: Text
+    configuration: Absent[Text] = None
+    file: Absent[Text] = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PackagedData:
+class PackagedData(ClosedStruct, frozen=True, kw_only=True):
     """A file of the pinned wheel, the number of items that it gives, and how they are made of its lines.
 
     `answers`: how many a line's text of lettered options must hold; None where a line has none.
     """
 
-    file: str
-    items: int
-    licence: str
-    fields: dict[str, Any] = field(hash=False)
-    answers: int | None = None
+    file: Text
+    items: Count
+    licence: Text
+    fields: Fields
+    answers: Absent[Answers] = None
     repeated_answers: bool = False
-    note: str = ""
+    note: Text = ""
+
+    def __post_init__(self) -> None:
+        _require_made(self.fields, "fields")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ProxyItems:
+class ProxyItems(ClosedStruct, frozen=True, kw_only=True):
     """The maker of proxy items by name, its options, how an item is made of what it gives, and what guessing scores on
     them where that differs from the task's own items."""
 
-    maker: str
-    fields: dict[str, Any] = field(hash=False)
-    options: dict[str, Any] = field(hash=False)
-    chance: float | None = None
+    maker: Maker
+    fields: Fields
+    chance: Absent[Chance] = None
+    answers: Absent[Answers] = None
+    near: Absent[bool] = None
+    skip: Absent[Count] = None
+    without: Absent[Text] = None
+
+    def __post_init__(self) -> None:
+        _require_made(self.fields, "fields")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the maker that the file gives."""
+        stated = {name: getattr(self, name) for name in ("answers", "near", "skip", "without")}
+        return {name: value for name, value in stated.items() if value is not None}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ReleasedFormat:
+class ReleasedFormat(ClosedStruct, frozen=True, kw_only=True):
     """How items are made of the form that their authors released: a mapping of fields, or a converter by name."""
 
-    fields: dict[str, Any] = field(default_factory=dict, hash=False)
-    converter: str = ""
-    needs: Literal["", "labels", "subject"] = ""
+    fields: Fields = {}
+    converter: Absent[Converter] = None
+    needs: Absent[Literal["labels", "subject"]] = None
+
+    def __post_init__(self) -> None:
+        if bool(self.fields) == bool(self.converter):
+            raise Fault("give either `fields` or a `converter`, one of the two")
+        if self.fields:
+            _require_made(self.fields, "fields")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FewShot:
+class FewShot(ClosedStruct, frozen=True, kw_only=True):
     """Solved examples before each question: how many, and the hub's split that they are drawn from."""
 
-    number: int
-    split: str
+    number: Count
+    split: Text
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Task:
+class Task(ClosedStruct, frozen=True, kw_only=True):
     """One benchmark task; config/tasks/README.md explains the keys. What a file leaves out is None."""
 
-    name: str
-    harness: str
-    choices: int | None
-    chance: float
-    fields: dict[str, Any] = field(hash=False)
+    name: Identifier = field(name="task")
+    harness: Text
+    choices: Annotated[int, Meta(ge=2)] | None
+    chance: Chance = -1
+    fields: Fields
     metric: Literal["acc", "acc_norm"] = "acc"
-    right: str | None = None
-    subjects: str | None = None
-    few_shot: FewShot | None = None
-    workload: TaskWorkload | None = None
-    hub: HubData | None = None
-    packaged: PackagedData | None = None
-    proxy: ProxyItems | None = None
-    released: ReleasedFormat | None = None
+    right: Absent[Text] = None
+    subjects: Absent[Text] = None
+    few_shot: Absent[FewShot] = None
+    workload: Absent[TaskWorkload] = None
+    hub: Absent[HubData] = None
+    packaged: Absent[PackagedData] = None
+    proxy: Absent[ProxyItems] = None
+    released: Absent[ReleasedFormat] = None
+
+    def __post_init__(self) -> None:
+        _require_shape(self.fields, "fields")
+        if self.chance == -1:
+            if self.choices is None:
+                raise Fault("'chance' is missing, and follows from no number of choices; add it")
+            msgspec.structs.force_setattr(self, "chance", 1 / self.choices)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Every key with its value, as fingerprints hash it."""
+        plain = {name: msgspec.to_builtins(getattr(self, name)) for name in self.__struct_fields__}
+        if self.proxy:
+            plain["proxy"] = {"options": self.proxy.options} | {
+                name: getattr(self.proxy, name) for name in ("maker", "fields", "chance")
+            }
+        return plain
 
     @property
     def file(self) -> str:
@@ -152,37 +200,63 @@ def task(name: str, root: Path = ROOT, where: str = "") -> Task:
 
 @cache
 def _read(path: Path) -> Task:
-    content = read_checked(path, "task")
-    if content["task"] != path.stem:
-        raise PlumblineError(f"{path}: task: {content['task']!r} must be the file's name, {path.stem!r}")
-    sources = {
-        "hub": HubData,
-        "packaged": PackagedData,
-        "released": ReleasedFormat,
-        "few_shot": FewShot,
-        "workload": TaskWorkload,
-    }
-    parts: dict[str, Any] = {key: kind(**content[key]) for key, kind in sources.items() if key in content}
-    if "proxy" in content:
-        plain = {key: content["proxy"].get(key) for key in ("maker", "fields", "chance")}
-        options = {key: value for key, value in content["proxy"].items() if key not in plain}
-        parts["proxy"] = ProxyItems(**plain, options=options)
-    if "few_shot" in parts and "hub" in parts and parts["few_shot"].split == parts["hub"].split:
+    task: Task = read_struct(path, Task)
+    if task.name != path.stem:
+        raise PlumblineError(f"{path}: task: {task.name!r} must be the file's name, {path.stem!r}")
+    if task.few_shot and task.hub and task.few_shot.split == task.hub.split:
         raise PlumblineError(
-            f"{path}: few_shot.split: {parts['hub'].split!r} is the split that is scored (`hub.split`), whose answers "
+            f"{path}: few_shot.split: {task.hub.split!r} is the split that is scored (`hub.split`), whose answers "
             "would stand in the prompt; name another one, such as train"
         )
-    if "right" in content and _shape(content["fields"], content["right"]) != ["integer"]:
+    if task.right is not None and _shape(task.fields, task.right) != ["integer"]:
         raise PlumblineError(
-            f"{path}: right: {content['right']!r} is no list of integers among `fields`; name the field that has a 1 "
+            f"{path}: right: {task.right!r} is no list of integers among `fields`; name the field that has a 1 "
             "for each right answer"
         )
-    for name in ("packaged", "proxy", "released"):
-        if name in parts and (made := parts[name].fields):
-            _require_fields(made, content["fields"], f"{path}: {name}.fields")
-    chance = content["chance"] if "chance" in content else 1 / content["choices"]
-    plain = {key: value for key, value in content.items() if key != "task"}
-    return Task(name=path.stem, **(plain | parts | {"chance": chance}))
+    for name, part in (("packaged", task.packaged), ("proxy", task.proxy), ("released", task.released)):
+        if part and part.fields:
+            _require_fields(part.fields, task.fields, f"{path}: {name}.fields")
+    return task
+
+
+class _Change(ClosedStruct, frozen=True):
+    """A field that is a constant, or what stands at a path with a change."""
+
+    constant: Absent[str | float | bool] = field(name="is", default=None)
+    path: Absent[Text] = field(name="of", default=None)
+    as_: Absent[Literal["text", "integer"]] = field(name="as", default=None)
+    values: Absent[Annotated[dict[Any, Any], Meta(min_length=1)]] = None
+
+    def __post_init__(self) -> None:
+        if (self.constant is None) == (self.path is None):
+            raise Fault("give either `is` or `of`, one of the two")
+
+
+def _inner(value: Any) -> Iterable[tuple[Any, Any]]:
+    """The entries of a mapping or list, with their keys or numbers; none of anything else."""
+    return value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+
+
+def _require_shape(shape: Any, *place: Any) -> None:
+    """Refuse what says of no field what it is: a list has the shape of its entries, a mapping has fields of its own."""
+    if not (isinstance(shape, (dict, list)) and shape) and not (isinstance(shape, str) and shape in SHAPES):
+        raise Fault(f"{shape!r} is not one of {list(SHAPES)}, a list or a mapping{nearest(str(shape), SHAPES)}", *place)
+    for key, entry in _inner(shape):
+        _require_shape(entry, *place, key)
+
+
+def _require_made(value: Any, *place: Any) -> None:
+    """Refuse what a field of an item cannot be made of: it is a path, a constant, a path with a change, or a list or
+    mapping of these.
+    """
+    if isinstance(value, dict) and value.keys() & {"is", "of"}:
+        if below := fault(_Change, value):
+            raise Fault(below[1], *place, *below[0])
+        return
+    if not (isinstance(value, (dict, list, str)) and value):
+        raise Fault(f"{value!r} is not a path, a list or a mapping", *place)
+    for key, entry in _inner(value):
+        _require_made(entry, *place, key)
 
 
 def _require_fields(made: dict[str, Any], needed: dict[str, Any], where: str) -> None:

@@ -1,4 +1,4 @@
-"""Reads the YAML files of config/, holds them against their closed schemas, and gives errors that say what to do."""
+"""Reads the YAML files of config/, holds them against their structs, and gives errors that say what to do."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ import io
 import math
 import os
 import re
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, get_args
 
 import yaml
+from msgspec import Struct
 
-from plumbline.core import package_data, permissions
-from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core import package_data, permissions, structs
+from plumbline.core.errors import PlumblineError
 from plumbline.specs import study_folders
-
-if TYPE_CHECKING:
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import ValidationError
+from plumbline.specs.config_files import ConfigFile, PresetFile
+from plumbline.specs.field_types import Preset
+from plumbline.specs.study_files import StudyFile
 
 
 def _project_root() -> Path:
@@ -33,7 +32,7 @@ def _project_root() -> Path:
 ROOT = _project_root()
 #: What `plumbline init` says in a project of what it wrote there.
 PROJECT = ".plumbline.json"
-PRESETS = ("paper", "mini", "evening", "demo", "smoke")
+PRESETS = get_args(Preset)
 
 
 #: Folders of a project that heavy files must not be in, where they would be tracked, removed, or taken for products.
@@ -94,19 +93,28 @@ def read_yaml(path: Path) -> Any:
     return parse_yaml(_text(path), str(path))
 
 
-def read_checked(path: Path, schema: str) -> Any:
-    """Read a YAML file and hold it against its schema, as `check` does; the same text again is copied.
+def read_struct(path: Path, kind: Any) -> Any:
+    """Read a YAML file as a struct, or what else msgspec knows as a type.
 
     Raises:
         PlumblineError: as `read_yaml` and `check`.
     """
-    return copy.deepcopy(_checked(_text(path), path, schema))
+    return structs.convert(kind, read_yaml(path), f"{path}:")
+
+
+def read_checked(path: Path, kind: type[Struct]) -> Any:
+    """Read a YAML file and hold it against its struct, as `check` does; the same text again is copied.
+
+    Raises:
+        PlumblineError: as `read_yaml` and `check`.
+    """
+    return copy.deepcopy(_checked(_text(path), path, kind))
 
 
 @cache
-def _checked(text: str, path: Path, schema: str) -> Any:
+def _checked(text: str, path: Path, kind: type[Struct]) -> Any:
     content = parse_yaml(text, str(path))
-    check(content, schema, path)
+    check(content, kind, path)
     return content
 
 
@@ -176,88 +184,24 @@ def _require_small(text: str, path: str) -> None:
             )
 
 
-@cache
-def _schema(name: str) -> Draft202012Validator:
-    from jsonschema import Draft202012Validator
-
-    return Draft202012Validator(read_yaml(ROOT / "workflow" / "schemas" / f"{name}.schema.yaml"))
-
-
-def check(content: Any, schema: str, path: str | Path) -> None:
-    """Hold a file's content against its schema, `workflow/schemas/<schema>.schema.yaml`.
+def check(content: Any, kind: Any, path: str | Path) -> None:
+    """Hold a file's content against its struct, `kind`.
 
     Raises:
         PlumblineError: the content does not match; the message names the file, the key and the remedy.
     """
-    from jsonschema.exceptions import best_match
-
-    errors = [error for error in _schema(schema).iter_errors(content) if not _echo(error)]
-    error = best_match(errors)
-    if error is not None:
-        if error.validator == "required":
-            error = _misspelt(error, errors) or error
-        where = ".".join(str(part) for part in error.absolute_path) or "top level"
-        raise PlumblineError(f"{path}: {where}: {_explain(error)}")
-
-
-def _echo(error: ValidationError) -> bool:
-    """Whether it only repeats, higher up, a mistake further down: a faulty part does not count as evaluated."""
-    return error.validator == "unevaluatedProperties" and not _unknown_keys(error)
-
-
-def _misspelt(lacking: ValidationError, errors: Iterable[ValidationError]) -> ValidationError | None:
-    """The error of an unknown key that is like the one that is `lacking` in the same place, if there is one."""
-    missing = [key for key in cast(list[str], lacking.validator_value) if key not in cast(Any, lacking.instance)]
-    for error in errors:
-        if error.absolute_path == lacking.absolute_path and any(nearest(key, missing) for key in _unknown_keys(error)):
-            return error
-        if found := _misspelt(lacking, error.context or ()):
-            return found
-    return None
-
-
-def _explain(error: ValidationError) -> str:
-    unknown = _unknown_keys(error)
-    if unknown:
-        known = sorted(_known_keys(error))
-        return f"unknown key {unknown[0]!r}{nearest(str(unknown[0]), known)} (known: {known})"
-    if error.validator == "enum" and isinstance(error.instance, str):
-        return error.message + nearest(error.instance, map(str, cast(list[Any], error.validator_value)))
-    if error.validator == "required":
-        return f"{error.message}; add it"
-    if error.validator in ("pattern", "not") and isinstance(error.schema, dict) and "description" in error.schema:
-        return f"{error.instance!r} {error.schema['description']}"
-    return error.message
-
-
-def _unknown_keys(error: ValidationError) -> list[str]:
-    """Keys that a closed schema does not know, where it lists those that it knows."""
-    if error.validator not in ("additionalProperties", "unevaluatedProperties") or not isinstance(error.instance, dict):
-        return []
-    known = _known_keys(error)
-    return [key for key in error.instance if key not in known] if known else []
-
-
-def _known_keys(error: ValidationError) -> set[str]:
-    schema = cast(dict[str, Any], error.schema)
-    known = set(schema.get("properties", {}))
-    for pattern in schema.get("patternProperties", {}):
-        if names := re.fullmatch(r"\^\(([\w|]+)\)\$", pattern):
-            known |= set(names[1].split("|"))
-    if error.validator == "unevaluatedProperties":
-        known |= set(cast(dict[str, Any], _schema("study").schema)["$defs"]["parts"]["properties"])
-    return known
+    structs.convert(kind, content, f"{path}:")
 
 
 def load_config(path: Path | None = None) -> dict[str, Any]:
     """Read config/config.yaml (or the file `path`) and check it."""
     path = path or ROOT / "config" / "config.yaml"
-    return read_checked(path, "config")
+    return read_checked(path, ConfigFile)
 
 
 def require_work(config: dict[str, Any], root: Path = ROOT) -> None:
     """Refuse a folder for heavy files (`work`) that is one of the project's own folders or lies in one, however it is
-    spelt: through a link, from above, or in full. (The schema refuses what its text alone shows.) Refuse one that this
+    spelt: through a link, from above, or in full. (Its struct refuses what its text alone shows.) Refuse one that this
     user may not read, too.
 
     Raises:
@@ -280,7 +224,7 @@ def require_work(config: dict[str, Any], root: Path = ROOT) -> None:
 def load_preset(name: str, root: Path = ROOT) -> dict[str, Any]:
     """Read config/presets/<name>.yaml and check it."""
     path = root / "config" / "presets" / f"{name}.yaml"
-    return read_checked(path, "preset")
+    return read_checked(path, PresetFile)
 
 
 def papers(root: Path = ROOT) -> list[str]:
@@ -294,9 +238,9 @@ def studies(root: Path = ROOT) -> list[str]:
 
 
 def load_study(name: str, root: Path = ROOT) -> dict[str, Any]:
-    """A study's study.yaml, checked against the schema (components are checked when specs are made)."""
+    """A study's study.yaml, checked (components are checked when specs are made)."""
     path = study_folders.folder(name, root) / study_folders.YAML
-    content = read_checked(path, "study")
+    content = read_checked(path, StudyFile)
     if content["study"] != name:
         raise PlumblineError(f"{path}: study: {content['study']!r} must be the folder's name, {name!r}")
     return content

@@ -72,9 +72,11 @@ COLUMNS = [
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JudgedMetric:
-    """A metric of all methods: their values, `plumbline.stats.noise_floor.verdicts` of these, the reference's floor, the
-    standard deviation over the `methods` others that have a value, and half of these methods' |z| being beyond `middle`;
-    `called` is the share of repeats in which a true difference of `smallest` is called."""
+    """A metric of all methods: their values, `plumbline.stats.noise_floor.verdicts` of these, the reference's floor.
+
+    Besides: the standard deviation over the `methods` others that have a value, and half of these methods' |z| being
+    beyond `middle`; `called` is the share of repeats in which a true difference of `smallest` is called.
+    """
 
     values: pd.Series
     verdicts: pd.DataFrame

@@ -76,7 +76,7 @@ def test_the_page_of_a_folder_says_what_was_read_and_judges_nothing(tmp_path: Pa
         (SOUND | {"audit.toml": "[training]\nsteps = " + "9" * 5000}, [], "no TOML"),
         (SOUND | {"audit.toml": "[training]\nsteps = inf"}, [], "training.steps"),
         (SOUND | {"audit.toml": "[numbers]\na = 2020-01-01"}, [], "is no number"),
-        (SOUND | {"audit.toml": "[model]\nlayers = 2"}, [], "model: 'ffn_width' is missing"),
+        (SOUND | {"audit.toml": "[model]\nlayers = 2"}, [], "model: 'width' is missing"),
         (SOUND | {"audit.toml": "checks = " + "[" * 5000}, [], "no TOML"),
         (SOUND | {"audit.toml": "[numbers]\na = 0x" + "f" * 5000}, [], "numbers.a: a number of more than 40 digits"),
         (SOUND | {"audit.toml": "[training]\nsteps = 1" + "0" * 4000}, [], "training.steps: a number of more than 40"),

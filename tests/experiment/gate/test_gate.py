@@ -118,7 +118,7 @@ def test_each_rules_file_of_the_package_reads_and_names_its_sources(name: str) -
         (('shared = ["x"]', ""), "unknown key 'colour' (known: ['date'"),
         (("{value}", "{number}"), "unknown place 'number'"),
         (('source = "made up"\n[runs]', 'source = " "\n[runs]'), "goal.source is empty"),
-        (("value = 3.28", 'value = "3.28"'), "Expected `float`"),
+        (("value = 3.28", 'value = "3.28"'), "'3.28' is not a number"),
         (("value = 3.28", "value = nan"), "goal.value is no finite number"),
         (('source = "benchmarks/gate_faults.py"', 'source = "\u200b"'), "source is empty; say where the rules stand"),
         (("[goal]", "[headline]\ndivisor = 60.0\n[goal]"), "headline.source is empty"),

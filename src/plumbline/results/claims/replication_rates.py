@@ -10,35 +10,34 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from plumbline.core.structs import ClosedStruct
+from plumbline.specs.field_types import Fraction, WholeNumber
 from plumbline.specs.study_folders import RATES
-from plumbline.specs.yaml_files import read_checked
+from plumbline.specs.yaml_files import read_struct
 
 #: Columns of the claims file.
 COLUMNS = ("reproduced_if_paper_right", "partly_if_paper_right", "reproduced_if_nothing_differs")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ClaimRates:
+class ClaimRates(ClosedStruct, frozen=True, kw_only=True):
     """Shares of the drawn replications in which a claim comes out as reproduced, and as partly reproduced."""
 
-    perfect_reproduced: float
-    perfect_partly: float
-    null_reproduced: float
-    null_partly: float
+    perfect_reproduced: Fraction
+    perfect_partly: Fraction
+    null_reproduced: Fraction
+    null_partly: Fraction
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StudyRates:
+class StudyRates(ClosedStruct, frozen=True, kw_only=True):
     """The rates of a study's claims.
 
     `draws` a world, from `seed`; `noise`: what is drawn and how large it is; `not_drawn`: claim -> why it has no rate.
     """
 
-    draws: int
-    seed: int
+    draws: WholeNumber
+    seed: WholeNumber
     noise: list[str]
     claims: dict[str, ClaimRates]
     not_drawn: dict[str, str]
@@ -82,11 +81,7 @@ def read(study_folder: Path) -> StudyRates:
     """Read a study's rates; none of any claim where the study has no such file.
 
     Raises:
-        PlumblineError: the file is not as its schema says.
+        PlumblineError: something in the file cannot be meant.
     """
     path = study_folder / RATES
-    if not path.exists():
-        return NONE
-    content = read_checked(path, "replication_rates")
-    claims = {name: ClaimRates(**rates) for name, rates in content.pop("claims").items()}
-    return StudyRates(claims=claims, **content)
+    return read_struct(path, StudyRates) if path.exists() else NONE

@@ -1,0 +1,133 @@
+"""What config/config.yaml and the presets may say."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from plumbline.core.structs import Absent, ClosedStruct, Fault
+from plumbline.specs.field_types import (
+    PATH,
+    Count,
+    Device,
+    Name,
+    Preset,
+    Text,
+    WholeNumber,
+    require_without,
+)
+
+_WORK = (
+    *PATH,
+    (
+        r"//|/\Z|(^|/)\.(/|\Z)|(^|/)(?!\.\.(/|\Z))[^/]+/\.\.(/|\Z)",
+        "is not the short form of a path, by which Snakemake tells files apart: no //, no /./, no / at the end, no .. "
+        "after a name",
+    ),
+    (
+        r"^(results|logs|config|studies|workflow|profiles|src|\.snakemake|\.git)(/|\Z)",
+        "is a folder of the project's own; name another one, such as work, or a folder on a scratch disk",
+    ),
+)
+
+_Method = Annotated[
+    str,
+    Meta(
+        pattern=r"^[a-z0-9_.-]+\Z",
+        description="is no method, or variant or point of one (<method>.<variant>)",
+    ),
+]
+_Machine = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9_.][A-Za-z0-9_.-]*\Z",
+        description="is no name of a machine: letters, digits, _, . and -",
+    ),
+]
+
+
+class DataPart(ClosedStruct, frozen=True, kw_only=True):
+    """Where texts come from, `corpus`: as each corpus's own file says; and what is done about exact copies."""
+
+    source: Literal["corpus", "packaged", "packaged_large", "local", "hub"]
+    folder: Absent[str] = None
+    copies: Absent[Literal["corpus", "keep", "once_in_train", "once_in_validation"]] = None
+
+    def __post_init__(self) -> None:
+        require_without(PATH, self.folder, "folder")
+
+
+class EvaluationPart(ClosedStruct, frozen=True, kw_only=True):
+    """Where items come from, what is done about missing ones, and which accuracy counts."""
+
+    source: Literal["preset", "packaged", "local", "hub"]
+    folder: str
+    missing: Literal["error", "proxy"]
+    metric: Literal["acc_norm_where_defined", "acc"]
+
+    def __post_init__(self) -> None:
+        require_without(PATH, self.folder, "folder")
+
+
+class ExperimentPart(ClosedStruct, frozen=True, kw_only=True):
+    """Runs that a command asks for: nothing, or all of it but a budget, of which there is nothing or all of it."""
+
+    study: Absent[Name] = None
+    scale: Absent[Name] = None
+    method: Absent[_Method] = None
+    against: Absent[_Method] = None
+    baseline_seeds: Absent[list[WholeNumber]] = None
+    seeds: Absent[list[WholeNumber]] = None
+    vary: Absent[Literal["initialisation", "both"]] = None
+    pack: Absent[Name] = None
+    steps: Absent[Count] = None
+    warmup_steps: Absent[WholeNumber] = None
+    validation_sequences: Absent[Count] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        budget = ("steps", "warmup_steps", "pack", "validation_sequences")
+        asked = [name for name in self.__struct_fields__ if getattr(self, name) is not None]
+        needed = ["study", "scale", "method", "against", "baseline_seeds", "seeds"] if asked else []
+        needed += budget if set(budget) & set(asked) else ()
+        if missing := [name for name in needed if name not in asked]:
+            raise Fault(f"{missing[0]!r} is missing beside {asked[-1]!r}; add it")
+
+
+class ConfigFile(ClosedStruct, frozen=True, kw_only=True):
+    """config/config.yaml."""
+
+    preset: Preset
+    studies: Literal["all"] | list[Name]
+    main_study: Name
+    work: Text
+    machine: _Machine
+    data: DataPart
+    evaluation: EvaluationPart
+    mine: Absent[str] = None
+    experiment: Absent[ExperimentPart] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_without(PATH, self.mine, "mine")
+        require_without(_WORK, self.work, "work")
+
+
+class PresetEvaluation(ClosedStruct, frozen=True, kw_only=True):
+    """Where items come from, how many of each task are scored (0: all), and how many are made for a task whose own are
+    not to be had.
+    """
+
+    source: Literal["packaged", "local", "hub"]
+    limit: WholeNumber
+    proxy_items: Count
+
+
+class PresetFile(ClosedStruct, frozen=True, kw_only=True):
+    """config/presets/<preset>.yaml."""
+
+    preset: Preset
+    device: Device
+    tokenize_shards: Annotated[int, Meta(ge=1, le=9999)]
+    evaluation: PresetEvaluation

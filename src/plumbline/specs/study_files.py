@@ -1,0 +1,281 @@
+"""What a study.yaml may say, and a file of one's own that asks for a verdict.
+
+What components take is checked against the components themselves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+from msgspec import Meta, Struct, defstruct
+from msgspec.structs import fields
+
+from plumbline.core.structs import Absent, ClosedStruct, Fault
+from plumbline.specs import spec
+from plumbline.specs.components import SLOTS
+from plumbline.specs.field_types import (
+    Count,
+    Device,
+    Fraction,
+    Name,
+    NotNegative,
+    Positive,
+    Preset,
+    Seeds,
+    Size,
+    Text,
+    WholeNumber,
+)
+from plumbline.specs.paper import Paper
+
+
+class Choice(Struct):
+    """A component by its name, with options beside it; without a name those of the component that is there."""
+
+    name: Absent[str] = None
+
+
+class NamedChoice(Struct):
+    """A component by its name, with options beside it."""
+
+    name: str
+
+
+def _partial(kind: type[Struct]) -> Any:
+    """A part of a run's spec of which nothing has to be there; components stand beside the sizes of a model."""
+    parts = {field.name: field.type for field in fields(kind)}
+    if parts.pop("slots", None):
+        parts |= dict.fromkeys(SLOTS, Choice)
+    return defstruct(kind.__name__, [(name, field, None) for name, field in parts.items()], bases=(ClosedStruct,))
+
+
+if TYPE_CHECKING:
+    Model: TypeAlias = Any
+    Train: TypeAlias = Any
+else:
+    Model, Train = _partial(spec.ModelSpec), _partial(spec.TrainSpec)
+
+
+class Data(ClosedStruct, frozen=True):
+    """Which pack of the corpus is read."""
+
+    pack: Absent[Name] = None
+
+
+class Parts(ClosedStruct, frozen=True, kw_only=True):
+    """What a recipe, scale, method, variant or arm may say of runs."""
+
+    data_seed: Absent[int] = None
+    model: Absent[Model] = None
+    optimizer: Absent[Choice] = None
+    schedule: Absent[Choice] = None
+    train: Absent[Train] = None
+    data: Absent[Data] = None
+    interventions: Absent[list[NamedChoice]] = None
+    probes: Absent[list[NamedChoice]] = None
+
+
+class ScaleEntry(Parts, frozen=True, kw_only=True):
+    """A scale under a preset."""
+
+    label: str
+    size: Absent[Size] = None
+
+
+class Variant(Parts, frozen=True, kw_only=True):
+    """A method with other options. `same_as`: what it repeats under this name, which is meant."""
+
+    note: Absent[str] = None
+    same_as: Absent[str] = None
+
+
+class Axis(ClosedStruct, frozen=True):
+    """A path into the merged YAML, and the values that it gets: the method is run at every point."""
+
+    sets: str
+    values: Annotated[list[float], Meta(min_length=1)]
+
+
+class Method(Parts, frozen=True, kw_only=True):
+    """A method. `same_as`: a method, variant, point or arm that it repeats under this name, which is meant."""
+
+    label: str
+    category: Absent[str] = None
+    subcategory: Absent[str] = None
+    soft_hard: Absent[Literal["soft", "hard"]] = None
+    same_as: Absent[str] = None
+    variants: Absent[dict[Name, Variant]] = None
+    sweep: Absent[Annotated[dict[Name, Axis], Meta(min_length=1)]] = None
+
+
+class Arm(Parts, frozen=True, kw_only=True):
+    """A run beside the comparison; what it says for one preset stands under that one's name."""
+
+    label: str
+    variant_of: str
+    note: str
+    presets: Absent[list[Preset]] = None
+    paper: Absent[Parts] = None
+    mini: Absent[Parts] = None
+    evening: Absent[Parts] = None
+    demo: Absent[Parts] = None
+    smoke: Absent[Parts] = None
+
+
+class RunsEntry(ClosedStruct, frozen=True):
+    """Runs of a group. `presets`: those that have them; all where none is named."""
+
+    scale: str
+    methods: Literal["all", "variants"] | Annotated[list[str], Meta(min_length=1)]
+    seeds: Seeds
+    presets: Absent[Annotated[list[Preset], Meta(min_length=1)]] = None
+
+
+class NoiseFloor(ClosedStruct, frozen=True):
+    """The method that others are compared with, and other references."""
+
+    reference: str
+    others: list[str]
+
+
+class MeasurementOptions(Struct):
+    """Options of the function, and `minutes`: an estimate for plans and time limits."""
+
+    minutes: Absent[Positive] = None
+
+
+class MeasurementEntry(ClosedStruct, frozen=True):
+    """What targets need that no run gives: options by preset of a function of the study's code.
+
+    `runs`: groups of runs whose specs (not results) the function reads.
+    """
+
+    device: Absent[Device] = None
+    runs: Absent[list[str]] = None
+    paper: Absent[MeasurementOptions] = None
+    mini: Absent[MeasurementOptions] = None
+    evening: Absent[MeasurementOptions] = None
+    demo: Absent[MeasurementOptions] = None
+    smoke: Absent[MeasurementOptions] = None
+
+
+class Target(ClosedStruct, frozen=True):
+    """A table or figure, and what it reads.
+
+    Attributes:
+        reads: `examples` is what each item of a task gave, beside its scores.
+        published: files of printed numbers that it shows, without their ending.
+        measurements: names under `measurements`.
+        claims: false where no claim looks at what it needs; claims do not wait for runs that are its alone.
+    """
+
+    kind: Literal["table", "figure"]
+    runs: list[str]
+    reads: list[Literal["scores", "examples", "probes"]]
+    published: list[str]
+    measurements: Absent[list[str]] = None
+    claims: Absent[bool] = None
+
+
+class Limit(Struct, forbid_unknown_fields=True):
+    """A limit that claims are judged by: its value, what it is, and which others would do as well."""
+
+    value: float | list[float]
+    what: Text
+    instead: Annotated[list[float | str | list[float]], Meta(min_length=1)]
+
+
+class Interpretation(ClosedStruct, frozen=True):
+    """What a paper leaves open, and what was chosen.
+
+    Attributes:
+        limits: those that the paper does not print, by constant of the study's claims.
+        about: components that it speaks of, such as mixers.differential.
+    """
+
+    id: Name
+    source: str
+    text: str
+    choice: str
+    alternatives: list[str]
+    limits: Absent[dict[Annotated[str, Meta(pattern=r"^[a-z0-9_]+\.[A-Z0-9_]+\Z")], Limit]] = None
+    presets: Absent[list[Preset]] = None
+    about: Absent[Annotated[list[Annotated[str, Meta(pattern=r"^[a-z_]+\.[a-z0-9_]+\Z")]], Meta(min_length=1)]] = None
+
+
+class StudyFile(ClosedStruct, frozen=True):
+    """studies/<study>/study.yaml. A study that extends another one takes from it what it does not say itself.
+
+    Attributes:
+        paper: the published document that is reproduced; a study of one's own may have none.
+        seeds: with `extends`, those of the study's own methods.
+        m: with `extends`, how many methods a correction counts, if not all of its own.
+    """
+
+    study: Annotated[
+        str,
+        Meta(
+            pattern=r"^(?!(paper|mini|evening|demo|smoke)\Z)[a-z0-9_]+\Z",
+            description="is no name of a study: lower-case letters, digits and _, and not the name of a preset",
+        ),
+    ]
+    title: str
+    methods: dict[Name, Method]
+    paper: Absent[Paper] = None
+    extends: Absent[Name] = None
+    seeds: Absent[Seeds] = None
+    m: Absent[Count] = None
+    corpus: Absent[Name] = None
+    suite: Absent[Name] = None
+    recipe: Absent[Parts] = None
+    scales: Absent[dict[Name, Annotated[dict[Preset, ScaleEntry], Meta(min_length=1)]]] = None
+    arms: Absent[dict[Name, Arm]] = None
+    runs: Absent[dict[Name, list[RunsEntry]]] = None
+    noise_floor: Absent[NoiseFloor] = None
+    measurements: Absent[dict[Name, MeasurementEntry]] = None
+    targets: Absent[dict[Name, Target]] = None
+    interpretations: Absent[list[Interpretation]] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        needed = ("corpus", "recipe", "scales", "runs", "targets", "interpretations") if self.extends is None else ()
+        if missing := [name for name in needed if getattr(self, name) is None]:
+            raise Fault(f"{missing[0]!r} is missing; add it")
+        if self.paper and self.paper.kind != "summary" and not self.paper.authors:
+            raise Fault("'authors' is missing; add it", "paper")
+
+
+class VerdictFile(ClosedStruct, frozen=True):
+    """A file of one's own that asks for a verdict (--config mine=my/cosine.yaml).
+
+    Attributes:
+        extends: the study whose recipe, scales, corpus and finished runs are used.
+        methods: as a study's, and `against`; an empty entry is a method of the study itself, whose own runs are judged.
+        against: the method that the others are compared with; else the reference of the study's noise floor.
+        larger: a scale at which the order is looked at again, or `none`.
+        reference_seeds: two at least, for the noise is theirs.
+        decides: named before the runs.
+        alpha: one-sided.
+        may_diverge: runs of the method compared with that may diverge; a method may then lose as many.
+        parity: percent by which parameters or operations may differ from the baseline's.
+        published: a CSV of what somebody prints, from this file's folder: method, metric, scale, value.
+    """
+
+    extends: str
+    methods: Annotated[dict[Any, dict[Any, Any] | None], Meta(min_length=1)]
+    title: Absent[str] = None
+    against: Absent[str] = None
+    scale: Absent[str] = None
+    larger: Absent[str] = None
+    seeds: Absent[Seeds] = None
+    reference_seeds: Absent[Annotated[list[WholeNumber], Meta(min_length=2)]] = None
+    larger_seeds: Absent[Seeds] = None
+    decides: Absent[Literal["validation_loss", "bits_per_byte", "logprob", "accuracy"]] = None
+    last: Absent[Fraction] = None
+    alpha: Absent[Annotated[float, Meta(gt=0, lt=0.5)]] = None
+    minimum_gain: Absent[NotNegative] = None
+    paired: Absent[bool] = None
+    tries: Absent[WholeNumber] = None
+    may_diverge: Absent[WholeNumber] = None
+    parity: Absent[NotNegative] = None
+    published: Absent[str] = None
