@@ -338,7 +338,7 @@ def test_a_named_relation_that_all_rows_but_one_hold_is_likely_though_it_is_not_
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)
 @given(
     word=st.sampled_from(["VAR", "SE", "CI", "Range", "STD", "sd", "Var", "stderr", "IQR"]),
-    beside=st.text("abdgklNQRXZ", min_size=2, max_size=8).filter(lambda text: "rel" not in text.lower()),
+    beside=st.text("abdgklNQRXZ", min_size=2, max_size=8).filter(lambda text: text.lower() != "nll"),  # a measure
     form=st.sampled_from(["{0}-{1}", "{0}{1}", "{0} {1}", "{0} {1} 7B", "{1} {0} {1}", "{0}-{1} (ours)"]),
 )
 def test_a_word_of_a_longer_name_is_no_spread(word: str, beside: str, form: str) -> None:
