@@ -167,7 +167,7 @@ def test_missing_keys(given, path, message):
 
 
 def test_not_a_number_has_no_identity(given):
-    given["optimizer"]["eps"] = float("nan")
+    given["model"]["norm_eps"] = float("nan")
     with pytest.raises(ValueError, match="not JSON compliant"):
         _ = RunSpec.from_dict(given).run_id
 

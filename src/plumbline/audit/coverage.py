@@ -88,7 +88,7 @@ def read_unchecked(path: Path) -> list[UncheckedNumbers]:
     Raises:
         PlumblineError: something in the file cannot be meant.
     """
-    return read_struct(path, UncheckedFile).unchecked if path.is_file() else []
+    return list(read_struct(path, UncheckedFile).unchecked) if path.is_file() else []
 
 
 def coverage(published: PrintedNumbers, read: Collection[Cell], entries: Collection[UncheckedNumbers]) -> AuditCoverage:

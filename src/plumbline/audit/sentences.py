@@ -70,7 +70,7 @@ def read_sentences(path: Path) -> list[SentenceOfAudit]:
     Raises:
         PlumblineError: something in the file cannot be meant.
     """
-    return read_struct(path, SentencesFile).sentences if path.is_file() else []
+    return list(read_struct(path, SentencesFile).sentences) if path.is_file() else []
 
 
 def kept(numbers: Sequence[str]) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from plumbline import NUMERICS
 from plumbline.core.errors import PlumblineError
@@ -46,9 +46,9 @@ class ModelSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     head_width: Count
     ffn_width: Count
     vocabulary: Count
-    context: Annotated[int, Meta(ge=2)]
-    norm_eps: Positive
-    init_std: Positive
+    context: Count
+    norm_eps: float
+    init_std: float
     residual_init_scaling: bool
     tied_embeddings: bool
     slots: dict[str, dict[str, Any]]

@@ -42,10 +42,14 @@ class NamedChoice(Struct):
 
 
 def _partial(kind: type[Struct]) -> Any:
-    """A part of a run's spec of which nothing has to be there; components stand beside the sizes of a model."""
+    """A part of a run's spec of which nothing has to be there; components stand beside the sizes of a model.
+
+    A model that is trained has narrower bounds than one that is only read.
+    """
     parts = {field.name: field.type for field in fields(kind)}
     if parts.pop("slots", None):
-        parts |= dict.fromkeys(SLOTS, Choice)
+        trained = {"context": Annotated[int, Meta(ge=2)], "norm_eps": Positive, "init_std": Positive}
+        parts |= trained | dict.fromkeys(SLOTS, Choice)
     return defstruct(kind.__name__, [(name, field, None) for name, field in parts.items()], bases=(ClosedStruct,))
 
 

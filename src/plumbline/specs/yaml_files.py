@@ -94,12 +94,12 @@ def read_yaml(path: Path) -> Any:
 
 
 def read_struct(path: Path, kind: Any) -> Any:
-    """Read a YAML file as a struct, or what else msgspec knows as a type.
+    """Read a YAML file as a struct, or what else msgspec knows as a type; of the same text again it is the same one.
 
     Raises:
         PlumblineError: as `read_yaml` and `check`.
     """
-    return structs.convert(kind, read_yaml(path), f"{path}:")
+    return _struct(_text(path), path, kind)
 
 
 def read_checked(path: Path, kind: type[Struct]) -> Any:
@@ -109,6 +109,11 @@ def read_checked(path: Path, kind: type[Struct]) -> Any:
         PlumblineError: as `read_yaml` and `check`.
     """
     return copy.deepcopy(_checked(_text(path), path, kind))
+
+
+@cache
+def _struct(text: str, path: Path, kind: Any) -> Any:
+    return structs.convert(kind, parse_yaml(text, str(path)), f"{path}:")
 
 
 @cache
