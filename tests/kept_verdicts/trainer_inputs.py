@@ -250,7 +250,7 @@ INPUTS = (
             "plumbline verify .plumbline",
             "plumbline log --forget 'halve the batch'",
             "plumbline log",
-            replace(".plumbline/runs.jsonl", '"schema":2', '"schema":3'),
+            replace(".plumbline/runs.jsonl", '"schema":1', '"schema":3'),
             "plumbline noise",
             replace(".plumbline/session.json", '"first_seed": 42', '"first_seed": "a"'),
             "plumbline confirm --json",
