@@ -96,7 +96,7 @@ def test_bash_is_answered_at_once_and_without_torch(repository: Path, words: str
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
         assert done.stdout.startswith("plain,") and done.stderr == "[]\n", done.stderr
-    assert min(taken) < 0.4, taken
+    assert min(taken) < 1.0, taken  # on the slowest machine seen .42; with torch or pandas several seconds
 
 
 def test_a_study_that_cannot_be_read_has_no_names(repository: Path, tmp_path: Path) -> None:

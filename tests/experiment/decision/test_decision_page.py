@@ -19,6 +19,7 @@ from plumbline.experiment.decision.decision_console import print_decision
 from plumbline.experiment.decision.decision_picture import LEFT, RIGHT
 from plumbline.experiment.decision.decision_sentences import sentence
 from plumbline.experiment.decision.outcome import BASELINE, ArmRun, Decision, ExperimentTerms
+from plumbline.experiment.outcome import Outcome
 from plumbline.stats.after_stopping import estimate
 from plumbline.stats.sequential import SequentialDesign, boundary, statistic
 from plumbline.stats.sessions import false_keeps
@@ -50,7 +51,7 @@ def decided(
     runs += [ArmRun(arm=known.candidate, seed=1 + place, value=value) for place, value in enumerate(values)]
     made = Decision(
         terms=known,
-        verdict=verdict,
+        verdict=Outcome(verdict),
         runs=(*runs, *lost),
         looks=tuple(looks),
         boundary=edges,
@@ -235,7 +236,7 @@ def test_others_names_are_shown_and_never_obeyed() -> None:
         for text in (svg, page, shown(made), made.sentence):
             assert "\u202e" not in text and "\x07" not in text and "\\u202e" in text
             text.encode("utf-8")  # a lone surrogate is no text
-    bare = replace(made, verdict="cannot be judged")
+    bare = replace(made, verdict=Outcome.CANNOT_BE_JUDGED)
     page = decision_page.markdown(replace(bare, sentence=sentence(bare, reason="<script>no</script>")), "x.svg")
     assert "<script>no" not in page and "&lt;script>no" in page
 
@@ -255,7 +256,7 @@ def test_values_of_any_size_are_drawn_and_told(scale: float) -> None:
 def test_one_run_no_spread_and_no_look_have_a_page_too() -> None:
     empty = decided(())
     assert empty.sentence == "`cosine` is not decided: it has no run yet."
-    alone = replace(empty, runs=empty.runs[:1], verdict="cannot be judged")
+    alone = replace(empty, runs=empty.runs[:1], verdict=Outcome.CANNOT_BE_JUDGED)
     same = replace(empty, runs=tuple(replace(run, value=5.0) for run in empty.runs))
     for one in (empty, alone, same, replace(empty, runs=())):
         seen = drawn(one)

@@ -84,7 +84,7 @@ class ExperimentFolders:
                 raise PlumblineError(f"there is no experiment {name!r} {self.where}{like}")
             decision = decision_records.read({**there, **words}[name])
             if kept and (decision.verdict != Outcome.KEEP or decision.terms.claim):
-                which = "is a claim" if decision.terms.claim else f"ended as {decision.verdict!r}"
+                which = "is a claim" if decision.terms.claim else f"ended as '{decision.verdict}'"
                 raise PlumblineError(
                     f"{name} {which}, and only what a try kept is run again for a claim: fresh seeds for what was not "
                     "kept are a second chance that nothing paid for"

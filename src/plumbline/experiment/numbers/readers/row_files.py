@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.core.escape_sequences import strip_escapes
 from plumbline.core.files import RepeatedKey, once
 from plumbline.core.foreign_rows import TAB, delimited_rows, read_ordinary_text
 
@@ -134,7 +133,7 @@ def _delimited(path: Path, text: str) -> FileRows:
     separator = SUFFIXES[path.suffix]
     filled: list[tuple[int, list[str]]] = []
     for line, read in delimited_rows(path, text, separator):
-        cells = [strip_escapes(cell).strip() for cell in read]
+        cells = [cell.strip() for cell in read]
         if any(cells):
             filled.append((line, cells))
             _refuse_too_many(path, len(filled) - 1)
@@ -221,13 +220,7 @@ def _flat(record: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]
 
 
 def _cell(path: Path, line: int, key: str, value: Any) -> str:
-    text = (
-        json.dumps(value)
-        if isinstance(value, bool | list)
-        else ""
-        if value is None
-        else strip_escapes(str(value)).strip()
-    )
+    text = json.dumps(value) if isinstance(value, bool | list) else "" if value is None else str(value).strip()
     if any("\ud800" <= letter <= "\udfff" for letter in text):
         raise PlumblineError(f"{path}, line {line}, column {key!r}: holds half a character (a lone surrogate)")
     return text

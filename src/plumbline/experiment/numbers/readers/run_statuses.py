@@ -11,6 +11,7 @@ import shlex
 from typing import NamedTuple, NoReturn
 
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.escape_sequences import strip_escapes
 from plumbline.experiment.formatting import counted, listed, name
 from plumbline.experiment.numbers.readers.row_files import ColumnNames, FileRow, FileRows, at
 
@@ -118,7 +119,7 @@ class RunStatuses:
         """
         status, column = RunStatus(FINISHED, ""), ""
         for each in self.columns:
-            if not (word := row.cells.get(each, "")) or self._says_nothing(row, each, word):
+            if not (word := strip_escapes(row.cells.get(each, ""))) or self._says_nothing(row, each, word):
                 continue
             if (meaning := self._meaning(word, each)) is None:
                 self._refuse_unknown(row, each, word)
@@ -166,7 +167,7 @@ class RunStatuses:
         """The words of a column, each with its first row."""
         cells: dict[str, FileRow] = {}
         for row in self._rows.rows:
-            if word := row.cells.get(column, ""):
+            if word := strip_escapes(row.cells.get(column, "")):
                 cells.setdefault(word, row)
         return cells
 
