@@ -48,7 +48,7 @@ class Judgement:
     """
 
     evidence: Evidence
-    verdict = Outcome.CANNOT_BE_JUDGED
+    verdict: Outcome = Outcome.CANNOT_BE_JUDGED
     reason: str = ""
     goal: BaselineComparison | None = None
     predecessor: BaselineComparison | None = None
