@@ -130,8 +130,7 @@ class RunStatuses:
                     f"{word!r} contradicts {status.word!r} of column {column!r}; name one with --status-column",
                 )
             if not column or status.meaning == FINISHED:
-                said = {**dict.fromkeys(self._flags, _last(each)), **dict.fromkeys(self._exit_codes, f"{each} {word}")}
-                status, column = RunStatus(meaning, said.get(each, word.lower())), each
+                status, column = RunStatus(meaning, self._reason(each, word)), each
         return status
 
     def keeps(self) -> bool:
@@ -143,6 +142,12 @@ class RunStatuses:
         unusual = [each for each in self.columns if each != ColumnNames().status]
         words = "column says how its run ended" if len(unusual) == 1 else "columns say how its run ended"
         return [f"{listed([name(each) for each in unusual])}: this {words}."] * bool(unusual) + self._notes
+
+    def _reason(self, column: str, word: str) -> str:
+        """What is told of a run: the name of a column of yes and no, an exit code with its name, or the word itself."""
+        if column in self._flags:
+            return _last(column)
+        return f"{column} {word}" if column in self._exit_codes else word.lower()
 
     def _meaning(self, word: str, column: str = "") -> str | None:
         if column in self._flags and word.lower() in _YES:
