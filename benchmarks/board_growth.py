@@ -24,8 +24,8 @@ from benchmarks import gate_faults
 from benchmarks.machine_description import describe
 from plumbline.core.command_line import positive
 from plumbline.core.files import atomic_write_text
-from plumbline.experiment.board import __main__ as board
-from plumbline.experiment.formatting import grid
+from plumbline.verdict.board import __main__ as board
+from plumbline.verdict.formatting import grid
 
 PREDECESSOR = '[predecessor]\nalpha = 0.01\nsource = "made up"\n'
 

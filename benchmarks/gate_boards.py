@@ -21,14 +21,14 @@ from machine_description import describe
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text
-from plumbline.experiment.board.board_rows import board_of
-from plumbline.experiment.board.progress import progress
-from plumbline.experiment.board.progress_picture import description
-from plumbline.experiment.formatting import counted, grid, p
-from plumbline.experiment.gate.board_reading import read_board
-from plumbline.experiment.gate.evidence import NOT_SHOWN
-from plumbline.experiment.gate.judgement import Judgement, judge_board, noise_of
-from plumbline.experiment.gate.rules import read_rules
+from plumbline.verdict.board.board_rows import board_of
+from plumbline.verdict.board.progress import progress
+from plumbline.verdict.board.progress_picture import description
+from plumbline.verdict.formatting import counted, grid, p
+from plumbline.verdict.gate.board_reading import read_board
+from plumbline.verdict.gate.evidence import NOT_SHOWN
+from plumbline.verdict.gate.judgement import Judgement, judge_board, noise_of
+from plumbline.verdict.gate.rules import read_rules
 
 PAGE = Path(__file__).with_suffix(".md")
 

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from plumbline.core.files import atomic_write_text
-from plumbline.experiment.formatting import grid
-from plumbline.experiment.gate.board_reading import find, read_board
-from plumbline.experiment.gate.judgement import Judgement, judge_record
-from plumbline.experiment.gate.rules import read_rules
+from plumbline.verdict.formatting import grid
+from plumbline.verdict.gate.board_reading import find, read_board
+from plumbline.verdict.gate.judgement import Judgement, judge_record
+from plumbline.verdict.gate.rules import read_rules
 
 SEED, FOLDERS, SIGMA, GOAL = 31, 60, 0.0012, 3.28
 KINDS = ("headline", "code", "duplicate", "configuration", "stop step", "diverged", "truncated", "metric")

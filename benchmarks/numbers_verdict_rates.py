@@ -22,17 +22,17 @@ from machine_description import describe
 
 from plumbline.core.command_line import run
 from plumbline.core.files import atomic_write_text
-from plumbline.experiment.comparison_terms import ALPHA, LOOP, ComparisonTerms
-from plumbline.experiment.formatting import grid
-from plumbline.experiment.judge import BaselineComparison, judge, judge_all
-from plumbline.experiment.ledger import append
-from plumbline.experiment.numbers.readers.row_files import ColumnNames, read_rows
-from plumbline.experiment.numbers.readers.score_table import MetricBySeed, read_table
-from plumbline.experiment.numbers.readers.search_log import read_search
-from plumbline.experiment.numbers.search import SearchJudgement, judge_search
-from plumbline.experiment.numbers.table_verdict import ComparedPair, table_entries
-from plumbline.experiment.outcome import Outcome
 from plumbline.stats.protocol_error import standard_error
+from plumbline.verdict.comparison_terms import ALPHA, LOOP, ComparisonTerms
+from plumbline.verdict.formatting import grid
+from plumbline.verdict.judge import BaselineComparison, judge, judge_all
+from plumbline.verdict.ledger import append
+from plumbline.verdict.numbers.readers.row_files import ColumnNames, read_rows
+from plumbline.verdict.numbers.readers.score_table import MetricBySeed, read_table
+from plumbline.verdict.numbers.readers.search_log import read_search
+from plumbline.verdict.numbers.search import SearchJudgement, judge_search
+from plumbline.verdict.numbers.table_verdict import ComparedPair, table_entries
+from plumbline.verdict.outcome import Outcome
 
 TERMS = ComparisonTerms(higher=False)
 SIGMA = 0.003

@@ -24,8 +24,8 @@ LOOKED_AT = (128, 256)
 LOOK = """
 import sys
 from pathlib import Path
-from plumbline.experiment.checks import trained_checks
-from plumbline.experiment.checks.trained_run import TrainedModel, TrainedRun, held_out_pack, sequences
+from plumbline.operate.preflight.method_checks import trained_checks
+from plumbline.operate.preflight.method_checks.trained_run import TrainedModel, TrainedRun, held_out_pack, sequences
 from plumbline.specs.spec import RunSpec
 kind, spec, folder, work = sys.argv[1], RunSpec.from_json(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4])
 if kind == "whole":
@@ -136,7 +136,7 @@ def _packs(folder: Path) -> Path:
 
 def _looked_at(folder: Path, width: int) -> tuple[float, Path, Path, Path]:
     """Millions of parameters, spec, run and work folder of a model that was trained for two steps at context 1,024."""
-    from plumbline.experiment.checks.trained_run import held_out_pack, training_pack
+    from plumbline.operate.preflight.method_checks.trained_run import held_out_pack, training_pack
     from plumbline.specs.spec import RunSpec
 
     millions, _ = _training(folder, width)

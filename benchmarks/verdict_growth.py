@@ -29,7 +29,7 @@ the limit. A hundred times the rows may take 150 times as long.
 {shapes}
 
 What must not grow faster than the rows is also held by a test that counts looks at the ledger's entries
-(`tests/experiment/numbers/test_numbers.py`).
+(`tests/verdict/numbers/test_numbers.py`).
 """
 TABLE = ["--baseline", "m0", "--metric", "loss", "--lower-is-better"]
 

@@ -44,7 +44,7 @@ LONGEST = (
     "cli/test_new.py",
     "evaluate/test_new_task.py",
     "kernels/test_kernels.py",
-    "experiment/checks/test_model_checks.py",
+    "operate/preflight/method_checks/test_model_checks.py",
     "gpu_check/test_failing_sections.py",
     "studies/transfer/test_transfer_claims.py",
     "train/test_interventions_resume.py",

@@ -15,16 +15,16 @@ import numpy as np
 from decision_rules.numbers_trainer import NumbersTrainer, Value
 from decision_rules.rates_page import RatesPage, rng_of
 
-from plumbline.experiment.decision import loop
-from plumbline.experiment.decision.announced_looks import last_keep, require_announced, rule, session_level
-from plumbline.experiment.decision.bank import Bank, BankedRun
-from plumbline.experiment.decision.experiment_question import ExperimentQuestion
-from plumbline.experiment.decision.fix_design import fix_design
-from plumbline.experiment.decision.loop import Experiment
-from plumbline.experiment.decision.outcome import BASELINE, ArmRun
-from plumbline.experiment.ledger import Ledger, LedgerEntry
-from plumbline.experiment.outcome import Outcome
 from plumbline.stats.sequential import Plan
+from plumbline.verdict.decision import loop
+from plumbline.verdict.decision.announced_looks import last_keep, require_announced, rule, session_level
+from plumbline.verdict.decision.bank import Bank, BankedRun
+from plumbline.verdict.decision.experiment_question import ExperimentQuestion
+from plumbline.verdict.decision.fix_design import fix_design
+from plumbline.verdict.decision.loop import Experiment
+from plumbline.verdict.decision.outcome import BASELINE, ArmRun
+from plumbline.verdict.ledger import Ledger, LedgerEntry
+from plumbline.verdict.outcome import Outcome
 
 #: True gains of a session's candidates in sigma, in their order; the fifth brings a sentinel.
 GAINS = (0.0, 1.0, 2.0, 0.0, 0.0)

@@ -17,9 +17,6 @@ from plumbline.core.pipeline_packages import lacking
 if TYPE_CHECKING:
     from plumbline.core.errors import PlumblineError as PlumblineError
     from plumbline.evaluate.score_models import scored as scored
-    from plumbline.experiment.comparison_terms import ComparisonTerms as ComparisonTerms
-    from plumbline.experiment.judge import judge as judge
-    from plumbline.experiment.judge import judge_all as judge_all
     from plumbline.export.write_export import export_hf as export_hf
     from plumbline.project import load as load_project  # noqa: F401
     from plumbline.results.runs.expected_runs import expected_runs as expected_runs
@@ -32,6 +29,9 @@ if TYPE_CHECKING:
     from plumbline.specs.yaml_files import load_config as load_config
     from plumbline.train.pretrain import pretrain as pretrain
     from plumbline.train.trainer_settings import TrainerSettings as TrainerSettings
+    from plumbline.verdict.comparison_terms import ComparisonTerms as ComparisonTerms
+    from plumbline.verdict.judge import judge as judge
+    from plumbline.verdict.judge import judge_all as judge_all
 
 #: Name -> where it is.
 _PLACES = {
@@ -40,12 +40,12 @@ _PLACES = {
     "RunSpec": "plumbline.specs.spec:RunSpec",
     "TrainerSettings": "plumbline.train.trainer_settings:TrainerSettings",
     "StopRequest": "plumbline.runtime.stop_request:StopRequest",
-    "ComparisonTerms": "plumbline.experiment.comparison_terms:ComparisonTerms",
+    "ComparisonTerms": "plumbline.verdict.comparison_terms:ComparisonTerms",
     "changed": "plumbline.specs.spec_changes:changed",
     "expected_runs": "plumbline.results.runs.expected_runs:expected_runs",
     "export_hf": "plumbline.export.write_export:export_hf",
-    "judge": "plumbline.experiment.judge:judge",
-    "judge_all": "plumbline.experiment.judge:judge_all",
+    "judge": "plumbline.verdict.judge:judge",
+    "judge_all": "plumbline.verdict.judge:judge_all",
     "load_config": "plumbline.specs.yaml_files:load_config",
     "load_runs": "plumbline.results.runs.finished_runs:load",
     "load_study": "plumbline.specs.study_config:load",

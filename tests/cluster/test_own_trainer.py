@@ -15,7 +15,7 @@ import pytest
 from cluster_faults import resume
 from snakemake_on_cluster import HERE, cluster_environment, slurm, state, until
 
-from tests.own_trainer.trainers import make, write_toml
+from tests.verdict.own_trainer.trainers import make, write_toml
 
 pytestmark = pytest.mark.cluster
 #: Waits as long as a file is there, so that all runs of it may be found at work.

@@ -17,14 +17,14 @@ LOCKING = (
     "train.checkpoint.run_lock",
     "operate.locks.workflow_lock",
     "operate.gpu_queue",
-    "experiment.decision.bank",
+    "verdict.decision.bank",
     "core.append_only_log",
     "data.verify_files",
     "data.folder_lock",
     "train.monitoring.mlflow",
-    "own_trainer.folder",
-    "own_trainer.profile_runs",
-    "own_trainer.run_one",
+    "verdict.own_trainer.folder",
+    "operate.experiments.profile_runs",
+    "verdict.own_trainer.run_one",
 )
 
 
@@ -52,6 +52,6 @@ def test_what_locks_can_be_imported_where_there_is_nothing_to_lock_with() -> Non
     subprocess.run([sys.executable, "-c", f"import sys; sys.modules['fcntl'] = None; import {modules}"], check=True)
     source = Path(command_line.__file__).parents[1]
     using = {path for path in source.rglob("*.py") if "import fcntl" in path.read_text()}
-    using -= set((source / "own_trainer/child").iterdir())  # in a user's own Python, where an error is suppressed
+    using -= set((source / "verdict/own_trainer/child").iterdir())  # in a user's own Python
     locking = {source / f"{module.replace('.', '/')}.py" for module in LOCKING}
     assert using == locking | {source / "core/operating_system.py"}

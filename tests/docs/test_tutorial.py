@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.cli import new
-from plumbline.experiment import __main__ as verdict
+from plumbline.verdict import __main__ as verdict
 from tests import run_in_process
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.experiment import __main__ as verdict
+from plumbline.verdict import __main__ as verdict
 from tests import run_in_process
 
 

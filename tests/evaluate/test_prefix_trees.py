@@ -11,8 +11,8 @@ import torch
 from plumbline.evaluate.prefix_tree_reader import PrefixTreeReader
 from plumbline.evaluate.prefix_tree_rows import cut
 from plumbline.evaluate.prefix_trees import SHORTEST, PrefixNode, TokenSegment, trees
-from plumbline.experiment.checks.model_checks import lively
 from plumbline.model.decoder import Decoder
+from plumbline.operate.preflight.method_checks.model_checks import lively
 from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec
 from tests.conftest import REPOSITORY

@@ -17,7 +17,7 @@ from tests.kept_verdicts.carry_out import Show, VerdictInput, words_of_picture
 from tests.kept_verdicts.normalise import normalise_json
 
 if TYPE_CHECKING:
-    from tests.experiment.own_method.test_own_verdict import Made
+    from tests.operate.experiments.test_own_verdict import Made
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CANDIDATE, LAST_OF_BASELINE = 43, 46
@@ -46,8 +46,8 @@ STATES = {
 
 def _verdicts(folder: Path) -> Iterator[str]:
     # pandas and torch, which few other inputs need
-    from plumbline.experiment.own_method import own_verdict
-    from tests.experiment.own_method.test_own_verdict import MINE, Made
+    from plumbline.operate.experiments import own_verdict
+    from tests.operate.experiments.test_own_verdict import MINE, Made
 
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(REPOSITORY)  # whose studies it extends

@@ -22,7 +22,7 @@ def _runs(gains: Mapping[str, float | None]) -> Callable[..., Iterator[Any]]:
     """What runs the arms: `BASE` less the arm's gain, and noise by the seed; None is an arm that diverges."""
 
     def run(self: Any, wanted: Sequence[tuple[str, int]]) -> Iterator[Any]:
-        from plumbline.experiment.decision.outcome import DIVERGED, FINISHED, ArmRun
+        from plumbline.verdict.decision.outcome import DIVERGED, FINISHED, ArmRun
 
         for arm, seed in wanted:
             gain = gains.get(arm, 0.0)
@@ -46,7 +46,7 @@ def _stand_ins(gains: Mapping[str, float | None]) -> dict[str, object]:
     return {
         "plumbline.project.arms.StudyArms.run": _runs(gains),
         "plumbline.operate.experiments.study_verbs._checks": lambda project, arms: ([], {}),
-        "plumbline.experiment.checks.trained_checks.of_arm": lambda *_: seen,
+        "plumbline.operate.preflight.method_checks.trained_checks.of_arm": lambda *_: seen,
     }
 
 

@@ -102,7 +102,7 @@ def _made_up(gain: Callable[[str, int], float]) -> dict[str, object]:
     """What stands in for the trainer where only its numbers matter: gains by the words of an arm, and the seed."""
 
     def made(self: Any, wanted: Sequence[tuple[str, int]]) -> Iterator[Any]:
-        from plumbline.experiment.decision.outcome import FINISHED, ArmRun
+        from plumbline.verdict.decision.outcome import FINISHED, ArmRun
 
         known = self.folder.bank().runs
         for arm, seed in wanted:
@@ -117,7 +117,7 @@ def _made_up(gain: Callable[[str, int], float]) -> dict[str, object]:
                 fingerprint=known[0].run.fingerprint if known else "made up",
             )
 
-    return {"plumbline.own_trainer.command_trainer.CommandTrainer.run": made}
+    return {"plumbline.verdict.own_trainer.command_trainer.CommandTrainer.run": made}
 
 
 def _on_folder(

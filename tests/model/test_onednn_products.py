@@ -11,9 +11,9 @@ import torch
 from functorch.compile import aot_module_simplified, make_boxed_func
 from torch.nn import functional
 
-from plumbline.experiment.checks.model_checks import lively
 from plumbline.model import cpu_matmul
 from plumbline.model.decoder import create
+from plumbline.operate.preflight.method_checks.model_checks import lively
 from plumbline.specs.spec import ModelSpec
 from tests.model.transfer_methods import overlay
 from tests.model_specs import small

@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from plumbline.data import split
-from plumbline.experiment.checks import trained_checks, trained_run
 from plumbline.operate.preflight import dry_run
+from plumbline.operate.preflight.method_checks import trained_checks, trained_run
 from plumbline.plan import data_stage, job_needs, job_requests, machines, target_costs
 from plumbline.plan.evaluation_workload import amount
 from plumbline.plan.job_requests import JobRequests

@@ -12,11 +12,11 @@ from plumbline import project
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
-from plumbline.experiment.decision.outcome import BASELINE, CRASHED, DIVERGED, FINISHED
 from plumbline.project import arms as arms_
 from plumbline.project.arms import StudyArms
 from plumbline.project.config_arguments import changed
 from plumbline.specs.yaml_files import load_config
+from plumbline.verdict.decision.outcome import BASELINE, CRASHED, DIVERGED, FINISHED
 
 ASKED = {"study": "transfer", "scale": "base", "method": "softpick", "against": "baseline"}
 

@@ -64,8 +64,8 @@ def test_a_page_that_nothing_makes_is_answered(mine: str) -> None:
 def test_the_same_again_makes_no_new_page_and_another_try_does(
     mine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plumbline.experiment import ledger
-    from plumbline.experiment.own_method import ledger_costs
+    from plumbline.verdict import ledger
+    from plumbline.verdict.own_method import ledger_costs
 
     path = tmp_path / "ledger.jsonl"
     monkeypatch.setattr(WorkflowPaths, "verdict_ledger", str(path))
@@ -84,7 +84,7 @@ def test_the_same_again_makes_no_new_page_and_another_try_does(
 def test_an_earlier_page_that_knows_both_scales_makes_a_page_anew(
     mine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plumbline.experiment.own_method import decision_accuracy_from_pages
+    from plumbline.verdict.own_method import decision_accuracy_from_pages
 
     monkeypatch.setattr(WorkflowPaths, "verdict_ledger", str(tmp_path / "ledger.jsonl"))
     asked = planned(mine=mine)

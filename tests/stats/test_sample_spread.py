@@ -11,10 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.core.errors import PlumblineError
-from plumbline.experiment.comparison_terms import ComparisonTerms
-from plumbline.experiment.numbers.item_comparison import judge_items
-from plumbline.experiment.numbers.readers.lm_eval_items import LmEvalItem
-from plumbline.experiment.seed_values import CannotBeJudgedError
 from plumbline.stats.item_noise import compare_with_chance, sampling_error
 from plumbline.stats.noise_floor import noise_floor, verdicts
 from plumbline.stats.paired_runs import paired_difference
@@ -22,6 +18,10 @@ from plumbline.stats.pooling import bartlett, pooled
 from plumbline.stats.power import power_of_gain
 from plumbline.stats.sample_spread import sample_deviation
 from plumbline.stats.welch_and_stouffer import welch
+from plumbline.verdict.comparison_terms import ComparisonTerms
+from plumbline.verdict.numbers.item_comparison import judge_items
+from plumbline.verdict.numbers.readers.lm_eval_items import LmEvalItem
+from plumbline.verdict.seed_values import CannotBeJudgedError
 
 VALUE = st.one_of(st.sampled_from([0.2, 0.1 + 0.2, 1 / 3, -1e-12]), st.floats(-1e150, 1e150, allow_subnormal=False))
 

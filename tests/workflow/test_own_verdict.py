@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.experiment import ledger
-from plumbline.experiment.ledger import LedgerEntry
+from plumbline.verdict import ledger
+from plumbline.verdict.ledger import LedgerEntry
 from tests.workflow.project_copy import Project, jobs_by_rule
 
 pytestmark = [pytest.mark.slow, pytest.mark.workflow]
@@ -92,7 +92,7 @@ def test_the_example_gets_its_page_and_a_later_try_makes_it_anew(project: Projec
     assert told in done.stdout and told in project.snakemake(*words).stdout, "also where nothing is to be done"
     assert "![values by method, and each gain with its interval](cosine.svg)" in page.read_text()
     assert page.with_suffix(".svg").read_text().startswith("<svg ")
-    held = project.python("-m", "plumbline.experiment", "--check-page", "results/verdict/cosine.md")
+    held = project.python("-m", "plumbline.verdict", "--check-page", "results/verdict/cosine.md")
     assert held.returncode == 0, held.stdout
     assert project.planned(*words) == {}
     assert project.planned("results/smoke/transfer/noise_floor.csv", "--config", "preset=smoke") == {}

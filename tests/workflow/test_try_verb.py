@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from plumbline.experiment import ledger
+from plumbline.verdict import ledger
 from tests.workflow.project_copy import Project
 
 pytestmark = [pytest.mark.slow, pytest.mark.workflow]

@@ -35,7 +35,7 @@ rule verdict:
         expected=PROJECT.verdicts.expected(),
         fingerprint=PROJECT.fingerprints.verdict(),
     shell:
-        "exec python -m plumbline.experiment.own_method.own_verdict {params.file:q} --preset {params.preset:q} --work {params.work:q} "
+        "exec python -m plumbline.operate.experiments.own_verdict {params.file:q} --preset {params.preset:q} --work {params.work:q} "
         "--documents-source {params.source:q} --checks {params.checks:q} --ledger {params.ledger:q} "
         "--expected-runs-digest {params.expected:q} --fingerprint {params.fingerprint:q} --out {output.page:q} > {log:q} 2>&1"
 

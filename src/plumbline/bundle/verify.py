@@ -39,9 +39,9 @@ from plumbline.core.errors import PlumblineError, UsageError, visible
 from plumbline.core.files import sha256_file
 from plumbline.data.pinned_packages import PINS
 from plumbline.data.progress import ProgressCounter
-from plumbline.experiment import ledger, ledger_pages
 from plumbline.project import packed_bundle
 from plumbline.project.paths import RESULTS
+from plumbline.verdict import ledger, ledger_pages
 
 #: What is looked at where nothing is named.
 _FOLDERS = ("work", RESULTS)

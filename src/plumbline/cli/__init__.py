@@ -84,9 +84,9 @@ VERBS = {
         needs=("pandas",),
     ),
     "verify": Verb("plumbline.bundle.verify", "whether files are what their makers wrote, by the checksums kept"),
-    "verdict": Verb("plumbline.experiment", "numbers from anywhere, judged by the noise-floor protocol"),
-    "gate": Verb("plumbline.experiment.gate", "a community's record against its own logs, its goal, the one before"),
-    "board": Verb("plumbline.experiment.board", "records as pages: their claims, their logs, and what luck gives"),
+    "verdict": Verb("plumbline.verdict", "numbers from anywhere, judged by the noise-floor protocol"),
+    "gate": Verb("plumbline.verdict.gate", "a community's record against its own logs, its goal, the one before"),
+    "board": Verb("plumbline.verdict.board", "records as pages: their claims, their logs, and what luck gives"),
     "status": Verb("plumbline.operate.status", "what is running, and how far it is"),
     "cleanup": Verb("plumbline.operate.cleanup", "what uses disk space and is no longer needed"),
 }

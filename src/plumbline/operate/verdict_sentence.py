@@ -7,8 +7,8 @@ from typing import Any
 
 from plumbline.core.errors import visible
 from plumbline.core.files import read_json
-from plumbline.experiment.checks.checks_words import implausible
 from plumbline.project import snakemake_internals
+from plumbline.verdict.checks_words import implausible
 
 
 def watch(workflow: Any) -> None:

@@ -13,7 +13,7 @@ from plumbline.specs.study_config import Run
 #: Ranks that a node of several devices has.
 NODE = 8
 #: What a verdict holds of a model that it looks at: at most so many tokens' states of all layers, and no more numbers
-#: than that (`plumbline.experiment.checks`).
+#: than that (`plumbline.operate.preflight.method_checks`).
 LOOKED_AT_TOKENS, LOOKED_AT_STATES = 8_192, 2**24
 #: A training asks for so many times the memory that it needs, at every attempt: attempts are also its slices.
 PRETRAIN_MARGIN = 2.0

@@ -20,14 +20,14 @@ from plumbline.core import run_files
 from plumbline.core.called_program import call
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, read_json, sha256_text
-from plumbline.experiment.decision.outcome import BASELINE, CRASHED, DIVERGED, FINISHED, ArmRun
-from plumbline.experiment.recipe_diff import differences
-from plumbline.experiment.size_words import budget_words, size_words
 from plumbline.project.project import Project
 from plumbline.specs import experiment_runs
 from plumbline.specs.experiment_runs import BOTH
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Run, Study
+from plumbline.verdict.decision.outcome import BASELINE, CRASHED, DIVERGED, FINISHED, ArmRun
+from plumbline.verdict.recipe_diff import differences
+from plumbline.verdict.size_words import budget_words, size_words
 
 METRIC, UNIT = "validation_loss", "nats a token"
 #: What the log of a job ends with where the machine was at fault: it says nothing of the candidate.

@@ -219,12 +219,12 @@ class Fingerprints:
         """
         if self.configuration.mine is None:
             return ""
-        from plumbline.experiment import ledger
-        from plumbline.experiment.own_method import decision_accuracy, decision_accuracy_from_pages, ledger_costs
+        from plumbline.verdict import ledger
+        from plumbline.verdict.own_method import decision_accuracy, decision_accuracy_from_pages, ledger_costs
 
         known = ledger.read(self.configuration.root / self.paths.verdict_ledger)
         counted = ledger_costs.counted(known, ledger_costs.entries(self.configuration.mine))
-        files = code_hash.product_files(code_hash.PACKAGE / "experiment" / "own_method" / "own_verdict.py")
+        files = code_hash.product_files(code_hash.PACKAGE / "operate" / "experiments" / "own_verdict.py")
         labels = {method: self.configuration.mine.study.label(method) for method in self.configuration.mine.compared}
         cited: list[Any] = [
             sha256_file(path)
@@ -245,9 +245,9 @@ class Fingerprints:
 
     def checks(self) -> str:
         """Fingerprint the checks before training: their code, the models' code, and the models that are checked."""
-        from plumbline.experiment.checks.checks_fingerprint import of_checks
+        from plumbline.specs.checked_models import fingerprint_checks
 
-        return of_checks(self.configuration.mine) if self.configuration.mine else ""
+        return fingerprint_checks(self.configuration.mine) if self.configuration.mine else ""
 
     def report(self) -> str:
         """Fingerprint the report: the pages' code, templates, style and scripts, the studies' YAML and READMEs, and the

@@ -4,13 +4,15 @@ a study that does. Imports no torch."""
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from msgspec import structs
 
 from plumbline.core.errors import PlumblineError
-from plumbline.specs import corpus, experiment_runs, own_methods_file, study_config
+from plumbline.core.files import canonical_json, sha256_text
+from plumbline.specs import code_hash, corpus, experiment_runs, own_methods_file, study_config
 from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.specs.spec import ModelSpec, RunSpec
 from plumbline.specs.study_config import Study
@@ -74,3 +76,44 @@ def _small(mine: OwnMethodsFile, root: Path) -> OwnMethodsFile | None:
         return of_experiment(own, study_config.load(mine.study.name, SMALL, root), root)
     except PlumblineError:
         return None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainedSize:
+    """How the runs of a method read: tokens of a sequence, sequences of a batch, whether in bfloat16, and the layers of
+    the deepest of them.
+    """
+
+    context: int
+    rows: int
+    half: bool
+    layers: int
+
+
+def list_trained_sizes(mine: OwnMethodsFile, *methods: str) -> list[TrainedSize]:
+    """List how the runs of some methods read at every scale, each way once, shorter contexts first."""
+    layers: dict[tuple[int, int, bool], int] = {}
+    for run in mine.study.runs.values():
+        if run.spec.method in methods:
+            model = run.spec.model
+            read = (model.context, run.spec.sequences_per_batch, run.spec.train.precision != "float32")
+            layers[read] = max(layers.get(read, 0), model.layers)
+    return [
+        TrainedSize(context=context, rows=rows, half=half, layers=most)
+        for (context, rows, half), most in sorted(layers.items())
+    ]
+
+
+def fingerprint_checks(mine: OwnMethodsFile) -> str:
+    """Fingerprint the checks of a user's own file.
+
+    It changes with their code, the models' code, and the models checked.
+    """
+    entries = ("operate/preflight/method_checks/checks_report.py", "operate/preflight/own_training.py")
+    files = {file for entry in entries for file in code_hash.product_files(code_hash.PACKAGE / entry)}
+    asked: list[Any] = [mine.against, mine.asked["parity"]]
+    for method, (small, whole) in models(mine).items():
+        sizes = [dataclasses.asdict(size) for size in list_trained_sizes(mine, method)]
+        runs = {k: v.to_dict() for k, v in whole.items()}
+        asked.append([method, small.to_dict(), small.components, runs, sizes])
+    return sha256_text(canonical_json([code_hash.tree_hash(files), asked]))[:16]

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from plumbline.operate.experiments import setup_trainer
-from plumbline.own_trainer import own_tree
-from plumbline.own_trainer.folder import Folder
-from plumbline.own_trainer.snapshot import Repository
+from plumbline.verdict.own_trainer import own_tree
+from plumbline.verdict.own_trainer.folder import Folder
+from plumbline.verdict.own_trainer.snapshot import Repository
 from tests import run_in_process
 from tests.operate import fake_terminal
 from tests.operate.experiments.trainer_folder import Done, banked, change, git, plumbline, write_bank

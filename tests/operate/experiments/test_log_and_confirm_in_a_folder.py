@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.core import process_record
-from plumbline.experiment import implausible_gain
-from plumbline.experiment.decision.outcome import BASELINE
+from plumbline.verdict import implausible_gain
+from plumbline.verdict.decision.outcome import BASELINE
 from tests.operate.experiments.trainer_folder import banked, change, plumbline
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.try_by_exit_codes import DrivenSession, set_up
-from plumbline.experiment.outcome import Outcome
+from plumbline.verdict.outcome import Outcome
 
 #: The summary that autoresearch's train.py ends with, and what its program.md reads of it.
 BLOCK = [

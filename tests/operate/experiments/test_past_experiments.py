@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from plumbline.experiment.decision import noise_of_a_run as noises
 from plumbline.operate.experiments import past_experiments
+from plumbline.verdict.decision import noise_of_a_run as noises
 
 
 def test_the_noise_of_a_trainer_whose_name_steers_the_terminal(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.operate.experiments import setup_guesses
-from plumbline.own_trainer import metric
-from plumbline.own_trainer.trainer_file import MetricPart
+from plumbline.verdict.own_trainer import metric
+from plumbline.verdict.own_trainer.trainer_file import MetricPart
 
 #: Logs whose metric ends at 0.9; 0.8 was its best.
 LOGS = {

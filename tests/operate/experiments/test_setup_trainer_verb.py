@@ -15,7 +15,7 @@ from msgspec import structs
 
 from plumbline.operate.experiments import setup_guesses, setup_trainer
 from plumbline.operate.experiments.__main__ import arguments
-from plumbline.own_trainer.trainer_file import DecidePart, load
+from plumbline.verdict.own_trainer.trainer_file import DecidePart, load
 from tests import run_in_process
 from tests.operate.experiments.trainer_folder import TRAINER, Done, banked, git, plumbline, repository_of
 

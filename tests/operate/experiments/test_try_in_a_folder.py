@@ -12,13 +12,13 @@ import pytest
 from scipy import stats
 
 from plumbline.core.errors import PlumblineError
-from plumbline.experiment.decision.outcome import BASELINE
 from plumbline.operate.experiments import folder_baseline, setup_trainer
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
-from plumbline.own_trainer import seed as seeds
-from plumbline.own_trainer.folder import Folder
-from plumbline.own_trainer.snapshot import Repository
-from plumbline.own_trainer.trainer_file import load
+from plumbline.verdict.decision.outcome import BASELINE
+from plumbline.verdict.own_trainer import seed as seeds
+from plumbline.verdict.own_trainer.folder import Folder
+from plumbline.verdict.own_trainer.snapshot import Repository
+from plumbline.verdict.own_trainer.trainer_file import load
 from tests import run_in_process
 from tests.operate.experiments.trainer_folder import TRAINER, banked, change, git, plumbline, repository_of, write_bank
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from plumbline import project
-from plumbline.experiment import ledger
 from plumbline.operate.preflight import before_first_job
 from plumbline.operate.preflight.dry_run import DryRun, JobToRun
 from plumbline.specs.yaml_files import load_config
+from plumbline.verdict import ledger
 
 FILE = "extends: transfer\nmethods: {{wide: {{model: {{ffn_width: 128}}}}, {more}}}\nseeds: [42, 43]\n"
 

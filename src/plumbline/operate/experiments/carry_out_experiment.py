@@ -13,19 +13,19 @@ from typing import Any
 from plumbline.core.errors import visible
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.core.terminal_lines import folded
-from plumbline.experiment import ledger as ledgers
-from plumbline.experiment import ledger_pages
-from plumbline.experiment.decision import announced_looks, decision_page
-from plumbline.experiment.decision.bank import Bank
-from plumbline.experiment.decision.decision_sentences import sentence, session_line
-from plumbline.experiment.decision.experiment_question import ExperimentQuestion
-from plumbline.experiment.decision.fix_design import fix_design
-from plumbline.experiment.decision.loop import Experiment, RunOrder, Trainer
-from plumbline.experiment.decision.outcome import BASELINE, Decision, ExperimentTerms
-from plumbline.experiment.formatting import counted, seconds
-from plumbline.experiment.ledger import LedgerEntry
-from plumbline.experiment.outcome import Outcome
 from plumbline.operate.experiments.experiment_folders import ExperimentFolders
+from plumbline.verdict import ledger as ledgers
+from plumbline.verdict import ledger_pages
+from plumbline.verdict.decision import announced_looks, decision_page
+from plumbline.verdict.decision.bank import Bank
+from plumbline.verdict.decision.decision_sentences import sentence, session_line
+from plumbline.verdict.decision.experiment_question import ExperimentQuestion
+from plumbline.verdict.decision.fix_design import fix_design
+from plumbline.verdict.decision.loop import Experiment, RunOrder, Trainer
+from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentTerms
+from plumbline.verdict.formatting import counted, seconds
+from plumbline.verdict.ledger import LedgerEntry
+from plumbline.verdict.outcome import Outcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +143,7 @@ def told(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:
     if as_json:
         print(json.dumps(decision_page.numbers(decision) | {"page": str(page)} | more), flush=True)
         return decision.exit_code
-    from plumbline.experiment.decision.decision_console import print_decision  # rich, which a dry run needs not
+    from plumbline.verdict.decision.decision_console import print_decision  # rich, which a dry run needs not
 
     own = counted(sum(run.arm != BASELINE for run in decision.runs), "run")
     fresh = f" and {len(decision.fresh)} fresh" if decision.fresh else ""

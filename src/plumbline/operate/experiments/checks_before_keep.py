@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from plumbline.experiment import implausible_gain
-from plumbline.experiment.decision.decision_sentences import sentence
-from plumbline.experiment.decision.outcome import BASELINE, Decision
-from plumbline.experiment.outcome import Outcome
 from plumbline.operate.experiments.carry_out_experiment import require_plausible
 from plumbline.project.arms import METRIC, StudyArms
+from plumbline.verdict import implausible_gain
+from plumbline.verdict.decision.decision_sentences import sentence
+from plumbline.verdict.decision.outcome import BASELINE, Decision
+from plumbline.verdict.outcome import Outcome
 
 
 def looked_at_again(decision: Decision, arms: StudyArms, preset: str, *, looked_at: bool) -> Decision:
@@ -28,7 +28,7 @@ def looked_at_again(decision: Decision, arms: StudyArms, preset: str, *, looked_
     """
     if decision.verdict != Outcome.KEEP:
         return decision
-    from plumbline.experiment.checks import trained_checks, trained_run
+    from plumbline.operate.preflight.method_checks import trained_checks, trained_run
 
     held: dict[str, str] = {}
     work, candidate = Path(arms.project.paths.work), decision.terms.candidate

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.experiment import ledger as ledgers
-from plumbline.experiment import ledger_pages
-from plumbline.experiment.decision import decision_page, decision_records
-from plumbline.experiment.decision.bank import Bank
-from plumbline.experiment.decision.decision_sentences import sentence
-from plumbline.experiment.decision.outcome import Decision
-from plumbline.experiment.ledger import Ledger
-from plumbline.experiment.outcome import Outcome
+from plumbline.verdict import ledger as ledgers
+from plumbline.verdict import ledger_pages
+from plumbline.verdict.decision import decision_page, decision_records
+from plumbline.verdict.decision.bank import Bank
+from plumbline.verdict.decision.decision_sentences import sentence
+from plumbline.verdict.decision.outcome import Decision
+from plumbline.verdict.ledger import Ledger
+from plumbline.verdict.outcome import Outcome
 
 
 @dataclass(frozen=True, kw_only=True)

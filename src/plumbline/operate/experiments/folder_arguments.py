@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from plumbline.core.errors import PlumblineError, UsageError, nearest
-from plumbline.experiment.decision.experiment_question import ExperimentQuestion
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
-from plumbline.own_trainer.command_trainer import CommandTrainer
-from plumbline.own_trainer.snapshot import Arm, Repository
+from plumbline.verdict.decision.experiment_question import ExperimentQuestion
+from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
+from plumbline.verdict.own_trainer.snapshot import Arm, Repository
 
 
 def require_baseline(given: argparse.Namespace, repository: Repository) -> None:

@@ -20,20 +20,21 @@ import msgspec
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, canonical_json, read_json, sha256_text
-from plumbline.experiment.decision import announced_looks
-from plumbline.experiment.decision.bank import LOOP, TRIED_AGAIN, Bank
-from plumbline.experiment.decision.fix_design import beside_next
-from plumbline.experiment.decision.fresh_runs import with_fresh_runs
-from plumbline.experiment.decision.outcome import BASELINE, ArmRun, Decision
-from plumbline.experiment.formatting import seconds
-from plumbline.experiment.ledger import Ledger, LedgerEntry
-from plumbline.experiment.outcome import Outcome
-from plumbline.own_trainer import fingerprint
-from plumbline.own_trainer.command_trainer import CommandTrainer
-from plumbline.own_trainer.folder import Folder
-from plumbline.own_trainer.requests import read_result
-from plumbline.own_trainer.snapshot import AUTO, FOLDER, ROWS, Arm, Repository
-from plumbline.own_trainer.trainer_file import NAME, TrainerFile
+from plumbline.operate.experiments.profile_runs import ProfileRuns
+from plumbline.verdict.decision import announced_looks
+from plumbline.verdict.decision.bank import LOOP, TRIED_AGAIN, Bank
+from plumbline.verdict.decision.fix_design import beside_next
+from plumbline.verdict.decision.fresh_runs import with_fresh_runs
+from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision
+from plumbline.verdict.formatting import seconds
+from plumbline.verdict.ledger import Ledger, LedgerEntry
+from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.own_trainer import fingerprint
+from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
+from plumbline.verdict.own_trainer.folder import Folder
+from plumbline.verdict.own_trainer.requests import read_result
+from plumbline.verdict.own_trainer.snapshot import AUTO, FOLDER, ROWS, Arm, Repository
+from plumbline.verdict.own_trainer.trainer_file import NAME, TrainerFile
 
 #: What is to be done where means would cross machines.
 ELSEWHERE = (
@@ -144,6 +145,7 @@ class FolderBaseline:
             folder=self.folder,
             arms=arms,
             tell=self.tell,
+            profile_jobs=ProfileRuns,
             compared_with="" if candidate else self.arm.method,
         )
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plumbline.experiment.decision.outcome import BASELINE, Decision
-from plumbline.experiment.outcome import Outcome
-from plumbline.own_trainer.command_trainer import CommandTrainer
+from plumbline.verdict.decision.outcome import BASELINE, Decision
+from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
 
 #: The word of `results.tsv` for a verdict; those that autoresearch has, where it has one.
 STATUS = {

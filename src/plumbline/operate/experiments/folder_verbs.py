@@ -15,14 +15,6 @@ from typing import Any
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
-from plumbline.experiment import implausible_gain
-from plumbline.experiment.decision import decision_records
-from plumbline.experiment.decision.decision_sentences import sentence
-from plumbline.experiment.decision.experiment_question import ExperimentQuestion
-from plumbline.experiment.decision.fix_design import claim
-from plumbline.experiment.decision.outcome import BASELINE, Decision
-from plumbline.experiment.formatting import counted
-from plumbline.experiment.outcome import Outcome
 from plumbline.operate.console.run_progress import roughly
 from plumbline.operate.experiments.carry_out_experiment import (
     SettledExperiment,
@@ -47,11 +39,19 @@ from plumbline.operate.experiments.folder_arguments import (
 )
 from plumbline.operate.experiments.folder_baseline import ELSEWHERE, FolderBaseline, commit
 from plumbline.operate.experiments.folder_rows import STATUS, append_rows
-from plumbline.own_trainer import metric, own_tree, seed, trust
-from plumbline.own_trainer.command_trainer import CommandTrainer
-from plumbline.own_trainer.folder import Folder
-from plumbline.own_trainer.snapshot import Arm, Repository
-from plumbline.own_trainer.trainer_file import INJECT, NAME, TrainerFile, load
+from plumbline.verdict import implausible_gain
+from plumbline.verdict.decision import decision_records
+from plumbline.verdict.decision.decision_sentences import sentence
+from plumbline.verdict.decision.experiment_question import ExperimentQuestion
+from plumbline.verdict.decision.fix_design import claim
+from plumbline.verdict.decision.outcome import BASELINE, Decision
+from plumbline.verdict.formatting import counted
+from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.own_trainer import metric, own_tree, seed, trust
+from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
+from plumbline.verdict.own_trainer.folder import Folder
+from plumbline.verdict.own_trainer.snapshot import Arm, Repository
+from plumbline.verdict.own_trainer.trainer_file import INJECT, NAME, TrainerFile, load
 
 
 def run(given: argparse.Namespace, root: Path) -> int:

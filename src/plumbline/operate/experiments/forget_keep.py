@@ -8,15 +8,15 @@ from pathlib import Path
 
 from plumbline.core.errors import visible
 from plumbline.core.terminal_lines import folded
-from plumbline.experiment.formatting import counted
-from plumbline.experiment.outcome import Outcome
 from plumbline.operate.experiments.carry_out_experiment import tell
 from plumbline.operate.experiments.experiment_folders import ExperimentFolders
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
 from plumbline.operate.experiments.folder_rows import append_rows
-from plumbline.own_trainer.folder import Folder
-from plumbline.own_trainer.snapshot import Repository
-from plumbline.own_trainer.trainer_file import load
+from plumbline.verdict.formatting import counted
+from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.own_trainer.folder import Folder
+from plumbline.verdict.own_trainer.snapshot import Repository
+from plumbline.verdict.own_trainer.trainer_file import load
 
 #: Why such a try cannot be judged, as its sentence ends.
 WHY = "it was kept, and taken back as a mistake (plumbline log --forget)"

@@ -14,14 +14,14 @@ from rich.table import Table
 
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.terminal_lines import folded
-from plumbline.experiment import ledger
-from plumbline.experiment.decision import decision_page, decision_records
-from plumbline.experiment.decision.noise_of_a_run import SEEDS, noise
-from plumbline.experiment.formatting import counted, fixed
-from plumbline.experiment.outcome import Outcome
 from plumbline.operate.experiments.carry_out_experiment import page_of
 from plumbline.operate.experiments.experiment_folders import ExperimentFolders
-from plumbline.own_trainer.snapshot import Arm
+from plumbline.verdict import ledger
+from plumbline.verdict.decision import decision_page, decision_records
+from plumbline.verdict.decision.noise_of_a_run import SEEDS, noise
+from plumbline.verdict.formatting import counted, fixed
+from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.own_trainer.snapshot import Arm
 
 
 def print_noise(given: argparse.Namespace, place: ExperimentFolders, beside: Mapping[str, int] | None = None) -> int:

@@ -11,8 +11,8 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.own_trainer.metric import METRIC_LINE, backwards, whole
-from plumbline.own_trainer.trainer_file import ENVIRONMENT, INJECT
+from plumbline.verdict.own_trainer.metric import METRIC_LINE, backwards, whole
+from plumbline.verdict.own_trainer.trainer_file import ENVIRONMENT, INJECT
 
 #: Names of metrics, the likeliest to decide first; a blank stands for a blank or an underline.
 KNOWN = (

@@ -20,19 +20,19 @@ import msgspec
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, UsageError, visible
 from plumbline.core.files import atomic_write_json, atomic_write_text, read_json
-from plumbline.experiment.decision.outcome import BASELINE
 from plumbline.operate.experiments import setup_guesses
 from plumbline.operate.experiments.carry_out_experiment import tell
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
 from plumbline.operate.experiments.folder_verbs import place_of, remember_trust, require_trust
 from plumbline.operate.experiments.past_experiments import print_noise
 from plumbline.operate.experiments.setup_guesses import SeenMetric
-from plumbline.own_trainer import log_end, metric, own_tree
-from plumbline.own_trainer.folder import Folder
-from plumbline.own_trainer.pool import pool
-from plumbline.own_trainer.requests import Result, interrupted_file, read_request, read_result
-from plumbline.own_trainer.snapshot import FOLDER, ROWS, Repository
-from plumbline.own_trainer.trainer_file import FLAGS, INJECT, NAME, MetricPart, TrainerFile, load, parsed
+from plumbline.verdict.decision.outcome import BASELINE
+from plumbline.verdict.own_trainer import log_end, metric, own_tree
+from plumbline.verdict.own_trainer.folder import Folder
+from plumbline.verdict.own_trainer.pool import pool
+from plumbline.verdict.own_trainer.requests import Result, interrupted_file, read_request, read_result
+from plumbline.verdict.own_trainer.snapshot import FOLDER, ROWS, Repository
+from plumbline.verdict.own_trainer.trainer_file import FLAGS, INJECT, NAME, MetricPart, TrainerFile, load, parsed
 
 #: What `inject` does, for whoever is about to rely on it.
 WHAT_IS_SHIFTED = (

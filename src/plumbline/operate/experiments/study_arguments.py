@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.experiment.decision.experiment_question import BANK, MOST, QUICK_BANK, QUICK_MOST, ExperimentQuestion
-from plumbline.experiment.decision.outcome import BASELINE, ExperimentTerms
 from plumbline.project import Project, load
 from plumbline.project.arms import METRIC, UNIT, StudyArms
 from plumbline.specs import experiment_runs
 from plumbline.specs.study_config import Study
 from plumbline.specs.yaml_files import load_config, load_study, read_yaml, studies
+from plumbline.verdict.decision.experiment_question import BANK, MOST, QUICK_BANK, QUICK_MOST, ExperimentQuestion
+from plumbline.verdict.decision.outcome import BASELINE, ExperimentTerms
 
 
 def arms_asked(given: argparse.Namespace, config: dict[str, Any]) -> tuple[Project, dict[str, Any]]:

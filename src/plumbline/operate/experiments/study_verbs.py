@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, visible
-from plumbline.experiment.decision.experiment_question import APART, FIRST_SEED, ExperimentQuestion
-from plumbline.experiment.decision.outcome import BASELINE
-from plumbline.experiment.outcome import Outcome
 from plumbline.operate.experiments.study_arguments import (
     arms_asked,
     arms_of,
@@ -29,6 +26,9 @@ from plumbline.project.paths import EXPERIMENTS, VERDICTS
 from plumbline.specs.checked_models import of_experiment
 from plumbline.specs.experiment_runs import INITIALISATION
 from plumbline.specs.yaml_files import load_config
+from plumbline.verdict.decision.experiment_question import APART, FIRST_SEED, ExperimentQuestion
+from plumbline.verdict.decision.outcome import BASELINE
+from plumbline.verdict.outcome import Outcome
 
 if TYPE_CHECKING:
     from plumbline.operate.experiments.experiment_folders import ExperimentFolders
@@ -59,10 +59,10 @@ def try_(given: argparse.Namespace) -> int:
             _plan(question, arms), as_json=given.json, candidate=arms.candidate, baseline=_baseline(arms)
         )
     # numpy and scipy, which a dry run needs not
-    from plumbline.experiment.decision import bank as banks
-    from plumbline.experiment.decision import decision_records
     from plumbline.operate.experiments.carry_out_experiment import decide, page_of, settle_try, told, with_own_page
     from plumbline.operate.experiments.checks_before_keep import looked_at_again
+    from plumbline.verdict.decision import bank as banks
+    from plumbline.verdict.decision import decision_records
 
     place = _place(project)
     record = record_of(project, asked, question, arms)
@@ -99,10 +99,10 @@ def _refused(lines: list[str]) -> int:
 
 def confirm(given: argparse.Namespace) -> int:
     """Run what was kept again with fresh seeds."""
-    from plumbline.experiment.decision import bank as banks
-    from plumbline.experiment.decision.fix_design import claim
     from plumbline.operate.experiments.carry_out_experiment import SettledExperiment, decide, entry_of, page_of, told
     from plumbline.operate.experiments.checks_before_keep import looked_at_again
+    from plumbline.verdict.decision import bank as banks
+    from plumbline.verdict.decision.fix_design import claim
 
     configuration = configuration_of(given)[0]
     place = _place(load(configuration))
@@ -139,9 +139,9 @@ def _baseline(arms: StudyArms) -> str:
 def _checks(project: Project, arms: StudyArms) -> tuple[list[str], dict[str, Any]]:
     """What the checks of a user's own method refuse before anything is trained, and their report; a study's own
     methods, which extend none, are tested where they are kept."""
-    from plumbline.experiment.checks import method_checks
-    from plumbline.experiment.checks.checks_fingerprint import of_checks
     from plumbline.operate.preflight import dry_run, own_method
+    from plumbline.operate.preflight.method_checks import checks_report
+    from plumbline.specs.checked_models import fingerprint_checks
 
     if project.mine is None:
         mine = of_experiment(arms.given, arms.study, project.root, project.config["data"]["source"])
@@ -149,13 +149,13 @@ def _checks(project: Project, arms: StudyArms) -> tuple[list[str], dict[str, Any
             return [], {}
         path = Path(project.paths.work) / VERDICTS / mine.name / "checks.json"
         failing = own_method.checked(project, mine, path)
-        return failing, method_checks.kept(path, of_checks(mine)) or {}
+        return failing, checks_report.kept(path, fingerprint_checks(mine)) or {}
 
     run = arms.run_of(arms.candidate).spec
     wildcards = {"study": run.study, "scale": run.scale, "method": run.method, "seed": "0"}
     job = dry_run.JobToRun(rule="pretrain", wildcards=wildcards)
     failing = own_method.refused(dry_run.DryRun(project=project, jobs=(job,)))
-    return failing, method_checks.kept(Path(project.paths.verdict_checks), project.fingerprints.checks()) or {}
+    return failing, checks_report.kept(Path(project.paths.verdict_checks), project.fingerprints.checks()) or {}
 
 
 def _plan(question: ExperimentQuestion, arms: StudyArms) -> str:

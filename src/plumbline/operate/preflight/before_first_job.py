@@ -2,9 +2,9 @@
 job.
 
 A missing or empty folder is refused: nothing that reads it can be made. So is a user's own method that is not causal or
-fails another of the checks of `plumbline.experiment.checks`, and a run that would be scored through another tokenizer
-than its own. What another machine may well have (Debian's tools, a network, an account) is a warning here;
-`python -m plumbline.operate.preflight` looks closer.
+fails another of the checks of `plumbline.operate.preflight.method_checks`, and a run that would be scored through
+another tokenizer than its own. What another machine may well have (Debian's tools, a network, an account) is a warning
+here; `python -m plumbline.operate.preflight` looks closer.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def enter(asked: dry_run.DryRun) -> None:
         return
     jobs = ("{study}/{scale}/{method}/s{seed}".format(**job.wildcards) for job in asked.of("pretrain"))
     if {run.key for run in mine.own}.intersection(jobs):
-        from plumbline.experiment import ledger
-        from plumbline.experiment.own_method import ledger_costs
+        from plumbline.verdict import ledger
+        from plumbline.verdict.own_method import ledger_costs
 
         ledger.append(asked.project.root / asked.project.paths.verdict_ledger, ledger_costs.entries(mine))

@@ -14,8 +14,8 @@ from typing import Any
 
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.files import atomic_write_json
-from plumbline.experiment.checks import method_checks
 from plumbline.operate.preflight import own_training
+from plumbline.operate.preflight.method_checks import checks_report
 from plumbline.runtime.allocator import keep_memory
 from plumbline.specs import corpus, study_config
 from plumbline.specs.checked_models import of_experiment
@@ -63,13 +63,13 @@ def main() -> None:
         assert mine is not None, "whoever asks has looked"
     else:
         mine = load(given.mine, given.preset, source=given.documents_source)
-    found = method_checks.report(mine, train_a_little)
+    found = checks_report.report(mine, train_a_little)
     found["checks"] += own_training.CHECKS
-    if given.out is not None and method_checks.to_keep(found):
+    if given.out is not None and checks_report.to_keep(found):
         atomic_write_json(given.out, found)
-    for words in method_checks.sentences(found, mine.path, "flagged"):
+    for words in checks_report.sentences(found, mine.path, "flagged"):
         print(f"flagged: {words}")
-    method_checks.require(found, mine.path)
+    checks_report.require(found, mine.path)
     print(f"{', '.join(found['methods'])}: {', '.join(found['checks'])} hold")
 
 

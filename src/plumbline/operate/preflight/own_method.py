@@ -13,10 +13,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from plumbline.experiment.checks import method_checks
-from plumbline.experiment.checks.checks_fingerprint import of_checks
 from plumbline.operate.preflight.dry_run import DryRun
+from plumbline.operate.preflight.method_checks import checks_report
 from plumbline.project import Project
+from plumbline.specs.checked_models import fingerprint_checks
 from plumbline.specs.own_methods_file import OwnMethodsFile
 
 
@@ -37,21 +37,21 @@ def checked(plan: Project, mine: OwnMethodsFile, path: Path) -> list[str]:
 
     Returns a sentence for each check that fails. `path`: the file of what is found.
     """
-    fingerprint = of_checks(mine)
-    if method_checks.kept(path, fingerprint) is None:
+    fingerprint = fingerprint_checks(mine)
+    if checks_report.kept(path, fingerprint) is None:
         asked = [mine.path] if mine.experiment is None else ["--experiment", json.dumps(mine.experiment)]
         command = [sys.executable, "-m", "plumbline.operate.preflight.own_checks", *asked, "--preset", plan.name]
         command += ["--documents-source", plan.config["data"]["source"], "--out", str(path)]
         one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
         done = subprocess.run(command, capture_output=True, text=True, env=one_thread)
-        if method_checks.kept(path, fingerprint) is None:
+        if checks_report.kept(path, fingerprint) is None:
             if done.returncode == 0:
                 return [
                     f"{mine.path}: it, or a component's code, was edited while it was checked; run the command again"
                 ]
             return [f"{mine.path}: it could not be checked: {done.stderr.strip()[-2000:]}"]
-    found = method_checks.kept(path, fingerprint)
-    failing = method_checks.sentences(found, mine.path, "failed") if found is not None else []
+    found = checks_report.kept(path, fingerprint)
+    failing = checks_report.sentences(found, mine.path, "failed") if found is not None else []
     return [*failing, "nothing was trained; fix the component and run the command again"] if failing else []
 
 
@@ -60,8 +60,8 @@ def flagged(dry_run: DryRun) -> list[str]:
     plan = dry_run.project
     if plan.mine is None or not _asked(dry_run):
         return []
-    found = method_checks.kept(Path(plan.paths.verdict_checks), plan.fingerprints.checks())
-    return [] if found is None else method_checks.sentences(found, plan.mine.path, "flagged")
+    found = checks_report.kept(Path(plan.paths.verdict_checks), plan.fingerprints.checks())
+    return [] if found is None else checks_report.sentences(found, plan.mine.path, "flagged")
 
 
 def _asked(dry_run: DryRun) -> bool:

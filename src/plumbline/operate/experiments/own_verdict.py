@@ -1,0 +1,242 @@
+"""Writes the verdict on a user's own modification from its finished runs.
+
+    python -m plumbline.operate.experiments.own_verdict my/cosine.yaml
+
+``snakemake results/verdict/cosine.md --config mine=my/cosine.yaml`` makes the runs that are missing, and calls this.
+What decides is the same test as of any numbers (`plumbline.verdict.judge`); each method is entered in the ledger.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plumbline.core import files, fingerprint_file
+from plumbline.core.command_line import described, prog, run
+from plumbline.core.errors import PlumblineError
+from plumbline.operate.preflight.method_checks import checks_report, trained_checks
+from plumbline.results.runs.expected_runs import expected_runs, require_expected
+from plumbline.results.runs.finished_runs import load as load_runs
+from plumbline.specs import corpus
+from plumbline.specs import own_methods_file as own
+from plumbline.specs.checked_models import fingerprint_checks
+from plumbline.specs.yaml_files import PRESETS
+from plumbline.verdict import implausible_gain, ledger_pages
+from plumbline.verdict import ledger as ledgers
+from plumbline.verdict.judge import BaselineComparison
+from plumbline.verdict.ledger import Ledger
+from plumbline.verdict.numbers.numbers_request import of_judgement, plain
+from plumbline.verdict.own_method import (
+    decision_accuracy,
+    decision_accuracy_from_pages,
+    last_evaluation,
+    ledger_costs,
+    own_page,
+)
+from plumbline.verdict.own_method import published_means as prints
+from plumbline.verdict.own_method.finished_run_reader import FinishedRunReader
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VerdictInputs:
+    """Everything that the page of a verdict is made from.
+
+    Attributes:
+        work: the preset's folder of runs and scores.
+        checks: the report of the checks before the runs; made again where it is of another state of the code.
+        expected_runs: digest of the runs that the job was planned with; "" to use those of the file as it is now.
+        fingerprint: the page's fingerprint, to be recorded.
+    """
+
+    mine: own.OwnMethodsFile
+    work: Path
+    checks: Path
+    ledger: Path
+    page: Path
+    expected_runs: str = ""
+    fingerprint: str = ""
+
+
+def write(request: VerdictInputs) -> str:
+    """Judge every method, enter it in the ledger, and write the page, its picture and its numbers.
+
+    Returns the page's first sentence. Nothing is entered where a check fails, a run is missing, or there is no noise to
+    judge by.
+
+    Raises:
+        PlumblineError: one of these; or the page to be replaced was made with a ledger that this one does not continue.
+    """
+    mine = request.mine
+    groups = list(mine.study.definition["runs"])
+    if request.expected_runs:
+        require_expected(request.expected_runs, mine.study, groups)
+    found = checks_report.kept(request.checks, fingerprint_checks(mine))
+    if found is None:
+        found = checks_report.report(mine)
+        if checks_report.to_keep(found):
+            files.atomic_write_json(request.checks, found)
+    checks_report.require(found, mine.path)
+    suite = mine.study.suite
+    frames = load_runs(
+        expected_runs(None, mine.study, groups, request.work),
+        request.work,
+        average=suite.average if suite else "",
+        scores=suite is not None,
+    )
+    seen = FinishedRunReader(mine, frames)
+    seen.require_there()
+    unpaid = judged(seen, {})  # no noise to judge by is no try
+    last_evaluation.require_gains(seen, unpaid)
+    found = found | {"trained_weights": trained_checks.causality(mine, request.work, seen.completed)}
+    loss, preset = seen.deciding.name == "validation_loss", mine.study.preset
+    found["implausible"] = {
+        method: words
+        for method, one in unpaid.items()
+        if (words := implausible_gain.flagged(one.gain, one.sigma, one.freedom, one.mean_baseline, preset, loss=loss))
+    }
+    published = prints.beside(mine, seen)
+    with _entered(request) as ledger:
+        corrected = ledger_costs.counted(ledger, ledger_costs.entries(mine))
+        result = own_page.VerdictContents(
+            seen=seen,
+            judged=judged(seen, corrected),
+            found=found,
+            tries=corrected,
+            ledger=ledger,
+            statement=ledger_pages.statement(ledger, request.page.parent),
+            orders=[*decision_accuracy.printed(mine.study.code), *_own_orders(seen, request.page)],
+            published=published,
+            page=request.page,
+        )
+        page, picture, sentence = own_page.page(result), own_page.picture(result).svg(), own_page.first(result)
+        files.atomic_write_json(request.page.with_suffix(".json"), _numbers(result, sentence))
+        files.atomic_write_text(request.page.with_suffix(".svg"), picture)
+        files.atomic_write_text(request.page, page)
+    numbers = {decision_accuracy_from_pages.NUMBERS: files.sha256_file(request.page.with_suffix(".json"))}
+    others = [request.page.with_suffix(ending) for ending in (".json", ".svg")]
+    fingerprint_file.write(request.page, request.fingerprint, companions=others, **numbers)
+    return sentence
+
+
+def judged(seen: FinishedRunReader, corrected: dict[str, int]) -> dict[str, BaselineComparison]:
+    """Judge every method that can be by the deciding metric.
+
+    `corrected`: baseline -> what p is multiplied by.
+    """
+    return {
+        method: seen.judged(method, seen.deciding, tries_=corrected.get(ledger_costs.baseline(seen.mine, method), 1))
+        for method in seen.mine.against
+        if not seen.unjudged(method)
+    }
+
+
+def _entered(request: VerdictInputs) -> AbstractContextManager[Ledger]:
+    if (said := ledger_pages.stated(request.page)) is not None:
+        ledger_pages.compare(ledgers.read(request.ledger), request.page, said)
+    return ledgers.entered(request.ledger, ledger_costs.entries(request.mine))
+
+
+def _own_orders(seen: FinishedRunReader, page: Path) -> list[decision_accuracy.DecisionAccuracy]:
+    """The pairs that these runs themselves order at both scales; and with them those of earlier pages."""
+    mine, label, found = seen.mine, seen.deciding.label, []
+    here = _at_both(seen)
+    if here is not None:
+        base, larger = ({method: each[place] for method, each in here["means"].items()} for place in (0, 1))
+        one = decision_accuracy.ordered(base, larger, source="the runs of this page", metric=label)
+        found += [one] if one.pairs > 1 else []  # 0 or 100 % of one pair says nothing
+    others = decision_accuracy_from_pages.known(page.parent, but=mine.name)
+    before = decision_accuracy_from_pages.alike(others, mine.study.code, seen.deciding.name, mine.scale)
+    every = decision_accuracy_from_pages.pooled([*before, *([here] if here else [])], label) if before else None
+    return [*found, *([every] if every else [])]
+
+
+def _at_both(seen: FinishedRunReader) -> dict[str, Any] | None:
+    """Means by method at both scales, of methods of which no run diverged; None where no larger scale was asked for."""
+    mine = seen.mine
+    if mine.larger is None:
+        return None
+    means: list[dict[str, float]] = []
+    for scale in (mine.scale, mine.larger):
+        values = {
+            f"{mine.runs(scale, method)[0].spec.study}/{method}": seen.values(seen.deciding, scale, method)
+            for method in mine.compared
+            if not seen.diverged(scale, method)
+        }
+        means.append({method: sum(each.values()) / len(each) for method, each in values.items() if each})
+    both = {method: (value, means[1][method]) for method, value in means[0].items() if method in means[1]}
+    return decision_accuracy_from_pages.entry(mine.study.code, seen.deciding.name, (mine.scale, mine.larger), both)
+
+
+def _numbers(result: own_page.VerdictContents, sentence: str) -> dict[str, Any]:
+    """Every number of the page, and the runs that it is from."""
+    seen, mine = result.seen, result.seen.mine
+    runs = {
+        key: {"run_id": row["run_id"], "outcome": row["outcome"]}
+        | {one.name: seen.values(one, row["scale"], row["method"]).get(str(row["seed"])) for one in seen.metrics}
+        for key, row in seen.frames.runs.iterrows()
+    }
+    return plain(
+        {
+            "sentence": sentence,
+            "preset": mine.study.preset,
+            "scale": mine.scale,
+            "decides": seen.deciding.name,
+            "against": mine.against,
+            "asked": mine.asked
+            | {"published": files.shown(mine.asked["published"]) if mine.asked["published"] else ""},
+            "methods": {method: of_judgement(each) for method, each in result.judged.items()},
+            "not judged": {method: why for method in mine.against if (why := seen.unjudged(method))},
+            "diverged": {method: lost for method in mine.compared if (lost := seen.diverged(mine.scale, method))},
+            "tries": result.tries,
+            "ledger": {"length": len(result.ledger), "head": result.ledger.head},
+            "checks": result.found,
+            "orders": [dataclasses.asdict(one) for one in result.orders],
+            decision_accuracy_from_pages.KEY: _at_both(seen),
+            "runs": runs,
+        }
+    )
+
+
+def arguments() -> argparse.ArgumentParser:
+    """Build the command-line parser of `python -m plumbline.operate.experiments.own_verdict`."""
+    parser = argparse.ArgumentParser(
+        prog=prog("python -m plumbline.operate.experiments.own_verdict"), description=described(__doc__)
+    )
+    add = parser.add_argument
+    add("mine", metavar="FILE.yaml", help="your file that says `extends:`")
+    add("--preset", choices=PRESETS, default="demo")
+    add("--work", type=Path, help="where the runs are (default work/PRESET)")
+    add("--documents-source", default=corpus.AS_THE_CORPUS_SAYS, help="where documents come from")
+    add("--checks", type=Path, help="results of the checks before the runs (default: below --work)")
+    add("--ledger", type=Path, help="default: ledger.jsonl next to the page")
+    add("--expected-runs-digest", default="", metavar="DIGEST", help="refuse if the runs have another digest")
+    add("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
+    add("--out", type=Path, required=True, metavar="PAGE.md", help="the page, with PAGE.svg and PAGE.json next to it")
+    return parser
+
+
+def main() -> None:
+    """Write the page of a user's own file, and print its first sentence."""
+    given = arguments().parse_args()
+    if given.out.suffix != ".md":
+        raise PlumblineError(f"--out {given.out} must end in .md; the numbers go next to it, in a file ending in .json")
+    mine = own.load(given.mine, given.preset, source=given.documents_source)
+    work = given.work or Path("work") / given.preset
+    request = VerdictInputs(
+        mine=mine,
+        work=work,
+        checks=given.checks or work / "verdict" / mine.name / "checks.json",
+        ledger=given.ledger or given.out.with_name("ledger.jsonl"),
+        page=given.out,
+        expected_runs=given.expected_runs_digest,
+        fingerprint=given.fingerprint,
+    )
+    print(f"{write(request)}\n\n{given.out}")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,106 @@
+"""Reports the checks of the methods of a user's own file before any is trained, and refuses what does not hold.
+
+Small models on the CPU, a few seconds. What does not hold is named with the smallest input that shows it. Parity is
+only flagged.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.fingerprint_file import read
+from plumbline.specs.checked_models import fingerprint_checks, list_trained_sizes, models
+from plumbline.specs.own_methods_file import OwnMethodsFile
+from plumbline.specs.spec import RunSpec
+
+#: A trial of what trains a method: of the file, the method, its small run and its baseline's; it adds to an entry.
+Train = Callable[[OwnMethodsFile, str, RunSpec, RunSpec, dict[str, Any]], None]
+
+
+def report(mine: OwnMethodsFile, train: Train | None = None) -> dict[str, Any]:
+    """Make all checks of a user's own file, and return what was found by method.
+
+    `train` tries what trains a method (`plumbline.operate.preflight.own_training`), before any run of it; where its
+    runs are finished, that is left out.
+
+    Of each method: `failed` and `flagged` (name of a check -> words), the checks that could not be made because
+    something was `raised`, `parity` by scale, and whether it starts with its baseline's logits (`starts_as`; None where
+    it cannot be built). `trained`: the contexts of the runs, at which models were looked at, and words for the page.
+    """
+    # torch, which who only reads a report goes without
+    import torch
+
+    from plumbline.operate.preflight.method_checks import cost_parity, model_checks, replaced_code, trained_size_checks
+
+    torch.set_num_threads(1)  # small models: more threads wait for each other
+    found: dict[str, Any] = {}
+    known, names = models(mine), replaced_code.taken()
+    for method, against in mine.against.items():
+        (small, whole), (small_baseline, whole_baseline) = known[method], known[against]
+        sizes = list_trained_sizes(mine, method)
+        failed, raised = model_checks.made(small.model, small_baseline.model, sizes, whole.values())
+        entry: dict[str, Any] = {"against": against, "failed": failed, "raised": raised, "flagged": {}, "parity": {}}
+        entry["starts_as"] = None
+        if train is not None and "build" not in raised:
+            train(mine, method, small, small_baseline, entry)
+        if (words := replaced_code.replaced(names)) is not None:
+            failed[replaced_code.CHECK], names = words, replaced_code.taken()
+        if not failed:
+            entry["starts_as"] = model_checks.starts_as(small.model, small_baseline.model)
+            for scale, model in whole.items():
+                one = cost_parity.compare(scale, model, whole_baseline[scale], mine.asked["parity"])
+                entry["parity"][scale] = dataclasses.asdict(one)
+                if one.words:
+                    entry["flagged"][f"parity at {scale}"] = one.words
+        found[method] = entry
+    small, whole = known[mine.compared[0]]
+    size = small.model
+    trained = list_trained_sizes(mine, *mine.against)
+    return {
+        "fingerprint": fingerprint_checks(mine),
+        "checks": [*model_checks.CHECKS, *trained_size_checks.CHECKS, replaced_code.CHECK],
+        "size": {"layers": size.layers, "width": size.width, "vocabulary": size.vocabulary},
+        "trained": {
+            "contexts": sorted({one.context for one in trained}),
+            "words": [trained_size_checks.words(one, size, [*whole.values()]) for one in trained],
+        },
+        "methods": found,
+    }
+
+
+def kept(path: Path, fingerprint: str) -> dict[str, Any] | None:
+    """Read the report of a file, if it is of this code and these models, and every check could be made; else None."""
+    content = read(path)
+    return content if content is not None and content.get("fingerprint") == fingerprint and to_keep(content) else None
+
+
+def to_keep(found: dict[str, Any]) -> bool:
+    """Whether every check could be made, so that the report may be kept.
+
+    What was raised may come from the environment (a package that is not there, no memory), which no hash of the code
+    tells apart from a later one where all is well.
+    """
+    return not any(entry.get("raised") for entry in found["methods"].values())
+
+
+def sentences(found: dict[str, Any], path: str, kind: str) -> list[str]:
+    """Write a sentence for each check of a report that failed (`kind` ``failed``) or was only flagged (``flagged``)."""
+    return [
+        f"{path}: {method}: {name}: {words}"
+        for method, entry in found["methods"].items()
+        for name, words in entry[kind].items()
+    ]
+
+
+def require(found: dict[str, Any], path: str) -> None:
+    """Refuse a report in which a check failed.
+
+    Raises:
+        PlumblineError: naming every check that failed.
+    """
+    if failing := sentences(found, path, "failed"):
+        raise PlumblineError("\n".join([*failing, "nothing was trained; fix the component and run the command again"]))

@@ -1,0 +1,300 @@
+"""Looks for leaks: logits that depend on later tokens, or on other rows of the batch, in every way a model is called.
+
+One call of a batch is asked several things at once. Its rows are pairs that are equal before a cut and different from
+it on, so that what is written before the cut must be the same; where gradients are enabled, the gradient of some rows'
+logits before their cut, by the embeddings from the cut on and by those of the other rows, must be exactly zero, which
+sees a leak of any size. Its first row must have the logits that it has alone.
+
+What is read comes from a `Source` (`leak_inputs`): sequences like text, since a leak may open where tokens come back
+alone, or a run's own held-out ones.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+
+import torch
+
+from plumbline.model.decoder import Decoder, create
+from plumbline.operate.preflight.method_checks.leak_inputs import Source, cuts, pairs
+from plumbline.specs.spec import ModelSpec
+
+#: Logits agree within this share of their size (a tenth of the largest, at least 1): float32, in another order of sums.
+TOLERANCE = 2e-4
+#: The same for a batch of another size under bfloat16, whose numbers have 8 bits.
+HALF_TOLERANCE = 5e-2
+#: The length that is past the first chunk of queries of any mixer; what is longer takes time.
+LONG = 40
+#: Rows of a batch: alone, a pair, two pairs, and three with one left over.
+BATCHES = (1, 2, 4, 7)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mode:
+    """A way in which a model is called. `compiled`: what asks whether it is being compiled is told that it is."""
+
+    training: bool = False
+    gradients: bool = False
+    half: bool = False
+    compiled: bool = False
+
+    @property
+    def words(self) -> str:
+        """What a message adds; empty for the plainest way: evaluation, without gradients, in float32."""
+        parts = [
+            *(["in training mode"] if self.training else []),
+            *(["with gradients enabled"] if self.gradients else []),
+            *(["in bfloat16"] if self.half else []),
+            *(["while it is compiled"] if self.compiled else []),
+        ]
+        return " " + ", ".join(parts) if parts else ""
+
+    @contextmanager
+    def of(self, model: Decoder) -> Iterator[None]:
+        """Call `model` so in the block; it is in evaluation mode afterwards."""
+        model.train(self.training)
+        asked = torch.compiler.is_compiling
+        try:
+            if self.compiled:
+                torch.compiler.is_compiling = lambda: True
+            device = model.embedding.device.type
+            with (
+                torch.set_grad_enabled(self.gradients),
+                torch.autocast(device, dtype=torch.bfloat16) if self.half else nullcontext(),
+            ):
+                yield
+        finally:
+            torch.compiler.is_compiling = asked
+            model.eval()
+
+
+#: The plainest first, so that what it shows is not told of a longer one.
+MODES = (
+    *(
+        Mode(half=half, training=training, gradients=gradients)
+        for half, training, gradients in itertools.product((False, True), repeat=3)
+    ),
+    Mode(training=True, gradients=True, compiled=True),
+)
+#: As a model is trained, by whether in bfloat16.
+TRAINED = {half: Mode(training=True, gradients=True, half=half) for half in (False, True)}
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """A leak: which check it fails (`causality` or `rows`), and words with the input that shows it."""
+
+    check: str
+    words: str
+
+
+def lively(spec: ModelSpec) -> Decoder:
+    """Build a model with every parameter moved off its start."""
+    model = create(spec, init_seed=5)
+    generator = torch.Generator().manual_seed(6)
+    for value in model.parameters():
+        value.data += 0.1 * torch.randn(value.shape, generator=generator)
+    return model.eval()
+
+
+def found(
+    model: Decoder, mode: Mode, tokens_BT: torch.Tensor, places: Sequence[int], alone_1TV: torch.Tensor | None = None
+) -> Leak | torch.Tensor:
+    """Look for a leak in one call of `pairs`; returns the first, or the first row's logits (1, T, V).
+
+    Args:
+        places: where the pairs are cut; an odd batch's last row, and a single one, at the last of them. The second row
+            of a single pair, whose gradient is taken too, at the second of them if there are two.
+        alone_1TV: the first row's logits without the others.
+    """
+    tokens_BT = tokens_BT.to(model.embedding.device)
+    rows, length = tokens_BT.shape
+    size = f" in a batch of {rows}" if rows > 1 else ""
+    with mode.of(model):
+        embedded_BTD, hidden_BTD = _called(model, mode, tokens_BT)
+        read_BTD = hidden_BTD.detach()
+        for pair in range(rows // 2):
+            place = places[pair % len(places)]
+            one, two = model.logits(read_BTD[2 * pair : 2 * pair + 2, :place])  # of each token by itself
+            off = differs(two[None], one[None])
+            if off is not None:
+                moved = f"moves the logits at token {off[0]}, which comes before it, by {off[1]:.2g}"
+                return Leak("causality", f"{_changed(place, length, tokens_BT[2 * pair])} {moved}{mode.words}{size}")
+        if mode.gradients:
+            read = {min(2 * pair + pair % 2, rows - 1): places[pair % len(places)] for pair in range(max(1, rows // 2))}
+            if rows == 2 and len(places) > 1:
+                read[1] = places[1]
+            leak = _by_gradient(embedded_BTD, hidden_BTD, tokens_BT, read, f"{mode.words}{size}")
+            if leak is not None:
+                return leak
+        first_1TV = model.logits(read_BTD[:1])
+        if alone_1TV is None:
+            return first_1TV
+        for row in dict.fromkeys((0, rows - 1 if rows % 2 else 0)):
+            leak = _beside_others(model.logits(read_BTD[row : row + 1]), alone_1TV, mode, row, tokens_BT)
+            if leak is not None:
+                return leak
+    return first_1TV
+
+
+def of_batch(model: Decoder, mode: Mode, tokens_BT: torch.Tensor, others_BT: torch.Tensor) -> Leak | None:
+    """Look for a leak of one batch as it is, which is read again with rows that end as those of another batch do."""
+    rows, length = tokens_BT.shape
+    tokens_BT, changed_BT = tokens_BT.to(model.embedding.device), tokens_BT.clone()
+    places = [place for place, _ in zip(itertools.cycle(cuts(length)), range(rows), strict=False)]
+    for row, place in enumerate(places):
+        changed_BT[row, place:] = others_BT[row, place:]
+        if changed_BT[row, place] == tokens_BT[row, place]:
+            changed_BT[row, place] = (changed_BT[row, place] + 1) % model.spec.vocabulary
+    size = f" in a batch of {rows}"
+    with mode.of(model):
+        embedded_BTD, hidden_BTD = _called(model, mode, tokens_BT)
+        changed_BTD = _called(model, mode, changed_BT.to(tokens_BT.device))[1].detach()
+        for row, place in enumerate(places):
+            one, two = (model.logits(each[row : row + 1, :place].detach()) for each in (hidden_BTD, changed_BTD))
+            off = differs(two, one)
+            if off is not None:
+                moved = f"moves the logits at token {off[0]}, which comes before it, by {off[1]:.2g}"
+                return Leak("causality", f"{_changed(place, length, tokens_BT[row])} {moved}{mode.words}{size}")
+        if mode.gradients:
+            read = {row: place for row, place in enumerate(places) if row % 2 == 0}
+            leak = _by_gradient(embedded_BTD, hidden_BTD, tokens_BT, read, f"{mode.words}{size}")
+            if leak is not None:
+                return leak
+        alone_1TV = model.logits(_called(model, mode, tokens_BT[:1])[1].detach())
+        return _beside_others(model.logits(hidden_BTD[:1].detach()), alone_1TV, mode, 0, tokens_BT)
+
+
+def _called(model: Decoder, mode: Mode, tokens_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The embedded tokens, and what the head reads of them; both (B, T, D)."""
+    embedded_BTD = model.embedding[tokens_BT].detach().requires_grad_(mode.gradients)
+    return embedded_BTD, model.carried(embedded_BTD, model.context(tokens_BT, None, None))
+
+
+def _beside_others(
+    found_1TV: torch.Tensor, alone_1TV: torch.Tensor, mode: Mode, row: int, tokens_BT: torch.Tensor
+) -> Leak | None:
+    off = differs(found_1TV, alone_1TV, tolerance=HALF_TOLERANCE if mode.half else TOLERANCE)
+    if off is None:
+        return None
+    said = f"row {row} of a batch of {len(tokens_BT)}, {named(tokens_BT[row])}, has other logits at token {off[0]}"
+    return Leak("rows", f"{said} than alone (off by {off[1]:.2g}){mode.words}")
+
+
+def _by_gradient(
+    embedded_BTD: torch.Tensor, hidden_BTD: torch.Tensor, tokens_BT: torch.Tensor, read: dict[int, int], how: str
+) -> Leak | None:
+    """Take the gradient of the rows that are `read`, each before its place, of what the head reads of them.
+
+    The head makes a token's logits of it alone.
+    """
+    rows, width = len(hidden_BTD), hidden_BTD.shape[-1]
+    weight_D = torch.randn(width, generator=torch.Generator().manual_seed(3)).to(hidden_BTD.device)
+    total = sum((hidden_BTD[row, :place].float() @ weight_D).sum() for row, place in read.items())
+    assert isinstance(total, torch.Tensor)
+    (gradient_BTD,) = torch.autograd.grad(total, embedded_BTD)
+    largest_BT = gradient_BTD.abs().amax(-1)
+    for row in range(rows):
+        place = read.get(row, 0)
+        late_T = ~(largest_BT[row, place:] == 0)  # not a number is no zero
+        if late_T.any():
+            token = place + int(late_T.nonzero()[0])
+            size = float(largest_BT[row, token])
+            if row in read:
+                words = (
+                    f"the logits before token {place} of {named(tokens_BT[row])} have a gradient by token {token} "
+                    f"({size:.2g}): they depend on what comes after them{how}"
+                )
+                return Leak("causality", words)
+            words = (
+                f"the logits of other rows have a gradient by row {row} of a batch of {rows}, at token {token} of "
+                f"{named(tokens_BT[row])} ({size:.2g}){how}"
+            )
+            return Leak("rows", words)
+    return None
+
+
+def searched(
+    model: Decoder, calls: Sequence[tuple[Mode, int]], length: int, source: Source, again: Source | None = None
+) -> Leak | None:
+    """Look for leaks in all `calls` (mode, rows) of one length; each is cut elsewhere, as far as there are cuts.
+
+    Every mode is cut before its last token once, where a leak from some token on shows; a pair of a long input is cut
+    elsewhere too: where no gradient tells, it is read a second time, from `again`. A batch is compared with its first
+    row alone in the same mode, which is called for that where `calls` does not; a pair of a long input is not, since
+    that is seen of a short one.
+    """
+    last, *others = cuts(length)
+    place = itertools.cycle(others or [last])
+    alone: dict[Mode, torch.Tensor] = {}
+    begun: set[Mode] = set()
+
+    def asked(mode: Mode, rows: int, tokens: Source, cuts: int) -> Leak | torch.Tensor:
+        places = [next(place) for _ in range(cuts)]
+        if mode not in begun:
+            places[0] = last
+            begun.add(mode)
+        read_BT = pairs(tokens(rows, length), places, model.spec.vocabulary)
+        return found(model, mode, read_BT, places, alone.get(mode))
+
+    for mode, rows in calls:
+        long_pair = rows == 2 and length > LONG
+        if mode not in alone and rows > 1 and not long_pair:
+            plain = found(model, mode, source(1, length), [next(place)])
+            if isinstance(plain, Leak):
+                return plain
+            alone[mode] = plain
+        one = asked(mode, rows, source, 2 if long_pair and mode.gradients else max(1, rows // 2))
+        if not isinstance(one, Leak) and long_pair and not mode.gradients:
+            one = asked(mode, rows, again or source, 1)
+        if isinstance(one, Leak):
+            return one
+        if rows == 1:
+            alone[mode] = one
+    return None
+
+
+def smallest(
+    model: Decoder, calls: Sequence[tuple[Mode, int]], shown: Leak, shortest: int, length: int, source: Source
+) -> Leak:
+    """Find the shortest input with the leak that was shown at `length`, by halving what lies between."""
+    low, best = shortest, shown
+    while length - low > 1:
+        middle = (low + length) // 2
+        leak = searched(model, calls, middle, source)
+        if leak is not None and leak.check == shown.check:
+            length, best = middle, leak
+        else:
+            low = middle
+    return best
+
+
+def differs(
+    found_BTV: torch.Tensor, expected_BTV: torch.Tensor, tolerance: float = TOLERANCE
+) -> tuple[int, float] | None:
+    """Find the first token whose logits differ, and by how much at most; None where all agree."""
+    if found_BTV.shape[1] == 0:
+        return None
+    found_BTV, expected_BTV = found_BTV.detach(), expected_BTV.detach()
+    size = max(1.0, float(expected_BTV.abs().max()) / 10)
+    difference_BTV = (found_BTV - expected_BTV).abs()
+    far_T = ~(difference_BTV <= tolerance * (size + expected_BTV.abs())).all(-1).all(0)  # not a number is far
+    if not far_T.any():
+        return None
+    place = int(far_T.nonzero()[0])
+    return place, float(difference_BTV[:, place].max())
+
+
+def named(tokens_T: torch.Tensor) -> str:
+    """Name an input in a message: how many tokens it has, and the first of them."""
+    listed = tokens_T.tolist()
+    shown = ", ".join(map(str, listed[:8]))
+    return f"the {len(listed)} tokens ({shown}{', ...' if len(listed) > 8 else ''})" if len(listed) > 1 else "one token"
+
+
+def _changed(place: int, length: int, tokens_T: torch.Tensor) -> str:
+    which = f"token {place}" if place == length - 1 else f"tokens {place} to {length - 1}"
+    return f"{which} of {named(tokens_T)} changed"

@@ -1,0 +1,343 @@
+"""Checks a model before it is trained: repeatability, causality, prefill = decode, padding, rows of a batch, gradients,
+start.
+
+Each check is a function of a method's small model and of its baseline's. It returns None, or words for what does not
+hold with the smallest input that shows it: inputs are tried from two tokens on, in the order of their length, up to the
+context.
+
+Models are moved off their start (`lively`), so that nothing is switched off by a gate at zero. What a component may do
+in training only is looked at in training mode too.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+
+from plumbline.model.cache import DecodingCache
+from plumbline.model.decoder import Decoder, create
+from plumbline.model.roles import roles
+from plumbline.operate.preflight.method_checks import leaks, trained_size_checks
+from plumbline.operate.preflight.method_checks.leaks import LONG, lively
+from plumbline.specs.checked_models import TrainedSize
+from plumbline.specs.spec import ModelSpec
+
+#: Lengths that are tried one by one; longer ones come after them.
+SHORT = range(2, 9)
+#: How many tokens are decoded at a time where one at a time would take long.
+STRIDE = 7
+
+#: What is said to have failed if something is raised at the trained size.
+AT_SIZE = "trained size"
+
+Check = Callable[[ModelSpec, ModelSpec], str | None]
+
+
+def repeatable(spec: ModelSpec, baseline: ModelSpec) -> str | None:
+    """Check that a model gives one input the same logits, bit by bit, whatever it read between: no noise, no state of
+    calls.
+    """
+    model, others = lively(spec), _tokens(spec, 9, seed=8)
+    for length in (2, 9):
+        tokens_BT = _tokens(spec, length)
+        with torch.no_grad():
+            logits = []
+            for mode in _modes(model):
+                first = model(tokens_BT)
+                if not torch.equal(model(tokens_BT), first):
+                    read = f"read twice{mode}, {_named(tokens_BT)} get different logits"
+                    return f"{read}: noise, or state that is kept between calls"
+                model(others)
+                model(others[:, :3])
+                before = _counters(model)
+                model(others[:, :3])
+                for name, value in _counters(model).items():
+                    if value != before.get(name):
+                        return f"{name} is {before.get(name)} and then {value}{mode}: it changes with every call"
+                if not torch.equal(model(tokens_BT), first):
+                    return (
+                        f"{_named(tokens_BT)} get different logits{mode} after another input was read: "
+                        "state is kept between calls"
+                    )
+                logits.append(first)
+            if not torch.equal(model.eval()(tokens_BT), logits[0]):
+                return f"{_named(tokens_BT)} get different logits after the model ran in training mode: state is kept"
+    return None
+
+
+def causality(spec: ModelSpec, baseline: ModelSpec) -> str | None:
+    """Check that a token changes nothing at the tokens before it."""
+    model = lively(spec)
+    for tokens_BT in _inputs(spec):
+        length = tokens_BT.shape[1]
+        for mode in _modes(model):
+            expected = model(tokens_BT)
+            for place in range(1, length) if length in SHORT else (length - 1, length // 2):
+                other = tokens_BT.clone()
+                other[0, place] = (other[0, place] + spec.vocabulary // 2) % spec.vocabulary
+                off = leaks.differs(model(other)[:, :place], expected[:, :place])
+                if off is not None:
+                    changed = f"token {place} of {_named(tokens_BT)} changed to {int(other[0, place])}"
+                    moved = f"moves the logits at token {off[0]}, which comes before it, by {off[1]:.2g}"
+                    return f"{changed} {moved}{mode}"
+    return None
+
+
+def decoding(spec: ModelSpec, baseline: ModelSpec) -> str | None:
+    """Check that tokens read one at a time, or a few, give the logits that they give all at once, to the end of the
+    context.
+    """
+    model = lively(spec)
+    for tokens_BT in _inputs(spec, LONG, spec.context):
+        length = tokens_BT.shape[1]
+        expected = model(tokens_BT)
+        for size in (1, 3) if length <= LONG else (STRIDE,):
+            if size < length:
+                cache = DecodingCache()
+                found = [model(part, cache=cache) for part in tokens_BT.split(size, dim=1)]
+                off = leaks.differs(torch.cat(found, dim=1), expected)
+                if off is not None:
+                    how = "one at a time" if size == 1 else f"{size} at a time"
+                    return (
+                        f"{_named(tokens_BT)}, decoded {how}, have other logits at token {off[0]} than read at once "
+                        f"(off by {off[1]:.2g})"
+                    )
+    return None
+
+
+def padding(spec: ModelSpec, baseline: ModelSpec) -> str | None:
+    """Check that padding, on the left or on the right, changes nothing at real tokens."""
+    model = lively(spec)
+    for tokens_BT in _inputs(spec, LONG, spec.context - 3):  # with its padding no longer than a model has to take
+        expected = model(tokens_BT)
+        for left, right in ((1, 0), (0, 1), (3, 0), (0, 3)):
+            padded_BT = torch.nn.functional.pad(tokens_BT, (left, right))
+            padding_BT = torch.nn.functional.pad(torch.zeros_like(tokens_BT), (left, right), value=1).bool()
+            found = model(padded_BT, padding_BT=padding_BT)[:, left : left + tokens_BT.shape[1]]
+            off = leaks.differs(found, expected)
+            if off is not None:
+                side = "left" if left else "right"
+                return (
+                    f"{left + right} of padding on the {side} of {_named(tokens_BT)} moves the logits at token "
+                    f"{off[0]} by {off[1]:.2g}"
+                )
+    return None
+
+
+def rows(spec: ModelSpec, baseline: ModelSpec) -> str | None:
+    """Check that a row of a batch has the logits that it has alone."""
+    model = lively(spec)
+    for length in sorted({1, 2, 9, spec.context}):
+        rows_BT = torch.cat([_tokens(spec, length, seed=seed) for seed in (7, 8, 9)])
+        for mode in _modes(model):
+            together = model(rows_BT)
+            for row, alone_BT in enumerate(rows_BT.split(1)):
+                off = leaks.differs(together[row : row + 1], model(alone_BT))
+                if off is not None:
+                    said = (
+                        f"row {row} of a batch of 3, {_named(alone_BT)}, has other logits at token {off[0]} than alone"
+                    )
+                    return f"{said} (off by {off[1]:.2g}){mode}"
+    return None
+
+
+def gradients(spec: ModelSpec, baseline: ModelSpec) -> str | None:
+    """Check that every parameter gets a finite gradient, at the start and off it, in float32 and under bfloat16
+    autocast.
+
+    Off the start, the gradient of each has an element that is not zero.
+    """
+    for where, model in (("at the start", create(spec, init_seed=5)), ("off its start", lively(spec))):
+        model.train()
+        moved: set[str] = set()
+        for length in (1, 2, 9):
+            tokens_BT = _tokens(spec, length)
+            for half in (False, True):
+                model.zero_grad(set_to_none=True)
+                how = f"{where}, {'bfloat16' if half else 'float32'}, on {_named(tokens_BT)}"
+                for name, value in model.named_parameters():
+                    if not value.requires_grad:
+                        return f"the parameter {name} is frozen (requires_grad is False): it would never be trained"
+                with torch.enable_grad(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=half):
+                    logits = model(tokens_BT)
+                    logits.float().square().mean().backward()
+                if not logits.isfinite().all():
+                    return f"logits are not finite ({how})"
+                for name, value in model.named_parameters():
+                    if value.grad is None:
+                        return f"the parameter {name} gets no gradient ({how})"
+                    if not value.grad.isfinite().all():
+                        return f"the gradient of {name} is not finite ({how})"
+                    if value.grad.any():
+                        moved.add(_listed(name))
+        still = [name for name, _ in model.named_parameters() if _listed(name) not in moved]
+        if still and where == "off its start":  # at the start a gate at zero may well hide what is behind it
+            return f"the gradient of the parameter {still[0]} is zero ({where}, on every input that was tried)"
+    return None
+
+
+def start(spec: ModelSpec, baseline: ModelSpec) -> str | None:
+    """Check that one seed gives one model, bit by bit, and that what a method shares with its baseline starts the
+    same.
+    """
+    tokens_BT = _tokens(spec, 9)
+    model, lived = create(spec, init_seed=5).eval(), lively(spec)
+    with _other_random_state():
+        again, lived_again = create(spec, init_seed=5).eval(), lively(spec)
+    other = create(spec, init_seed=6)
+    held, held_again = _tensors(model), _tensors(again)
+    for name, value in held.items():
+        if name not in held_again or not _same(value, held_again[name]):
+            return f"two models of one seed have a different {name}: something does not depend on the seed"
+    for one, two in ((model, again), (lived, lived_again)):
+        if not torch.equal(one(tokens_BT), two(tokens_BT)):
+            return (
+                f"two models of one seed give {_named(tokens_BT)} other logits: something does not depend on the seed"
+            )
+    if torch.equal(model.embedding, other.embedding):
+        return "two seeds give the same embedding"
+    theirs = create(baseline, init_seed=5)
+    values, declared, expected = dict(theirs.named_parameters()), roles(theirs), roles(model)
+    same_scale = (spec.init_std, spec.residual_init_scaling) == (baseline.init_std, baseline.residual_init_scaling)
+    for name, value in model.named_parameters():
+        alike = name in values and values[name].shape == value.shape and declared[name].init == expected[name].init
+        if alike and same_scale and not torch.equal(value, values[name]):
+            return f"the parameter {name}, which the baseline has too, is initialised differently at the same seed"
+    return None
+
+
+#: In the order in which they are made; what is built wrongly fails at the first of them.
+CHECKS: dict[str, Check] = {
+    "repeatable": repeatable,
+    "causality": causality,
+    "prefill = decode": decoding,
+    "padding": padding,
+    "rows": rows,
+    "gradients": gradients,
+    "init identity": start,
+}
+
+
+@torch.no_grad()
+def starts_as(spec: ModelSpec, baseline: ModelSpec) -> bool:
+    """Whether a method's model starts with its baseline's logits, up to rounding. No demand: a thing to know."""
+    tokens_BT = _tokens(spec, 9)
+    mine, theirs = (create(one, init_seed=5).eval()(tokens_BT) for one in (spec, baseline))
+    return leaks.differs(mine, theirs) is None
+
+
+def made(
+    spec: ModelSpec,
+    baseline: ModelSpec,
+    sizes: Iterable[TrainedSize] = (),
+    whole: Iterable[ModelSpec] = (),
+) -> tuple[dict[str, str], list[str]]:
+    """Make every check; returns words for those that do not hold, and the names of those that could not be made.
+
+    At the `sizes` of the runs a model is looked at only where its short inputs have shown nothing. `whole`: the models
+    that are trained, of which those that a processor reads in seconds are looked at as they are.
+
+    A check cannot be made if something was raised, by the component or by what it needs of its environment. What
+    several raise alike is said once. A model that cannot be built fails as `build`, and no other check is made of it.
+    """
+    found: dict[str, str] = {}
+    raised: list[str] = []
+    with torch.no_grad():
+        for name, check in {"build": _build, **CHECKS}.items():
+            try:
+                words = check(spec, baseline)
+            except Exception as error:  # whatever a component's own code raises
+                words = f"{type(error).__name__}: {error}"
+                raised.append(name)
+                if words in found.values():
+                    continue
+            if words is not None:
+                found[name] = words
+            if raised == ["build"]:
+                break
+        whole = list(whole)
+        for size in () if found else sizes:
+            try:
+                found |= trained_size_checks.failed(spec, size, whole)
+            except Exception as error:
+                found[AT_SIZE] = f"a sequence of {size.context:,} tokens: {type(error).__name__}: {error}"
+                raised.append(AT_SIZE)
+    return found, raised
+
+
+def _listed(name: str) -> str:
+    """A parameter's name, or its list's: in a list with one for each depth, the first may choose among a single thing,
+    so that nothing depends on it (the queries of attention residuals)."""
+    before, _, last = name.rpartition(".")
+    return before if last.isdigit() else name
+
+
+def _build(spec: ModelSpec, baseline: ModelSpec) -> None:
+    create(spec, init_seed=5)
+
+
+def _modes(model: Decoder) -> Iterator[str]:
+    """Set the model to evaluation, then to training; the words that say so, none for evaluation."""
+    model.eval()
+    yield ""
+    model.train()
+    yield " in training mode"
+    model.eval()
+
+
+@contextmanager
+def _other_random_state() -> Iterator[None]:
+    """Other states of torch's, numpy's and Python's generators, whose own are put back."""
+    states = torch.get_rng_state(), np.random.get_state(), random.getstate()
+    torch.manual_seed(1234567)
+    np.random.seed(1234567)
+    random.seed(1234567)
+    try:
+        yield
+    finally:
+        torch.set_rng_state(states[0])
+        np.random.set_state(states[1])
+        random.setstate(states[2])
+
+
+def _counters(model: Decoder) -> dict[str, float]:
+    """The numbers that the parts of a model hold beside their tensors."""
+    return {
+        f"{name}.{key}": value
+        for name, part in model.named_modules()
+        for key, value in vars(part).items()
+        if isinstance(value, (int, float)) and key != "training"
+    }
+
+
+def _tensors(model: Decoder) -> dict[str, torch.Tensor]:
+    """All that a model holds: parameters, and buffers, those outside of its state too."""
+    return {
+        **{name: value for name, value in model.state_dict().items() if isinstance(value, torch.Tensor)},
+        **dict(model.named_parameters()),
+        **dict(model.named_buffers()),
+    }
+
+
+def _same(one: torch.Tensor, two: torch.Tensor) -> bool:
+    return one.shape == two.shape and one.dtype == two.dtype and torch.equal(one.nan_to_num(), two.nan_to_num())
+
+
+def _inputs(spec: ModelSpec, *longer: int) -> Iterator[torch.Tensor]:
+    """Tokens, by length: the short ones, then these, or else a few to the end of the context, which is all that a
+    training reads: it reads one less, so that a fault of exactly one of the two lengths is met."""
+    longer = longer or (LONG, (LONG + spec.context) // 2 | 1, spec.context - 1, spec.context)
+    return (_tokens(spec, length) for length in sorted({*SHORT, *longer}) if 2 <= length <= max(spec.context, 2))
+
+
+def _tokens(spec: ModelSpec, length: int, seed: int = 7) -> torch.Tensor:
+    """(1, T)."""
+    return torch.randint(0, spec.vocabulary, (1, length), generator=torch.Generator().manual_seed(seed))
+
+
+def _named(tokens_BT: torch.Tensor) -> str:
+    return leaks.named(tokens_BT[0])

@@ -1,0 +1,221 @@
+"""Looks at finished runs again, with the weights that they were trained to: a leak may open in training, or on text.
+
+The whole model, at its trained context and depth, reads the run's own held-out sequences in batches of as many rows as
+it was trained with: as it was validated, and as it was trained. Its loss there has to be that of the same tokens read
+one after another, and the loss that the run says: that one is reproduced by calls in which causality held, or what was
+gained is not in the weights. One run of each arm and scale, that of the first seed that completed; of the others the
+loss is computed again. What a method gained has to be there on sequences that no run was to read, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from plumbline.core.errors import PlumblineError
+from plumbline.model.decoder import Decoder
+from plumbline.operate.preflight.method_checks import leak_inputs, leaks, replaced_code, unread_sequences
+from plumbline.operate.preflight.method_checks.leaks import TRAINED, Leak, Mode
+from plumbline.operate.preflight.method_checks.trained_run import (
+    TrainedModel,
+    TrainedRun,
+    held_out_pack,
+    opened,
+    sequences,
+    training_pack,
+)
+from plumbline.specs.own_methods_file import OwnMethodsFile
+from plumbline.specs.spec import RunSpec
+
+#: Tokens of all sequences whose loss is computed again of the run that is looked at whole; more take too long.
+LOSS_TOKENS = 65_536
+#: Tokens whose loss is computed again of each further run, and of each group on which a gain is looked for.
+MORE_TOKENS = 16_384
+#: Width of a model that one thread reads as fast as several do.
+NARROW = 256
+#: Numbers of a layer's states, times the layers, beyond which layers are computed again for the gradient: 4.4 GB are
+#: taken there (benchmarks/job_resources.yaml).
+LARGE = 2**24
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainedLook:
+    """What was seen of finished runs: the leak, in words, or none; and words for the page that say what was read.
+
+    `key`: the run with the leak, or the one that was looked at.
+    """
+
+    leak: str | None
+    words: str
+    key: str = ""
+
+
+def of_arm(runs: Sequence[TrainedRun], work: Path, baseline: TrainedRun | None) -> TrainedLook:
+    """Look at all runs of an arm: at the first whole, at the others' losses, and at what they gained elsewhere.
+
+    Args:
+        work: a preset's folder, with its packs.
+        baseline: a run of what the arm is compared with; None for the baseline itself.
+
+    Raises:
+        PlumblineError: weights cannot be read, or are not those of their spec.
+    """
+    if runs[0].spec.model.width <= NARROW:
+        torch.set_num_threads(1)  # small products: more threads wait for each other
+    before = replaced_code.taken()
+    first, *others = runs
+    seen = look(first.folder, first.spec, held_out_pack(work, first.spec))
+    if seen.leak is not None:
+        return seen
+    said = [seen.words]
+    for run in others:
+        wrong = _of_loss_alone(run, held_out_pack(work, run.spec))
+        if wrong is not None:
+            return TrainedLook(leak=wrong, words="", key=run.spec.key)
+    if others:
+        said.append(f"the losses of {len(others)} more of its runs were computed again")
+    if baseline is not None:
+        elsewhere = gained_elsewhere(runs, baseline, work)
+        if elsewhere.leak is not None:
+            return elsewhere
+        said.append(elsewhere.words)
+    if (words := replaced_code.replaced(before)) is not None:
+        return TrainedLook(leak=f"{replaced_code.CHECK}: {words}", words="", key=first.spec.key)
+    return TrainedLook(leak=None, words="; ".join(filter(None, said)), key=first.spec.key)
+
+
+def look(folder: Path, spec: RunSpec, pack: Path) -> TrainedLook:
+    """Look for a leak of a finished run's model.
+
+    Held-out tokens are decoded before anything is read at once, so that nothing can remember what follows them.
+
+    Args:
+        pack: manifest of the held-out sequences; where it is not there, sequences like text are read.
+
+    Raises:
+        PlumblineError: its weights cannot be read, or are not those of its spec.
+    """
+    trained, context = TrainedModel(TrainedRun(folder=folder, spec=spec)), spec.model.context
+    model, rows, at_once = trained.model, trained.rows, trained.at_once
+    model.recompute = rows * context * spec.model.width * spec.model.layers > LARGE
+    there = pack.is_file()
+    text_BT = (
+        sequences(pack, spec, rows, LOSS_TOKENS)
+        if there
+        else leak_inputs.like_text(spec.model.vocabulary)(2 * rows, context)
+    )
+    early = trained.early(text_BT[:rows])
+    wrong, again = trained.loss(text_BT) if there else (None, "")
+    shown = _of_pairs(model, text_BT) or _of_batches(model, [trained.validated, trained.trained], text_BT, rows)
+    if shown is not None:
+        return TrainedLook(leak=f"{shown.check}: {shown.words}", words="", key=spec.key)
+    if early is not None or wrong is not None:
+        return TrainedLook(leak=wrong if early is None else f"causality: {early}", words="", key=spec.key)
+    whose = "its held-out sequences" if there else "sequences like text (its pack is not there)"
+    batch = f"batches of {rows:,}" + (f" of the {at_once:,} rows that it read at once" if rows < at_once else " rows")
+    words = (
+        f"held at {context:,} tokens of {whose}, in {batch}, as validated and as trained ({spec.key}), with the loss "
+        f"of the same tokens read one after another{again}"
+    )
+    return TrainedLook(leak=None, words=words, key=spec.key)
+
+
+def gained_elsewhere(runs: Sequence[TrainedRun], baseline: TrainedRun, work: Path) -> TrainedLook:
+    """Look for what each run gained on sequences of which no validation loss is computed, and that nothing trained on.
+
+    Raises:
+        PlumblineError: weights cannot be read, or are not those of their spec.
+    """
+    spec = runs[0].spec
+    held_out = opened(held_out_pack(work, spec), spec)
+    if held_out is None:
+        return TrainedLook(leak=None, words="", key=spec.key)
+    most, first = max(1, MORE_TOKENS // spec.model.context), spec.train.validation_sequences
+    own = held_out.rows(np.arange(min(first, most, held_out.sequences)))
+    others = {"held-out sequences behind those of the loss": held_out.rows(np.arange(first, held_out.sequences)[:most])}
+    if (there := opened(training_pack(work, spec), spec)) is not None:
+        left = unread_sequences.unread(there, baseline.spec, *(run.spec for run in runs))
+        others["training sequences that no run was to read"] = there.rows(left[:most])
+    others = {words: rows for words, rows in others.items() if len(rows) >= 2 * unread_sequences.BLOCKS}
+    if not others or len(own) < 2 * unread_sequences.BLOCKS:
+        return TrainedLook(leak=None, words="", key=spec.key)
+    groups = [torch.from_numpy(each) for each in (own, *others.values())]
+    theirs = [TrainedModel(baseline).of_sequences(each) for each in groups]
+    for run in runs:
+        trained = TrainedModel(run)
+        gains = [base_S - trained.of_sequences(each) for base_S, each in zip(theirs, groups, strict=True)]
+        for words, elsewhere_S in zip(others, gains[1:], strict=True):
+            if (short := unread_sequences.short(gains[0], elsewhere_S)) is not None:
+                return TrainedLook(
+                    leak=f"held-out tokens: its gain over {baseline.spec.key} is {short} {words}: the sequences of the "
+                    "loss were read in training, by a component that may not read them",
+                    words="",
+                    key=run.spec.key,
+                )
+    counts = [f"{len(rows):,} {words}" for words, rows in others.items()]
+    return TrainedLook(leak=None, words=f"its gain was looked for on {' and '.join(counts)}", key=spec.key)
+
+
+def _of_loss_alone(run: TrainedRun, pack: Path) -> str | None:
+    if not pack.is_file():
+        return None
+    trained = TrainedModel(run)
+    return trained.loss(sequences(pack, run.spec, 0, MORE_TOKENS))[0]
+
+
+def _of_pairs(model: Decoder, text_BT: torch.Tensor) -> Leak | None:
+    """A leak that two rows show, in float32, with the shortest input."""
+    context = text_BT.shape[1]
+
+    def source(rows: int, length: int) -> torch.Tensor:
+        return text_BT[:rows, :length]
+
+    calls = [(Mode(), min(2, len(text_BT))), (TRAINED[False], min(2, len(text_BT)))]
+    shown = leaks.searched(model, calls, context, source, leak_inputs.uniform(model.spec.vocabulary))
+    return None if shown is None else leaks.smallest(model, calls, shown, 1, context, source)
+
+
+def _of_batches(model: Decoder, modes: Sequence[Mode], text_BT: torch.Tensor, rows: int) -> Leak | None:
+    """A leak of the very batch that was validated first, whose rows end otherwise the second time."""
+    batch_BT, others_BT = text_BT[:rows], text_BT.roll(-rows if len(text_BT) > rows else -1, 0)[:rows]
+    for mode in dict.fromkeys(modes):
+        shown = leaks.of_batch(model, mode, batch_BT, others_BT)
+        if shown is not None:
+            return shown
+    return None
+
+
+def causality(mine: OwnMethodsFile, work: Path, completed: Callable[[str, str], Sequence[str]]) -> dict[str, str]:
+    """Look at the runs of each arm and scale; returns words for the page, by scale and arm.
+
+    `completed`: gives the runs of a scale and arm that did not diverge.
+
+    Raises:
+        PlumblineError: one has a leak, which is named with its run; or a run did not finish.
+    """
+    seen: dict[str, str] = {}
+    for scale in [mine.scale, *([mine.larger] if mine.larger else [])]:
+        there = {
+            arm: [
+                TrainedRun(folder=work / "runs" / run.key, spec=run.spec)
+                for run in mine.runs(scale, arm)
+                if run.key in completed(scale, arm)
+            ]
+            for arm in mine.compared
+        }
+        for arm, runs in there.items():
+            if not runs:
+                continue
+            theirs = there.get(mine.against.get(arm, ""), [])
+            one = of_arm(runs, work, theirs[0] if theirs else None)
+            if one.leak is not None:
+                raise PlumblineError(
+                    f"{mine.path}: {arm}: with the weights that it was trained to ({one.key}), {one.leak}; it has no "
+                    "verdict: what it gained may be the tokens that it was to predict"
+                )
+            seen[f"{scale}/{arm}"] = one.words
+    return seen

@@ -1,0 +1,153 @@
+"""Makes a board of a project's own records and verdicts: bundles that were kept, and pages of verdicts.
+
+A verdict's page stands for what it says, and no log of it is read: it is claimed. So is a bundle whose files are not
+those that it lists.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import once
+from plumbline.verdict import ledger as ledgers
+from plumbline.verdict import ledger_pages
+from plumbline.verdict.board.board_rows import Board, BoardRow
+from plumbline.verdict.board.bundle_files import difference
+from plumbline.verdict.gate.bounded_reading import files_below, inside, read_text
+
+RECORD, BUNDLE = "record.json", "bundle.tar.xz"
+#: What "logs checked" means of one's own: nothing is computed again here.
+CHECKED = (
+    "a bundle's archive is the one that was recorded, and each file of its runs has the hash that the bundle lists "
+    "(plumbline rebuild makes its products again); of a verdict no log is read here"
+)
+#: Files that are named among those that are no verdict.
+NAMED = 3
+
+
+def project_board(folder: Path) -> Board:
+    """Read the `record.json` and the verdicts below a folder.
+
+    Raises:
+        PlumblineError: there is none.
+    """
+    if not folder.is_dir():
+        raise PlumblineError(f"{folder}: no such folder; name the one that holds records or verdicts")
+    rows, left_out, others = list[BoardRow](), list[str](), list[str]()
+    for path in files_below(folder, (".json",)):
+        is_record = path.name == RECORD
+        if not is_record and not path.with_suffix(".md").is_file():
+            continue
+        try:
+            read = json.loads(read_text(path), object_pairs_hook=once)
+            row = (_record if is_record else _verdict)(path, folder, read) if isinstance(read, dict) else None
+        except (ValueError, AttributeError, RecursionError, PlumblineError):
+            left_out.append(f"{path.relative_to(folder)} cannot be read as a record or a verdict.")
+            continue
+        if row is not None:
+            rows.append(row)
+        else:
+            others.append(str(path.relative_to(folder)))
+    if not rows:
+        raise PlumblineError(
+            f"{folder}: neither a {RECORD} nor a verdict (a page with its .json) is below it; the records of another "
+            "community are read with --rules"
+        )
+    if others:
+        few = ", ".join(others[:NAMED]) + (f" and {len(others) - NAMED} more" if len(others) > NAMED else "")
+        left_out.append(f"No record and no verdict, though a page stands beside: {few}.")
+    rows.sort(key=lambda row: (row.date, row.name))
+    return Board(
+        title=f"Records and verdicts of {folder.resolve().name}",
+        headline="what",
+        rows=rows,
+        checked=CHECKED,
+        left_out=left_out,
+    )
+
+
+def _record(path: Path, folder: Path, read: dict[str, Any]) -> BoardRow:
+    """A bundle: checked where its archive is the one that was recorded, and holds the files that it lists."""
+    unlike = difference(path.parent / BUNDLE, read.get("sha256"))
+    lines = (
+        str(read.get("words", ""))[:400],
+        f"Bundle of {read.get('products')} targets at commit {str(read.get('commit', ''))[:12]}: "
+        f"{unlike or 'the archive is the recorded one, and its files have the hashes that it lists'}.",
+    )
+    return BoardRow(
+        name=path.parent.name,
+        description=lines[0],
+        shown=f"{read.get('products')} targets",
+        tier="claimed" if unlike else "logs checked",
+        faults=("archive",) if unlike else (),
+        lines=lines,
+    )
+
+
+def _verdict(path: Path, folder: Path, read: dict[str, Any]) -> BoardRow | None:
+    """A page of an experiment, or of `plumbline verdict`, by its numbers; None of anything else."""
+    sentence: Any
+    verdict: Any
+    if "shape" in read and "ledger" in read:
+        judged = read.get("items") or read.get("search") or {}
+        outcomes = read.get("outcomes") or {"": judged.get("outcome", "")}
+        sentence = _first_sentence(path.with_suffix(".md"))
+        verdict = ", ".join(dict.fromkeys(map(str, outcomes.values())))
+    else:
+        sentence, verdict = read.get("sentence"), read.get("verdict", "")
+    if not isinstance(sentence, str):
+        return None
+    runs = read.get("runs")
+    bound, faults = _ledger(path.with_suffix(".md"), folder)
+    return BoardRow(
+        name=path.stem.removesuffix(".verdict"),
+        description=sentence[:400],
+        date=str(read.get("at", ""))[:10],
+        runs=len(runs) if isinstance(runs, list) else 0,
+        verdict=verdict[:100] if isinstance(verdict, str) else "",
+        p_predecessor=_p(read),
+        faults=faults,
+        lines=tuple(line for line in (sentence[:2000], bound) if line),
+    )
+
+
+def _first_sentence(page: Path) -> str | None:
+    """What a page of `plumbline verdict` says first, below its heading."""
+    parts = [part.strip() for part in read_text(page).split("\n\n")]
+    return next((part for part in parts if part and not part.startswith("#")), None)
+
+
+def _p(read: Mapping[str, Any]) -> float | None:
+    """The p of a verdict on one thing, times its tries; None of several."""
+    methods = read.get("methods")
+    judged = [*methods.values()] if isinstance(methods, dict) else [read.get("items") or read.get("search") or read]
+    if len(judged) != 1 or not isinstance(judged[0], dict):
+        return None
+    value = judged[0].get("p_corrected", judged[0].get("p"))
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def _ledger(page: Path, folder: Path) -> tuple[str, tuple[str, ...]]:
+    """Whether a page's ledger is the one that it was made with, in words, and the kind of fault where it is not."""
+    try:
+        stated = ledger_pages.stated(page)
+        if stated is None:
+            return "", ()
+        path = inside(folder, os.path.relpath(page.parent / stated.name, folder))
+        if path is None:
+            return "Its ledger lies outside of this folder, and was not read.", ()
+        if path.is_file() and not read_text(path).endswith("\n"):
+            return "The last line of its ledger is not whole; it was not read.", ()
+        added = ledger_pages.compare(ledgers.read(path), page, stated)
+    except PlumblineError as error:
+        return f"Its ledger is not the one that it was made with: {str(error).replace(f'{folder}/', '')}", ("ledger",)
+    later = f", to which {added} entries were added since: make the page again" if added else ""
+    return f"Its ledger is the one that it was made with{later}.", ()

@@ -1,0 +1,166 @@
+"""Keeps every run of every arm, one line a run, so that none is made twice and what they say of sigma is kept.
+
+The file is a `plumbline.core.append_only_log`: a run is on the disk before it is looked at, and a value that was edited
+is noticed. One process at a time works on a bank (`hold`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from plumbline.core import process_record
+from plumbline.core.append_only_log import AppendOnlyLog
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import make_folder
+from plumbline.core.operating_system import fcntl
+from plumbline.verdict.decision.outcome import CRASHED, FINISHED, TIMEOUT, ArmRun
+
+#: The form of a record; a reader refuses any other one.
+SCHEMA = 2
+#: What is tried again when it is asked for again: the cause may be gone.
+TRIED_AGAIN = (CRASHED, TIMEOUT)
+#: A run is for the bank and its candidates, or for a claim, whose seeds are fresh.
+LOOP, CLAIM = "loop", "claim"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BankedRun:
+    """A run with what makes it comparable to others.
+
+    Attributes:
+        group: trainer and budget, in words that no other trainer or budget has.
+        method: what was trained, whichever arm of an experiment it is.
+        role: `LOOP`, or `CLAIM` with the method whose claim it is for, whose seeds are for nothing else.
+        beside: of a candidate's run the seeds of the bank that it was begun with, so that what is resumed goes on
+            beside the same.
+    """
+
+    group: str
+    method: str
+    run: ArmRun
+    role: str = LOOP
+    beside: tuple[int, ...] = ()
+    at: str = ""
+
+
+class Bank:
+    """The runs that are known, in the order in which they were made."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._log = AppendOnlyLog(path=path, noun="bank", remedy="free its place and repeat", require=_run)
+        _require_own_form(path)
+        self.runs = [_run(record) for record in self._log.read().records]
+        self._before = len(self.runs)
+
+    def known(self, run_id: str) -> ArmRun | None:
+        """Find the run of this id; None where it is to be made, or made again."""
+        found = [one.run for one in self.runs if one.run.run_id == run_id and one.run.outcome not in TRIED_AGAIN]
+        return found[-1] if found else None
+
+    def fresh(self, run_id: str) -> ArmRun | None:
+        """Find the run of this id that was made since the bank was opened, however it ended."""
+        found = [one.run for one in self.runs[self._before :] if one.run.run_id == run_id]
+        return found[-1] if found else None
+
+    def of(self, group: str, method: str, role: str = LOOP, *, since: int = 0) -> list[ArmRun]:
+        """List the runs of a method, each seed once, in the order in which they were made, but for the bank's first
+        `since` runs: order is told by place, as clocks step back.
+        """
+        found: dict[int, ArmRun] = {}
+        for one in self.runs[since:]:
+            if (one.group, one.method, one.role) == (group, method, role):
+                found[one.run.seed] = one.run
+        return list(found.values())
+
+    def seeds(self, group: str, but: str = "") -> set[int]:
+        """Collect the seeds that runs of a group have used, in any role but one."""
+        return {one.run.seed for one in self.runs if one.group == group and one.role != but}
+
+    def spreads(self, group: str) -> dict[str, list[list[float]]]:
+        """Collect, for each fingerprint, the values of every method that has two runs or more there."""
+        values: dict[tuple[str, str], dict[int, float]] = {}
+        for one in self.runs:
+            if one.group == group and one.run.has_value and one.run.fingerprint:
+                of_method = values.setdefault((one.run.fingerprint, one.method), {})
+                of_method[one.run.seed] = float(one.run.value or 0.0)
+        found: dict[str, list[list[float]]] = {}
+        for (fingerprint, _), each in values.items():
+            if len(each) > 1:
+                found.setdefault(fingerprint, []).append(list(each.values()))
+        return found
+
+    def append(self, group: str, method: str, run: ArmRun, role: str = LOOP, beside: tuple[int, ...] = ()) -> None:
+        """Write a run down, and wait until it is on the disk.
+
+        Raises:
+            PlumblineError: the disk is full or fails.
+        """
+        banked = BankedRun(group=group, method=method, run=run, role=role, beside=beside, at=process_record.now())
+        record = {"schema": SCHEMA, "group": group, "method": method, "role": role, "at": banked.at}
+        record |= {"beside": list(beside)} if beside else {}
+        with self._log.appending(lambda _: [record | {"run": asdict(run) | {"others": dict(run.others)}}]):
+            self.runs.append(banked)
+
+
+@contextmanager
+def hold(folder: Path, command: str) -> Iterator[None]:
+    """Hold a folder of experiments during a ``with`` block.
+
+    Raises:
+        PlumblineError: another process holds it; it is named.
+    """
+    make_folder(folder)
+    path = folder / "lock"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = process_record.read(path)
+            who = process_record.describe(holder or {})
+            raise PlumblineError(f"{folder} is held by {who}; wait for it or stop it, then repeat this") from None
+        except OSError as error:
+            raise PlumblineError(
+                f"{path} cannot be locked ({error.strerror}); name a folder on another file system"
+            ) from None
+        record = process_record.identity() | {"command": command, "since": time.time()}
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(record).encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _run(record: Mapping[str, Any]) -> BankedRun:
+    if record["schema"] != SCHEMA:
+        raise ValueError("a run of another Plumbline")
+    names = {field.name for field in fields(ArmRun)}
+    known = {key: value for key, value in record["run"].items() if key in names}
+    run = ArmRun(**known | {"remarks": tuple(known.get("remarks", ()))})
+    if not isinstance(run.seed, int) or (run.outcome == FINISHED and not run.has_value):
+        raise ValueError("a run without its seed or value")
+    known = {key: record[key] for key in ("group", "method", "role", "at")}
+    return BankedRun(**known, run=run, beside=tuple(map(int, record.get("beside", ()))))
+
+
+def _require_own_form(path: Path) -> None:
+    """Refuse a bank of another Plumbline; before version 2 its lines were not bound to each other."""
+    try:
+        with open(path, "rb") as file:
+            record = json.loads(file.readline())
+    except (OSError, ValueError, RecursionError):
+        return  # which the log tells
+    schema = record.get("schema") if isinstance(record, dict) else None
+    if isinstance(schema, int) and schema != SCHEMA:
+        raise PlumblineError(
+            f"{path} is of {'an earlier' if schema < SCHEMA else 'a later'} Plumbline (schema {schema}, not {SCHEMA}). "
+            f"Use that one, or rename the file (mv {path.name} {path.name}.old) and repeat: the runs are made again"
+        )

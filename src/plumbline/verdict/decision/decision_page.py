@@ -1,0 +1,239 @@
+"""Writes the page of an experiment: the sentence to quote, the picture, runs and looks, what was checked, the limits.
+
+Beside the page (`x.md`) stand its picture (`x.svg`) and every number of it (`x.json`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from plumbline.core.errors import visible
+from plumbline.core.files import atomic_write_json, atomic_write_text
+from plumbline.stats.fresh_runs import FRESH_LEVEL
+from plumbline.verdict.checks_words import checked, implausible, repeated
+from plumbline.verdict.decision.decision_picture import DecisionPicture, PicturedArm, PicturedGain, PicturedPath
+from plumbline.verdict.decision.decision_sentences import amount, interval, next_step, session_line
+from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision
+from plumbline.verdict.formatting import counted, fixed, grid, name, percent, seconds
+from plumbline.verdict.outcome import Outcome
+
+#: What the picture shows, where it cannot be seen.
+ALT = "values by arm, the gain and its interval, the path of T and its boundary"
+
+
+def write(decision: Decision, page: Path) -> None:
+    """Write the page, its picture and its numbers; the page last, so that what it refers to is there."""
+    atomic_write_json(page.with_suffix(".json"), numbers(decision))
+    atomic_write_text(page.with_suffix(".svg"), picture(decision).svg())
+    atomic_write_text(page, markdown(decision, page.with_suffix(".svg").name))
+
+
+def numbers(decision: Decision) -> dict[str, Any]:
+    """Every number of a decision as JSON has them: what is not finite is null."""
+    import msgspec
+
+    found: dict[str, Any] = json.loads(msgspec.json.encode(decision))
+    return found | {"exit_code": decision.exit_code}
+
+
+def picture(decision: Decision) -> DecisionPicture:
+    """Say what is drawn of a decision."""
+    terms, found, looks = decision.terms, decision.estimate, decision.looks
+    own = f"{len(decision.fresh_values)} fresh" if decision.fresh else str(len(decision.candidate_values))
+    against = f"{own} against {len(decision.baseline_values)} runs"
+    gains = [
+        PicturedGain(name=terms.candidate, middle=found.median, low=found.low, high=found.high, note=against)
+        for found in ([found] if found is not None else [])
+    ]
+    path = None
+    if looks and not terms.claim:
+        seen = [(look.k, look.t) for look in looks]
+        path = PicturedPath(looks=seen, keep=decision.boundary.keep, discard=decision.boundary.discard)
+    return DecisionPicture(
+        title=f"{terms.candidate} against {terms.baseline}: {decision.verdict}",
+        metric=terms.metric,
+        higher=terms.higher,
+        arms=[
+            _arm(terms.baseline, [run for run in decision.runs if run.arm == BASELINE], baseline=True),
+            _arm(terms.candidate, [run for run in decision.runs if run.arm == terms.candidate], baseline=False),
+            *([_arm(f"fresh: {terms.candidate}", decision.fresh, baseline=False)] if decision.fresh else []),
+        ],
+        gains=gains,
+        interval=percent(found.level) if found is not None else "",
+        asked=terms.min_gain,
+        path=path,
+    )
+
+
+def _arm(label: str, runs: Sequence[ArmRun], *, baseline: bool) -> PicturedArm:
+    values = [(str(run.seed), run.value) for run in runs if run.has_value and run.value is not None]
+    lost = [run.outcome for run in runs if not run.has_value]
+    return PicturedArm(name=label, values=values, lost=lost, baseline=baseline)
+
+
+def markdown(decision: Decision, picture_name: str) -> str:
+    """Write the whole page as Markdown; `picture_name`: the file of the picture beside it."""
+    terms = decision.terms
+    sections = [
+        f"# {name(terms.candidate)} against {name(terms.baseline)}",
+        _prose(decision.sentence),
+        *map(_prose, implausible(decision.checks)),
+        f"![{ALT}]({quote(picture_name)})",
+        "## What decides",
+        decides(decision),
+        "## Runs",
+        _runs(decision),
+        *(["## Looks", _looks(decision)] if decision.looks else []),
+        *(["## Before the runs", checked(decision.checks)] if "methods" in decision.checks else []),
+        *(["## After the runs", again] if (again := repeated(decision.checks)) else []),
+        "## What it cost",
+        _cost(decision),
+        *(["## Ledger", _prose(decision.ledger)] if decision.ledger else []),
+        "## Limits",
+        "\n".join(f"- {limit}" for limit in limits(decision)),
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def decides(decision: Decision) -> str:
+    """Say what decides, at which level, and what was settled beforehand."""
+    terms, design = decision.terms, decision.terms.design
+    better = "higher" if terms.higher else "lower"
+    required = f" beyond the {amount(terms.min_gain, decision)} that are required" if terms.min_gain else ""
+    said = [
+        f"{name(terms.metric)}, {better} is better; named before the runs, and it alone decides. T is the gain over "
+        f"the mean of the baseline's runs{required}, over its standard error."
+    ]
+    if terms.claim:
+        said.append(f"One test of fresh runs, one-sided at {terms.alpha:g}: the number to claim.")
+    else:
+        early = f", from run {design.first_keep} on" if design.first_keep > 1 else ""
+        said.append(
+            f"After each run of the candidate, {design.most} at most, T is compared with a boundary that spends a "
+            f"one-sided error of {terms.alpha:g} over all looks{early} (group-sequential t, Lan and DeMets 1983; the "
+            f"boundary is computed to {decision.boundary.error:.1g})."
+        )
+        if design.worth is not None:
+            said.append(
+                f"A candidate is discarded early where a gain of {design.worth:g} sigma would seldom look so poor: "
+                f"{percent(design.futility)} of candidates that gain so much are lost by it."
+            )
+        if terms.fresh_runs:
+            said.append(
+                f"What is kept runs {terms.fresh_runs} times again with fresh seeds: it stays kept where those runs "
+                f"beat the baseline's at {FRESH_LEVEL:g}, one-sided, and their gain is the one that is told; else it "
+                "is undecided, and has no second try."
+            )
+        said.append(session_line(decision))
+    return " ".join(said)
+
+
+def _runs(decision: Decision) -> str:
+    terms = decision.terms
+    others = list(dict.fromkeys(other for run in (*decision.runs, *decision.fresh) for other in run.others))
+    sigma = decision.looks[-1].sigma if decision.looks else math.nan
+    rows = []
+    marked = [(run, " (drift check)" if run.sentinel else "") for run in decision.runs]
+    for run, mark in [*marked, *((run, " (fresh)") for run in decision.fresh)]:
+        label = (terms.baseline if run.arm == BASELINE else terms.candidate) + mark
+        value = run.outcome + (f" ({name(run.why)})" if run.why else "")
+        if run.has_value and run.value is not None:
+            value = f"{run.value:.6g}" if math.isnan(sigma) else fixed(run.value, sigma / 10)
+        took = "" if run.seconds is None else seconds(run.seconds).removesuffix(" s")
+        beside = [f"{run.others[other]:.5g}" if other in run.others else "" for other in others]
+        run_id = name(run.run_id) if run.run_id else ""
+        rows.append((name(label), str(run.seed), value, *beside, took, run_id))
+    metric = f"{name(terms.metric)}{f' ({name(terms.unit)})' if terms.unit else ''}"
+    table = grid(("run of", "seed", metric, *map(name, others), "seconds", "run id"), rows)
+    if others:
+        table += f"\n\nBeside it, not deciding: {', '.join(map(name, others))}."
+    return table
+
+
+def _looks(decision: Decision) -> str:
+    boundary, rows = decision.boundary, []
+    for look in decision.looks:
+        keep, discard = (_bound(side[look.k - 1]) for side in (boundary.keep, boundary.discard))
+        seen = (fixed(look.gain, look.sigma), f"{look.sigma:.3g}", f"{look.df:g}", f"{look.t:.3f}")
+        rows.append((str(look.k), *seen, keep, discard, next_step(look, boundary)))
+    columns = ("runs of the candidate", "difference of the means", "sigma", "degrees of freedom", "T", "kept from")
+    flatters = ""
+    if (decision.verdict == Outcome.KEEP or decision.is_unconfirmed) and not decision.terms.claim:
+        which = "that of the fresh runs" if decision.fresh else "the estimate after stopping"
+        known = f"{which} does: {interval(decision)}" if decision.estimate else "`confirm` does"
+        flatters = (
+            f"\n\nThe difference of the means flatters what was kept; it tells no gain. {known[0].upper()}{known[1:]}."
+        )
+    return grid((*columns, "discarded up to", "then"), rows) + flatters
+
+
+def _bound(value: float) -> str:
+    return f"{value:.3f}" if math.isfinite(value) else "none"
+
+
+def _cost(decision: Decision) -> str:
+    own = sum(run.arm != BASELINE for run in decision.runs)
+    base = len(decision.runs) - own
+    said = [
+        f"{counted(own, 'run')} of the candidate, {seconds(decision.seconds, 'second')}, against {base} of the "
+        f"baseline, {seconds(decision.bank_seconds, 'second')}, which the next candidate uses again."
+    ]
+    if decision.fresh:
+        took = seconds(sum(run.seconds or 0.0 for run in decision.fresh), "second")
+        said.append(
+            f"{counted(len(decision.fresh), 'fresh run')}, {took}: where it is kept, the next candidate's baseline."
+        )
+    if decision.fixed_runs is not None:
+        said.append(
+            "Deciding with a number of runs fixed beforehand, with the same chance, would take "
+            f"{decision.fixed_runs} of the candidate."
+        )
+    return " ".join(said)
+
+
+def limits(decision: Decision) -> list[str]:
+    """List what the decision does not say and what it assumes."""
+    terms = decision.terms
+    of = ", ".join(name(part) for part in (terms.trainer, terms.budget) if part)
+    said = [f"A decision is about these runs{f': {of}' if of else ''}. {_prose(terms.scope)}".strip()]
+    if terms.differs:
+        said.append(f"{name(terms.candidate)} differs in its recipe as well: {name(', '.join(terms.differs))}.")
+    said += [*map(_prose, decision.notes), CLAIMED if terms.claim else LOOKED]
+    if not terms.claim and decision.verdict == Outcome.KEEP:
+        said.append(FRESH if decision.fresh else STOPPED)
+    return said
+
+
+#: What a keep's number leaves out, by benchmarks/experiment_rules.md.
+STOPPED = (
+    "What is kept is no claim yet. Stopping is allowed for in its estimate; that only what looked good is kept is not, "
+    "and cannot be: of simulated changes that do nothing those that were kept show 1.2 sigma. `plumbline confirm` runs "
+    "it again with fresh seeds, and its number has no such selection."
+)
+FRESH = (
+    "What is kept is no claim yet. Its gain is that of fresh runs, but the baseline's are those that it was kept "
+    "beside, and may be poor by chance: of simulated changes that do nothing those that were kept show 0.9 sigma. "
+    "`plumbline confirm` runs both again with fresh seeds, and its number has no such selection."
+)
+
+
+#: What the promised error rests on, and by how much it is off elsewhere by benchmarks/experiment_rules.md.
+NORMAL = (
+    "The error is as promised if runs are independent and normal, and a change that does nothing spreads as its "
+    "baseline does. In simulations (benchmarks/experiment_rules.md) heavy tails (t with 3 degrees of freedom, 5 % "
+    "outliers) keep {tails} of changes that do nothing where {level} are promised; a candidate that spreads twice as "
+    "wide as its baseline is kept in {wide}."
+)
+LOOKED = NORMAL.format(tails="3 to 4 %", level="5 %", wide="up to 10 %")
+CLAIMED = NORMAL.format(tails="2 %", level="2.5 %", wide="3 %")
+
+
+def _prose(text: str) -> str:
+    """Write words of ours that quote others': no tag but in code, where it is shown as it is."""
+    parts = visible(text).split("`")
+    return "`".join(part if place % 2 else part.replace("<", "&lt;") for place, part in enumerate(parts))

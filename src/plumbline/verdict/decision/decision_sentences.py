@@ -1,0 +1,235 @@
+"""Says what was decided of a candidate in a sentence that can be quoted: *improves by*, *ruled out above*, *not
+decided: N more runs*.
+
+A gain that was found by looking until it is there is told as its fresh runs have it, or as
+`plumbline.stats.after_stopping` estimates it, never as the difference of the means, which flatters what was kept; where
+there is neither, no number is told. Nothing is said not to be there because few runs did not show it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, get_args
+
+from plumbline.stats.fresh_runs import FRESH_LEVEL
+from plumbline.stats.sessions import false_keeps
+from plumbline.verdict.decision.outcome import BASELINE, FINISHED, Decision, Session
+from plumbline.verdict.formatting import counted, fixed, listed, name, p, percent, unmarked
+from plumbline.verdict.outcome import Outcome
+
+if TYPE_CHECKING:
+    from plumbline.stats.sequential import Boundary, Look
+
+
+def sentence(decision: Decision, *, reason: str = "") -> str:
+    """Write what was decided in a sentence, to be quoted as it is: with its size, where that is known.
+
+    `reason`: of a candidate that cannot be judged, or that was lost after its looks, why, where no run says it.
+    """
+    size = unmarked(decision.terms.size)
+    return f"{f'At {size}, ' if size else ''}{_said(decision, reason)}"
+
+
+def _said(decision: Decision, reason: str) -> str:
+    terms = decision.terms
+    if decision.verdict == Outcome.CANNOT_BE_JUDGED:
+        return f"{_candidate(decision)} cannot be judged: {_lost(decision, BASELINE) or reason}."
+    if decision.verdict == Outcome.CRASHED:
+        base = _lost(decision, BASELINE) or f"none of {name(terms.baseline)} did"
+        has = _verb(decision, "has", "have")
+        said = (
+            f"{_candidate(decision)} {has} no gain to tell: {reason or _lost(decision, terms.candidate)}, while {base}"
+        )
+        others = "" if len(decision.candidate_values) == 0 else " Its other runs do not decide: that would select."
+        return f"{said}.{others}"
+    told = {
+        Outcome.KEEP: _kept,
+        Outcome.DISCARD: _discarded,
+        Outcome.UNDECIDED: _undecided,
+        Outcome.IMPLAUSIBLE: _implausible,
+    }[decision.verdict]
+    return told(decision)
+
+
+def amount(gain: float, decision: Decision) -> str:
+    """Write a gain with the digits that the noise leaves, and its unit."""
+    if not math.isfinite(gain):
+        return "no limit"
+    return f"{fixed(gain, decision.looks[-1].sigma) if decision.looks else f'{gain:.4g}'}{_unit(decision)}"
+
+
+def interval(decision: Decision) -> str:
+    """Write the interval of the gain: ``90 % interval 0.002 to 0.013 nats``; empty without an estimate."""
+    found = decision.estimate
+    if found is None:
+        return ""
+    low, high = (amount(end, decision) for end in (found.low, found.high))
+    level = f"{percent(found.level)} interval"
+    if math.isinf(found.low):
+        return f"{level} up to {high}" if math.isfinite(found.high) else f"{level}: everything"
+    return f"{level} {low.removesuffix(_unit(decision))} to {high}"
+
+
+def next_step(look: Look, boundary: Boundary) -> str:
+    """Say what a look decides: ``kept``, ``discarded``, ``one more run`` or, after the last one, ``not decided``."""
+    if look.t >= boundary.keep[look.k - 1]:
+        return "kept"
+    if look.t <= boundary.discard[look.k - 1]:
+        return "discarded"
+    return "one more run" if look.k < len(boundary.keep) else "not decided"
+
+
+def look_line(look: Look, boundary: Boundary) -> str:
+    """Write what one look saw: T, the boundary, and what is next."""
+    keep, discard = (side[look.k - 1] for side in (boundary.keep, boundary.discard))
+    sides = [f"kept from {keep:.2f}"] if math.isfinite(keep) else ["too early to keep"]
+    sides += [f"discarded up to {discard:.2f}"] if math.isfinite(discard) else []
+    return f"after {counted(look.k, 'run')} T = {look.t:.2f} ({', '.join(sides)}): {next_step(look, boundary)}"
+
+
+def session_line(decision: Decision) -> str:
+    """Say what the control of a session of candidates promises, and what it costs or lets through."""
+    terms, design = decision.terms, decision.terms.design
+    if terms.session == "fwer":
+        return (
+            "Session `fwer`: the level was spread over the candidates that were planned against this baseline, so that "
+            "it holds for all of them together; another baseline begins another session."
+        )
+    if terms.session not in get_args(Session):  # of an earlier version, whose page is made again
+        return f"Session `{terms.session}`, of an earlier version: its boundary was none of those of `each` and `fwer`."
+    said = "Session `each`: the level holds for each candidate by itself."
+    if design.plan != "bank" or decision.tries < 2:
+        return said
+    kept = false_keeps(design, decision.tries, fresh_runs=terms.fresh_runs)
+    return (
+        f"{said} If none of the {decision.tries} changes tried so far against this baseline did anything, "
+        f"{kept.mean:.2g} false keeps would be expected, and {kept.low} to {kept.high} in 9 of 10 such sessions, for "
+        "candidates share the baseline's runs until one is kept."
+    )
+
+
+def _kept(decision: Decision) -> str:
+    terms, found = decision.terms, decision.estimate
+    required = f", more than the {amount(terms.min_gain, decision)} that are required" if terms.min_gain else ""
+    improves = f"{_candidate(decision)} {_verb(decision, 'improves', 'improve')} {_metric(decision)}"
+    if found is None:
+        return f"{improves}{required}: kept {_after(decision)}. By how much in fresh runs, `plumbline confirm` says."
+    gain = f"by {amount(found.median, decision)} ({interval(decision)}{_p(decision)}){required}"
+    if terms.claim:
+        return f"{improves} {gain}, with {_fresh(decision, len(decision.candidate_values))}."
+    if decision.fresh:
+        runs = counted(len(decision.candidate_values), "run")
+        return f"{improves} {gain}, with {_fresh(decision, len(decision.fresh_values))}: kept after {runs}."
+    return f"{improves} {gain}: kept {_after(decision)}; whether fresh runs agree, `plumbline confirm` says."
+
+
+def _implausible(decision: Decision) -> str:
+    gain = f" ({interval(decision)} of its gain)" if decision.estimate is not None else ""
+    return (
+        f"{_candidate_is(decision)} not kept, though {_metric(decision)} is better{gain} {_after(decision)}: no "
+        "modification gained so much. Look at what it does; then the same command with --accept-implausible keeps it."
+    )
+
+
+def _discarded(decision: Decision) -> str:
+    terms, found = decision.terms, decision.estimate
+    tail = f"discarded {_after(decision)}"
+    if found is None or not math.isfinite(found.high):
+        worth, beyond = terms.design.worth, _beyond(decision)
+        if worth is None:
+            return f"{_candidate_is(decision)} {tail}."
+        chance = percent(terms.design.futility)
+        return (
+            f"{_candidate_is(decision)} {tail}: a change that gains {worth:g} sigma{beyond} in {_metric(decision)} "
+            f"ends so in at most {chance} of cases."
+        )
+    level = f"{percent((1 + found.level) / 2)}, one-sided"
+    # No p: it is of the order in which tries end, and may be small where the interval, which holds at every look,
+    # reaches zero.
+    level += f"; its gain is estimated as {amount(found.median, decision)}"
+    if math.isfinite(found.low):
+        level += f", {interval(decision)}"
+    if found.high <= terms.min_gain:
+        any_gain = f"any gain{_beyond(decision)} in {_metric(decision)}"
+        return f"{_candidate(decision)}: {any_gain} is ruled out ({level}): {tail}."
+    above = amount(found.high, decision)
+    said = f"{_candidate(decision)}: gains above {above} in {_metric(decision)} are ruled out ({level}): {tail}"
+    return f"{said} (this does not say that it is worse)." if found.high > 0 else f"{said}."
+
+
+def _undecided(decision: Decision) -> str:
+    if not decision.candidate_values:
+        return f"{_candidate_is(decision)} not decided: it has no run yet."
+    known = f"; the gain in {_metric(decision)} has the {interval(decision)}" if decision.estimate else ""
+    if decision.is_unconfirmed and decision.estimate is not None:
+        gain, confirms = amount(decision.estimate.median, decision), f"{FRESH_LEVEL:g} at most would confirm it"
+        return (
+            f"{_candidate_is(decision)} not decided, for it was kept {_after(decision)} and is not confirmed by its "
+            f"fresh runs: a gain of {gain} in {_metric(decision)} ({interval(decision)}{_p(decision)}; {confirms}), "
+            f"with {_fresh(decision, len(decision.fresh_values))}."
+        )
+    more = ""
+    if decision.more:
+        more = f": {decision.more:,} more {'runs' if decision.more > 1 else 'run'} would probably decide"
+    return f"{_candidate_is(decision)} not decided {_after(decision)}{more}{known}."
+
+
+def _beyond(decision: Decision) -> str:
+    least = decision.terms.min_gain
+    return f" beyond {amount(least, decision)}" if least else ""
+
+
+def _after(decision: Decision) -> str:
+    """After how many runs of which arms."""
+    own, base = len(decision.candidate_values), len(decision.baseline_values)
+    return f"after {counted(own, 'run')} against {base} of {name(decision.terms.baseline)}"
+
+
+def _fresh(decision: Decision, runs: int) -> str:
+    """So many fresh runs against those of the baseline."""
+    return f"{counted(runs, 'fresh run')} against {len(decision.baseline_values)} of {name(decision.terms.baseline)}"
+
+
+def _p(decision: Decision) -> str:
+    return "" if decision.estimate is None else f"; one-sided p = {p(decision.estimate.p)}"
+
+
+def _lost(decision: Decision, arm: str) -> str:
+    """Which runs of an arm have no value: ``1 of 3 runs of `x` diverged (seed 4)``; empty where none has."""
+    runs = [run for run in decision.runs if run.arm == arm]
+    label = name(decision.terms.baseline if arm == BASELINE else decision.terms.candidate)
+    said = []
+    for outcome in dict.fromkeys(run.outcome for run in runs if not run.has_value):
+        lost = [run for run in runs if run.outcome == outcome and not run.has_value]
+        seeds = f"seed{'s' * (len(lost) > 1)} {listed([str(run.seed) for run in lost])}"
+        why = next((f": {name(run.why)}" for run in lost if run.why), "")
+        what = {FINISHED: "gave no finite value", "timeout": "took too long"}.get(outcome, outcome)
+        said.append(f"{len(lost)} {what} ({seeds}{why})")
+    return f"of {counted(len(runs), 'run')} of {label} {listed(said)}" if said else ""
+
+
+def _unit(decision: Decision) -> str:
+    """What the metric is counted in, with a blank before it; nothing of it that a page could take for more."""
+    unit = unmarked(decision.terms.unit)
+    return f" {unit}" if unit else ""
+
+
+def _candidate(decision: Decision) -> str:
+    """What was judged: its name, or the names of all changes that are judged together."""
+    together = decision.terms.together
+    if len(together) < 2:
+        return name(decision.terms.candidate)
+    every = "both" if len(together) == 2 else f"all {len(together)}"
+    return f"{listed([name(one) for one in together])} together ({every} that were kept)"
+
+
+def _candidate_is(decision: Decision) -> str:
+    return f"{_candidate(decision)} {_verb(decision, 'is', 'are')}"
+
+
+def _verb(decision: Decision, one: str, several: str) -> str:
+    return several if len(decision.terms.together) > 1 else one
+
+
+def _metric(decision: Decision) -> str:
+    return name(decision.terms.metric)

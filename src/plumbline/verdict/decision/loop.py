@@ -1,0 +1,283 @@
+"""Runs an experiment until it is decided: the bank, then candidate runs with a look after each. Imports no pandas.
+
+An arm is known only as a source of values by seed (`Trainer`). The order of the runs depends on no value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from scipy import special
+
+from plumbline.core import process_record
+from plumbline.core.errors import PlumblineError
+from plumbline.stats.after_stopping import GainAfterStopping, estimate, of_one_test
+from plumbline.stats.sequential import Boundary, Look, boundary, statistic
+from plumbline.verdict.decision.bank import LOOP, Bank
+from plumbline.verdict.decision.decision_notes import ends, fixed_runs, further, moved, notes
+from plumbline.verdict.decision.decision_sentences import look_line, next_step, sentence
+from plumbline.verdict.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms
+from plumbline.verdict.formatting import counted, fixed, seconds
+from plumbline.verdict.outcome import Outcome
+
+
+class Trainer(Protocol):
+    """What trains both arms at one budget."""
+
+    @property
+    def group(self) -> str:
+        """Trainer and budget, in words that no other trainer or budget has."""
+        ...
+
+    @property
+    def at_once(self) -> int:
+        """How many runs stand beside each other."""
+        ...
+
+    def method(self, arm: str) -> str:
+        """Name what an arm trains, as the bank keeps it."""
+        ...
+
+    def run_id(self, arm: str, seed: int) -> str:
+        """Name a run: equal ids are one run."""
+        ...
+
+    def run(self, wanted: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
+        """Train these arms with these seeds, side by side where there is room, and give each run as it ends.
+
+        Raises:
+            PlumblineError: the machine is at fault and not the arm (a full disk): nothing is known of the runs that
+                were not given.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunOrder:
+    """The order of an experiment's runs.
+
+    Attributes:
+        steps: the runs of each step, and the look that is taken after it (0: none).
+        role: what the runs are for, as the bank keeps it.
+        sentinels: seeds of the baseline's runs that are made to notice drift.
+    """
+
+    steps: tuple[tuple[tuple[tuple[str, int], ...], int], ...]
+    role: str = LOOP
+    sentinels: frozenset[int] = frozenset()
+
+
+def schedule(
+    terms: ExperimentTerms,
+    baseline_seeds: Sequence[int],
+    candidate_seeds: Sequence[int],
+    *,
+    role: str = LOOP,
+    sentinels: frozenset[int] = frozenset(),
+) -> RunOrder:
+    """Lay out the runs of a design; `baseline_seeds` begins with the bank's."""
+    design, own = terms.design, terms.candidate
+    if terms.claim:
+        every = [*((BASELINE, seed) for seed in baseline_seeds), *((own, seed) for seed in candidate_seeds)]
+        return RunOrder(steps=((tuple(every), design.most),), role=role)
+    bank = 0 if design.plan == "paired" else design.bank
+    later = iter(baseline_seeds[bank:])
+    steps: list[tuple[tuple[tuple[str, int], ...], int]] = []
+    if bank:
+        steps.append((tuple((BASELINE, seed) for seed in baseline_seeds[:bank]), 0))
+    for look, seed in enumerate(candidate_seeds[: design.most], start=1):
+        runs = [(own, seed)]
+        if design.plan == "paired" or (design.plan == "interleaved" and look > 1):
+            runs.insert(0, (BASELINE, next(later)))
+        steps.append((tuple(runs), look))
+    return RunOrder(steps=tuple(steps), role=role, sentinels=sentinels)
+
+
+@dataclass(kw_only=True)
+class Experiment:
+    """One experiment as it runs.
+
+    Attributes:
+        tell: is given a line after each run, with what the look after it says.
+    """
+
+    terms: ExperimentTerms
+    plan: RunOrder
+    trainer: Trainer
+    bank: Bank
+    tell: Callable[[str], None]
+    runs: list[ArmRun] = field(default_factory=list)
+    looks: list[Look] = field(default_factory=list)
+    _told: set[tuple[str, int]] = field(default_factory=set)
+
+    def conduct(self) -> Decision:
+        """Run until a look decides, a run is lost, or the budget is used up."""
+        edges = self._boundary()
+        for number, (step, look) in enumerate(self.plan.steps):
+            if there := [one for one in step if not look and self._known(*one) is not None]:
+                self.tell(
+                    f"{counted(len(there), 'run')} of {self.terms.baseline} {'are' if len(there) > 1 else 'is'} there"
+                )
+                self._told |= {(self.trainer.run_id(*one), one[1]) for one in there}
+            self._make(number)
+            made = [run for one in step if (run := self._known(*one)) is not None]
+            self.runs += made
+            for run in made[:-1]:
+                self._tell(run)
+            ended, told = self._lost(), ""
+            if ended is None and look and self._can_be_judged():
+                try:
+                    self._look()
+                except PlumblineError as error:
+                    ended = self._decided(Outcome.CANNOT_BE_JUDGED, reason=str(error))
+                else:
+                    told = f"; {self._look_line(edges, number)}"
+                    ended = self._ended_by(edges)
+            self._tell(made[-1], told)
+            if ended is not None:
+                return ended
+        return self._concluded(Outcome.UNDECIDED)
+
+    def _ended_by(self, edges: Boundary) -> Decision | None:
+        """The decision where the newest look is beyond an edge."""
+        at = self.looks[-1]
+        if at.t >= edges.keep[at.k - 1]:
+            return self._concluded(Outcome.KEEP)
+        return self._concluded(Outcome.DISCARD) if at.t <= edges.discard[at.k - 1] else None
+
+    def _make(self, number: int) -> None:
+        """Have the runs of a step made, and of steps after it while there is room beside them; where one of its
+        baseline's runs has no value, nothing can be judged, and no more are made.
+        """
+        wanted = self._missing(number)
+        if not wanted or self._is_hopeless(number):
+            return
+        for later in range(number + 1, len(self.plan.steps)):
+            if len(wanted) % self.trainer.at_once == 0:
+                break
+            wanted += self._missing(later)[: self.trainer.at_once - len(wanted) % self.trainer.at_once]
+        theirs = tuple(seed for arm, seed in self.plan.steps[0][0] if arm == BASELINE and self.terms.design.bank)
+        for run in self.trainer.run(wanted):
+            if run.arm == BASELINE and run.seed in self.plan.sentinels:
+                run = replace(run, sentinel=True)
+            beside = () if run.arm == BASELINE else theirs
+            self.bank.append(self.trainer.group, self.trainer.method(run.arm), run, self.plan.role, beside)
+            step, look = self.plan.steps[number]
+            if (run.arm, run.seed) in (step[:-1] if look else step):  # the last one is told with what it says
+                self._tell(run)
+            if self._is_hopeless(number):
+                return
+        if left := self._missing(number):
+            arm, seed = left[0]
+            raise PlumblineError(f"{self.trainer.method(arm)} with seed {seed} was asked for and not made")
+
+    def _is_hopeless(self, number: int) -> bool:
+        """Whether a step has a run of the baseline without a value."""
+        known = (self._known(arm, seed) for arm, seed in self.plan.steps[number][0] if arm == BASELINE)
+        return any(run is not None and not run.has_value for run in known)
+
+    def _missing(self, number: int) -> list[tuple[str, int]]:
+        return [(arm, seed) for arm, seed in self.plan.steps[number][0] if self._known(arm, seed) is None]
+
+    def _known(self, arm: str, seed: int) -> ArmRun | None:
+        """The run as the bank has it, under the arm's name here: a crash of this very attempt counts too."""
+        run_id = self.trainer.run_id(arm, seed)
+        found = self.bank.known(run_id) or self.bank.fresh(run_id)
+        return found and found.named(arm)
+
+    def _lost(self) -> Decision | None:
+        """The decision where a run has no value, or where means would cross machines."""
+        if any(not run.has_value for run in self.runs if run.arm == BASELINE):
+            return self._decided(Outcome.CANNOT_BE_JUDGED)
+        if any(not run.has_value for run in self.runs):
+            return self._decided(Outcome.CRASHED)
+        if len({run.fingerprint for run in self.runs if run.fingerprint}) > 1:
+            why = (
+                "its runs and the baseline's were not made with the same machine, torch and data, and means do not "
+                "cross that; take fresh seeds for both (--first-seed)"
+            )
+            return self._decided(Outcome.CANNOT_BE_JUDGED, reason=why)
+        return None
+
+    def _values(self, arm: str) -> list[float]:
+        return [run.value for run in self.runs if run.arm == arm and run.has_value and run.value is not None]
+
+    def _can_be_judged(self) -> bool:
+        own = len(self._values(self.terms.candidate))
+        return own > 0 and self.terms.design.df(own) >= 1
+
+    def _look(self) -> None:
+        self.looks.append(
+            statistic(
+                self._values(BASELINE),
+                self._values(self.terms.candidate),
+                higher=self.terms.higher,
+                min_gain=self.terms.min_gain,
+                plan=self.terms.design.plan,
+            )
+        )
+
+    def _boundary(self) -> Boundary:
+        design = self.terms.design
+        if not self.terms.claim:
+            return boundary(design)
+        none = (math.nan,) * (design.most - 1)
+        df = tuple(design.df(look) for look in range(1, design.most + 1))
+        keep = float(special.stdtrit(df[-1], 1 - design.alpha))
+        return Boundary((*none, keep), (*none, -keep), df, 0.0)
+
+    def _concluded(self, verdict: Outcome) -> Decision:
+        """The decision of the looks that were taken."""
+        terms, at = self.terms, self.looks[-1]
+        found = of_one_test(at, terms.alpha) if terms.claim else estimate(terms.design, self.looks, verdict)  # type: ignore[arg-type]
+        more = further(terms, at) if verdict == Outcome.UNDECIDED else None
+        return self._decided(verdict, found, more)
+
+    def _decided(
+        self, verdict: Outcome, found: GainAfterStopping | None = None, more: int | None = None, reason: str = ""
+    ) -> Decision:
+        own = [run.seconds or 0.0 for run in self.runs if run.arm != BASELINE]
+        theirs = [run.seconds or 0.0 for run in self.runs if run.arm == BASELINE]
+        order = [one.run.run_id for one in self.bank.runs]
+        decision = Decision(
+            terms=replace(self.terms, fingerprint=next((run.fingerprint for run in self.runs), "")),
+            verdict=verdict,
+            runs=tuple(self.runs),
+            looks=tuple(self.looks),
+            boundary=self._boundary(),
+            sentence="",
+            estimate=found,
+            p=found.p if self.terms.claim and found is not None else None,
+            notes=(*notes(self.terms), *moved(self.runs, order), *ends(self.terms, self.runs)),
+            seconds=sum(own),
+            bank_seconds=sum(theirs),
+            fixed_runs=None if self.terms.claim else fixed_runs(self.terms.design),
+            more=more,
+            at=process_record.now(),
+        )
+        return replace(decision, sentence=sentence(decision, reason=reason))
+
+    def _tell(self, run: ArmRun, said: str = "") -> None:
+        """Say of a run once what it gave, and what the look after it says."""
+        if (run.run_id, run.seed) in self._told:
+            return
+        self._told.add((run.run_id, run.seed))
+        took = "" if run.seconds is None else f" ({seconds(run.seconds)})"
+        value = f"{run.outcome}: {run.why}" if run.why else run.outcome
+        if run.outcome == FINISHED and run.value is not None:
+            value = fixed(run.value, self.looks[-1].sigma) if self.looks else f"{run.value:.6g}"
+        label = self.terms.baseline if run.arm == BASELINE else run.arm
+        self.tell(f"{label}, seed {run.seed}: {value}{took}{said}")
+
+    def _look_line(self, edges: Boundary, number: int) -> str:
+        """What the newest look says, and what is next."""
+        at = self.looks[-1]
+        of = f"mean gain of {at.k} runs" if at.k > 1 else "gain"  # the value before it is of one run
+        sign = "+" if at.gain >= 0 else ""
+        told = f"{of} {sign}{fixed(at.gain, at.sigma)} ({at.gain / at.sigma:.1f} sigma); {look_line(at, edges)}"
+        if next_step(at, edges) != "one more run":
+            return told
+        return f"{told}, seed {self.plan.steps[number + 1][0][-1][1]}"

@@ -1,0 +1,186 @@
+"""Holds what an experiment is, what one run of it said, and what was decided. Imports no pandas, torch or scipy.stats.
+
+An experiment is a baseline and a candidate of one trainer at one budget, a primary metric that is named beforehand, and
+runs (seeds) of both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from plumbline.verdict.outcome import Outcome
+
+if TYPE_CHECKING:
+    from plumbline.stats.after_stopping import GainAfterStopping
+    from plumbline.stats.sequential import Boundary, Look, SequentialDesign
+
+#: The arm of the baseline's runs; a candidate's are of its own name.
+BASELINE = "baseline"
+#: The outcomes of a run that are its arm's own doing; `finished` is the only one that has a value.
+FINISHED, DIVERGED, CRASHED, TIMEOUT = "finished", "diverged", "crashed", "timeout"
+
+Session = Literal["each", "fwer"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ArmRun:
+    """One run of an arm: what training it with one seed gave.
+
+    Attributes:
+        arm: `BASELINE`, or the candidate's name.
+        value: the primary metric; None of a run that has none.
+        outcome: `FINISHED`, `DIVERGED`, `CRASHED` or `TIMEOUT`.
+        seconds: wall time of the training; None where it is not known.
+        run_id: what was run, by a hash or a commit; two runs of one id and one seed are the same run.
+        others: metrics that do not decide.
+        why: of a run without a value, what is known of the reason (the last line of its log, say).
+        fingerprint: hash of the machine, its device, torch and the data that the run was made with; "" if not known.
+        sentinel: a run of the baseline that was made beside candidates, to notice drift.
+        remarks: what is to be told of how it ended, though it counts.
+    """
+
+    arm: str
+    seed: int
+    value: float | None
+    outcome: str = FINISHED
+    seconds: float | None = None
+    run_id: str = ""
+    others: Mapping[str, float] = field(default_factory=dict)
+    why: str = ""
+    fingerprint: str = ""
+    sentinel: bool = False
+    remarks: Sequence[str] = ()
+
+    @property
+    def has_value(self) -> bool:
+        """Whether the run finished with a finite value of the primary metric."""
+        return self.outcome == FINISHED and self.value is not None and math.isfinite(self.value)
+
+    def named(self, arm: str) -> ArmRun:
+        """The same run as one of another experiment's arm."""
+        return replace(self, arm=arm)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExperimentTerms:
+    """Everything that is settled before the first value of an experiment is seen.
+
+    Attributes:
+        name: of the experiment's page and its files.
+        baseline, candidate: as a reader knows them.
+        metric: the primary one, which alone decides; `unit` is what it is counted in ("nats a token", or nothing).
+        higher: whether the metric is better higher.
+        session: how the error over many candidates is controlled; `alpha` is the level that this candidate got of it.
+        trainer: what trains both arms, in words: study, preset and scale, or a command.
+        budget: how long a run trains, in words.
+        size: how large the model is and how long it trains, as the sentence to quote says it; empty where that is not
+            known.
+        fingerprint: of the runs (`ArmRun.fingerprint`): means never cross it.
+        varies: what a seed changes: "initialisation", or "initialisation and data order".
+        scope: what a reader should know of the size ("results at so small a size say nothing about a larger one").
+        differs: in what the candidate's recipe differs from the baseline's beyond the change itself, as words.
+        fresh_runs: a keep stands only where so many runs with fresh seeds confirm it; 0: none are made, and `confirm`
+            is that look.
+        claim: a `confirm`: fresh seeds only, one look, the number to claim.
+        together: the changes that the candidate consists of, where it is several that were kept one after another.
+    """
+
+    name: str
+    baseline: str
+    candidate: str
+    metric: str
+    higher: bool
+    design: SequentialDesign
+    alpha: float = 0.05
+    min_gain: float = 0.0
+    worth: float | None = 2.0
+    session: Session = "each"
+    unit: str = ""
+    trainer: str = ""
+    budget: str = ""
+    size: str = ""
+    fingerprint: str = ""
+    varies: str = "initialisation"
+    scope: str = ""
+    differs: tuple[str, ...] = ()
+    fresh_runs: int = 0
+    claim: bool = False
+    together: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decision:
+    """What was decided of a candidate, and everything that a page says of it.
+
+    Attributes:
+        runs: the baseline's first, then the candidate's, each in the order in which they were made.
+        looks: one after each run of the candidate that was looked at; looks[-1] is the one that decided.
+        boundary: of the whole design, also of looks that were not needed.
+        estimate: the gain that is told, in the metric's units with its interval: that of the fresh runs where there are
+            any, of a claim that of its test, else one that is right after stopping; None where none is known.
+        fresh: the candidate's runs with fresh seeds, made after the looks had kept it; empty where they did not, or
+            where none are made.
+        estimate_after_stopping: of a decision with fresh runs, what the looks alone say of the gain.
+        p: of a claim (`terms.claim`) alone: the one-sided p of its single test.
+        sentence: the one to quote.
+        checks: the report of the checks before the runs; empty where none were needed.
+        notes: what a reader has to be told besides: drift, what the noise does not hold.
+        ledger: the line that binds the page to its ledger; tries: how many candidates were tried against this baseline.
+        seconds: spent on this candidate (its runs; the bank's are `bank_seconds`, whether or not they were made now).
+        fixed_runs: runs of a fixed design with the same chance to find `worth`; None where none is stated.
+        more: of an undecided one, how many further candidate runs would probably decide; None where that is not known.
+        at: when it was decided (ISO, UTC).
+        asked: what trains the arms, as whoever made the runs needs it to make others.
+    """
+
+    terms: ExperimentTerms
+    verdict: Outcome
+    runs: tuple[ArmRun, ...]
+    looks: tuple[Look, ...]
+    boundary: Boundary
+    sentence: str
+    estimate: GainAfterStopping | None = None
+    fresh: tuple[ArmRun, ...] = ()
+    estimate_after_stopping: GainAfterStopping | None = None
+    p: float | None = None
+    checks: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    ledger: str = ""
+    tries: int = 1
+    seconds: float = 0.0
+    bank_seconds: float = 0.0
+    fixed_runs: int | None = None
+    more: int | None = None
+    at: str = ""
+    asked: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> int:
+        """What a program is told."""
+        return self.verdict.exit_code
+
+    @property
+    def baseline_values(self) -> tuple[float, ...]:
+        """The baseline's values, in the order of its runs."""
+        return self._values(BASELINE)
+
+    @property
+    def candidate_values(self) -> tuple[float, ...]:
+        """The candidate's values, in the order of its runs."""
+        return self._values(self.terms.candidate)
+
+    @property
+    def fresh_values(self) -> tuple[float, ...]:
+        """The values of the candidate's fresh runs, in their order."""
+        return tuple(run.value for run in self.fresh if run.has_value and run.value is not None)
+
+    @property
+    def is_unconfirmed(self) -> bool:
+        """Whether the looks kept the candidate and its fresh runs did not confirm that."""
+        return self.verdict == Outcome.UNDECIDED and bool(self.fresh)
+
+    def _values(self, arm: str) -> tuple[float, ...]:
+        return tuple(run.value for run in self.runs if run.arm == arm and run.has_value and run.value is not None)

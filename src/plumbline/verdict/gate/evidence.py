@@ -1,0 +1,313 @@
+"""Compares a record with its own logs: the runs that count, the headline, code, configuration and the stop step."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+from plumbline.verdict.formatting import counted, listed, name
+from plumbline.verdict.gate.counted_runs import count_runs
+from plumbline.verdict.gate.records import CountedRuns, Record, RunValue
+from plumbline.verdict.gate.rules import Rules
+from plumbline.verdict.gate.settings_comparison import (
+    NAMED,
+    SHOWN,
+    SettingsComparison,
+    is_expected,
+    is_measured_or_name,
+    over_runs,
+    plain,
+)
+from plumbline.verdict.gate.training_log import TrainingLog
+
+#: The kind of a headline that misses its logs by less than two units of its last digit: its runs are still its runs.
+LAST_DIGIT = "last digit"
+#: Kinds that break a rule, while the logs say what the record says.
+TOO_FEW, LEFT_OUT, STOP = "number of runs", "left out", "stop step"
+#: The kind of what no log shows: nothing says that it does not hold.
+NOT_SHOWN = "not shown"
+#: Lines of a code that are compared.
+COMPARED = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something for which a record is not what its logs say: of a kind, in words."""
+
+    kind: str
+    words: str
+
+
+@dataclass(kw_only=True)
+class Evidence:
+    """What a record's logs say of it.
+
+    Attributes:
+        values: the runs that count, each once.
+        faults: for which it cannot be judged; `notes`: what a reader has to know beside them.
+        headline, runs, code, machine, stop: what was found of each, in words.
+        looks: among how many evaluated steps the claimed one was chosen; 1 where it was fixed beforehand.
+        settings: how the printed settings of its runs compare.
+        headline_agrees: whether the headline was computed again from the logs, and is what they say.
+        mean: of the values; None without any.
+    """
+
+    record: Record
+    values: tuple[RunValue, ...]
+    faults: list[Fault] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    headline: str = ""
+    runs: str = ""
+    code: str = ""
+    machine: str = ""
+    stop: str = ""
+    looks: int = 1
+    copies: int = 0
+    headline_agrees: bool = False
+    settings: SettingsComparison = field(default_factory=SettingsComparison)
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of the values that are finite."""
+        known = [each.value for each in self.values if math.isfinite(each.value)]
+        return math.fsum(known) / len(known) if known else None
+
+    @property
+    def pools(self) -> bool:
+        """Whether its runs may tell the noise: of one configuration, each once, of one metric."""
+        return all(fault.kind in (LAST_DIGIT, TOO_FEW, LEFT_OUT, STOP) for fault in self.faults)
+
+    @property
+    def checked(self) -> bool:
+        """Whether there are logs, and they say what the record says."""
+        return (
+            bool(self.values)
+            and self.headline_agrees
+            and all(fault.kind in (TOO_FEW, LEFT_OUT, STOP) for fault in self.faults)
+        )
+
+
+def examine(record: Record, rules: Rules, root: Path) -> Evidence:
+    """Examine a record's evidence; `root`: the board's folder, below which files are named."""
+    runs = count_runs(record, rules, root)
+    found = Evidence(record=record, values=runs.values, notes=[*runs.notes], copies=runs.copies)
+    found.faults += [Fault(kind, words) for kind, words in runs.faults]
+    _runs(found, runs, rules, root)
+    _headline(found, rules, runs)
+    logs = _logs_of(found)
+    _code(found, logs, rules, root)
+    _settings(found, logs, rules, root)
+    _machine(found, logs)
+    _stop(found, rules)
+    return found
+
+
+def _logs_of(found: Evidence) -> list[TrainingLog]:
+    files = {each.run.file for each in found.values}
+    return [log for log in found.record.logs if log.file in files]
+
+
+def _runs(found: Evidence, runs: CountedRuns, rules: Rules, root: Path) -> None:
+    record, values = found.record, found.values
+    lost = [each for each in values if not math.isfinite(each.value)]
+    if lost:
+        words = f"{counted(len(lost), 'run')} of {len(values)} ended without a number ({_files(lost, root)})"
+        found.faults.append(Fault("diverged", words))
+    if record.left_out:
+        every = [*(each.value for each in record.by_seed.values()), *record.left_out.values()]
+        words = (
+            f"{len(every)} runs were made and {len(record.by_seed)} are counted; the mean of all is "
+            f"{math.fsum(every) / len(every):.6g}"
+        )
+        found.faults.append(Fault(LEFT_OUT, words))
+    if values and len(values) < rules.runs.least:
+        found.faults.append(Fault(TOO_FEW, f"{counted(len(values), 'run')}, where {rules.runs.least} are required"))
+    if values and rules.runs.fixed and len(values) != rules.runs.fixed:
+        words = f"{counted(len(values), 'run')}, where the rules fix {rules.runs.fixed}"
+        found.faults.append(Fault(TOO_FEW, words))
+    seeds = [each.run.seed for each in values if each.run.seed]
+    twice = sorted(seed for seed, times in Counter(seeds).items() if times > 1)
+    said = f"seeds {', '.join(seeds[:12])}{', ...' if len(seeds) > 12 else ''}" if seeds else "no log says its seed"
+    if twice:
+        found.notes.append(f"Seed {listed(twice[:5])} stands in several runs of other values.")
+    small = {int(seed) for seed in seeds if len(seed) < 4}
+    holes = sorted(set(range(max(small) + 1)) - small - {0})[:8] if len(small) == len(set(seeds)) >= 3 else []
+    if holes and max(small) < 2 * len(small):
+        found.notes.append(f"No run has seed {listed([str(each) for each in holes])}.")
+    copies = f"; {counted(runs.copies, 'copy', 'copies')} of a run in another file, counted once" if runs.copies else ""
+    found.runs = (
+        f"{counted(len(values), 'run')} from {runs.origin} ({said}){copies}" if values else "none could be read"
+    )
+    if record.unread:
+        found.notes.append(f"Not read: {'; '.join(record.unread[:3])}.")
+        found.runs += f"; not read: {name(record.unread[0][:200])}"
+        found.runs += f" and {len(record.unread) - 1} more" if len(record.unread) > 1 else ""
+
+
+def _headline(found: Evidence, rules: Rules, runs: CountedRuns) -> None:
+    record = found.record
+    if record.headline is None:
+        found.headline = "none is printed that can be read"
+        found.faults.append(Fault("headline" if record.logs else NOT_SHOWN, found.headline))
+        return
+    computed = found.mean
+    if rules.headline.of == "time":
+        times = [log.runs[0].evaluations[-1].time for log in record.logs if log.file == record.linked]
+        computed = times[0] / rules.headline.divisor if times and times[0] is not None else None
+    if computed is None:
+        found.headline = f"{record.headline} is printed, and no log that was read says it"
+        if rules.headline.differs == "fault":
+            found.faults.append(Fault(NOT_SHOWN, found.headline))
+        return
+    more = record.headline.decimals + 2
+    logs = "the log" if rules.headline.of == "time" else "the logs"
+    said = f"{record.headline} printed, {computed:.{more}f} computed from {logs}"
+    found.headline, found.headline_agrees = said, record.headline.fits(computed)
+    if not found.headline_agrees:
+        other = f"; it is {runs.instead}" if runs.instead else ""
+        near = abs(computed - record.headline.value) < 2 * 10.0**-record.headline.decimals and not runs.instead
+        found.headline = f"{said}: they differ{' in the last digit' if near else ''}{other}"
+        # Where runs are lacking, their mean is not expected to be that of all.
+        lacking = {"runs", "truncated", "duplicate"} & {fault.kind for fault in found.faults}
+        if rules.headline.differs == "fault" and not lacking:
+            found.faults.append(Fault(LAST_DIGIT if near else "headline", found.headline))
+
+
+def _code(found: Evidence, logs: Sequence[TrainingLog], rules: Rules, root: Path) -> None:
+    if not logs:
+        found.code = "no log, no code"
+        return
+    without = [log for log in logs if not log.code]
+    by_hash: dict[str, TrainingLog] = {}
+    for log in logs:
+        if log.code:
+            by_hash.setdefault(log.code_hash, log)
+    if not by_hash:
+        found.code = f"none of {counted(len(logs), 'log')} holds its code"
+        if rules.same.code_in_log:
+            found.faults.append(Fault("code", found.code))
+        return
+    lacking = f"; {counted(len(without), 'log')} without code" if without else ""
+    if without and rules.same.code_in_log:
+        found.faults.append(Fault("code", f"{counted(len(without), 'log')} of {len(logs)} without code"))
+    first, *others = by_hash.values()
+    if not others:
+        found.code = f"the same in {counted(len(logs) - len(without), 'log')}{lacking}"
+        return
+    differing: list[str] = []
+    for other in others:
+        one, two = (Counter(line.strip() for line in log.code.split("\n")[:COMPARED]) for log in (first, other))
+        differing += [line for line in ((one - two) + (two - one)) if line]
+    meant = [line for line in dict.fromkeys(differing) if not _allowed(line, rules.same.code_may_differ)]
+    found.code = f"{len(by_hash)} versions in {counted(len(logs), 'log')}{lacking}"
+    if meant:
+        found.code += (
+            f"; {counted(len(meant), 'line')} differ, first {listed([name(line[:80]) for line in meant[:SHOWN]])}"
+        )
+        found.faults.append(Fault("code", found.code))
+    else:
+        found.code += "; they differ in lines that may, or in blanks"
+
+
+def _allowed(line: str, words: Sequence[str]) -> bool:
+    return any(word in line.lower() for word in words)
+
+
+def _settings(found: Evidence, logs: Sequence[TrainingLog], rules: Rules, root: Path) -> None:
+    """Compare the settings of the parts of logs that hold nothing else, and those that are printed elsewhere."""
+    most = max((len(log.settings) for log in logs), default=0)
+    told = [log for log in logs if 2 * len(log.settings) > most]
+    listed_keys = dict.fromkeys(key for log in told for key in log.settings)
+    differing, others = list[str](), list[str]()
+    for key in listed_keys if len(told) > 1 else ():
+        values = Counter(log.settings.get(key, "not printed") for log in told)
+        if len({plain(value) for value in values}) < 2:
+            continue
+        if is_expected(key, [[*values]], rules.same.configuration_may_differ):
+            continue
+        if is_measured_or_name(key):
+            others.append(key)
+        else:
+            differing.append(f"{name(key)} is {listed([name(value[:30]) for value in list(values)[:3]])}")
+    compared = over_runs([each.run for each in found.values], rules.same.configuration_may_differ, root, listed_keys)
+    compared.others = [*others, *compared.others]
+    found.settings = compared
+    found.faults += [Fault("evaluation", words) for words in compared.sizes]
+    differing += compared.settings
+    if differing:
+        differ = counted(len(differing), "setting differs", "settings differ")
+        words = f"{differ} between the runs: {'; '.join(differing[:SHOWN])}"
+        found.faults.append(Fault("configuration", words))
+    if not found.values:
+        return
+    where = f"in {counted(len(found.values), 'run')}"
+    found.code += f"; {counted(compared.same, 'printed setting')} the same {where}" if compared.same else ""
+    found.code += "" if compared.same or differing or compared.sizes else f"; no setting is printed {where}"
+    if compared.aside:
+        few = listed([name(key) for key in compared.aside[:NAMED]])
+        found.code += f"; set aside, as not of all runs or as measured: {few}"
+        found.code += f" and {len(compared.aside) - NAMED} more" if len(compared.aside) > NAMED else ""
+    if compared.others:
+        few = listed([name(key) for key in compared.others[:NAMED]])
+        found.code += f"; differ too, and are none of the hyper-parameters that are known: {few}"
+        found.code += f" and {len(compared.others) - NAMED} more" if len(compared.others) > NAMED else ""
+    if compared.expected:
+        found.code += f"; differ as expected (seeds, times, places, machines): {compared.expected}"
+
+
+def _machine(found: Evidence, logs: Sequence[TrainingLog]) -> None:
+    machines = Counter(log.machine for log in logs if log.machine)
+    versions = Counter(", ".join(log.versions) for log in logs if log.versions)
+    said = [name(each) for each in [*list(machines)[:3], *list(versions)[:3]]]
+    found.machine = "; ".join(said) if said else "no log says its machine or its versions"
+    if len(machines) > 1 or len(versions) > 1:
+        found.machine += f" ({counted(len(machines), 'machine')}, {counted(len(versions), 'set')} of versions)"
+    silent = sum(not log.machine for log in logs)
+    if said and silent:
+        found.machine += f"; {counted(silent, 'log')} of {len(logs)} say nothing"
+
+
+def _stop(found: Evidence, rules: Rules) -> None:
+    step, runs = found.record.step, [each.run for each in found.values]
+    if step is None or not runs or any(run.planned is None for run in runs):
+        ends = {run.last_step for run in runs} - {0}
+        found.stop = f"by the runs' end, {_span(ends)}" if ends else "no step is claimed"
+        return
+    if all(run.planned == step for run in runs):
+        found.stop = f"step {step:,} is where every run was to end"
+        return
+    common = set.intersection(*({each.step for each in run.evaluations if each.step} for run in runs))
+    found.looks = _close_looks(sorted(each for each in common if each is not None), step)
+    found.stop = (
+        f"step {step:,} of {_span({run.planned or 0 for run in runs})} planned; one of {found.looks} that were "
+        "evaluated more closely than the steps before"
+    )
+    if rules.stopping.chosen == "refused":
+        found.faults.append(Fault(STOP, found.stop))
+
+
+def _close_looks(steps: Sequence[int], claimed: int) -> int:
+    """How many evaluated steps there were to choose from: those closer together than the run's usual distance, and
+    those from the claimed one on.
+    """
+    distances = [later - before for before, later in pairwise(steps)]
+    if not distances:
+        return 1
+    usual = max(Counter(distances), key=lambda each: (Counter(distances)[each], each))
+    first = distances.index(usual)
+    close = {later for distance, later in zip(distances[first:], steps[first + 1 :]) if distance < usual}
+    return max(1, len(close | {step for step in steps if step >= claimed}))
+
+
+def _span(steps: set[int]) -> str:
+    return f"{min(steps):,}" if len(steps) == 1 else f"{min(steps):,} to {max(steps):,}"
+
+
+def _files(values: Sequence[RunValue], root: Path) -> str:
+    from plumbline.core.files import shown
+
+    return listed([name(shown(each.run.file, root)) for each in values[:3]])

@@ -1,0 +1,268 @@
+"""Judges a record: against the goal and against its predecessor, with the noise of all records pooled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from plumbline.core.errors import PlumblineError
+from plumbline.stats.distributions import t_sf
+from plumbline.stats.pooling import SigmaEstimate, bartlett, may_cross, pooled, together
+from plumbline.verdict.comparison_terms import ComparisonTerms
+from plumbline.verdict.gate.evidence import Evidence
+from plumbline.verdict.gate.records import RunValue
+from plumbline.verdict.gate.rules import Rules
+from plumbline.verdict.gate.settings_comparison import SettingsComparison, with_earlier
+from plumbline.verdict.judge import BaselineComparison, judge
+from plumbline.verdict.numbers.goal_comparison import judge_goal
+from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.seed_values import CannotBeJudgedError
+
+#: Nothing is known of the noise.
+UNKNOWN = SigmaEstimate(0.0, 0.0)
+#: The kind of a fault that is the runs' own outcome.
+DIVERGED = "diverged"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BoardNoise:
+    """The noise of a board's records: one sigma of all of them, and Bartlett's p that it is one."""
+
+    sigma: SigmaEstimate
+    records: int
+    bartlett: float
+
+
+@dataclass(kw_only=True)
+class Judgement:
+    """What is decided of a record.
+
+    Attributes:
+        goal, predecessor: the tests; None where there is none, or none can be made. `why_not_*` says why.
+        before: the record before it; changes: the printed settings in which this one differs from it.
+        sigma, sigma_words: the noise that the tests use, and where it is from.
+        tries: what p is multiplied by, for a step or a number of runs that was chosen after looking.
+        p_rules: the p of the goal by the rules' own sigma.
+        one_more: the chance that the goal's test, or else the predecessor's, holds with one more run.
+    """
+
+    evidence: Evidence
+    verdict: Outcome = Outcome.CANNOT_BE_JUDGED
+    reason: str = ""
+    goal: BaselineComparison | None = None
+    predecessor: BaselineComparison | None = None
+    before: Evidence | None = None
+    changes: SettingsComparison = field(default_factory=SettingsComparison)
+    why_not_goal: str = ""
+    why_not_predecessor: str = ""
+    sigma: SigmaEstimate = UNKNOWN
+    sigma_words: str = ""
+    tries: int = 1
+    paid_for: str = ""
+    p_rules: float | None = None
+    one_more: float | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """What a program is told."""
+        return self.verdict.exit_code
+
+
+def noise_of(board: Sequence[Evidence]) -> BoardNoise:
+    """Pool the spread of all records of which two runs or more can be read."""
+    groups = [known for each in board if each.pools and len(known := _known(each)) > 1]
+    sigma = pooled(groups) if groups else UNKNOWN
+    return BoardNoise(sigma=sigma, records=len(groups), bartlett=bartlett(groups) if len(groups) > 1 else math.nan)
+
+
+def judge_record(found: Evidence, board: Sequence[Evidence], rules: Rules) -> Judgement:
+    """Judge one record of a board."""
+    at = next(at for at, each in enumerate(board) if each is found)
+    return _judged(found, predecessors_of(board, rules)[at], noise_of_others(board)[at], rules)
+
+
+def judge_board(board: Sequence[Evidence], rules: Rules) -> list[Judgement]:
+    """Judge every record of a board."""
+    others, before = noise_of_others(board), predecessors_of(board, rules)
+    return [_judged(found, before[at], others[at], rules) for at, found in enumerate(board)]
+
+
+def _judged(found: Evidence, before: Evidence | None, others: SigmaEstimate, rules: Rules) -> Judgement:
+    judged = Judgement(evidence=found, before=before)
+    values = _seeds(found.values)
+    own = pooled([_known(found)]) if len(_known(found)) > 1 else UNKNOWN
+    _sigma(judged, own, others, rules)
+    _tries(judged, rules)
+    if before is not None:
+        ours, theirs = ([each.run for each in one.values] for one in (found, before))
+        judged.changes = with_earlier(ours, theirs, rules.same.configuration_may_differ)
+    if values:
+        _goal(judged, values, rules)
+        _predecessor(judged, values, rules)
+    _decide(judged, rules)
+    return judged
+
+
+def noise_of_others(board: Sequence[Evidence]) -> list[SigmaEstimate]:
+    """For each record the pooled spread of all others; in the time of two passes over the board."""
+    own = [pooled([known]) if each.pools and len(known := _known(each)) > 1 else UNKNOWN for each in board]
+    earlier, later = [UNKNOWN], [UNKNOWN]
+    for each in own:
+        earlier.append(together(earlier[-1], each))
+    for each in reversed(own):
+        later.append(together(later[-1], each))
+    return [together(earlier[at], later[len(own) - 1 - at]) for at in range(len(own))]
+
+
+def predecessors_of(board: Sequence[Evidence], rules: Rules) -> list[Evidence | None]:
+    """For each record the best one before it, the earlier of two; None for the first."""
+    better = 1 if rules.lower_headline else -1
+    best: Evidence | None = None
+    before: dict[int, Evidence | None] = {}
+    for each in sorted(board, key=lambda each: each.record.order):
+        before[each.record.order] = best
+        if each.record.headline is None or not each.record.marked:
+            continue
+        if best is None or better * _claimed(each) < better * _claimed(best):
+            best = each
+    return [before[each.record.order] for each in board]
+
+
+def _claimed(found: Evidence) -> float:
+    """What the board sorts by: the step, or else the headline."""
+    record = found.record
+    assert record.headline is not None
+    return float(record.step) if record.step is not None else record.headline.value
+
+
+def _known(found: Evidence) -> list[float]:
+    return [each.value for each in found.values if math.isfinite(each.value)]
+
+
+def _seeds(values: Sequence[RunValue]) -> dict[str, float]:
+    """The values by a name that no two runs share."""
+    return {f"run {number}": each.value for number, each in enumerate(values, start=1) if math.isfinite(each.value)}
+
+
+def _sigma(judged: Judgement, own: SigmaEstimate, rest: SigmaEstimate, rules: Rules) -> None:
+    if own.df and own.sigma and (not rest.df or not may_cross(own, rest)):
+        judged.sigma = own
+        judged.sigma_words = "its own runs" + (", which spread wider than the board's" if rest.df else "")
+    elif own.df and rest.df:
+        judged.sigma, judged.sigma_words = together(own, rest), "pooled over the board"
+    elif rules.goal is not None and rules.goal.sigma is not None:
+        judged.sigma, judged.sigma_words = (
+            SigmaEstimate(rules.goal.sigma, math.inf),
+            "assumed by the rules, for one run",
+        )
+
+
+def _terms(
+    judged: Judgement, rules: Rules, alpha: float, minimum: float = 0.0, worth: float | None = None
+) -> ComparisonTerms:
+    sigma = judged.sigma
+    runs = None if math.isinf(sigma.df) else round(sigma.df) + 1
+    return ComparisonTerms(
+        higher=rules.higher,
+        alpha=alpha,
+        minimum_gain=minimum,
+        worth=worth,
+        sigma=sigma.sigma or None,
+        sigma_runs=runs if sigma.sigma else None,
+    )
+
+
+def _tries(judged: Judgement, rules: Rules) -> None:
+    """What p is multiplied by: once for each look that could have ended otherwise, where the rules have that paid."""
+    found, paid = judged.evidence, []
+    if rules.stopping.chosen == "paid" and found.looks > 1:
+        judged.tries *= found.looks
+        paid.append(f"{found.looks} steps")
+    number = len(found.values) - rules.runs.least + 1
+    if rules.runs.chosen == "paid" and not rules.runs.fixed and number > 1:
+        judged.tries *= number
+        paid.append(f"{number} numbers of runs")
+    judged.paid_for = " and ".join(paid)
+
+
+def _goal(judged: Judgement, values: dict[str, float], rules: Rules) -> None:
+    goal = rules.goal
+    if goal is None:
+        return
+    try:
+        # Anything beyond the goal is worth having: what is ruled out is that the goal is reached.
+        terms = _terms(judged, rules, goal.alpha, worth=1e-9 * max(1.0, abs(goal.value)))
+        judged.goal = judge_goal("the record", values, goal.value, terms, tries=judged.tries)
+        judged.one_more = one_more_run(judged.goal)
+        if goal.sigma is not None:
+            known = ComparisonTerms(higher=rules.higher, alpha=goal.alpha, sigma=goal.sigma)
+            judged.p_rules = judge_goal("the record", values, goal.value, known).p
+    except CannotBeJudgedError:
+        judged.why_not_goal = "one run, and no sigma: it cannot be tested"
+    except PlumblineError as error:
+        judged.why_not_goal = str(error)
+
+
+def _predecessor(judged: Judgement, values: dict[str, float], rules: Rules) -> None:
+    part, before = rules.predecessor, judged.before
+    if part is None:
+        return
+    if before is None:
+        judged.why_not_predecessor = "it is the first of the board"
+        return
+    theirs = _seeds(before.values)
+    if not theirs:
+        judged.why_not_predecessor = "no log of it could be read"
+        return
+    if judged.changes.other_size:
+        judged.why_not_predecessor = f"not compared: this record was evaluated on {judged.changes.other_size}"
+        return
+    step, earlier = judged.evidence.record.step, before.record.step
+    saved = earlier - step if step is not None and earlier is not None else 0
+    shift = part.slope * saved * (1 if rules.higher else -1)
+    try:
+        moved = {seed: value + shift for seed, value in values.items()}
+        judged.predecessor = judge(
+            "the record", moved, theirs, _terms(judged, rules, part.alpha, part.minimum_gain), tries=judged.tries
+        )
+        if rules.goal is None:
+            judged.one_more = one_more_run(judged.predecessor)
+    except CannotBeJudgedError:
+        judged.why_not_predecessor = "too few runs, and no sigma"
+    except PlumblineError as error:
+        judged.why_not_predecessor = str(error)
+
+
+def _decide(judged: Judgement, rules: Rules) -> None:
+    faults = judged.evidence.faults
+    kinds = list(dict.fromkeys(fault.kind for fault in faults))
+    found_runs = judged.evidence.values
+    required = [test for test, part in ((judged.goal, rules.goal), (judged.predecessor, rules.predecessor)) if part]
+    if rules.predecessor is not None and (not rules.predecessor.required or judged.before is None):
+        required = required[:1] if rules.goal is not None else []
+    if DIVERGED in kinds:
+        judged.verdict, judged.reason = Outcome.CRASHED, faults[kinds.index(DIVERGED)].words
+    elif faults:
+        judged.verdict, judged.reason = Outcome.CANNOT_BE_JUDGED, faults[0].words
+    elif not found_runs or any(test is None for test in required):
+        judged.reason = judged.why_not_goal or judged.why_not_predecessor or "there is no run to test"
+    elif all(test is not None and test.outcome is Outcome.KEEP for test in required):
+        judged.verdict = Outcome.KEEP
+        judged.reason = "its logs say what it says" + (", and it is better than is required" if required else "")
+    elif any(test is not None and test.outcome is Outcome.DISCARD for test in required):
+        judged.verdict, judged.reason = Outcome.DISCARD, "that it is as good as is required is ruled out"
+    else:
+        judged.verdict, judged.reason = Outcome.UNDECIDED, "its runs do not show that it is better"
+
+
+def one_more_run(test: BaselineComparison) -> float:
+    """The chance that a test against a goal or another record holds with one more run, drawn as the others were.
+
+    The new run is predicted from the mean and sigma; sigma is not estimated anew with it.
+    """
+    n, sign, theirs = test.n, test.terms.sign, 1 / test.n_baseline if test.n_baseline else 0.0
+    critical = test.design.critical * test.sigma * math.sqrt(1 / (n + 1) + theirs)
+    # The least value, upwards when better, with which the mean of n + 1 is still better by `critical`.
+    least = (n + 1) * (sign * test.mean_baseline + test.terms.minimum_gain + critical) - n * sign * test.mean
+    return float(t_sf((least - sign * test.mean) / (test.sigma * math.sqrt(1 + 1 / n)), test.freedom))

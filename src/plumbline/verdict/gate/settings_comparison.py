@@ -1,0 +1,309 @@
+"""Compares the settings that runs print: over the runs of a record, and with those of the record before.
+
+A setting that differs between runs is one whose name has a word of hyper-parameters. What else differs is named, and
+no fault: what varies by itself between seeds has too many names to be known. What is expected to vary (the seed, times,
+places, the machine) is counted, and values that look measured are named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from plumbline.core.files import shown
+from plumbline.verdict.formatting import counted, listed, name
+from plumbline.verdict.gate.printed_settings import VALUES, amount, name_parts, unit_of
+from plumbline.verdict.gate.training_log import LoggedRun
+
+#: Differences that are shown with their values; names of those that are only counted.
+SHOWN, NAMED = 2, 3
+#: Words of names that vary between runs of one configuration, whatever the rules say: which run it is, when, where.
+EXPECTED = frozenset(
+    (
+        *("seed", "seeds", "trial", "run", "runs", "attempt", "job", "id", "uuid", "guid", "pid", "ppid"),
+        *("time", "times", "timestamp", "date", "datetime", "elapsed", "eta", "warning", "error"),
+        *("host", "hostname", "node", "nodename", "nodelist", "ip", "addr", "address", "port", "url", "user", "wandb"),
+        *("cwd", "path", "dir", "directory", "folder", "log", "logs", "logfile", "commit", "sha"),
+        *("version", "driver", "cuda", "gpu", "gpus", "device"),
+    )
+)
+#: Words of names that say how much is trained or evaluated, also beside `time` and `run`.
+AMOUNTS = frozenset(("limit", "max", "budget", "epoch", "epochs", "steps", "iters", "iterations"))
+_CHOSEN = """
+    lr lrs learning wd decay beta betas eps epsilon momentum nesterov scale std coef coeff coefficient warmdown cooldown
+    clip clipping softcap dropout qk
+"""
+#: Words of names of what is chosen, however many digits it has.
+CHOSEN = frozenset(_CHOSEN.split())
+#: Words of names of what a run begins from, and of what it is evaluated on: a place, too, is chosen there.
+BEGUN_FROM, EVALUATED_ON = frozenset(("resume", "init", "pretrained")), frozenset(("val", "eval", "validation", "test"))
+_MODEL_AND_TRAINING = """
+    batch bsz warmup schedule scheduler optimizer optim adam adamw muon drop layer layers depth width dim dims hidden
+    embd embed head heads kv ffn mlp mult expert experts topk act activation bias tie tied rope theta cap loop loops
+    model params parameters context ctx seq seqlen sequence length block stride window sliding overlap lora alpha
+    precision dtype bf16 fp16 fp8 amp quant quantization bits ema swa ttt tokens files shard shards dataset pattern
+    vocab vocabulary tokenizer tokeniser bpe spm smoothing gain frac fraction ratio cutoff threshold code
+"""
+#: Words of names of hyper-parameters, of a model, its training, its data and its evaluation.
+HYPERPARAMETERS = AMOUNTS | CHOSEN | BEGUN_FROM | frozenset(_MODEL_AND_TRAINING.split())
+_MEASURED_OR_WRITTEN = """
+    per sec second seconds ms avg mean loss bpb bpc ppl perplexity accuracy norm memory mem mfu throughput usage power
+    cpu ram disk hash rng seed log logs logging save checkpoint ckpt output took elapsed eta done seen compression
+    estimated expected measured actual
+"""
+#: Words that make a name none of hyper-parameters: what is measured of a run, or how it is written down.
+NO_HYPERPARAMETER = frozenset(_MEASURED_OR_WRITTEN.split())
+#: Names of how the work is divided over a machine.
+DIVIDED = ("world_size", "grad_accum", "gradient_accumulation", "accumulation_steps", "nproc")
+#: Words of names that are measured in training, where the number has three digits or more.
+MEASURED = frozenset(
+    (
+        *("loss", "bpb", "bpc", "ppl", "perplexity", "accuracy", "norm"),
+        *("memory", "mem", "mib", "gib", "mfu", "throughput", "usage"),
+    )
+)
+#: Words of names of what makes tokens of a text; the share by which a number of them may differ for its rounding.
+TOKENIZER, ROUNDED = frozenset(("vocab", "vocabulary", "tokenizer", "tokeniser", "bpe", "spm")), 0.01
+_OWN = re.compile(r"seed[-_=]?\d{1,12}|\b\d{4}-\d\d-\d\d[T ]?[\d:.Z+-]{0,24}|\b[0-9a-f]{8}-[0-9a-f-]{20,40}\b")
+_PATH = re.compile(r"(?:[.~]{0,2}/|[A-Za-z]:\\)\S*")
+_WITH_UNIT = re.compile(
+    r"-?\d{1,15}(?:\.\d{1,15})? ?(?:%|ns|us|ms|s|min|h|[KMGT]i?B|B|tok/s|it/s|/s|C|W|MHz|secs?|seconds|minutes)"
+)
+#: What a differing size is called.
+MORE, FEWER = "more", "fewer"
+
+
+@dataclass(kw_only=True)
+class SettingsComparison:
+    """What a comparison shows.
+
+    Attributes:
+        same: how many settings all print alike.
+        sizes: differing sizes of an evaluation, in words; settings: differing settings, in words.
+        aside: names that differ and are passed over, because they look measured or only some print them.
+        others: names that differ, and are none of hyper-parameters; expected: how many that vary by themselves differ.
+        other_size: the first of `sizes` with which two records cannot be compared; empty where there is none.
+    """
+
+    same: int = 0
+    sizes: list[str] = field(default_factory=list)
+    settings: list[str] = field(default_factory=list)
+    aside: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+    expected: int = 0
+    other_size: str = ""
+
+
+def may_differ(key: str, words: Sequence[str]) -> bool:
+    """Whether a name has one of these words as words of its own: ``log`` in ``log-dir`` or ``logfile``, and not in
+    ``logit_softcap``.
+    """
+    parts = name_parts(key)
+    return any(_has(parts, name_parts(word)) for word in words)
+
+
+def _has(parts: Sequence[str], wanted: Sequence[str]) -> bool:
+    if any(list(parts[at : at + len(wanted)]) == list(wanted) for at in range(len(parts))):
+        return True
+    if len(wanted) != 1:
+        return "".join(wanted) in parts
+    ends = ("file", "files", "path", "dir", "name", "id", "stamp", "time", "wall", "date")
+    return any(part in (f"{wanted[0]}{end}", f"{end}{wanted[0]}") for part in parts for end in ends)
+
+
+def over_runs(
+    runs: Sequence[LoggedRun], words: Sequence[str], root: Path, without: Collection[str] = ()
+) -> SettingsComparison:
+    """Compare the runs of a record.
+
+    Args:
+        words: a setting with one of them in its name may differ.
+        root: the folder below which files are named.
+        without: settings that are compared elsewhere; they count among those that are the same.
+    """
+    found = SettingsComparison()
+    if len(runs) < 2:
+        found.same = len(runs[0].printed.settings) if runs else 0
+        return found
+    for key in _names(runs, lambda run: run.printed.sizes):
+        values = [run.printed.sizes.get(key, []) for run in runs]
+        if not may_differ(key, words) and _differ([each for each in values if each]):
+            found.sizes.append(_other_size(key, runs, values, root))
+    for key in _names(runs, lambda run: run.printed.settings):
+        values = [run.printed.settings.get(key, []) for run in runs]
+        if not _differ(values):
+            found.same += 1
+            if EVALUATED_ON & {*name_parts(key)} and len({_folder(each) for each in values}) > 1:
+                found.others.append(key)
+        elif key not in without:
+            if is_expected(key, values, words):
+                found.expected += 1
+            elif _passed_over(key, values):
+                found.aside.append(key)
+            elif not is_hyperparameter(key) or _is_commit_or_host(key, values):
+                found.others.append(key)
+            else:
+                shares = Counter(", ".join(each) for each in values)
+                found.settings.append(f"{name(key)} is {listed([name(value[:30]) for value in list(shares)[:3]])}")
+    return found
+
+
+def with_earlier(runs: Sequence[LoggedRun], earlier: Sequence[LoggedRun], words: Sequence[str]) -> SettingsComparison:
+    """Compare the first run of a record with the first of the record before: each stands for its record.
+
+    Another tokenizer makes another number of tokens of the same text, and the length of a sequence rounds it: neither
+    keeps two records from being compared.
+    """
+    found = SettingsComparison()
+    if not runs or not earlier:
+        return found
+    ours, theirs = runs[0].printed, earlier[0].printed
+    both = [key for key in ours.settings if key in theirs.settings]
+    retokenized = any(
+        TOKENIZER & {*name_parts(key)} and _differ([ours.settings[key], theirs.settings[key]]) for key in both
+    )
+    for key in ours.sizes.keys() & theirs.sizes.keys():
+        values = ours.sizes[key], theirs.sizes[key]
+        if not _differ(values):
+            continue
+        found.sizes.append(f"{_compared(*values)} {_unit(key)}: {name(key)} is {_both(*values)}")
+        amounts = [amount(each[-1]) or 0.0 for each in values]
+        if not retokenized and max(amounts) - min(amounts) > ROUNDED * max(amounts):
+            found.other_size = found.other_size or found.sizes[-1]
+    for key in both:
+        values = ours.settings[key], theirs.settings[key]
+        if not _differ(values):
+            found.same += 1
+        elif not is_expected(key, values, words) and not _passed_over(key, values):
+            found.settings.append(f"{name(key)} is {_both(*values)}")
+    return found
+
+
+def _names(runs: Sequence[LoggedRun], of: Callable[[LoggedRun], Mapping[str, Sequence[str]]]) -> list[str]:
+    """The names that any run prints; one with many values is the course of a run, and none of them."""
+    many = {key for run in runs for key, values in of(run).items() if len(values) > VALUES}
+    return [key for key in dict.fromkeys(key for run in runs for key in of(run)) if key not in many]
+
+
+def _differ(values: Sequence[Sequence[str]]) -> bool:
+    return len({tuple(map(plain, each)) for each in values}) > 1
+
+
+def plain(value: str) -> float | str:
+    """A value as it is compared: without its run's seed, date, unique name or folder, and a number as what it is."""
+    value = _OWN.sub("", value)
+    if _PATH.fullmatch(value):
+        value = PurePosixPath(value.replace("\\", "/")).name
+    read = amount(value)
+    return value if read is None else read
+
+
+def is_expected(key: str, values: Sequence[Sequence[str]], words: Sequence[str]) -> bool:
+    """Whether a setting may differ, by its name; ``drop_path=0.1`` is no place."""
+    parts = {*name_parts(key)}
+    if "path" in parts and all(amount(value) is not None for each in values for value in each):
+        return False
+    if is_hyperparameter(key) and not AMOUNTS.isdisjoint(parts):
+        # By what the rules say of times and runs, as times are measured and runs are named; these are chosen.
+        return may_differ(key, [word for word in words if word not in ("time", "run")])
+    if not (TOKENIZER | BEGUN_FROM).isdisjoint(parts) and "path" in parts:
+        return False
+    return may_differ(key, words) or not EXPECTED.isdisjoint(parts)
+
+
+def is_measured_or_name(key: str) -> bool:
+    """Whether a name, even in a list of hyper-parameters, is of what is measured, or tells a run from others."""
+    return not is_hyperparameter(key) and not (NO_HYPERPARAMETER | {"name", "tag"}).isdisjoint(name_parts(key))
+
+
+def is_hyperparameter(key: str) -> bool:
+    """Whether a name has a word of hyper-parameters, and none of what is measured: ``init-scale``, not ``init-loss``;
+    what is chosen of a measured one is (``z_loss_coef``).
+    """
+    parts = {*name_parts(key), *re.findall(r"[a-z]+\d+", key.lower())}
+    if parts & {"rng", "seed", "hash", "per", "sec", "ms"}:
+        return False
+    if "rank" in parts and parts & {"local", "global", "node", "world"}:
+        return False
+    if {"loss", "scale"} <= parts:  # of mixed precision, which moves by itself
+        return False
+    named = not HYPERPARAMETERS.isdisjoint(parts) and NO_HYPERPARAMETER.isdisjoint(parts)
+    return named or bool(parts & CHOSEN) or {"z", "loss"} <= parts
+
+
+def _passed_over(key: str, values: Sequence[Sequence[str]]) -> bool:
+    """Whether differing values are no setting: what only some print, what looks measured or is how a machine is used.
+
+    Measured are numbers with a unit, or with more digits than are chosen for such a name, and words that change within
+    a run.
+    """
+    if not all(values) or may_differ(key, DIVIDED):
+        return True
+    chosen = 2 if (MEASURED | {"epochs", "ratio"}) & {*name_parts(key)} else 4
+    every = [value for each in values for value in each]
+    parts = {*name_parts(key)}
+    if is_hyperparameter(key) and parts & (CHOSEN | {"limit", "max", "budget", "tokens"}):
+        return False
+    if all(_WITH_UNIT.fullmatch(value) or _digits(value) > chosen for value in every):
+        return True
+    return any(len(each) > 1 for each in values) and all(amount(value) is None for value in every)
+
+
+def _is_commit_or_host(key: str, values: Sequence[Sequence[str]]) -> bool:
+    """Whether ``HEAD: 3f2a91c`` or ``head: node17`` is printed, and no number of heads."""
+    return name_parts(key) == ["head"] and all(amount(value) is None for each in values for value in each)
+
+
+def _folder(values: Sequence[str]) -> tuple[str, ...]:
+    """The last folder of each path among the values."""
+    return tuple(PurePosixPath(value.replace("\\", "/")).parent.name for value in values if _PATH.fullmatch(value))
+
+
+def _digits(value: str) -> int:
+    """The significant digits of a number; 0 of a whole one below 1,000, and of other words."""
+    read = amount(value)
+    if read is None or (read == round(read, 0) and abs(read) < 1000):
+        return 0
+    # Whole numbers are chosen, however long: steps, tokens.
+    digits = re.sub(r"[eE].*|\D", "", value).strip("0")
+    return min(len(digits), 4) if "." not in value else len(digits)
+
+
+def _other_size(key: str, runs: Sequence[LoggedRun], values: Sequence[Sequence[str]], root: Path) -> str:
+    """Which run was evaluated on another number of something than most, and on how many."""
+    shares = Counter(tuple(map(plain, each)) for each in values if each)
+    # The size of most runs; of several, the larger.
+    usual = max(shares, key=lambda each: (shares[each], [one for one in each if isinstance(one, float)]))
+    most = next(each for each in values if tuple(map(plain, each)) == usual)
+    at = next(at for at, each in enumerate(values) if each and tuple(map(plain, each)) != usual)
+    others = sum(bool(each) and tuple(map(plain, each)) != usual for each in values) - 1
+    run = runs[at]
+    who = (
+        f"seed {run.seed}"
+        if run.seed
+        else f"{name(shown(run.file, root))}{f', run {run.place + 1},' * bool(run.place)}"
+    )
+    more = f" (and {counted(others, 'further run')} on another number than most)" if others else ""
+    return (
+        f"{who} was evaluated on {_compared(values[at], most)} {_unit(key)}: {name(key)} is "
+        f"{name(', '.join(values[at]))} there and {name(', '.join(most))} in {shares[usual]} of {len(runs)} runs{more}"
+    )
+
+
+def _compared(one: Sequence[str], other: Sequence[str]) -> str:
+    ours, theirs = amount(one[-1]), amount(other[-1])
+    if len(one) != len(other) or ours is None or theirs is None or ours == theirs:
+        return "another number of"
+    return FEWER if ours < theirs else MORE
+
+
+def _unit(key: str) -> str:
+    unit = unit_of(key, "evaluation")
+    return {"iters": "iterations", "docs": "documents", "seqs": "sequences", "token": "tokens"}.get(unit, unit)
+
+
+def _both(ours: Sequence[str], theirs: Sequence[str]) -> str:
+    return f"{name(', '.join(ours)[:40])}, there {name(', '.join(theirs)[:40])}"

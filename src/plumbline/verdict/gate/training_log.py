@@ -1,0 +1,233 @@
+"""Reads a log of training: the code that it holds, its configuration and machine, and its runs' evaluations."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from operator import attrgetter
+from pathlib import Path
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.escape_sequences import strip_escapes
+from plumbline.core.files import sha256_text
+from plumbline.verdict.gate.bounded_reading import EVALUATIONS, LINE, RUNS, LineForm, number, read_text
+from plumbline.verdict.gate.printed_settings import PrintedSettings, read_settings
+
+#: A line of this many equals signs, or more, divides a log: its code, what it says of the machine, its evaluations.
+DIVIDER = 20
+#: A line of code begins so, somewhere in a part that is code.
+CODE = ("import ", "from ", "def ", "class ")
+#: Evaluations that two files have to share to be of one run; or one value with so many digits.
+SHARED, DIGITS = 3, 8
+
+_MACHINE = re.compile(r"device_name=([^=\n]{2,60}?)(?: with |$)|\b(NVIDIA [A-Z][\w .-]{2,40}?)(?:\s{2,}|\s*\||$|,)")
+_HARDWARE = re.compile(
+    r"\b((?:NVIDIA )?(?:[AHBL]\d{2,3}S?|GB\d{3}|RTX ?\d{4}|MI\d{3}X?)(?: \d{2,3}GB)?(?: HBM\w{1,3})?)\b"
+)
+_WORLD = re.compile(r"world_size[=: ]{1,3}(\d{1,5})")
+_TORCH = re.compile(
+    r"(?:PyTorch|torch[= ]{1,2}|pytorch_version[=: ]{1,3}) ?(\d{1,2}\.\d{1,3}[\w.+]{0,40})", re.IGNORECASE
+)
+_CUDA = re.compile(r"CUDA(?: Version)?[: ]{1,3}(\d{1,2}\.\d{1,2})")
+_SEED = re.compile(r"\bseed\s{0,3}[=:]\s{0,3}(\d{1,12})\b", re.IGNORECASE)
+_SEED_NAME = re.compile(r"seed[-_=]?(\d{1,12})", re.IGNORECASE)
+_SETTING = re.compile(r"\s{0,8}(?:Using )?([A-Za-z_][\w.-]{0,60})\s{0,3}[=:]\s{0,3}(\S.{0,200})")
+_LABEL = re.compile(r"[A-Za-z][\w-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A value that a log prints: what stands before it, its step of so many, as printed, and the training time."""
+
+    label: str
+    step: int | None
+    steps: int | None
+    printed: str
+    value: float
+    time: float | None = None
+
+
+@dataclass(kw_only=True)
+class LoggedRun:
+    """A run of a log.
+
+    Attributes:
+        lines: the places of its evaluations among the lines of the log that are not code.
+        printed: its settings, and how much its evaluations cover.
+    """
+
+    file: Path
+    place: int
+    evaluations: list[Evaluation] = field(default_factory=list)
+    seed: str = ""
+    lines: list[int] = field(default_factory=list)
+    printed: PrintedSettings = field(default_factory=PrintedSettings)
+
+    @cached_property
+    def values(self) -> dict[tuple[str, int | None], str]:
+        """The printed values by label and step; step 0, at which nothing was learnt, is not among them."""
+        return {(each.label, each.step): each.printed for each in self.evaluations if each.step != 0}
+
+    @cached_property
+    def by_value(self) -> list[Evaluation]:
+        """The evaluations with a finite value, the smallest first."""
+        return sorted((each for each in self.evaluations if math.isfinite(each.value)), key=attrgetter("value"))
+
+    @property
+    def last_step(self) -> int:
+        """The last step that was evaluated; 0 without any."""
+        return max((each.step for each in self.evaluations if each.step is not None), default=0)
+
+    @property
+    def planned(self) -> int | None:
+        """The step at which the run was to end; None where no line says it."""
+        return next((each.steps for each in reversed(self.evaluations) if each.steps is not None), None)
+
+    def at(self, step: int) -> list[Evaluation]:
+        """The evaluations of a step."""
+        return [each for each in self.evaluations if each.step == step]
+
+    def same_as(self, other: LoggedRun) -> bool:
+        """Whether two files hold this one run: every value that both print is the same, and these are enough."""
+        shared = self.values.keys() & other.values.keys()
+        if any(self.values[key] != other.values[key] for key in shared):
+            return False
+        return len(shared) >= SHARED or any(sum(map(str.isdigit, self.values[key])) >= DIGITS for key in shared)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainingLog:
+    """What a log holds; `code` is empty where it holds none."""
+
+    file: Path
+    code: str
+    settings: Mapping[str, str]
+    machine: str
+    versions: tuple[str, ...]
+    runs: tuple[LoggedRun, ...]
+
+    @property
+    def code_hash(self) -> str:
+        """Tells the code from another's."""
+        return sha256_text(self.code)[:12] if self.code else ""
+
+
+def read_log(path: Path, forms: Sequence[LineForm], others: Sequence[LineForm] = ()) -> TrainingLog:
+    """Read a log; `others`: the forms of metrics beside the one that counts, whose label is their own word.
+
+    Raises:
+        PlumblineError: it cannot be read, or has too many evaluations.
+    """
+    parts: list[list[str]] = [[]]
+    found: list[list[tuple[int, str, dict[str, str]]]] = [[]]
+    count = 0
+    for line in strip_escapes(read_text(path)).split("\n"):
+        if len(line) >= DIVIDER and not line.strip("="):
+            parts.append([])
+            found.append([])
+            continue
+        line = line[:LINE]
+        parts[-1].append(line)
+        for form in forms:
+            if (read := form.read(line)) is not None and number(read[1]["value"]) is not None:
+                at = len(parts[-1]) - 1
+                found[-1].append((at, *read))
+                count += 1
+                if count > EVALUATIONS:
+                    raise PlumblineError(f"{path} has more than {EVALUATIONS:,} evaluations, and is not read")
+                for other in others:
+                    if (beside := other.read(line)) is not None and number(beside[1]["value"]) is not None:
+                        found[-1].append((at, other.anchor, {**read[1], **beside[1]}))
+                break
+    quiet = [number_ for number_ in range(len(parts) - 1) if not found[number_]]
+    code = max(quiet, key=lambda each: len(parts[each]), default=None)
+    if code is not None and not any(line.startswith(CODE) for line in parts[code]):
+        code = None
+    said = [line for each, lines in enumerate(parts) if each != code for line in lines[:4000]]
+    spoken, read_at = list[str](), list[tuple[int, str, dict[str, str]]]()
+    for each, lines in enumerate(parts):
+        if each != code:
+            read_at += [(len(spoken) + at, before, places) for at, before, places in found[each]]
+            spoken += lines
+    runs = _runs(path, read_at)
+    for run, printed in zip(runs, read_settings(spoken, [run.lines for run in runs])):
+        run.printed = printed
+    text = "\n".join(said[:20_000])
+    seed = seed_of(path, text)
+    if len(runs) == 1 and seed:
+        runs[0].seed = seed
+    return TrainingLog(
+        file=path,
+        code="\n".join(line.rstrip() for line in parts[code]).strip() if code is not None else "",
+        settings=_settings(parts, code),
+        machine=_machine(text),
+        versions=tuple(
+            f"{name} {found_[1]}"
+            for name, pattern in (("torch", _TORCH), ("CUDA", _CUDA))
+            if (found_ := pattern.search(text))
+        ),
+        runs=tuple(runs),
+    )
+
+
+def seed_of(path: Path, text: str) -> str:
+    """The seed by a file's name or its folder's, or else by what the log says; empty where neither does."""
+    for words in (path.name, path.parent.name):
+        if named := _SEED_NAME.search(words):
+            return named[1]
+    said = _SEED.search(text)
+    return said[1] if said else ""
+
+
+def _runs(path: Path, found: Sequence[tuple[int, str, dict[str, str]]]) -> list[LoggedRun]:
+    """Divide evaluations, each with its line, into runs: where the step goes back, another run begins."""
+    runs: list[LoggedRun] = []
+    at = -1
+    for line, before, places in found:
+        value = number(places["value"])
+        assert value is not None
+        step, steps = (int(places[name]) if name in places else None for name in ("step", "steps"))
+        label = " ".join(word for word in before.split() if _LABEL.fullmatch(word))[:80]
+        time = float(places["time"]) if "time" in places else None
+        if (step is not None and step < at) or not runs:
+            if len(runs) == RUNS:
+                break
+            runs.append(LoggedRun(file=path, place=len(runs)))
+        at = step if step is not None else at
+        one = Evaluation(label=label, step=step, steps=steps, printed=places["value"], value=value, time=time)
+        runs[-1].lines.append(line)
+        if one not in runs[-1].evaluations[-8:]:
+            runs[-1].evaluations.append(one)
+    return runs
+
+
+def _settings(parts: Sequence[Sequence[str]], code: int | None) -> dict[str, str]:
+    """The settings that a log prints: between two dividers, or indented below a line ``Hyperparameters:``."""
+    settings: dict[str, str] = {}
+    for each in range(1, len(parts) - 1):
+        if each != code:
+            for line in parts[each][:400]:
+                if line.startswith("Using ") and (one := _SETTING.fullmatch(line)):
+                    settings[one[1]] = one[2]
+    for each, lines in enumerate(parts):
+        begins = next((at for at, line in enumerate(lines) if line.strip() == "Hyperparameters:"), None)
+        if each == code or begins is None:
+            continue
+        for line in lines[begins + 1 : begins + 401]:
+            one = _SETTING.fullmatch(line)
+            if one is None or not line.startswith(" "):
+                break
+            settings[one[1]] = one[2]
+    return settings
+
+
+def _machine(text: str) -> str:
+    named = _MACHINE.search(text)
+    device = (named[1] or named[2]) if named else ""
+    if not device and (hardware := _HARDWARE.search(text)):
+        device = hardware[1]
+    world = _WORLD.search(text)
+    return f"{world[1]} x {device.strip()}" if world and device else device.strip()

@@ -1,0 +1,140 @@
+"""Says what is to be judged and how, and what is written of it; and the parts that pages of numbers share."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.files import shown
+from plumbline.verdict import ledger_pages
+from plumbline.verdict.comparison_terms import ComparisonTerms
+from plumbline.verdict.formatting import counted, name
+from plumbline.verdict.judge import BaselineComparison
+from plumbline.verdict.ledger import Ledger
+from plumbline.verdict.numbers.readers.printed_spreads import PrintedSpread
+from plumbline.verdict.numbers.readers.row_files import ColumnNames
+from plumbline.verdict.numbers.summary_comparison import rounded
+from plumbline.verdict.outcome import Outcome
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VerdictTexts:
+    """A verdict as it is written: its first sentence, the whole page, and every number of it as JSON.
+
+    `outcomes`: candidate -> what was said of it; of a search, the last kept change alone.
+    """
+
+    sentence: str
+    page: str
+    numbers: dict[str, Any]
+    outcomes: Mapping[str, Outcome]
+
+
+#: Makes the verdict for a state of the ledger, in which its own entries are.
+Draft = Callable[[Ledger], VerdictTexts]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NumbersRequest:
+    """A file or folder of numbers, and how it is to be judged.
+
+    Attributes:
+        kind: "table", "search", "submissions", "items", or None to see from what is there.
+        baseline: the method that the others are compared with (of items, the other model's folder); the start of a
+            search is its own.
+        goal: a fixed value that methods are compared with instead.
+        chain: compare each method with the one before it in the file.
+        at_step: the step whose value counts, where runs have several.
+        candidate: the method on which the exit code is the verdict; None: no one is asked for.
+        told: what was said of printed means and their spreads, for a table of them.
+        planned: tries that are planned in all against this baseline; 0 if not said.
+        size: how large the models are and how long they were trained, in the user's words; not said if empty.
+        repeat: the command line that makes the page again.
+    """
+
+    path: Path
+    terms: ComparisonTerms
+    columns: ColumnNames
+    ledger: Path
+    page: Path
+    baseline: str | None = None
+    goal: float | None = None
+    chain: bool = False
+    at_step: str = ""
+    kind: str | None = None
+    candidate: str | None = None
+    told: PrintedSpread = field(default_factory=PrintedSpread)
+    planned: int = 0
+    size: str = ""
+    repeat: str = ""
+
+
+def section(request: NumbersRequest, ledger: Ledger, families: Sequence[tuple[str, str]]) -> str:
+    """Write the page's section about the ledger: the tries against each baseline, and the line that binds the page."""
+    said, there = [], 0
+    for baseline, metric in families:
+        made, planned = ledger.made(baseline, metric), ledger.planned(baseline, metric)
+        there += made
+        more = f" {planned} were announced with --comparisons, and are corrected for from the first on."
+        if made > planned > 0:
+            more = f" {planned} were announced with --comparisons, fewer than were made."
+        where = ledger_pages.in_metrics(ledger, baseline, metric)
+        said.append(
+            f"{counted(made, 'try counts', 'tries count')} against {name(baseline)} {where}, this page's among them; "
+            f"every p is multiplied by {ledger.tries(baseline, metric)}.{more if planned else ''}"
+        )
+    if other := len({entry.identity for entry in ledger.entries if entry.is_try}) - there:
+        said.append(f"{other} more, against other baselines or beside a primary metric, are not counted here.")
+    said.append("The page holds for this state of the ledger: after another try, rebuild it.")
+    return " ".join(said) + "\n\n" + ledger_pages.statement(ledger, request.page.parent)
+
+
+def repeat(request: NumbersRequest) -> str:
+    """Write the page's last section."""
+    check = f"plumbline verdict --check-page {shlex.quote(shown(request.page))}"
+    return (
+        "\n## How to repeat\n\nThe same numbers again are not a new try.\n\n"
+        f"```console\n$ {request.repeat}\n$ {check}\n```\n\n"
+        "The second command checks this page against the ledger: whether lines were removed or added "
+        "since.\n"
+    )
+
+
+def common(request: NumbersRequest, ledger: Ledger, families: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """The numbers that every shape has; `tries` and `planned` are the most of any baseline."""
+    return {
+        "terms": plain(request.terms),
+        "sided": "one-sided",
+        "families": [list(family) for family in families],
+        "tries": max(ledger.tries(*family) for family in families),
+        "planned": max(ledger.planned(*family) for family in families),
+        "ledger": {"length": len(ledger), "head": ledger.head},
+        "repeat": request.repeat,
+    }
+
+
+def of_judgement(judged: BaselineComparison) -> dict[str, Any]:
+    """Convert a judgement to JSON values, with its power and the tests that decide nothing."""
+    beside = ("p_two_sided", "resolved", "seeds_to_decide", "more", "prediction", "welch", "pairs")
+    more = {key: getattr(judged, key) for key in beside} | {"rounded": rounded(judged)}
+    return {key: value for key, value in plain(judged).items() if key != "terms"} | plain(more)
+
+
+def plain(value: Any) -> Any:
+    """Convert a value to JSON: no infinity (a sigma that is known has no degrees of freedom, null) and no NaN
+    (null).
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,168 @@
+"""Makes a verdict from numbers of any program: reads them, judges, and makes the page and the ledger's entry together.
+
+What is there of each shape: `table_verdict`, `search_verdict`, `items_verdict`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from plumbline.core import files
+from plumbline.core.errors import PlumblineError, nearest, visible
+from plumbline.verdict import ledger as ledgers
+from plumbline.verdict import ledger_pages
+from plumbline.verdict.formatting import unmarked
+from plumbline.verdict.ledger import Ledger, LedgerEntry
+from plumbline.verdict.numbers import items_verdict, search_verdict, table_verdict
+from plumbline.verdict.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts
+from plumbline.verdict.numbers.readers import lm_eval_items, submission_json
+from plumbline.verdict.numbers.readers.row_files import ColumnNames, FileRows, read_rows
+from plumbline.verdict.numbers.readers.run_statuses import RunStatuses
+from plumbline.verdict.numbers.readers.score_table import read_table
+from plumbline.verdict.numbers.readers.search_log import read_search
+from plumbline.verdict.numbers.readers.submission_json import read_submissions
+
+#: Tries that can be announced: beyond them no p-value is small enough to be told from 0.
+MOST_TRIES = 1_000_000
+
+
+def verdict(request: NumbersRequest, keep: Callable[[VerdictTexts], None] = lambda _: None) -> VerdictTexts:
+    """Judge numbers, and enter them in the ledger; nothing is entered where they cannot be judged.
+
+    `keep` is given the verdict before it is entered: what it raises leaves the ledger as it was.
+
+    Raises:
+        CannotBeJudgedError: there is no noise floor, or the baseline diverged.
+        PlumblineError: the file, its terms or the ledger are at fault; or the page to be replaced was made with a
+            ledger that this one is not a continuation of.
+    """
+    if not 0 <= request.planned <= MOST_TRIES:
+        raise PlumblineError(f"--comparisons must be a number of tries, from 1 to {MOST_TRIES:,}")
+    entries, draft = _drafted(request)
+    made: list[VerdictTexts] = []
+
+    def prepare(ledger: Ledger) -> None:
+        said = _with_size(draft(ledger), request.size)
+        made.append(replace(said, sentence=visible(said.sentence), page=visible(said.page)))
+        if (candidate := request.candidate) is not None and candidate not in (there := made[0].outcomes):
+            raise PlumblineError(
+                f"--exit-code-of {candidate!r} is none of what was judged, {sorted(there)} (of a search, the last kept "
+                f"change){nearest(candidate, there)}"
+            )
+        keep(made[0])
+
+    _enter(request, entries, prepare)
+    return made[0]
+
+
+def write(request: NumbersRequest) -> VerdictTexts:
+    """Judge numbers as `verdict` does, and write the page and, beside it, its numbers as .json.
+
+    Page and entry are made together: both files are on the disk before the entry is, and are named after it; where
+    either fails, also for a full disk, neither is there.
+
+    Raises:
+        PlumblineError: as `verdict`; or the page's name does not end in .md, or is that of another file.
+    """
+    if request.page.suffix != ".md":
+        raise PlumblineError(
+            f"--out {request.page} must end in .md; the numbers go next to it, in a file ending in .json"
+        )
+    for flag, path in (("--out", request.page), ("--ledger", request.ledger)):
+        if path.exists() and not path.is_file():  # a named pipe would wait for ever
+            raise PlumblineError(f"{flag} {path} is no ordinary file; name another one")
+    if request.page.exists() and ledger_pages.stated(request.page) is None:
+        raise PlumblineError(f"{request.page} exists and is not a page of a verdict; name another file with --out")
+    try:
+        with files.atomic(request.page.with_suffix(".json")) as numbers, files.atomic(request.page) as page:
+
+            def keep(made: VerdictTexts) -> None:
+                for file, text in ((numbers, files.pretty_json(made.numbers)), (page, made.page)):
+                    file.write(text.encode())
+                    file.flush()
+                    os.fsync(file.fileno())
+
+            return verdict(request, keep)
+    except FileNotFoundError as error:
+        raise PlumblineError(f"--out {request.page} cannot be written ({error.strerror}); name another place") from None
+
+
+def _with_size(said: VerdictTexts, size: str) -> VerdictTexts:
+    """The verdict with the size that the user gave in its sentence, on its page and in its numbers."""
+    if not (size := unmarked(size)):
+        return said
+    sentence = f"At {size}, {said.sentence[:1].lower()}{said.sentence[1:]}"
+    return replace(
+        said,
+        sentence=sentence,
+        page=said.page.replace(said.sentence, sentence, 1),
+        numbers=said.numbers | {"size": size},
+    )
+
+
+def _drafted(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
+    """What is to be entered, and the verdict once it is."""
+    kind, path, terms = request.kind, request.path, request.terms
+    if kind is None and lm_eval_items.found(path):
+        kind = "items"
+    if kind is None and submission_json.found(path):
+        kind = "submissions"
+    if kind in ("items", "submissions"):
+        _only_of_tables(request, kind)
+    if kind == "items":
+        return items_verdict.draft(request)
+    if kind == "submissions":
+        table = read_submissions(path, request.columns.metric)
+        return table_verdict.draft(request, table, "Submissions (submission.json, by their folder) were read")
+    if path.is_dir():
+        raise PlumblineError(
+            f"{path} is a folder without samples_<task>_<date>.jsonl (lm-eval --log_samples) or submission.json; name "
+            "a file of numbers"
+        )
+    rows = read_rows(path)
+    kind = kind or _shape(rows, request.columns)
+    if kind == "search":
+        _only_of_tables(request, kind)
+        return search_verdict.draft(request, read_search(rows, request.columns))
+    table = read_table(rows, request.columns, higher=terms.higher, at_step=request.at_step, told=request.told)
+    what = "means and standard deviations" if table.summaries else "methods and seeds"
+    return table_verdict.draft(request, table, f"A table of {what} was read")
+
+
+def _shape(rows: FileRows, columns: ColumnNames) -> Literal["table", "search"]:
+    """Tell from a file's columns whether it is a table of methods or the log of a search.
+
+    Raises:
+        PlumblineError: both or neither.
+    """
+    statuses = RunStatuses(rows, columns)
+    says_how = columns.status in statuses.columns or statuses.keeps()
+    table, search = columns.method in rows.columns, columns.commit in rows.columns and says_how
+    if table == search:
+        raise PlumblineError(
+            f"{rows.path} has {'both' if table else 'neither'} of what distinguishes a table ({columns.method!r}) from "
+            f"a search's log ({columns.commit!r} and {columns.status!r}); its columns are {list(rows.columns)}: name "
+            "columns with --method-column and --seed-column, or --commit-column and --status-column, or say "
+            "--results-shape"
+        )
+    return "table" if table else "search"
+
+
+def _only_of_tables(request: NumbersRequest, kind: str) -> None:
+    if request.told.seeds is not None or request.told.spread:
+        raise PlumblineError(
+            f"{request.path} is read as {kind}; --seeds and --spread are about a table of means with their spreads: "
+            "leave them out"
+        )
+
+
+def _enter(request: NumbersRequest, entries: Sequence[LedgerEntry], prepare: Callable[[Ledger], None]) -> None:
+    if request.ledger.resolve() in (request.path.resolve(), request.page.resolve()):
+        raise PlumblineError(f"--ledger {request.ledger} is the file of numbers or the page; name a file of its own")
+    if (said := ledger_pages.stated(request.page)) is not None:
+        ledger_pages.compare(ledgers.read(request.ledger), request.page, said)
+    with ledgers.entered(request.ledger, entries) as ledger:
+        prepare(ledger)

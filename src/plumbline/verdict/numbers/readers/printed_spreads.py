@@ -1,0 +1,294 @@
+"""Reads what a paper prints of runs: units after numbers, and means with their standard deviations.
+
+A spread is a column of its own beside the metric (`std`, `sd`, `stdev`; `sem`), or in the metric's cells, as in
+``55.2 ± 0.4``. Neither the number of runs nor what a bare ± means is guessed: a wrong guess is a wrong verdict.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from plumbline.core.errors import PlumblineError
+from plumbline.verdict.formatting import name
+from plumbline.verdict.numbers.readers.row_files import ColumnNames, FileRow, FileRows
+from plumbline.verdict.runs_summary import RunsSummary
+
+#: What a spread may be: the standard deviation of the runs, or the standard error of their mean.
+STD, SEM = "std", "sem"
+#: Names of columns, in lower case -> what their numbers are. A column `stderr` is none: in logs it is that of items.
+SPREADS = {"std": STD, "sd": STD, "stdev": STD, "sem": SEM}
+COUNTS = ("n", "seeds", "runs")
+
+_NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_PLUS_MINUS = re.compile(rf"([+-]?{_NUMBER})\s*(?:±|\+/?-|\\pm)\s*({_NUMBER})")
+#: 55.2(4) is 55.2 ± 0.4, as physics writes it; 55.2 (0.4) is its own spread. 55.2 (4) and 55.2(40) could be either.
+_BRACKET = re.compile(r"([+-]?\d+(?:\.\d+)?)(?:\((\d)\)|\s*\((\d*\.\d+)\))")
+#: What LaTeX and Markdown put around a number and mean nothing by.
+_DRESS = re.compile(r"\\(?:textbf|mathbf|bm|underline|scriptstyle|scriptsize|tiny|small)\b|\\[,;! ]|[${}_^*~]")
+#: The unit after a number.
+_UNIT = re.compile(r"(?<=[\d.)])\s*\\?%")
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedSpread:
+    """What the command line says of printed spreads, if anything: runs behind each, and what a bare ± is."""
+
+    seeds: int | None = None
+    spread: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSummaries:
+    """What was printed of each method's runs, sentences about how it was read, and methods without any -> lines."""
+
+    by_method: dict[str, RunsSummary]
+    notes: tuple[str, ...]
+    empty: dict[str, tuple[int, ...]]
+
+
+def without_units(rows: FileRows, column: str, chosen: Sequence[FileRow]) -> tuple[FileRows, tuple[FileRow, ...], str]:
+    """Drop a % after every value of a column, and say so in a sentence; unchanged, without one, where there is none.
+
+    Raises:
+        PlumblineError: some values have it and others have not.
+    """
+    filled = [row for row in chosen if row.cells[column] and not _nothing(row.cells[column])]
+    bare = [row for row in filled if "%" not in row.cells[column]]
+    if not filled or len(bare) == len(filled):
+        return rows, tuple(chosen), ""
+    if bare:
+        with_unit = next(row for row in filled if row not in bare)
+        rows.fail(
+            bare[0],
+            column,
+            f"{bare[0].cells[column]!r} has no %, and {with_unit.cells[column]!r} in line {with_unit.line} has one; "
+            "write all of them in one unit",
+        )
+    plain = {id(row): replace(row, cells=row.cells | {column: _UNIT.sub("", row.cells[column])}) for row in chosen}
+    every = tuple(plain.get(id(row), row) for row in rows.rows)
+    said = f"Every value in column {name(column)} ends in %, which is a unit and was dropped: gains are in its points."
+    return replace(rows, rows=every), tuple(plain[id(row)] for row in chosen), said
+
+
+def read_summaries(
+    rows: FileRows,
+    columns: ColumnNames,
+    column: str,
+    chosen: Sequence[FileRow],
+    told: PrintedSpread,
+    *,
+    unit: bool = False,
+) -> ReadSummaries | None:
+    """Read means, standard deviations and numbers of runs by method; None where the file has a row for each run.
+
+    `unit`: whether the means had one, which their spreads may then have too.
+
+    Raises:
+        PlumblineError: some means have a spread and others have not; a method is there twice; the number of runs, or
+            what the spread is, is said nowhere or twice.
+    """
+    filled = [row for row in chosen if row.cells[column] and not _nothing(row.cells[column])]
+    spreads = [row for row in filled if _split(row.cells[column]) is not None]
+    if columns.seed in rows.columns:
+        if spreads or told.seeds is not None or told.spread:
+            what = f"line {spreads[0].line} has {spreads[0].cells[column]!r}" if spreads else "of means and spreads"
+            raise PlumblineError(
+                f"{rows.path}: by its column {columns.seed!r} a row is one run, which has one value; {what}. Take that "
+                "column out if rows are means of several runs, or leave out --seeds and --spread"
+            )
+        return None
+    of_column = _column_of_spreads(rows, column)
+    if not spreads and of_column is None:
+        if told.seeds is not None or told.spread:
+            raise PlumblineError(
+                f"{rows.path}: --seeds and --spread are about means with their standard deviations, and {column!r} has "
+                "none: write cells as '55.2 ± 0.4', or add a column std beside it; or leave them out"
+            )
+        return None
+    if spreads and of_column is not None:
+        rows.fail(spreads[0], column, f"{spreads[0].cells[column]!r} has a spread, and so has column {of_column!r}")
+    if spreads and (bare := [row for row in filled if _split(row.cells[column]) is None]):
+        rows.fail(
+            bare[0],
+            column,
+            f"{bare[0].cells[column]!r} is no mean with its spread, and {spreads[0].cells[column]!r} in line "
+            f"{spreads[0].line} is one; write all of them as '55.2 ± 0.4', or one row a run with its seed",
+        )
+    if columns.step in rows.columns:
+        raise PlumblineError(
+            f"{rows.path} has means with spreads, and steps ({columns.step!r}); keep the rows of one step and leave "
+            "out that column"
+        )
+    if unit and of_column is not None:
+        rows, chosen, _ = without_units(rows, of_column, chosen)
+    counts = _column_of(rows, column, COUNTS)
+    _said_once(rows, told, counts, of_column)
+    kind = told.spread or SPREADS[_word(of_column or "", column)]
+    found, empty = dict[str, RunsSummary](), dict[str, tuple[int, ...]]()
+    lines = dict[str, int]()
+    for row in chosen:
+        method = rows.text(row, columns.method)
+        if method in lines:
+            rows.fail(
+                row,
+                columns.method,
+                f"{method!r} has a mean with its spread in line {lines[method]} already; keep one row a method (if "
+                f"rows are runs, a column {columns.seed!r} says so)",
+            )
+        lines[method] = row.line
+        if not row.cells[column]:
+            empty[method] = (row.line,)
+            continue
+        n = told.seeds if counts is None else _whole(rows, row, counts)
+        assert n is not None
+        mean, spread = _split(row.cells[column]) or (row.cells[column], rows.text(row, of_column or column))
+        found[method] = _summary(rows, row, column, mean, spread, kind, n)
+    return ReadSummaries(found, tuple(_notes(column, of_column, counts, kind, spreads)), empty)
+
+
+def _said_once(rows: FileRows, told: PrintedSpread, counts: str | None, of_column: str | None) -> None:
+    """Refuse what nobody said, and what was said twice."""
+    if told.seeds is not None and counts is not None:
+        raise PlumblineError(f"{rows.path} has the column {counts!r}; leave out --seeds, or take that column out")
+    if told.seeds is None and counts is None:
+        raise PlumblineError(
+            f"{rows.path} has means with spreads, and nothing says of how many runs: add --seeds N, or a column n "
+            "(seeds, runs) where methods differ. It is never assumed"
+        )
+    if told.spread and of_column is not None:
+        raise PlumblineError(f"{rows.path}: the name of column {of_column!r} says what it is; leave out --spread")
+    if not told.spread and of_column is None:
+        raise PlumblineError(
+            f"{rows.path} has a ± that may be the standard deviation of the runs or the standard error of their mean: "
+            f"say --spread {STD} or --spread {SEM}, as the paper does"
+        )
+
+
+def _notes(
+    column: str, of_column: str | None, counts: str | None, kind: str, spreads: Sequence[FileRow]
+) -> Sequence[str]:
+    runs = "what --seeds says" if counts is None else f"column {name(counts)}"
+    spread = f"{kind}, as --spread says" if of_column is None else f"column {name(of_column)}"
+    said = [f"From means and standard deviations of n runs, as printed (n: {runs}; the spread: {spread})."]
+    if kind == SEM:
+        said.append("Standard errors of the mean are printed: each was multiplied by the root of its n.")
+    if spreads and (first := next((row for row in spreads if "(" in row.cells[column]), None)) is not None:
+        split = _split(first.cells[column])
+        assert split is not None
+        said.append(f"{name(first.cells[column])} was read as {split[0]} ± {split[1]}.")
+    return said
+
+
+def _word(of: str, column: str) -> str:
+    """The bare word of a column's name, ``std`` of ``acc_std`` where the metric is ``acc``."""
+    low = of.lower().strip()
+    own = re.fullmatch(rf"{re.escape(column.lower())}[\s_.:-]+(.+)", low)
+    return own[1] if own else low
+
+
+def _named(rows: FileRows, column: str, known: Iterable[str]) -> list[str]:
+    """The columns that may say something of the metric's: those of its own name, else those of a bare word."""
+    named = [each for each in rows.columns if each != column and _word(each, column) in known]
+    return [each for each in named if each.lower().strip() not in known] or named
+
+
+def _column_of(rows: FileRows, column: str, known: Iterable[str]) -> str | None:
+    """The column that says something of the metric's; None where there is none.
+
+    Raises:
+        PlumblineError: there are two.
+    """
+    named = _named(rows, column, known)
+    if len(named) > 1:
+        raise PlumblineError(f"{rows.path} has the columns {named}, of which one counts; keep one")
+    return named[0] if named else None
+
+
+def _column_of_spreads(rows: FileRows, column: str) -> str | None:
+    """The column of the metric's spreads.
+
+    Raises:
+        PlumblineError: there are two, or a bare word may belong to another metric.
+    """
+    found = _column_of(rows, column, SPREADS)
+    if found is None or found.lower().strip() not in SPREADS:
+        return found
+    before = [each for each in rows.columns[: rows.columns.index(found)] if each.lower() not in COUNTS]
+    if before[-1:] != [column]:
+        raise PlumblineError(
+            f"{rows.path}: column {found!r} may be of another metric than {column!r}: put it right after {column!r}, "
+            f"or name it '{column}_{found}'"
+        )
+    return found
+
+
+def unread(rows: FileRows, columns: ColumnNames, column: str) -> list[str]:
+    """Say which columns about several runs were not read, of a file with a row for each run."""
+    there = [*_named(rows, column, SPREADS), *_named(rows, column, COUNTS)]
+    by = f"column {name(columns.seed)} says" if columns.seed in rows.columns else "no column of spreads says otherwise"
+    return [f"Not read, since each row is one run ({by} so): {', '.join(map(name, there))}."] if there else []
+
+
+def _nothing(cell: str) -> bool:
+    """Whether a cell is how a program writes that there is no number."""
+    try:
+        return not math.isfinite(float(cell))
+    except ValueError:
+        return False
+
+
+def _split(cell: str) -> tuple[str, str] | None:
+    """Mean and spread of a cell, as text with their digits; None where it has no spread."""
+    bare = re.sub(r"\s+", " ", _DRESS.sub(" ", cell.replace("−", "-"))).strip()
+    if found := _PLUS_MINUS.fullmatch(bare):
+        return found[1], found[2]
+    if not (found := _BRACKET.fullmatch(bare)):
+        return None
+    mean, digit, spread = found[1], found[2], found[3]
+    if spread is not None:
+        return mean, spread
+    places = _places(mean)
+    return mean, f"{int(digit) / 10**places:.{places}f}"
+
+
+def _places(number: str) -> int:
+    """Decimals of a printed number: 1 of ``55.2``, 0 of ``55``, 3 of ``1.2e-2``."""
+    digits, _, power = number.lower().partition("e")
+    return len(digits.partition(".")[2]) - int(power or 0)
+
+
+def _half(number: str) -> float:
+    return float(f"5e{-_places(number) - 1}")
+
+
+def _whole(rows: FileRows, row: FileRow, column: str) -> int:
+    text = rows.text(row, column)
+    if not re.fullmatch(r"\d{1,9}(\.0*)?", text) or (n := int(text.partition(".")[0])) < 2:
+        rows.fail(row, column, f"{text!r} is no number of runs, two or more, of which a standard deviation could be")
+    return n
+
+
+def _summary(rows: FileRows, row: FileRow, column: str, mean: str, spread: str, kind: str, n: int) -> RunsSummary:
+    for text in (mean, spread):
+        try:
+            value = float(text) if "_" not in text else math.nan
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value) or (text is spread and value < 0):
+            rows.fail(
+                row,
+                column,
+                f"{mean!r} with the spread {spread!r}: both are finite numbers, the spread 0 or more. A run that "
+                "diverged has no mean with others; give its runs one by one",
+            )
+    factor = math.sqrt(n) if kind == SEM else 1.0
+    return RunsSummary(
+        mean=float(mean),
+        std=factor * float(spread),
+        n=n,
+        mean_rounding=_half(mean),
+        std_rounding=factor * _half(spread),
+    )

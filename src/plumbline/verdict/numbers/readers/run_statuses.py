@@ -1,0 +1,312 @@
+"""Finds the column that says how each run ended, and translates the words of loops, trackers and schedulers.
+
+Four things are kept apart: a run that finished has a value; one that crashed, was killed, pruned or ended by a limit
+has none, which is its method's outcome; one that runs or waits has none yet; and an unknown word is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import NamedTuple, NoReturn
+
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.escape_sequences import strip_escapes
+from plumbline.verdict.formatting import counted, listed, name
+from plumbline.verdict.numbers.readers.row_files import ColumnNames, FileRow, FileRows, at
+
+KEEP, DISCARD, CRASH, RUNNING, FINISHED = "keep", "discard", "crash", "running", "finished"
+
+#: Meaning -> words of loops, trackers (W&B, MLflow, Optuna) and schedulers (SLURM), in lower case, with `_` for spaces.
+WORDS = {
+    KEEP: "keep kept accept accepted baseline best improved provisional tentative",
+    DISCARD: "discard discarded implausible neutral reject rejected revert reverted undecided worse",
+    CRASH: "crash crashed aborted boot_fail canceled cancelled deadline diverged error errored evicted fail failed "
+    "failure inf interrupted killed nan node_fail oom oomkilled oom_killed out_of_memory preempted pruned revoked "
+    "timed_out timeout",
+    RUNNING: "running active completing configuring created in_progress paused pending preempting queued requeued "
+    "resizing scheduled starting submitted suspended waiting",
+    FINISHED: "finished complete completed done ok passed published succeeded success successful",
+}
+MEANING = {word: meaning for meaning, words in WORDS.items() for word in words.split()}
+#: The last word of the name of a column of statuses, in lower case; and words before it that speak of a run.
+NAMES = ("status", "state", "jobstate", "runstate", "trialstate")
+_OF_A_RUN = frozenset(("exit", "job", "process", "return", "run", "sys", "task", "trial"))
+#: The last word of the name of a column of yes and no -> what yes says of a run; a no of `FINISHED` is asked about.
+_FLAGS = dict.fromkeys(("aborted", "crashed", "diverged", "failed", "killed", "oom"), CRASH)
+_FLAGS |= dict.fromkeys(("completed", "finished", "succeeded", "success", "successful", "ok"), FINISHED)
+#: The last words of the name of a column of exit codes, in lower case: a run that ended with another than 0 is lost.
+_EXIT_CODES = (("exit", "code"), ("exitcode",), ("return", "code"), ("returncode",))
+_YES, _NO = frozenset(("true", "yes", "1", "1.0")), frozenset(("false", "no", "0", "0.0"))
+#: Words that other columns have too: they make no column one of statuses.
+_COMMON = frozenset(("active", "created", "inf", "nan", "ok", "passed", "published"))
+#: Words of lost runs and of others that name a configuration too: a network is pruned, a link suspended.
+_CHOSEN = _COMMON | {"deadline", "interrupted", "paused", "pruned", "revoked", "scheduled", "suspended", "waiting"}
+
+
+class RunStatus(NamedTuple):
+    """How a run ended: `KEEP`, `DISCARD`, `CRASH`, `RUNNING` or `FINISHED`, and the word that says so ("" for none)."""
+
+    meaning: str
+    word: str
+
+
+def translated(word: str) -> str | None:
+    """Return what a word says of a run; None of an unknown one.
+
+    ``TrialState.PRUNED``, ``CANCELLED by 1000``, ``Timed out`` and ``OUT_OF_ME+`` are as their programs write them.
+    """
+    plain = _plain(re.sub(r"\s+by\s+\S+$", "", word.strip()))
+    if plain.endswith("+"):  # cut by the width of a column
+        whole = {meaning for each, meaning in MEANING.items() if each.startswith(plain[:-1])}
+        return whole.pop() if len(whole) == 1 else None
+    return MEANING.get(plain)
+
+
+def status_map(pairs: list[str]) -> dict[str, str]:
+    """Read ``WORD=MEANING`` of a command line: word in lower case -> what it says of a run.
+
+    Raises:
+        PlumblineError: one is no such pair, its meaning is not known, or a word has two.
+    """
+    read: dict[str, str] = {}
+    for pair in pairs:
+        word, _, known = pair.rpartition("=")
+        meaning = translated(known)
+        if not word.strip() or meaning is None:
+            raise PlumblineError(f"--status-map {pair!r}: write WORD=MEANING, as in stopped=crashed ({_meanings()})")
+        if read.setdefault(word.strip().lower(), meaning) != meaning:
+            raise PlumblineError(f"--status-map gives {word!r} two meanings; leave one of them")
+    return read
+
+
+class RunStatuses:
+    """The statuses of a file's runs.
+
+    `columns` are those that hold them: the one that was named; else each whose name ends in the word status or state,
+    each of yes and no that is called failed, crashed or the like, and each that holds words of statuses alone. One
+    whose words are constant within each method, with a value of every run, is a configuration: told, and not read.
+
+    Raises:
+        PlumblineError: the column that was named is not there; or one looks like statuses, and does not show it.
+    """
+
+    def __init__(self, rows: FileRows, columns: ColumnNames) -> None:
+        self._rows, self._map = rows, columns.status_map
+        self._read: dict[str, str | None] = {"": FINISHED}
+        self._notes: list[str] = []
+        self._method = columns.method if columns.method in rows.columns else ""
+        self._value = columns.value if {columns.value, "metric"} <= {*rows.columns} else columns.metric
+        if columns.status != ColumnNames().status:
+            self.columns: tuple[str, ...] = (columns.status,) if columns.status else ()
+            rows.require(self.columns, ["--status-column"] * len(self.columns))
+            self._exit_codes = {each for each in self.columns if self._holds_exit_codes(each)}
+            self._flags = {each: _FLAGS.get(_last(each), CRASH) for each in self.columns if self._is_flag(each)}
+            return
+        others = {columns.method, columns.seed, columns.metric, columns.step, columns.value, columns.commit}
+        others |= {"metric", "description"}
+        free = [column for column in rows.columns if column not in others]
+        self._flags = {each: _FLAGS[_last(each)] for each in free if _last(each) in _FLAGS and self._is_flag(each)}
+        self._exit_codes = {each for each in free if self._holds_exit_codes(each)}
+        named = [each for each in free if each in self._flags or each in self._exit_codes or self._is_named(each)]
+        self.columns = tuple(each for each in free if each in named or self._holds_statuses(each, others=bool(named)))
+
+    def of(self, row: FileRow) -> RunStatus:
+        """Return how a run ended; `FINISHED` without a word where nothing says so.
+
+        Raises:
+            PlumblineError: a word is not known, or two columns contradict each other.
+        """
+        status, column = RunStatus(FINISHED, ""), ""
+        for each in self.columns:
+            if not (word := strip_escapes(row.cells.get(each, ""))) or self._says_nothing(row, each, word):
+                continue
+            if (meaning := self._meaning(word, each)) is None:
+                self._refuse_unknown(row, each, word)
+            if column and _ended(meaning) != _ended(status.meaning):
+                self._rows.fail(
+                    row,
+                    each,
+                    f"{word!r} contradicts {status.word!r} of column {column!r}; name one with --status-column",
+                )
+            if not column or status.meaning == FINISHED:
+                status, column = RunStatus(meaning, self._reason(each, word)), each
+        return status
+
+    def keeps(self) -> bool:
+        """Whether some row says that its run was kept, as the log of a search does."""
+        return any(self._meaning(row.cells.get(each, "")) == KEEP for each in self.columns for row in self._rows.rows)
+
+    def note(self) -> list[str]:
+        """Say which columns were read as statuses, where that is not plain from their name."""
+        unusual = [each for each in self.columns if each != ColumnNames().status]
+        words = "column says how its run ended" if len(unusual) == 1 else "columns say how its run ended"
+        return [f"{listed([name(each) for each in unusual])}: this {words}."] * bool(unusual) + self._notes
+
+    def _reason(self, column: str, word: str) -> str:
+        """What is told of a run: the name of a column of yes and no, an exit code with its name, or the word itself."""
+        if column in self._flags:
+            return _last(column)
+        return f"{column} {word}" if column in self._exit_codes else word.lower()
+
+    def _meaning(self, word: str, column: str = "") -> str | None:
+        if column in self._flags and word.lower() in _YES:
+            return self._flags[column]
+        if column in self._exit_codes:
+            return CRASH if float(word) else FINISHED
+        if word.lower() == "terminated" and re.fullmatch(r"trial[\W_]?status", column, re.IGNORECASE):
+            return self._map.get("terminated", FINISHED)  # Ray Tune's word for a trial that went to its end
+        if word not in self._read:
+            self._read[word] = self._map.get(word.lower()) or translated(word)
+        return self._read[word]
+
+    def _says_nothing(self, row: FileRow, column: str, word: str) -> bool:
+        """Whether a word leaves open how its run ended: a run that has not failed may still run, and an inactive one
+        may have failed, which another column says.
+        """
+        if word.lower() == "inactive":
+            return any(row.cells.get(each) for each in self._flags)
+        return self._flags.get(column) == CRASH and word.lower() in _NO
+
+    def _cells(self, column: str) -> dict[str, FileRow]:
+        """The words of a column, each with its first row."""
+        cells: dict[str, FileRow] = {}
+        for row in self._rows.rows:
+            if word := strip_escapes(row.cells.get(column, "")):
+                cells.setdefault(word, row)
+        return cells
+
+    def _is_flag(self, column: str) -> bool:
+        there = {word.lower() for word in self._cells(column)}
+        return bool(there) and there <= _YES | _NO
+
+    def _holds_exit_codes(self, column: str) -> bool:
+        named = any(_parts(column)[-len(words) :] == list(words) for words in _EXIT_CODES)
+        return named and bool(self._cells(column)) and all(map(_is_number, self._cells(column)))
+
+    def _is_named(self, column: str) -> bool:
+        """Whether a column is one of statuses by its name; the numbers of a `random_state` are none."""
+        parts = _parts(column)
+        if not (parts and (parts[-1] in NAMES or parts[-1].endswith("status"))):
+            return False
+        return len(parts) == 1 or parts[-2] in _OF_A_RUN or not all(map(_is_number, self._cells(column)))
+
+    def _holds_statuses(self, column: str, *, others: bool) -> bool:
+        """Whether a column holds statuses by its words; `others`: the name of another column says that it does.
+
+        Raises:
+            PlumblineError: it looks like statuses, but has other words too, or all lost runs have a value.
+        """
+        cells = self._cells(column)
+        meanings = {word: self._meaning(word) for word in cells}
+        tell = {word for word, means in meanings.items() if means in (CRASH, RUNNING, FINISHED)}
+        if not any(word.lower() not in _COMMON for word in tell):
+            return False
+        lost = {word for word in tell if meanings[word] in (CRASH, RUNNING)}
+        sure = {word for word in lost if _plain(word) not in _CHOSEN}
+        unknown = [word for word, means in meanings.items() if means is None]
+        first = min((cells[word] for word in lost), key=lambda row: row.line, default=None)
+        if unknown:
+            if sure and 2 * len(unknown) <= len(cells):
+                self._ask(column, cells[unknown[0]], f"{unknown[0]!r} is no status that is known")
+            if lost:
+                self._tell(column, sorted(lost))
+            return False
+        if first is None or not self._method or (others and sure):
+            return True
+        valued = [row for row in self._rows.rows if row.cells.get(column, "") in lost and self._has_value(row)]
+        if not valued:
+            return True
+        if not sure and (others or self._chosen(column)):
+            self._tell(column, sorted(lost))
+            return False
+        if self._varies(column) and any(
+            row.cells.get(column, "") in lost and not self._has_value(row) for row in self._rows.rows
+        ):
+            return True
+        self._ask(column, valued[0], f"{valued[0].cells[column]!r} is said of a run that has a value")
+
+    def _has_value(self, row: FileRow) -> bool:
+        cell = row.cells.get(self._value, "").strip("'\"")
+        return _is_number(cell) and cell.lower().lstrip("+-") not in ("nan", "inf", "infinity")
+
+    def _varies(self, column: str) -> bool:
+        """Whether runs of one method have different words."""
+        first: dict[str, str] = {}
+        return any(
+            first.setdefault(row.cells.get(self._method, ""), word) != word
+            for row in self._rows.rows
+            for word in [row.cells.get(column, "")]
+        )
+
+    def _chosen(self, column: str) -> bool:
+        """Whether a column's words are a configuration's: the same of all runs of a method, each with a value."""
+        return bool(self._method) and not self._varies(column) and all(map(self._has_value, self._rows.rows))
+
+    def _tell(self, column: str, words: list[str]) -> None:
+        lines = [row.line for row in self._rows.rows if row.cells.get(column, "") in words]
+        self._notes.append(
+            f"Column {name(column)} is not read as statuses, although {listed([name(word) for word in words[:3]])} "
+            f"({counted(len(lines), 'row')}: {at(lines)}) could be one: {_flag('--status-column', column)} reads it."
+        )
+
+    def _ask(self, column: str, row: FileRow, why: str) -> NoReturn:
+        self._rows.fail(
+            row,
+            column,
+            f"looks like statuses, but {why}; say whether it holds them: {_flag('--status-column', column)} reads it, "
+            "the name of another column that one, and --status-column '' none",
+        )
+
+    def _refuse_unknown(self, row: FileRow, column: str, word: str) -> NoReturn:
+        # "unfinished" is near to "finished", and says the contrary.
+        near = "" if re.match(r"(?:un|in|not?|non|dis)[\s_-]?[a-z]", word.lower()) else nearest(word.lower(), MEANING)
+        self._rows.fail(
+            row,
+            column,
+            f"{word!r} is no status that is known{near}; say what it means with {mapping(word, 'crashed')} "
+            f"({_meanings()}), or name another column with --status-column ('' for none)",
+        )
+
+
+def mapping(word: str, meaning: str) -> str:
+    """Write the flag that maps a word, as a shell takes it: ``--status-map 'exit 0=crashed'``."""
+    return _flag("--status-map", f"{word}={meaning}")
+
+
+def _flag(flag: str, value: str) -> str:
+    return f"{flag}{'=' if value.startswith('-') else ' '}{shlex.quote(value)}"
+
+
+def _parts(column: str) -> list[str]:
+    """The words of a column's name, in lower case; a number at its end is of a column that was there twice."""
+    parts = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", column)
+    words = [part.lower() for part in re.split(r"[^A-Za-z0-9]+", parts) if part]
+    while len(words) > 1 and words[-1].isdigit():
+        words.pop()
+    return words
+
+
+def _last(column: str) -> str:
+    return (_parts(column) or [""])[-1]
+
+
+def _plain(word: str) -> str:
+    return re.sub(r"[\s_-]+", "_", word.strip().lower().rpartition(".")[2])
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _ended(meaning: str) -> str:
+    """What two columns must agree in: a run that was kept or discarded has finished."""
+    return meaning if meaning in (CRASH, RUNNING) else FINISHED
+
+
+def _meanings() -> str:
+    return "meanings: crashed, running, finished; of a search's log also keep, discard"

@@ -1,0 +1,267 @@
+"""Writes the page of a table of methods and seeds: a sentence to quote, the evidence, the power, the limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from plumbline.verdict import formatting
+from plumbline.verdict.comparison_terms import CLAIM, LOOP, POWER, ComparisonTerms
+from plumbline.verdict.formatting import counted, fixed, grid, name, percent
+from plumbline.verdict.judge import BaselineComparison
+from plumbline.verdict.numbers.sentences import TriesIn, confidence, direction, headline, interval_of, sentence
+from plumbline.verdict.numbers.summary_comparison import rounded
+from plumbline.verdict.power import sigma_interval
+
+#: Gains whose chance of being found is printed, in units of sigma.
+GAINS = (1.0, 2.0, 3.0)
+
+#: What of a table's verdict hangs on normal tails, as benchmarks/numbers_verdict_rates.md measured it.
+TAILS = (
+    "The test assumes that runs are independent and normal, and that a method which does nothing has the baseline's "
+    "spread. What hangs on normal tails, where 2.5 % of methods that do nothing may be called better: with the heavy "
+    "tails of Student's t with 3 degrees of freedom 2.3 % are with 3 seeds against 5, and 3.8 % with one against 5; "
+    "with a tail on the better side alone 2.6 % and 7.5 % (benchmarks/numbers_verdict_rates.md)."
+)
+
+
+def table_page(
+    judged: Mapping[str, BaselineComparison],
+    baseline: str,
+    metric: str,
+    *,
+    read: str,
+    ledger: str,
+    lost: Sequence[str] = (),
+    against: Mapping[str, str] | None = None,
+    tried: TriesIn | None = None,
+) -> str:
+    """Write the whole page of a table but its last section, how to repeat it.
+
+    Args:
+        judged: by method; every method of a chain or against one baseline.
+        baseline: what they were compared with, in words.
+        metric: its name.
+        read: sentences that say what was read from where.
+        ledger: the section about the ledger.
+        lost: a sentence for each method that crashed or diverged.
+        against: what each method was compared with, where that is not one baseline.
+        tried: the tries against each baseline, and where they stand.
+    """
+    every, each_against = list(judged.values()), against or dict.fromkeys(judged, baseline)
+    sections = ["# Verdict", headline(judged, baseline, metric, lost, against=against, tried=tried or {})]
+    if len(every) > 1:
+        sections.append(
+            "\n".join(f"- {sentence(each, each_against[each.name], metric, tried=tried or {})}" for each in every)
+        )
+    sections += ["## Evidence", read]
+    if every:
+        sections += [
+            decides(every[0]),
+            evidence(every, baseline),
+            "Also shown, not deciding:",
+            beside(every),
+            same_seeds(every),
+            printed_digits(every),
+            "## Power",
+            power(every),
+        ]
+    sections += ["## Ledger", ledger, "## Limits"]
+    sections.append("\n".join(f"- {limit}" for limit in limits(every, every[0].terms)) if every else NO_VALUES)
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+#: The limits of a page on which every method crashed or diverged.
+NO_VALUES = "- That a run crashed or diverged says nothing about its values: nothing was compared."
+
+
+def decides(judged: BaselineComparison) -> str:
+    """Say which test decides, at which level, and how many tries it is corrected for."""
+    terms = judged.terms
+    test = {
+        "pooled t": "Student's t with sigma pooled over the seeds of the method and the baseline",
+        "paired t": "the paired t over the seeds that both have; sigma is that of a difference",
+    }.get(terms.test, terms.test)
+    if judged.plan == "goal":
+        test = "the one-sample t of the seeds against the fixed value" if terms.sigma is None else terms.test
+    against = f" The required gain is more than {terms.minimum_gain:g}." if terms.minimum_gain else ""
+    asked = f"{terms.asked_gain:g}" if terms.asked_gain is not None else "2 sigma beyond the required gain"
+    return (
+        f"{direction(terms)}; gains count upwards. What decides: {test}, one-sided; p times the ledger's "
+        f"{counted(judged.tries, 'try', 'tries')} (Bonferroni) must be at most {terms.alpha:g}.{against} Otherwise a "
+        f"method is ruled out if the upper bound of its gain is below {asked}, and else not decided. Two levels are "
+        f"printed: {LOOP:g}, for a candidate of a loop that runs again what it keeps, and {CLAIM:g}, for a claim (the "
+        "two-sided 0.05 of papers)."
+    )
+
+
+def evidence(every: Sequence[BaselineComparison], baseline: str) -> str:
+    """Write the table of the deciding test: a row a method, with its seeds, means, gain, p and verdict."""
+    rows = [
+        (
+            name(each.name),
+            f"{each.n} / {each.n_baseline or 'fixed'}",
+            fixed(each.mean, each.sigma),
+            fixed(each.mean_baseline, each.sigma),
+            f"{each.sigma:.3g} ({formatting.freedom(each.freedom)})",
+            fixed(each.gain, each.sigma),
+            f"{each.z:.2f}",
+            f"{each.t:.2f}",
+            formatting.p(each.p),
+            formatting.p(each.p_two_sided),
+            formatting.p(each.p_corrected),
+            "yes" if each.p_corrected <= LOOP else "no",
+            "yes" if each.p_corrected <= CLAIM else "no",
+            f"{fixed(each.low, each.sigma)} to {fixed(each.high, each.sigma)}",
+            str(each.outcome),
+        )
+        for each in every
+    ]
+    columns = ["method", "seeds / baseline's", "mean", f"mean of {name(baseline)}", "sigma (degrees of freedom)"]
+    columns += [
+        "gain",
+        "z = gain / sigma",
+        "t",
+        "one-sided p",
+        "two-sided p",
+        "corrected p",
+        f"better at {LOOP:g}, for a loop",
+    ]
+    columns += [
+        f"better at {CLAIM:g}, for a claim",
+        f"gain's {confidence(every[0].terms)} interval, corrected",
+        "verdict",
+    ]
+    return grid(columns, rows)
+
+
+def beside(every: Sequence[BaselineComparison]) -> str:
+    """Write the table of what decides nothing: the interval of sigma, the prediction test, p if sigma were known,
+    Welch's p. Every p is one-sided.
+    """
+    rows = []
+    for each in every:
+        low, high = sigma_interval(each.sigma, each.freedom)
+        t, p = each.prediction or (math.nan, math.nan)
+        rows.append(
+            (
+                name(each.name),
+                f"{low:.2g} to {high:.2g}" if low < high else "given",
+                f"{t:.2f}" if each.prediction else "none",
+                formatting.p(p),
+                formatting.p(each.p_face),
+                formatting.p(each.welch.p_greater),
+            )
+        )
+    columns = ("method", "sigma's interval, 95 %", "prediction t (baseline's sigma alone)", "its one-sided p")
+    return grid((*columns, "one-sided p if sigma were known", "Welch's one-sided p"), rows)
+
+
+def same_seeds(every: Sequence[BaselineComparison], spelt: str = "--paired") -> str:
+    """Say what the paired test finds where both sides have the same seeds.
+
+    `spelt`: the option or key that lets it decide.
+    """
+    said = []
+    for each in every:
+        if each.pairs is not None:
+            pairs = f"{each.pairs.n} seeds were run with both"
+            said.append(
+                f"{name(each.name)}: {pairs}; their differences have sigma {each.pairs.sigma:.3g}, paired one-sided "
+                f"p = {formatting.p(each.pairs.p)}, better in {each.pairs.wins} of {each.pairs.n}"
+            )
+    if not said or every[0].terms.paired:
+        return ""
+    choice = f"`{spelt}` makes the pairs decide; chosen after this page it is another try, which the ledger counts."
+    return "\n".join(f"- {one}." for one in said) + f"\n\n{choice}"
+
+
+def printed_digits(every: Sequence[BaselineComparison]) -> str:
+    """Say what hangs on the digits that were printed, where means and standard deviations are all that there is."""
+    said = []
+    for each in every:
+        if (by := rounded(each)) is None:
+            continue
+        low, high = formatting.p(by.low), formatting.p(by.high)
+        hangs = f"moves p between {low} and {high}" if low != high else f"leaves p at {low}"
+        if by.others:
+            hangs += f", so that the verdict may be {formatting.listed([f'*{other}*' for other in by.others])} too"
+        divided = ""
+        if each.terms.sigma is None:
+            divided = (
+                "; if the standard deviations divide by n and not by n - 1, as `numpy.std` does unless told otherwise, "
+                f"p = {formatting.p(by.divided_by_n)}"
+            )
+        said.append(f"- {name(each.name)}: rounding of the printed digits {hangs}{divided}.")
+    if not said:
+        return ""
+    return (
+        "From means and standard deviations of n runs, as printed:\n\n"
+        + "\n".join(said)
+        + "\n\nWhat needs the runs one by one cannot be computed from these: pairs of seeds, tests by item, a look at "
+        "outliers."
+    )
+
+
+def power(every: Sequence[BaselineComparison]) -> str:
+    """Write the table of power: the smallest gain that the seeds find, chances of finding others, and seeds needed."""
+    rows = []
+    for each in every:
+        asked = each.terms.minimum_gain
+        low, high = sigma_interval(each.sigma, each.freedom)
+        resolved = each.design.resolved(POWER)
+        rows.append(
+            (
+                name(each.name),
+                f"{resolved + asked / each.sigma:.1f}",
+                interval_of(each.resolved, asked + resolved * low, asked + resolved * high, each.sigma),
+                *(percent(each.design.power(gain - asked / each.sigma)) for gain in GAINS),
+                _seeds_for(each, low, high),
+            )
+        )
+    columns = ["method", f"smallest gain found with {percent(POWER)} chance, in sigma"]
+    columns += ["in the metric's units (as sigma is uncertain)"]
+    columns += [f"chance to find {gain:g} sigma" for gain in GAINS]
+    columns += ["seeds of each that would find the gain seen (as sigma is uncertain)"]
+    return (
+        grid(columns, rows)
+        + "\n\nChances are for this number of tries and, in units of sigma, exact; in the metric's units they hang on "
+        "sigma, whose 95 % interval gives the ranges. A gain that was picked because it was seen is too large on "
+        "average, so that the seeds it needs are too few. Seeds that are added after this page make another look, "
+        "which the ledger counts and these numbers of seeds pay for."
+    )
+
+
+def _seeds_for(each: BaselineComparison, low: float, high: float) -> str:
+    if each.gain <= each.terms.minimum_gain:
+        return "none: no such gain was seen"
+    found = [each.seeds_to_decide, each.seeds_for(each.gain, sigma=low), each.seeds_for(each.gain, sigma=high)]
+    words = ["more than a million" if one is None else f"{one:,}" for one in found]
+    return words[0] if words[1] == words[2] else f"{words[0]} ({words[1]} to {words[2]})"
+
+
+def limits(every: Sequence[BaselineComparison], terms: ComparisonTerms) -> list[str]:
+    """List the sentences about what the verdict does not say and what it assumes."""
+    limits = [
+        "A verdict is about these runs, not about other data, scale or tuning. What was not put into the ledger is "
+        "not corrected for, and whoever looks at numbers before their verdict has looked.",
+        '"Ruled out above" a gain says nothing against a smaller one, and "not decided" nothing against any.',
+        "Alpha, the minimum gain and the gain that would be worth having are as given when this page was made; the "
+        "ledger does not record them, and the same numbers with others are not a new try.",
+    ]
+    if terms.sigma is not None:
+        limits.append(f"Sigma is {terms.sigma:g} as given by --sigma; the spread in the file was not used.")
+    elif not terms.paired:
+        limits.append(TAILS)
+        limits += [
+            f"{name(each.name)}: Welch's test, which does not assume one sigma, gives a one-sided p = "
+            f"{formatting.p(each.welch.p_greater)} before correction: on the other side of {terms.alpha:g} / "
+            f"{each.tries} than p = {formatting.p(each.p)}. Compare the seeds of both."
+            for each in every
+            if not math.isnan(each.welch.p_greater)
+            and (each.welch.p_greater <= terms.alpha / each.tries) != (each.p <= terms.alpha / each.tries)
+        ]
+    for each in every:
+        if each.n == 1:
+            limits.append(f"{name(each.name)} has one seed: its own spread is unknown.")
+    return limits

@@ -1,0 +1,118 @@
+"""Finds in a search's log what it may be judged by: its configurations, their repeats, sigma; or refuses it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from plumbline.core.errors import PlumblineError
+from plumbline.verdict.comparison_terms import ComparisonTerms
+from plumbline.verdict.formatting import counted
+from plumbline.verdict.numbers.readers.run_statuses import KEEP
+from plumbline.verdict.numbers.readers.search_log import SearchLogEntry
+from plumbline.verdict.numbers.search_null import null_searches
+from plumbline.verdict.seed_values import CannotBeJudgedError
+
+#: The runs of a log by what was run: (commit, description) -> runs, in the order of time.
+Groups = dict[tuple[str, str], list[SearchLogEntry]]
+
+
+def by_configuration(runs: Sequence[SearchLogEntry]) -> Groups:
+    """Group runs by what was run."""
+    groups: Groups = {}
+    for step in runs:
+        groups.setdefault(step.configuration, []).append(step)
+    return groups
+
+
+def lost_of_start(start: SearchLogEntry, lost: Sequence[SearchLogEntry]) -> int:
+    """Count the runs of the start that diverged or crashed."""
+    return sum(step.configuration == start.configuration for step in lost)
+
+
+def require_start(path: Path, start: SearchLogEntry, lost: Sequence[SearchLogEntry], terms: ComparisonTerms) -> None:
+    """Refuse a log whose start diverged or crashed more often than was allowed beforehand."""
+    if len(lost) > terms.may_diverge:
+        raise CannotBeJudgedError(
+            f"{path}, line {lost[0].line}: a run of the start {start.commit!r} diverged or crashed ({len(lost)} in "
+            f"all): what it would have given is not known. If that was expected, --allow-diverged {len(lost)} says how "
+            "many may"
+        )
+
+
+def require_first_kept(path: Path, runs: Sequence[SearchLogEntry]) -> None:
+    """Refuse a change that was run again until it was kept: each run was a try, and the kept one no fair repeat."""
+    first = runs[0]
+    later = next((step for step in runs if step.status == KEEP), first)
+    if first.status != KEEP and later is not first:
+        raise PlumblineError(
+            f"{path}, line {later.line}: {later.commit!r} is kept at another run than its first, which line "
+            f"{first.line} does not keep: running a change again until it is kept counts as that many tries. Give "
+            "each of these runs its own description, so that each counts as a try"
+        )
+
+
+def noise(
+    path: Path,
+    start: SearchLogEntry,
+    groups: Groups,
+    terms: ComparisonTerms,
+    tries: int,
+    logged: int,
+) -> tuple[float, int, str]:
+    """Sigma, its degrees of freedom from configurations other than the start, and where it is from.
+
+    Of a change, only the runs after the first count: the first was selected. `logged`: how many runs the log has, with
+    those that have no value.
+    """
+    if terms.sigma is not None:
+        of = "taken as exact" if terms.sigma_runs is None else f"from {terms.sigma_runs} other runs"
+        return terms.sigma, 0, f"given as --sigma, {of}"
+    unselected = [group if key == start.configuration else group[1:] for key, group in groups.items()]
+    values = [np.array([value_of(step) for step in group]) for group in unselected if len(group) > 1]
+    freedom = sum(len(group) - 1 for group in values)
+    scale = max(abs(value_of(start)), *(float(np.abs(group).max()) for group in values), 1e-290)
+    squares = sum(float(((group / scale - (group / scale).mean()) ** 2).sum()) for group in values)
+    sigma = scale * math.sqrt(squares / max(1, freedom))
+    if sigma <= 1e-12 * scale:
+        why = "no configuration was run twice" if not freedom else "all repeats are equal, like copies of one run"
+        same = [key for key in groups if key[0] == start.commit and key != start.configuration]
+        hint = f" ({start.commit!r} has other descriptions too, which are other configurations)" if same else ""
+        raise CannotBeJudgedError(
+            f"{path} ({counted(logged, 'run')}): there is no noise floor: {why}{hint}. Run the start {start.commit!r} "
+            "at least twice more with other seeds and add the rows under the same commit and description, or give "
+            f"--sigma (and --sigma-runs) from other runs. {_break_even(start, groups, terms, tries)}"
+        )
+    runs = len(groups[start.configuration])
+    others = freedom - (runs - 1)
+    words = [f"{runs} runs of the start"] if runs > 1 else []
+    words += [f"repeats of later configurations ({others} degrees of freedom)"] if others else []
+    return sigma, others, "from " + " and ".join(words)
+
+
+def _break_even(
+    start: SearchLogEntry,
+    groups: Groups,
+    terms: ComparisonTerms,
+    tries: int,
+) -> str:
+    """Up to which sigma the log's total gain would be beyond selection, were sigma known."""
+    kept = [group[0] for key, group in groups.items() if key != start.configuration and group[0].status == KEEP]
+    total = terms.sign * (value_of(kept[-1]) - value_of(start)) if kept else 0.0
+    if not total > 0:
+        return "Nothing was gained: no sigma makes it more than selection gives."
+    null = null_searches(len(groups) - 1, 1, 0.0, known=math.inf)
+    sigma = total / float(np.quantile(null.total_W, 1 - terms.alpha / tries, method="higher"))
+    return (
+        f"The total gain of {total:.4g} is beyond selection if sigma of one run <= {sigma:.2g} (one-sided "
+        f"{terms.alpha:g}, normal noise)."
+    )
+
+
+def value_of(step: SearchLogEntry) -> float:
+    """The value of a run that has one."""
+    assert step.value is not None
+    return step.value

@@ -1,0 +1,112 @@
+"""Judges a method by printed means and standard deviations: the tests of `judge`, from what is left of the runs.
+
+The pooled t, the one-sample t and Welch's need the mean, the standard deviation and the number of runs, and nothing
+else. Printed digits are rounded: `rounded` says between which values p lies, whatever the digits that were cut off.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+from plumbline.core.errors import PlumblineError
+from plumbline.verdict.comparison_terms import LARGEST, SMALLEST, ComparisonTerms
+from plumbline.verdict.judge import BaselineComparison, judged_by, outcome
+from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.power import upper_tail
+from plumbline.verdict.runs_summary import RunsSummary, pooled
+from plumbline.verdict.seed_values import CannotBeJudgedError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RoundedP:
+    """What the one-sided p may be.
+
+    Attributes:
+        low, high: over everything that would be printed with the same digits.
+        others: verdicts, other than the one on the printed digits, that some of it would have.
+        divided_by_n: where the printed standard deviations have n below the line, and not n - 1.
+    """
+
+    low: float
+    high: float
+    others: tuple[Outcome, ...]
+    divided_by_n: float
+
+
+def judge_summaries(
+    name: str, method: RunsSummary, baseline: RunsSummary | float, terms: ComparisonTerms, *, tries: int = 1
+) -> BaselineComparison:
+    """Judge one method by what is printed of its runs, against the baseline's or a fixed value.
+
+    Raises:
+        CannotBeJudgedError: all standard deviations are 0.
+        PlumblineError: pairs are asked for, which only single runs have; or a number is too large to be squared.
+    """
+    if terms.paired:
+        raise PlumblineError(
+            f"--paired: {name!r} has a mean and a standard deviation, and pairs need the value of each run; leave out "
+            "--paired"
+        )
+    sides = (method,) if isinstance(baseline, float) else (method, baseline)
+    for side in sides:
+        if max(abs(side.mean), side.std) > LARGEST:
+            raise PlumblineError(f"{name!r} beside {side.mean:g}: too large to compare; rescale the metric")
+    if terms.sigma is not None:
+        sigma, freedom = terms.sigma, terms.sigma_freedom
+    else:
+        sigma, freedom = pooled(*sides)
+        if sigma <= SMALLEST:
+            raise CannotBeJudgedError(
+                f"{name!r}: the printed standard deviations are 0, so there is no noise floor; give more digits, or "
+                "--sigma from other runs"
+            )
+    theirs = baseline if isinstance(baseline, float) else baseline.mean
+    return judged_by(
+        name,
+        {},
+        {},
+        terms,
+        tries,
+        (method.n, 0 if isinstance(baseline, float) else baseline.n),
+        (method.mean, theirs),
+        terms.sign * (method.mean - theirs),
+        sigma,
+        freedom,
+        math.sqrt(sum(1 / side.n for side in sides)),
+        summaries=sides,
+    )
+
+
+def rounded(judged: BaselineComparison) -> RoundedP | None:
+    """Find what p may be where it is from printed digits; None where it is from the runs themselves."""
+    if not judged.summaries:
+        return None
+    off = sum(side.mean_rounding for side in judged.summaries)
+    gains = (judged.gain - off, judged.gain + off)
+    if judged.terms.sigma is None:
+        ends = [pooled(*sides)[0] for sides in zip(*(side.ends() for side in judged.summaries), strict=True)]
+        wider = pooled(*(side.divided_by_n() for side in judged.summaries))[0]
+    else:
+        ends, wider = [judged.sigma], judged.sigma
+    # p falls with the gain and, on either side of the required gain, is monotone in sigma; the distance of the upper
+    # bound from the gain that is asked after is linear in both. So the ends of both are at corners.
+    corners = list(itertools.product(gains, ends))
+    every = [_p(judged, gain, sigma) for gain, sigma in corners]
+    said = {_outcome(judged, gain, sigma) for gain, sigma in corners} - {judged.outcome}
+    return RoundedP(
+        low=min(every), high=max(every), others=tuple(sorted(said)), divided_by_n=_p(judged, judged.gain, wider)
+    )
+
+
+def _outcome(judged: BaselineComparison, gain: float, sigma: float) -> Outcome:
+    high = gain + judged.design.critical * sigma * judged.design.error
+    return outcome(min(1.0, judged.tries * _p(judged, gain, sigma)), high, sigma, judged.terms)
+
+
+def _p(judged: BaselineComparison, gain: float, sigma: float) -> float:
+    beyond = gain - judged.terms.minimum_gain
+    if not sigma > 0:
+        return 0.5 if beyond == 0 else float(beyond < 0)
+    return upper_tail(beyond / (sigma * judged.design.error), judged.freedom)

@@ -1,0 +1,259 @@
+"""Makes the verdict on a table of methods: against one baseline, against a fixed value, or each against the one before.
+
+A run that diverged or crashed has one rule. Of a method, where no run of the baseline did, it is the method's outcome.
+Of the baseline, nothing can be judged, unless it was said beforehand how many may; a method may then lose as many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.verdict import implausible_gain, ledger_pages
+from plumbline.verdict import ledger as ledgers
+from plumbline.verdict.comparison_terms import ComparisonTerms
+from plumbline.verdict.formatting import counted, name
+from plumbline.verdict.judge import BaselineComparison, judge
+from plumbline.verdict.ledger import Ledger, LedgerEntry
+from plumbline.verdict.numbers.goal_comparison import judge_goal
+from plumbline.verdict.numbers.numbers_request import (
+    Draft,
+    NumbersRequest,
+    VerdictTexts,
+    common,
+    of_judgement,
+    repeat,
+    section,
+)
+from plumbline.verdict.numbers.readers.score_table import MetricBySeed
+from plumbline.verdict.numbers.score_table_page import table_page
+from plumbline.verdict.numbers.sentences import headline, lost_sentence
+from plumbline.verdict.numbers.summary_comparison import judge_summaries
+from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.seed_values import CannotBeJudgedError, seed_words
+
+#: What the methods of a chain are compared with, in a page's words.
+PREDECESSOR = "predecessor"
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedPair:
+    """A method and what it is compared with: another method of the table, or, where `goal` is given, a value."""
+
+    method: str
+    baseline: str
+    goal: float | None = None
+
+
+def draft(request: NumbersRequest, table: MetricBySeed, read: str) -> tuple[Sequence[LedgerEntry], Draft]:
+    """Say what a table enters in the ledger, and how its verdict is made then.
+
+    `read`: the beginning of the sentence about what was read.
+
+    Raises:
+        CannotBeJudgedError: of no method: there is no noise floor, or the baseline diverged.
+        PlumblineError: the baseline is none of the methods, or there is nothing to compare with it.
+    """
+    pairs, terms = comparisons(request, table), request.terms
+    lost, cannot = set[str](), dict[str, str]()
+    for pair in pairs:
+        try:
+            if _lost(table, pair, terms):
+                lost.add(pair.method)
+            else:
+                _judged(table, pair, terms, len(pairs))
+        except CannotBeJudgedError as error:
+            cannot[pair.method] = str(error)
+    if len(cannot) == len(pairs):
+        raise CannotBeJudgedError(" ".join(dict.fromkeys(cannot.values())))
+    # What cannot be judged is no try.
+    entries = table_entries(table, [one for one in pairs if one.method not in cannot], terms, planned=request.planned)
+    return entries, lambda ledger: _written(request, table, read, pairs, lost, cannot, ledger)
+
+
+def comparisons(request: NumbersRequest, table: MetricBySeed) -> list[ComparedPair]:
+    """List what is compared with what.
+
+    Raises:
+        PlumblineError: it is not said, said twice, or there is nothing to compare.
+    """
+    methods = sorted(table.order)
+    asked = [
+        flag
+        for flag, on in (("--baseline", request.baseline is not None), ("--compare-with-previous", request.chain))
+        if on
+    ]
+    asked += ["--goal"] if request.goal is not None else []
+    if len(asked) != 1:
+        what = f"{' and '.join(asked)} exclude each other" if asked else "say what to compare with"
+        raise PlumblineError(
+            f"{what}: --baseline METHOD (one of {methods}), --goal VALUE (a fixed value), or "
+            "--compare-with-previous (each with the "
+            "one before it in the file)"
+        )
+    if request.goal is not None:
+        return [ComparedPair(method, f"goal {request.goal!r}", request.goal) for method in methods]
+    if request.chain:
+        if len(methods) < 2:
+            raise PlumblineError(f"a chain needs two methods or more; {request.path} has {methods}{table.missing()}")
+        return [ComparedPair(method, before) for before, method in zip(table.order, table.order[1:], strict=False)]
+    assert request.baseline is not None
+    if request.baseline not in methods:
+        near = nearest(request.baseline, methods)
+        raise PlumblineError(f"--baseline {request.baseline!r} is none of the methods {methods}{near}{table.missing()}")
+    if len(methods) < 2:
+        raise PlumblineError(
+            f"{request.path}: there is no method besides the baseline {request.baseline!r}; add the rows of one"
+            f"{table.missing()}"
+        )
+    return [ComparedPair(method, request.baseline) for method in methods if method != request.baseline]
+
+
+def table_entries(
+    table: MetricBySeed, pairs: Sequence[ComparedPair], terms: ComparisonTerms, *, planned: int = 0
+) -> list[LedgerEntry]:
+    """Make the ledger's entries of a table: one for each comparison.
+
+    The baseline's seeds are part of each: who adds some and looks again has looked twice. Runs that were lost are too.
+    """
+    entries = []
+    for pair in pairs:
+        seen = [_seen(table, pair.method), _seen(table, pair.baseline) if pair.goal is None else pair.goal]
+        gone = [table.lost.get(side, {}) for side in (pair.method, pair.baseline)]
+        entries.append(
+            LedgerEntry(
+                kind="numbers",
+                name=pair.method,
+                fingerprint=ledgers.fingerprint([*seen, *gone] if any(gone) else seen),
+                baseline=pair.baseline,
+                metric=table.metric,
+                test="one-sample t" if pair.goal is not None and terms.sigma is None else terms.test,
+                planned=planned,
+            )
+        )
+    return entries
+
+
+def _seen(table: MetricBySeed, method: str) -> dict[str, float] | list[float]:
+    """What the ledger has the hash of."""
+    if table.summaries:
+        printed = table.summaries[method]
+        return [printed.mean, printed.std, printed.n]
+    return table.values.get(method, {})
+
+
+def _lost(table: MetricBySeed, pair: ComparedPair, terms: ComparisonTerms) -> bool:
+    """Whether a method's outcome is that it diverged or crashed."""
+    if table.summaries:
+        return False
+    ours, theirs = (table.lost.get(side, {}) for side in (pair.method, pair.baseline))
+    if len(theirs) > terms.may_diverge:
+        seeds = ", ".join(f"{seed_words(seed)} ({word})" for seed, word in sorted(theirs.items()))
+        raise CannotBeJudgedError(
+            f"{counted(len(theirs), 'run')} of the baseline {pair.baseline!r} diverged or crashed: {seeds}. What they "
+            f"would have given is not known. If that was expected beforehand, --allow-diverged {len(theirs)} says how "
+            "many may, and a method may then lose as many"
+        )
+    lost = len(ours) > len(theirs)
+    for side in (pair.baseline, *([] if lost else [pair.method])):
+        if runs := table.unfinished.get(side):
+            seeds = ", ".join(f"{seed_words(seed)} ({word})" for seed, word in sorted(runs.items()))
+            raise CannotBeJudgedError(
+                f"{counted(len(runs), 'run')} of {side!r} {'has' if len(runs) == 1 else 'have'} not ended: {seeds}. To "
+                "judge the others would select by which ends first: judge again later; of what never ends, say so: "
+                "--status-map WORD=crashed"
+            )
+    if pair.goal is None and pair.baseline not in table.values:
+        raise CannotBeJudgedError(f"no run of the baseline {pair.baseline!r} has a value of {table.metric!r}")
+    return lost or pair.method not in table.values
+
+
+def _judged(table: MetricBySeed, pair: ComparedPair, terms: ComparisonTerms, tries: int) -> BaselineComparison:
+    if table.summaries:
+        theirs = table.summaries[pair.baseline] if pair.goal is None else pair.goal
+        return judge_summaries(pair.method, table.summaries[pair.method], theirs, terms, tries=tries)
+    ours = table.values[pair.method]
+    if pair.goal is not None:
+        return judge_goal(pair.method, ours, pair.goal, terms, tries=tries)
+    return judge(pair.method, ours, table.values[pair.baseline], terms, tries=tries)
+
+
+def _implausible(judged: BaselineComparison, against: str) -> str | None:
+    """Say what to look at where an improvement is above every known one; a goal has no runs of which to tell."""
+    if judged.outcome != Outcome.KEEP or not judged.n_baseline:
+        return None
+    words = implausible_gain.flagged_of_own_trainer(judged.gain, judged.sigma, judged.freedom, judged.mean_baseline)
+    return words and f"{name(judged.name)} beside {name(against)}: {words}."
+
+
+def _written(
+    request: NumbersRequest,
+    table: MetricBySeed,
+    read: str,
+    pairs: Sequence[ComparedPair],
+    lost: set[str],
+    cannot: dict[str, str],
+    ledger: Ledger,
+) -> VerdictTexts:
+    metric = table.metric
+    against = {pair.method: pair.baseline for pair in pairs}
+    families = list(dict.fromkeys((pair.baseline, metric) for pair in pairs))
+    tries = {baseline: ledger.tries(baseline, metric) for baseline, _ in families}
+    judged = {
+        pair.method: _judged(table, pair, request.terms, tries[pair.baseline])
+        for pair in pairs
+        if pair.method not in lost and pair.method not in cannot
+    }
+    runs = {method: printed.n for method, printed in table.summaries.items()} or {
+        method: sum(len(of.get(method, {})) for of in (table.values, table.lost, table.unfinished))
+        for method in table.order
+    }
+    gone = [
+        lost_sentence(one, table.lost[one], runs[one], against[one], len(table.lost.get(against[one], {})))
+        for one in against
+        if one in lost
+    ]
+    gone += [f"{name(one)} cannot be judged: {why}" for one, why in cannot.items()]
+    flagged = {method: words for method, one in judged.items() if (words := _implausible(one, against[method]))}
+    gone += flagged.values()
+    baseline = PREDECESSOR if request.chain else pairs[0].baseline
+    tried = {one: ledger_pages.tries_in(ledger, one, metric) for one, _ in families}
+    dropped = sum(len(table.lost.get(method, {})) for method in table.order if method not in lost)
+    left_out = (
+        f" {counted(dropped, 'run')} that diverged or crashed left out, as --allow-diverged allows." if dropped else ""
+    )
+    about = (
+        f"{read} from {name(request.path.name)}: {counted(len(runs), 'method')}, {counted(sum(runs.values()), 'run')}, "
+        f"metric {name(metric)}.{left_out}"
+    )
+    page = table_page(
+        judged,
+        baseline,
+        metric,
+        read=" ".join([about, *table.notes]),
+        ledger=section(request, ledger, families),
+        lost=gone,
+        against=against,
+        tried=tried,
+    )
+    outcomes = {method: each.outcome for method, each in judged.items()}
+    outcomes |= dict.fromkeys(lost, Outcome.CRASHED) | dict.fromkeys(cannot, Outcome.CANNOT_BE_JUDGED)
+    numbers = {
+        "shape": "table",
+        "metric": metric,
+        "baseline": baseline,
+        "against": against,
+        "outcomes": {method: str(outcomes[method]) for method in against},
+        "methods": {key: of_judgement(each) for key, each in judged.items()},
+        "lost": {method: dict(seeds) for method, seeds in table.lost.items()},
+        "unfinished": {method: dict(seeds) for method, seeds in table.unfinished.items()},
+        "notes": list(table.notes),
+        "implausible": flagged,
+    }
+    return VerdictTexts(
+        sentence=headline(judged, baseline, metric, gone, against=against, tried=tried),
+        page=page + repeat(request),
+        numbers=numbers | common(request, ledger, families),
+        outcomes=outcomes,
+    )

@@ -1,0 +1,268 @@
+"""Reads what the runs of a user's own file gave: values by metric, tasks, the larger scale, stability and cost."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from plumbline.core.errors import PlumblineError
+from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
+from plumbline.specs.compared_metrics import METRICS, ComparedMetric
+from plumbline.specs.own_methods_file import OwnMethodsFile
+from plumbline.stats.welch_and_stouffer import StoufferResult, stouffer, task_correlation, welch_per_task
+from plumbline.verdict.formatting import counted, name
+from plumbline.verdict.judge import BaselineComparison, judge
+from plumbline.verdict.numbers.sentences import lost_sentence
+from plumbline.verdict.own_method import ledger_costs
+from plumbline.verdict.seed_values import Seeds
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskComparison:
+    """The comparison of a method and its baseline task by task: Welch's test of each, and Stouffer's sum of them.
+
+    `joint`: the sum with the tasks' correlation over seeds, None where that cannot be estimated.
+    """
+
+    each: pd.DataFrame
+    sources: dict[str, str]
+    plain: StoufferResult
+    joint: StoufferResult | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LargerScaleComparison:
+    """The comparison of a method and its baseline by the deciding metric at the larger scale.
+
+    `gain` counts upwards. `judged`: the test, where there are seeds enough.
+    """
+
+    mean: float
+    mean_baseline: float
+    gain: float
+    seeds: int
+    seeds_baseline: int
+    judged: BaselineComparison | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunCost:
+    """What a method's finished runs at a scale took: medians over seeds, NaN where nothing was recorded.
+
+    Attributes:
+        parameters: of the model.
+        step_seconds: wall time over steps, validation included, beside whatever else the machine did.
+        megabytes: peak memory: of a GPU what torch allocated, else what the trainer's process held beside its packages.
+        spike: the largest gradient norm over the run's median one, the largest of all seeds.
+    """
+
+    parameters: int
+    step_seconds: float
+    megabytes: float
+    spike: float
+    diverged: int
+    runs: int
+
+
+@dataclass(frozen=True)
+class FinishedRunReader:
+    """Answers questions about the finished runs of a user's own file (`mine`)."""
+
+    mine: OwnMethodsFile
+    frames: RunFrames
+
+    def require_there(self) -> None:
+        """Refuse to judge where a run of the file is missing.
+
+        Raises:
+            PlumblineError: naming a run.
+        """
+        runs = self.frames.runs
+        missing = list(runs.index[runs["outcome"] == MISSING])
+        if missing:
+            raise PlumblineError(
+                f"{missing[0]} is not there ({len(missing)} of {len(runs)} runs are not): snakemake "
+                f"results/verdict/{self.mine.name}.md --config mine={self.mine.path} preset={self.mine.study.preset}"
+            )
+
+    @property
+    def metrics(self) -> list[ComparedMetric]:
+        """The metrics that these runs have, the deciding one first."""
+        there = [one for one in METRICS.values() if one.name == "validation_loss" or self.mine.study.suite is not None]
+        return sorted(there, key=lambda one: one.name != self.mine.asked["decides"])
+
+    @property
+    def deciding(self) -> ComparedMetric:
+        """The metric that decides the verdict, as the file says."""
+        return METRICS[self.mine.asked["decides"]]
+
+    def keys(self, scale: str, method: str) -> list[str]:
+        """List the runs of a method at a scale.
+
+        Of a method that is judged, not a reference, they are those of the file's own seeds alone.
+        """
+        return [run.key for run in self.mine.runs(scale, method)]
+
+    def values(self, metric: ComparedMetric, scale: str, method: str) -> dict[str, float]:
+        """Collect seed -> value of a metric, of the runs that completed and have one."""
+        found = {}
+        for key in self.keys(scale, method):
+            value = self._value(metric, key)
+            if self.frames.runs.loc[key, "outcome"] == COMPLETED and math.isfinite(value):
+                found[str(self.frames.runs.loc[key, "seed"])] = value
+        return found
+
+    def diverged(self, scale: str, method: str) -> list[str]:
+        """List the runs of a method at a scale that diverged."""
+        return [key for key in self.keys(scale, method) if self.frames.runs.loc[key, "outcome"] == DIVERGED]
+
+    def completed(self, scale: str, method: str) -> list[str]:
+        """List the runs of a method at a scale that completed."""
+        return [key for key in self.keys(scale, method) if self.frames.runs.loc[key, "outcome"] == COMPLETED]
+
+    def unjudged(self, method: str) -> str:
+        """Say why a method is not judged by its runs; empty where it is.
+
+        A run that diverged has one rule. Of the method's, where none of its baseline did, it is the method's outcome.
+        Of the baseline's, nothing can be judged unless the file said how many may; the method may then lose as many.
+        """
+        baseline = self.mine.against[method]
+        ours, theirs = (self.diverged(self.mine.scale, side) for side in (method, baseline))
+        if len(theirs) > self.mine.asked["may_diverge"]:
+            return (
+                f"{name(method)} cannot be judged: {counted(len(theirs), 'run')} of {name(baseline)} diverged, and "
+                f"what they would have given is not known (`may_diverge: {len(theirs)}`, said beforehand, allows it)."
+            )
+        if len(ours) > len(theirs):
+            seeds = {str(self.frames.runs.loc[key, "seed"]): "diverged" for key in ours}
+            return lost_sentence(method, seeds, len(self.keys(self.mine.scale, method)), baseline, len(theirs))
+        return ""
+
+    def lost_larger(self, method: str) -> list[str]:
+        """List the runs of a method that diverged at the larger scale; none where the file asks for no larger scale."""
+        return self.diverged(self.mine.larger, method) if self.mine.larger else []
+
+    def _value(self, metric: ComparedMetric, key: str) -> float:
+        if metric.scored_as:
+            of_tasks = self.frames.metric_scores(key, metric.scored_as).astype(float)
+            return float(of_tasks.mean()) if len(of_tasks) else math.nan
+        if metric.name == "accuracy":
+            return self.frames.runs["average"].astype(float)[key]
+        return self._last_losses.get(key, math.nan)
+
+    @cached_property
+    def _last_losses(self) -> dict[str, float]:
+        """The validation loss of each run, averaged over the evaluations in its last part."""
+        found = {}
+        for key, row in self.frames.runs.iterrows():
+            read = self.frames.metrics(str(key))
+            begin = (1 - self.mine.asked["last"]) * float(row["steps"])
+            losses = read[(read["split"] == "validation") & (read["step"] >= begin)]["loss"].astype(float)
+            found[str(key)] = float(losses.mean()) if len(losses) else float(row["validation_loss"])
+        return found
+
+    def judged(
+        self, method: str, metric: ComparedMetric, *, tries_: int = 1, scale: str | None = None
+    ) -> BaselineComparison:
+        """Judge a method against its baseline by one metric; `tries_`: what p is multiplied by.
+
+        Raises:
+            PlumblineError: there is no noise to judge by.
+        """
+        scale = scale or self.mine.scale
+        ours, theirs = (self.values(metric, scale, side) for side in (method, self.mine.against[method]))
+        if not ours or not theirs:
+            raise PlumblineError(f"{method}: no finished run has {metric.label}")
+        terms = ledger_costs.terms(self.mine, higher=metric.higher)
+        if metric.name != self.deciding.name:  # the gain that is asked for is in the deciding metric's units
+            terms = dataclasses.replace(terms, minimum_gain=0.0)
+        return judge(method, ours, theirs, terms, tries=tries_)
+
+    def tasks(self, method: str) -> TaskComparison | None:
+        """Compare a method with its baseline task by task.
+
+        None without two finished seeds of both, or without a suite.
+        """
+        sides = [self._of_tasks(side) for side in (method, self.mine.against[method])]
+        if any(len(side) < 2 for side in sides) or set(sides[0].columns) != set(sides[1].columns):
+            return None
+        each = welch_per_task(*sides)
+        plain = stouffer(each["p_greater"])
+        joint = None
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="correlation of")  # the page says how few seeds it is from
+            try:
+                correlation = task_correlation(sides).loc[each.index, each.index]
+                joint = stouffer(each["p_greater"], correlation.to_numpy())
+            except PlumblineError:
+                pass
+        return TaskComparison(each=each, sources=self.frames.task_sources, plain=plain, joint=joint)
+
+    def _of_tasks(self, method: str) -> pd.DataFrame:
+        """Seeds x tasks, of finished runs."""
+        rows = {key: self.frames.task_scores(key).astype(float) for key in self.keys(self.mine.scale, method)}
+        return pd.DataFrame({key: row for key, row in rows.items() if len(row)}).T
+
+    def larger(self, method: str) -> LargerScaleComparison | None:
+        """Compare a method with its baseline at the larger scale.
+
+        None where no larger scale was asked for, a side has no finished run, or a seed of either diverged: a gain of
+        the others would choose among its runs.
+        """
+        scale = self.mine.larger
+        if scale is None or self.lost_larger(method) or self.lost_larger(self.mine.against[method]):
+            return None
+        ours, theirs = (self.values(self.deciding, scale, side) for side in (method, self.mine.against[method]))
+        if not ours or not theirs:
+            return None
+        mean, mean_baseline = _mean(ours), _mean(theirs)
+        sign = 1 if self.deciding.higher else -1
+        try:
+            judged = self.judged(method, self.deciding, scale=scale)
+        except PlumblineError:
+            judged = None
+        return LargerScaleComparison(
+            mean=mean,
+            mean_baseline=mean_baseline,
+            gain=sign * (mean - mean_baseline),
+            seeds=len(ours),
+            seeds_baseline=len(theirs),
+            judged=judged,
+        )
+
+    def cost(self, scale: str, method: str) -> RunCost:
+        """Summarise what a method's runs at a scale took: step time, memory, spikes, divergence."""
+        keys = self.keys(scale, method)
+        manifests = [self.frames.manifests[key] for key in keys]
+        seconds = [one["wall_seconds"] / max(1, self.frames.outcomes[key]["step"]) for key, one in zip(keys, manifests)]
+        return RunCost(
+            parameters=int(manifests[0]["parameters"]),
+            step_seconds=_median(seconds),
+            megabytes=_median((one.get("peak_memory_bytes") or math.nan) / 1e6 for one in manifests),
+            spike=max((self._spike(key) for key in keys), default=math.nan),
+            diverged=len(self.diverged(scale, method)),
+            runs=len(keys),
+        )
+
+    def hours(self, scale: str, method: str) -> float:
+        """Compute the mean wall time of a method's completed runs at a scale, in hours."""
+        keys = self.completed(scale, method)
+        return sum(float(self.frames.manifests[key]["wall_seconds"]) for key in keys) / max(1, len(keys)) / 3600
+
+    def _spike(self, key: str) -> float:
+        norms = self.frames.metrics(key)["grad_norm"].dropna().astype(float)
+        return float(norms.max() / norms.median()) if len(norms) and norms.median() > 0 else math.nan
+
+
+def _mean(values: Seeds) -> float:
+    return sum(values[seed] for seed in sorted(values)) / len(values)
+
+
+def _median(values: Iterable[float]) -> float:
+    return float(pd.Series(list(values), dtype=float).median())

@@ -1,0 +1,57 @@
+"""Counts what a user's own file costs in the ledger: an entry for each method, known before any of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from plumbline.verdict import ledger as ledgers
+from plumbline.verdict.comparison_terms import ComparisonTerms
+from plumbline.verdict.ledger import Ledger, LedgerEntry
+
+if TYPE_CHECKING:
+    from plumbline.specs.own_methods_file import OwnMethodsFile
+
+
+def terms(mine: OwnMethodsFile, *, higher: bool) -> ComparisonTerms:
+    """State the terms of the comparison that a user's own file asks for.
+
+    `higher`: whether the metric is better higher.
+    """
+    asked = mine.asked
+    keys = ("alpha", "minimum_gain", "paired", "may_diverge")
+    return ComparisonTerms(higher=higher, **{key: asked[key] for key in keys})
+
+
+def baseline(mine: OwnMethodsFile, method: str) -> str:
+    """Name a method's baseline as the ledger has it: ``study/scale/method``."""
+    return mine.runs(mine.scale, mine.against[method])[0].key.rpartition("/")[0]
+
+
+def entries(mine: OwnMethodsFile) -> list[LedgerEntry]:
+    """Make a ledger entry for each method of the file: its specs with all seeds, its baseline's, and how the metric is
+    read.
+
+    Who adds seeds and looks again has looked twice.
+    """
+    found = []
+    for method, against in mine.against.items():
+        ids = [[run.spec.run_id for run in mine.runs(mine.scale, name)] for name in (method, against)]
+        found.append(
+            LedgerEntry(
+                kind="spec",
+                name=f"{mine.name}/{method}",
+                fingerprint=ledgers.fingerprint([*ids, mine.asked["last"]]),
+                baseline=baseline(mine, method),
+                metric=mine.asked["decides"],
+                test=terms(mine, higher=True).test,
+                planned=mine.asked["tries"],
+            )
+        )
+    return found
+
+
+def counted(ledger: Ledger, more: Sequence[LedgerEntry]) -> dict[str, int]:
+    """Count, by baseline, what every p is multiplied by once these entries are in the ledger too."""
+    whole = Ledger(ledger.path, (*ledger.entries, *more), ledger.hashes)
+    return {entry.baseline: whole.tries(entry.baseline, entry.metric) for entry in more}

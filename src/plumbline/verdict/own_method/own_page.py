@@ -1,0 +1,280 @@
+"""Writes the page of a verdict on a user's own modification: a sentence to quote, what was checked, evidence,
+limits.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.files import shown
+from plumbline.specs.own_methods_file import OwnMethodsFile
+from plumbline.verdict import formatting, ledger_pages
+from plumbline.verdict.checks_words import checked, implausible, repeated
+from plumbline.verdict.decision.decision_picture import DecisionPicture, PicturedArm, PicturedGain
+from plumbline.verdict.formatting import counted, grid, name
+from plumbline.verdict.judge import BaselineComparison
+from plumbline.verdict.ledger import Ledger
+from plumbline.verdict.numbers import score_table_page as pages
+from plumbline.verdict.numbers.sentences import headline, sentence
+from plumbline.verdict.own_method import ledger_costs
+from plumbline.verdict.own_method import own_tables as tables
+from plumbline.verdict.own_method.decision_accuracy import DecisionAccuracy
+from plumbline.verdict.own_method.finished_run_reader import FinishedRunReader
+from plumbline.verdict.own_method.published_means import PublishedMean
+from plumbline.verdict.recipe_diff import differences
+from plumbline.verdict.size_words import size_words
+
+#: What the picture shows, where it cannot be seen.
+ALT = "values by method, and each gain with its interval"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VerdictContents:
+    """Everything that the page shows.
+
+    Attributes:
+        judged: method -> judgement by the metric that decides; without those that diverged runs leave unjudged.
+        found: the report of the checks before the runs.
+        tries: baseline, as the ledger has it -> what every p is multiplied by.
+        statement: the line that binds the page to the ledger.
+    """
+
+    seen: FinishedRunReader
+    judged: dict[str, BaselineComparison]
+    found: dict[str, Any]
+    tries: dict[str, int]
+    ledger: Ledger
+    statement: str
+    orders: Sequence[DecisionAccuracy]
+    published: Sequence[PublishedMean]
+    page: Path
+
+    def groups(self) -> dict[str, dict[str, BaselineComparison]]:
+        """Group the judgements by the baseline that the methods were compared with."""
+        against = self.seen.mine.against
+        return {
+            baseline: {method: each for method, each in self.judged.items() if against[method] == baseline}
+            for baseline in self.seen.mine.references
+            if any(against[method] == baseline for method in self.judged)
+        }
+
+
+def first(result: VerdictContents) -> str:
+    """Write the page's first sentence: the verdict on each method, and the size at which it was reached."""
+    mine, metric = result.seen.mine, result.seen.deciding.name
+    compared = [run.spec for method in (*mine.references, *mine.against) for run in mine.runs(mine.scale, method)]
+    size = size_words(mine.study.scale_label(mine.scale), mine.study.preset, compared)
+    said = [headline(judged, baseline, metric, tried=_tried(result)) for baseline, judged in result.groups().items()]
+    said += [why for method in mine.against if (why := result.seen.unjudged(method))]
+    return f"At {size}: {' '.join([*said, *_diverged_larger(result.seen)])}"
+
+
+def _diverged_larger(seen: FinishedRunReader) -> list[str]:
+    """Who diverged at the larger scale: a sentence each, for a verdict at the smaller one is not to hide it."""
+    mine = seen.mine
+    if mine.larger is None:
+        return []
+    return [
+        f"At {mine.study.scale_label(mine.larger)} (scale {mine.larger}) {len(runs)} of "
+        f"{counted(len(mine.runs(mine.larger, method)), 'seed')} of {name(method)} diverged."
+        for method in mine.compared
+        if (runs := seen.lost_larger(method))
+    ]
+
+
+def page(result: VerdictContents) -> str:
+    """Write the whole page as Markdown."""
+    seen = result.seen
+    groups = result.groups()
+    image = f"![{ALT}]({result.page.stem}.svg)"
+    sections: list[str] = [
+        f"# Verdict on {name(seen.mine.name)}",
+        first(result),
+        *implausible(result.found),
+        image,
+        *_each(result),
+    ]
+    sections += ["## Before the runs", checked(result.found), repeated(result.found)]
+    sections += [_parity(result), "## Evidence", _how(result)]
+    for baseline, judged in groups.items():
+        every = list(judged.values())
+        sections += [pages.decides(every[0]), pages.evidence(every, baseline), "Also shown, not deciding:"]
+        sections += [pages.beside(every), pages.same_seeds(every, "paired: true")]
+    sections += ["### By other metrics, not deciding", tables.measures(seen)]
+    sections += tables.downstream(seen)
+    sections += ["## The larger scale", tables.larger(seen), "## Stability and cost", tables.cost(seen)]
+    for judged in groups.values():
+        sections += ["## Power", pages.power(list(judged.values())), tables.hours(seen, judged)]
+    sections += ["## What such a verdict is worth at another scale", tables.orders(result.orders)]
+    if result.published:
+        sections += ["## Published next to reproduced", tables.published(result.published)]
+    sections += ["## Ledger", _ledger(result), "## Limits", _limits(result), "## Runs", tables.runs(seen)]
+    sections += ["## How to repeat", _repeat(result)]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def picture(result: VerdictContents) -> DecisionPicture:
+    """Say what is drawn: the values of every method and baseline at the scale that decides, and each gain."""
+    seen, mine = result.seen, result.seen.mine
+    arms = [
+        PicturedArm(
+            name=method,
+            values=list(seen.values(seen.deciding, mine.scale, method).items()),
+            lost=["diverged"] * len(seen.diverged(mine.scale, method)),
+            baseline=method in mine.references,
+        )
+        for method in [*mine.references, *(method for method in mine.against if method not in mine.references)]
+    ]
+    gains = [
+        PicturedGain(
+            name=method, middle=each.gain, low=each.low, high=each.high, note=f"{each.n} against {each.n_baseline} runs"
+        )
+        for method, each in result.judged.items()
+    ]
+    levels = {2 * each.terms.alpha / each.tries for each in result.judged.values()}
+    return DecisionPicture(
+        title=f"{', '.join(mine.against)} against {', '.join(mine.references)}",
+        metric=seen.deciding.name,
+        higher=seen.deciding.higher,
+        arms=arms,
+        gains=gains,
+        interval=" or ".join(formatting.percent(1 - level) for level in sorted(levels)),
+        asked=mine.asked["minimum_gain"],
+    )
+
+
+def _tried(result: VerdictContents) -> dict[str, str]:
+    """The tries against each baseline, as it is shown, and where they stand."""
+    mine, metric = result.seen.mine, result.seen.deciding.name
+    return {
+        baseline: ledger_pages.tries_in(result.ledger, ledger_costs.baseline(mine, method), metric)
+        for method, baseline in mine.against.items()
+    }
+
+
+def _each(result: VerdictContents) -> list[str]:
+    """A sentence for each method where the first names several, and what the larger scale adds."""
+    seen, against = result.seen, result.seen.mine.against
+    said, metric = [], seen.deciding.name
+    if len(result.judged) > 1:
+        said += [
+            f"- {sentence(each, against[method], metric, tried=_tried(result))}"
+            for method, each in result.judged.items()
+        ]
+    for method in result.judged:
+        if (larger := seen.larger(method)) is not None:
+            assert seen.mine.larger is not None
+            same = "the same sign" if larger.gain * result.judged[method].gain > 0 else "not the same sign"
+            said.append(
+                f"- At {seen.mine.study.scale_label(seen.mine.larger)} {name(method)} "
+                f"{formatting.moved(larger.gain, metric, result.judged[method].sigma, higher=seen.deciding.higher)} "
+                f"({counted(larger.seeds, 'seed')} against {larger.seeds_baseline}): {same}."
+            )
+    return ["\n".join(said)] if said else []
+
+
+def _parity(result: VerdictContents) -> str:
+    rows, said = [], []
+    for method, entry in result.found["methods"].items():
+        for scale, one in entry["parity"].items():
+            mine, theirs = one["method"], one["baseline"]
+            more = [100 * (mine[key] - theirs[key]) / theirs[key] for key in ("parameters", "operations")]
+            flag = "flagged" if f"parity at {scale}" in entry["flagged"] else "within"
+            rows.append((name(method), scale, f"{mine['parameters']:,}", *(f"{each:+.3f} %" for each in more), flag))
+        said += [f"- {name(method)}: {text}." for text in entry["flagged"].values()]
+    tolerance = f"tolerance of {result.seen.mine.asked['parity']:g} %"
+    columns = ("method", "scale", "parameters", "more than its baseline", "operations more", tolerance)
+    return "\n\n".join([*([grid(columns, rows)] if rows else []), *(["\n".join(said)] if said else [])])
+
+
+def _how(result: VerdictContents) -> str:
+    mine, asked = result.seen.mine, result.seen.mine.asked
+    loss = ""
+    if result.seen.deciding.name == "validation_loss":
+        loss = f" A run's loss is the mean of its evaluations in the last {100 * asked['last']:g} % of its steps."
+    return (
+        f"{name(shown(mine.path))} extends `{mine.study.code}`; what decides is named in it: "
+        f"{result.seen.deciding.label}, at scale `{mine.scale}`; whether that was before the runs cannot be checked "
+        "here."
+        f"{loss} With any numbers of seeds the deciding test "
+        "errs as often as it promises if runs are normal and spread alike; more of them find smaller gains."
+    )
+
+
+def _ledger(result: VerdictContents) -> str:
+    mine, metric = result.seen.mine, result.seen.deciding.name
+    said = []
+    for baseline, count in result.tries.items():
+        there, planned = (ask(baseline, metric) for ask in (result.ledger.made, result.ledger.planned))
+        more = f"; {planned} were announced (`tries:`) and are corrected for from the first on" if planned else ""
+        if there > planned > 0:
+            more = f"; {planned} were announced (`tries:`), fewer than were made"
+        said.append(
+            f"{counted(there, 'try', 'tries')} against {name(baseline)} in {name(metric)}, this page's among "
+            f"them{more}: every p is multiplied by {count}."
+        )
+    ours = sum(result.ledger.made(baseline, metric) for baseline in result.tries)
+    if other := len({entry.identity for entry in result.ledger.entries}) - ours:
+        said.append(f"{other} more, against other baselines or in other metrics, are not counted here.")
+    again = f"Asked for again (`{_command(mine)}`), the page is rebuilt when there are new tries."
+    return "\n\n".join([" ".join([*said, again]), result.statement])
+
+
+def _limits(result: VerdictContents) -> str:
+    seen, mine = result.seen, result.seen.mine
+    every = list(result.judged.values())
+    said = [
+        f"A verdict is of its size: {mine.study.scale_label(mine.scale)} at preset {mine.study.preset}. It neither "
+        "supports nor refutes a claim about a larger model.",
+        *_recipe(mine),
+        "A seed varies the initialisation; the order of the data is one for all, so that its noise is not in sigma.",
+    ]
+    if every:
+        said += pages.limits(every, every[0].terms)
+    proxies = sorted(task for task, source in seen.frames.task_sources.items() if "proxy" in source)
+    if proxies:
+        said.append(f"Stand-ins made from held-out documents, not benchmarks: {', '.join(proxies)}.")
+    if mine.larger is not None and len(mine.asked["larger_seeds"]) == 1:
+        said.append("The larger scale has one seed of each: its sign is a single draw.")
+    said += [
+        f"{name(method)} lost {', '.join(runs)} at the larger scale: no gain is given there, since using the other "
+        "seeds would select among its runs."
+        for method in mine.compared
+        if (runs := seen.lost_larger(method))
+    ]
+    said += [
+        f"{counted(len(lost), 'run')} of {name(method)} diverged and {'is' if len(lost) == 1 else 'are'} not used: "
+        f"{', '.join(lost)}."
+        for method in mine.compared
+        if (lost := seen.diverged(mine.scale, method))
+    ]
+    said += seen.frames.notes
+    return "\n".join(f"- {one}" for one in said)
+
+
+def _recipe(mine: OwnMethodsFile) -> list[str]:
+    """In what, beside the model, a method is trained otherwise than its baseline: a gain may be that's."""
+    said = []
+    for method, baseline in mine.against.items():
+        if differs := differences(*(mine.runs(mine.scale, each)[0].spec for each in (method, baseline))):
+            said.append(f"{name(method)} is not trained by its baseline's recipe: {', '.join(differs)}.")
+    return said or [
+        "The recipe is that of the study: no learning rate was tuned, neither for a method nor for the baseline."
+    ]
+
+
+def _repeat(result: VerdictContents) -> str:
+    check = f"plumbline verdict --check-page {shlex.quote(shown(result.page))}"
+    return (
+        "Finished runs are used as they are; the same file again is not a new try, one more seed is.\n\n"
+        f"```console\n$ {_command(result.seen.mine)}\n$ {check}\n```"
+    )
+
+
+def _command(mine: Any) -> str:
+    words_ = f"--config preset={mine.study.preset} mine={shlex.quote(shown(mine.path))}"
+    return f"snakemake results/verdict/{mine.name}.md {words_}"

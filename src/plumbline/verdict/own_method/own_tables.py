@@ -1,0 +1,164 @@
+"""Writes the tables of a verdict's page that do not decide: other metrics, tasks, the larger scale, cost, runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import shown
+from plumbline.verdict import formatting
+from plumbline.verdict.formatting import grid, name
+from plumbline.verdict.judge import BaselineComparison
+from plumbline.verdict.own_method.decision_accuracy import DecisionAccuracy
+from plumbline.verdict.own_method.finished_run_reader import FinishedRunReader
+from plumbline.verdict.own_method.published_means import PublishedMean
+
+
+def measures(seen: FinishedRunReader) -> str:
+    """Write the table of the other metrics, which do not decide."""
+    rows = []
+    for method in seen.mine.against:
+        for metric in seen.metrics:
+            if seen.unjudged(method) or metric.name == seen.deciding.name:
+                continue
+            try:
+                one = seen.judged(method, metric)
+            except PlumblineError:
+                rows.append((name(method), metric.label, *["no noise floor"] * 6))
+                continue
+            means = [formatting.fixed(value, one.sigma) for value in (one.mean, one.mean_baseline, one.gain)]
+            found = [f"{one.z:.2f}", formatting.p(one.p), formatting.fixed(one.resolved, one.sigma)]
+            rows.append((name(method), metric.label, *means, *found))
+    nothing = "The study evaluates nothing else."
+    if all(map(seen.unjudged, seen.mine.against)):
+        nothing = "Diverged seeds leave nothing to compare."
+    columns = ("method", "metric", "mean", "baseline's", "gain", "gain / sigma", "one-sided p, of this alone")
+    return grid((*columns, "smallest gain that it resolves"), rows) if rows else nothing
+
+
+def downstream(seen: FinishedRunReader) -> list[str]:
+    """Write the table of tasks of each method, with Stouffer's sum."""
+    sections = []
+    for method in seen.mine.against:
+        tasks = None if seen.unjudged(method) or seen.mine.study.suite is None else seen.tasks(method)
+        if tasks is None:
+            continue
+        rows = [
+            (
+                str(task),
+                tasks.sources.get(str(task), ""),
+                f"{row['difference']:+.4f}",
+                "none" if math.isnan(row["t"]) else f"{row['t']:.2f}",
+                formatting.p(row["p_greater"]),
+            )
+            for task, row in tasks.each.iterrows()
+        ]
+        joint = tasks.joint
+        with_tasks = (
+            "cannot be estimated" if joint is None else f"Z = {joint.z:.2f}, p = {formatting.p(joint.p_one_sided)}"
+        )
+        missing = f"; {tasks.plain.missing} without a test" if tasks.plain.missing else ""
+        sections += [
+            f"### {name(method)}, task by task",
+            grid(("task", "items", "accuracy more", "Welch's t", "one-sided p"), rows),
+            f"Stouffer over {tasks.plain.tasks} tasks{missing}, one-sided: Z = {tasks.plain.z:.2f}, p = "
+            f"{formatting.p(tasks.plain.p_one_sided)} if tasks were independent; with their correlation over these few "
+            f"seeds {with_tasks}. It does not decide.",
+        ]
+    return sections
+
+
+def larger(seen: FinishedRunReader) -> str:
+    """Write what the larger scale gave."""
+    rows = []
+    if seen.mine.larger is None:
+        return f"None was asked for (`larger:` in {name(shown(seen.mine.path))}): nothing follows for other sizes."
+    for method in seen.mine.against:
+        one = seen.larger(method)
+        if one is None:
+            sides = (method, seen.mine.against[method])
+            seeds = " / ".join(str(len(seen.mine.runs(seen.mine.larger, side))) for side in sides)
+            gone = ["diverged" if seen.lost_larger(side) else "not compared" for side in sides]
+            if not any(seen.lost_larger(side) for side in sides):
+                gone = ["no finished run"] * 2
+            rows.append((name(method), seeds, *gone, "none", "none"))
+            continue
+        test = "no noise floor" if one.judged is None else formatting.p(one.judged.p)
+        seeds = f"{one.seeds} / {one.seeds_baseline}"
+        rows.append((name(method), seeds, f"{one.mean:.5g}", f"{one.mean_baseline:.5g}", f"{one.gain:+.4g}", test))
+    columns = ("method", "seeds / baseline's", seen.deciding.name, "baseline's", "gain", "one-sided p, of this alone")
+    return f"`{seen.mine.larger}`, {seen.mine.study.scale_label(seen.mine.larger)}:\n\n{grid(columns, rows)}"
+
+
+def cost(seen: FinishedRunReader) -> str:
+    """Write the table of stability and cost."""
+    rows = []
+    for scale in (seen.mine.scale, *([seen.mine.larger] if seen.mine.larger else [])):
+        for method in seen.mine.compared:
+            one = seen.cost(scale, method)
+            memory = "not recorded" if math.isnan(one.megabytes) else f"{one.megabytes:,.0f}"
+            spike = "none" if math.isnan(one.spike) else f"{one.spike:.1f}"
+            seconds = f"{one.step_seconds:.3g}"
+            diverged = f"{one.diverged} of {one.runs}"
+            rows.append((name(method), scale, diverged, spike, f"{one.parameters:,}", seconds, memory))
+    columns = ("method", "scale", "diverged", "largest gradient norm / median", "parameters", "seconds a step")
+    return (
+        grid((*columns, "peak memory, MB"), rows)
+        + "\n\nSeconds a step are wall time of whole runs, validation included, medians over seeds, next to whatever "
+        "else the machine did: not a benchmark. Peak memory is, on a GPU, what torch allocated on it and, on a "
+        "processor, what "
+        "the trainer's process held; medians over the seeds that recorded it."
+    )
+
+
+def hours(seen: FinishedRunReader, judged: dict[str, BaselineComparison]) -> str:
+    """What the seeds that would find the seen gain take, by what a run took here."""
+    said = []
+    for method, each in judged.items():
+        if needed := each.seeds_to_decide:
+            ours, theirs = (seen.hours(seen.mine.scale, side) for side in (method, seen.mine.against[method]))
+            said.append(
+                f"- {name(method)}: {needed:,} seeds of each take about {needed * (ours + theirs):.3g} "
+                "device-hours, if "
+                f"a run takes the {ours:.3g} h, and one of the baseline the {theirs:.3g} h, that they took here."
+            )
+    return "\n".join(said)
+
+
+def orders(found: Sequence[DecisionAccuracy]) -> str:
+    """Write how often two scales order methods alike."""
+    if not found:
+        return "No table of the study's paper has the same methods at two scales, nor do these runs give two pairs."
+    rows = [
+        (one.source, one.metric, str(one.methods), f"{one.alike:g} of {one.pairs}", formatting.percent(one.share))
+        for one in found
+    ]
+    return (
+        "Decision accuracy: of all pairs of methods with a value at both scales, those with the same order "
+        "at both scales. Chance is 50 %.\n\n"
+        + grid(("whose", "by", "methods", "pairs in the same order", "share"), rows)
+    )
+
+
+def published(rows: Sequence[PublishedMean]) -> str:
+    """Write the published means next to those reproduced here."""
+    shown = [
+        (name(one.method), one.metric, one.scale, one.published, f"{one.reproduced:.5g}", str(one.seeds))
+        for one in rows
+    ]
+    return grid(("method", "metric", "scale", "published", "reproduced here", "seeds"), shown)
+
+
+def runs(seen: FinishedRunReader) -> str:
+    """Write the table of every run with its id."""
+    rows = []
+    for key, row in seen.frames.runs.iterrows():
+        value = seen.values(seen.deciding, row["scale"], row["method"]).get(str(row["seed"]))
+        found = "none" if value is None else f"{value:.6g}"
+        rows.append((f"`{key}`", f"`{row['run_id']}`", row["outcome"], found))
+    return (
+        grid(("run", "run id", "outcome", seen.deciding.name), rows)
+        + f"\n\nEach is a folder below `{shown(seen.frames.work)}/runs`, with its spec, commit and data in "
+        "`manifest.json`."
+    )

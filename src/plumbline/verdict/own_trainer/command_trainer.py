@@ -1,0 +1,343 @@
+"""Runs a folder's trainer as the arms of an experiment: `CommandTrainer` is what the loop of looks asks for runs."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_json, canonical_json, read_json, sha256_text
+from plumbline.verdict.decision.outcome import BASELINE, CRASHED, FINISHED, TIMEOUT, ArmRun
+from plumbline.verdict.formatting import counted
+from plumbline.verdict.own_trainer import compare_ends, fingerprint, seed
+from plumbline.verdict.own_trainer.folder import Folder
+from plumbline.verdict.own_trainer.git_call import LEAST_FREE
+from plumbline.verdict.own_trainer.pool import pool
+from plumbline.verdict.own_trainer.processes import REPORT, TOKEN, kill_carriers
+from plumbline.verdict.own_trainer.requests import NO_COMMAND, Request, Result, interrupted_file, read_result
+from plumbline.verdict.own_trainer.snapshot import Arm, Repository
+from plumbline.verdict.own_trainer.trainer_file import INJECT, TrainerFile
+
+#: Where the metric is printed with so many digits, two equal values of different seeds are no accident; where with
+#: fewer, as the accuracy of a few hundred examples is, so many are none.
+_DIGITS, _EQUAL = 5, 5
+_BY_HAND = "let the trainer take its seed from the command line or the environment"
+
+
+class ProfileJobs(Protocol):
+    """Makes runs as jobs of a cluster's profile."""
+
+    @property
+    def at_once(self) -> int:
+        """The number of runs that may run concurrently."""
+
+    def settle(self) -> None:
+        """Wait for the jobs of a command that was killed, so that their results can be read."""
+
+    def __call__(self, requests: Sequence[Path], tell: Callable[[str], None]) -> Iterator[Path]:
+        """Have requests made, and yield each one when its job has ended."""
+
+
+@dataclass(kw_only=True)
+class CommandTrainer:
+    """The arms of a folder's trainer.
+
+    Attributes:
+        arms: by name, the baseline's among them.
+        tell: is given a line now and then while runs are made.
+        profile_jobs: makes the runs' jobs where `plumbline.toml` names a profile.
+        compared_with: the method with whose runs the ends of others are compared; the baseline's if empty.
+    """
+
+    file: TrainerFile
+    repository: Repository
+    folder: Folder
+    arms: Mapping[str, Arm]
+    tell: Callable[[str], None]
+    profile_jobs: Callable[[TrainerFile, Folder], ProfileJobs]
+    held_out: bool = False
+    compared_with: str = ""
+    _known: dict[str, dict[int, Result]] = field(default_factory=dict)
+    _begun: bool = False
+    _touched: set[str] = field(default_factory=set)
+    _unseen: bool = False
+
+    def __post_init__(self) -> None:
+        if len({arm.method for arm in self.arms.values()}) < len(self.arms):
+            raise PlumblineError(
+                f"{self.folder.root} is the baseline's code with the same flags: nothing is there to try; change the "
+                "code, or give flags after --"
+            )
+
+    @cached_property
+    def group(self) -> str:
+        """Trainer and budget: the command, how it is given its seed, and its metric."""
+        metric = self.file.metric
+        known = [self.file.run.command, self.file.run.seed, metric.pattern, metric.json, metric.file, self.metric]
+        return f"{self.file.run.command} ({self.metric}) #{sha256_text(canonical_json(known))[:8]}"
+
+    @property
+    def metric(self) -> str:
+        """The metric that decides."""
+        return self.file.metric.held_out if self.held_out else self.file.metric.called
+
+    @property
+    def at_once(self) -> int:
+        """Runs that stand beside each other."""
+        return self._jobs.at_once if self._jobs else len(self.file.where.devices)
+
+    def method(self, arm: str) -> str:
+        """An arm's code and flags."""
+        return self.arms[arm].method
+
+    def run_id(self, arm: str, seed: int) -> str:
+        """Name a run: trainer, code, flags, seed."""
+        known = [self.group, self.arms[arm].tree, list(self.arms[arm].flags), seed]
+        return sha256_text(canonical_json(known))[:16]
+
+    def run(self, wanted: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
+        """Make these runs, and give each one as it ends; one that was finished before is read.
+
+        Raises:
+            PlumblineError: a run was not made for a reason that is not its arm's, or seeds have no effect.
+        """
+        if not self._begun:
+            self._end_leftovers()
+            self._begun = True
+        open_: dict[Path, tuple[str, int]] = {}
+        held: list[tuple[str, Result]] = []
+        for arm, number in wanted:
+            result = self._finished(arm, number)
+            if result is None:
+                open_[self.request(arm, number)] = (arm, number)
+            elif arm == BASELINE:
+                yield self._given(arm, result)
+            else:
+                held.append((arm, result))
+        if not self._is_open(open_):
+            yield from self._every(held)
+        made = self._jobs or self._pool
+        for path in made(list(open_), self.tell) if open_ else ():
+            arm, number = open_.pop(path)
+            result = self._result_of(self.run_id(arm, number))
+            if result is None:
+                kill_carriers(f"{TOKEN}={self.run_id(arm, number)}:")
+                raise self._not_made(arm, number)
+            self.repository.remove(self.folder.copy(self.run_id(arm, number)))
+            self.tell_of_shared(arm, result)
+            held.append((arm, result))
+            if arm == BASELINE:
+                yield self._given(*held.pop())
+            if not self._is_open(open_):
+                yield from self._every(held)
+
+    def _is_open(self, left: Mapping[Path, tuple[str, int]]) -> bool:
+        """Whether runs of the baseline are yet to be made, without which the end of another cannot be compared."""
+        return any(arm == BASELINE for arm, _ in left.values())
+
+    def _every(self, held: list[tuple[str, Result]]) -> Iterator[ArmRun]:
+        while held:
+            yield self._given(*held.pop(0))
+
+    def tell_of_shared(self, arm: str, result: Result) -> None:
+        """Tell once of each shared file that changed, and of shared files that were not looked at."""
+        if new := [path for path in result.touched if path not in self._touched]:
+            self._touched.update(new)
+            self.tell(
+                f"mind: while seed {result.seed} of {self.arms[arm].words or arm} ran, {', '.join(new[:3])} "
+                "changed, which all runs share: those after it may not be what they would have been; give each "
+                "run its own (run.output), or have no run write there"
+            )
+        if result.unseen and not self._unseen:
+            self._unseen = True
+            self.tell(
+                f"mind: {self.file.path}: run.share has more files than can be looked at before and after each run: "
+                f"what a run changes is noticed in {counted(result.looked_at, 'file')} of them, and not in the others"
+            )
+
+    def memory_gb(self, runs: Sequence[ArmRun]) -> float | None:
+        """The largest memory of a GPU in these runs: `peak_vram_mb` of the other metrics, or what torch counted."""
+        said = [found for run in runs if (found := self._result_of(run.run_id)) is not None]
+        named = [one.others["peak_vram_mb"] / 1024 for one in said if "peak_vram_mb" in one.others]
+        return max(named or [one.memory_gb for one in said if one.memory_gb is not None], default=None)
+
+    def changed(self, runs: Sequence[ArmRun]) -> list[str]:
+        """Say in what the machines differ on which runs were made: `torch: 2.5.1, 2.6.0`."""
+        parts = [found.fingerprint for run in runs if (found := self._result_of(run.run_id)) is not None]
+        keys = sorted({key for each in parts for key in each})
+        told = ((key, list(dict.fromkeys(each.get(key, "none") for each in parts))) for key in keys)
+        return [f"{key}: {', '.join(values)}" for key, values in told if len(values) > 1]
+
+    def request(self, arm: str, number: int) -> Path:
+        """Write the request of a run, with the copy that it is made in."""
+        chosen, run, run_id = self.arms[arm], self.file.run, self.run_id(arm, number)
+        self.folder.make()
+        for stale in ("result", "progress"):
+            self._file(arm, number, stale).unlink(missing_ok=True)
+        copy = self.folder.copy(run_id)
+        here = copy / self.repository.prefix
+        if not self.folder.at_work(run_id):
+            here = self.repository.check_out(chosen.commit, copy, run.share, run.output)
+        request = Request(
+            run_id=run_id,
+            seed=number,
+            words=chosen.words or arm,
+            command=seed.command_line(run.command, run.seed, number, chosen.flags),
+            folder=str(here),
+            top=str(self.repository.top),
+            copy=str(copy),
+            result=str(self._file(arm, number, "result")),
+            log=str(self.folder.log(chosen.method, number)),
+            progress=str(self._file(arm, number, "progress")),
+            metric=self.file.metric,
+            environment=seed.variables(run.seed, number),
+            timeout=run.timeout_seconds,
+            shared=[str(self.file.folder / one) for one in run.share],
+            fingerprint={"data": said} if (said := fingerprint.data(self.file.folder, run.data)) else {},
+        )
+        path = self._file(arm, number, "request")
+        atomic_write_json(path, msgspec.to_builtins(request))
+        return path
+
+    def _file(self, arm: str, number: int, kind: str) -> Path:
+        return self.folder.runs / f"{self.run_id(arm, number)}.{kind}.json"
+
+    def _result_of(self, run_id: str) -> Result | None:
+        return read_result(self.folder.runs / f"{run_id}.result.json")
+
+    def _finished(self, arm: str, number: int) -> Result | None:
+        """The result of a run that was made before; one that crashed is made again, as its cause may be gone."""
+        found = self._result_of(self.run_id(arm, number))
+        return None if found is None or found.outcome in (CRASHED, TIMEOUT) else found
+
+    def _given(self, arm: str, result: Result) -> ArmRun:
+        """A run as the loop knows it."""
+        if result.borrowed:
+            raise PlumblineError(
+                f"{', '.join(result.borrowed[:3])}: came from {self.repository.top} and not from the arm's own copy, "
+                "so that both arms were the same code; give the command paths below its own folder "
+                "(PYTHONPATH=src:$PYTHONPATH)"
+            )
+        value = result.others.get(self.metric) if self.held_out else result.value
+        why = result.why
+        outcome = result.outcome
+        end = self._compared(arm, result)
+        if end.why:
+            outcome, why = CRASHED, end.why
+            result = msgspec.structs.replace(result, outcome=outcome, why=why)
+            # So that it is made again when it is asked for again, as other crashes are.
+            atomic_write_json(self._file(arm, result.seed, "result"), msgspec.to_builtins(result))
+        for remark in end.remarks:
+            self.tell(f"mind: seed {result.seed} of {self.arms[arm].words or arm}: {remark}")
+        if (broken := self._without_effect(arm, result)) or result.exit_code in NO_COMMAND:
+            if not self._others_vary(arm):  # what the baseline can, a candidate that cannot has undone
+                raise PlumblineError(f"{self.file.path}: {broken or f'run.command: {why}'}")
+            outcome, why = CRASHED, broken or why
+        if outcome == FINISHED and (value is None or not math.isfinite(value)):
+            outcome, why = CRASHED, f"it never said {self.metric}"
+        return ArmRun(
+            arm=arm,
+            seed=result.seed,
+            value=value if outcome == FINISHED else None,
+            outcome=outcome,
+            seconds=result.seconds,
+            run_id=result.run_id,
+            others=result.others,
+            why=why,
+            fingerprint=fingerprint.of_parts(result.fingerprint),
+            remarks=tuple(end.remarks),
+        )
+
+    def _compared(self, arm: str, result: Result) -> compare_ends.ComparedEnd:
+        """Compare the end of a run that has a value with those of the baseline."""
+        base, called = self.compared_with or self.arms[BASELINE].method, self.metric
+        if result.outcome != FINISHED:
+            return compare_ends.ComparedEnd(remarks=result.remarks)
+        if self.arms[arm].method == base:
+            return compare_ends.of_baseline(result)
+        beside = [one for one in self._results(base).values() if one.run_id != result.run_id]
+        return compare_ends.compare(result, beside, called, may_be_shorter=self.file.run.fewer_steps)
+
+    def _results(self, method: str) -> dict[int, Result]:
+        """The finished runs of a method by their seeds: those of earlier tries, and those that were given."""
+        if method not in self._known:
+            self._known[method] = self._banked(method)
+        return self._known[method]
+
+    def _without_effect(self, arm: str, result: Result) -> str:
+        """Say that the seed has no effect on an arm, by what is known of its runs; nothing where it may have one."""
+        if result.outcome != FINISHED:
+            return ""
+        way = self.file.run.seed
+        if way == INJECT and not result.shifted and (result.left_alone or not result.seeded):
+            others = ", ".join(result.left_alone)
+            seen = "no Python of it could be reached (write PYTHONPATH=src:$PYTHONPATH where the command sets it)"
+            seen = f"{others} is left alone" if others else seen
+            return f"run.seed: 'inject' has no effect: no call that sets a seed was seen, and {seen}; {_BY_HAND}"
+        known = self._results(self.arms[arm].method)
+        known[result.seed] = result
+        texts = {one.text for one in known.values()}
+        digits = len(re.sub(r"\D|[eE].*", "", result.text).strip("0"))
+        if len(texts) > 1 or len(known) < (2 if digits >= _DIGITS else _EQUAL):
+            return ""
+        seeds = ", ".join(map(str, sorted(known)))
+        none = not any(one.shifted for one in known.values())
+        if way == INJECT:
+            said = "no call that sets a seed was seen" if none else f"calls were shifted ({', '.join(result.shifted)})"
+            remedy = f"{said}; {_BY_HAND}"
+        else:
+            remedy = 'the trainer ignores its seed; where it fixes one in the code, write seed = "inject"'
+        return f"run.seed: {way!r} has no effect: seeds {seeds} all gave {result.text}; {remedy}"
+
+    def _banked(self, method: str) -> dict[int, Result]:
+        """The finished runs of an arm that an earlier try made, by their seeds."""
+        runs = [one.run for one in self.folder.bank().runs if (one.group, one.method) == (self.group, method)]
+        found = ((run.seed, self._result_of(run.run_id)) for run in runs if run.has_value)
+        return {seed: result for seed, result in found if result is not None}
+
+    def _others_vary(self, arm: str) -> bool:
+        """Whether runs of another arm have gone well here, and differ by their seeds."""
+        values: dict[str, set[float | None]] = {}
+        for one in self.folder.bank().runs:
+            if one.group == self.group and one.method != self.method(arm) and one.run.has_value:
+                values.setdefault(one.method, set()).add(one.run.value)
+        return any(len(each) > 1 for each in values.values())
+
+    def _not_made(self, arm: str, number: int) -> PlumblineError:
+        said = read_json(interrupted_file(self._file(arm, number, "result"))) or {}
+        free = os.statvfs(self.folder.runs)  # where it is full, the reason could not be written
+        full = free.f_bavail * free.f_frsize < LEAST_FREE
+        why = said.get("why") or ("the disk is full" if full else "its process ended without a word")
+        self.repository.remove(self.folder.copy(self.run_id(arm, number)))
+        return PlumblineError(
+            f"{self.arms[arm].words or arm}, seed {number}, was not made, for a reason of this machine and not of the "
+            f"arm: {why}; put that right and repeat the command: what is finished is used"
+        )
+
+    @cached_property
+    def _jobs(self) -> ProfileJobs | None:
+        """What makes the runs where a profile is named."""
+        return self.profile_jobs(self.file, self.folder) if self.file.where.profile else None
+
+    def _pool(self, requests: Sequence[Path], tell: Callable[[str], None]) -> Iterator[Path]:
+        yield from pool(self.file.where.devices, requests, tell)
+
+    def _end_leftovers(self) -> None:
+        """End what a try that was killed has left running here: it holds a device, and writes where new runs do.
+
+        Jobs of a profile are waited for, and what they gave is read.
+        """
+        if self._jobs:
+            self._jobs.settle()
+        else:
+            if ended := kill_carriers(f"{REPORT}={self.folder.runs.absolute()}/"):
+                self.tell(f"{counted(ended, 'process', 'processes')} of an earlier try still ran here, and had to end")
+        self.folder.remove_copies(self.repository)

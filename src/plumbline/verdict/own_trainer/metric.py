@@ -1,0 +1,285 @@
+"""Reads the metric of a run from its log or its rows: the last one that is there.
+
+Files are read from their end, line by line (a carriage return ends a line too, and a line has at most `LONGEST`
+characters), and reading is stopped by an alarm: neither a log of gigabytes nor a pattern that backtracks for ever holds
+up whoever reads. To be called in a process's main thread, as alarms are.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from msgspec import Struct
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.escape_sequences import LINE_END, decode
+from plumbline.verdict.own_trainer.trainer_file import MetricPart
+
+#: Characters of a line that are looked at, and seconds that a whole reading may take.
+LONGEST, SECONDS = 16_384, 60.0
+#: Bytes from the end of a running log that are looked at.
+TAIL = 2**18
+_BLOCK = 2**20
+_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*(e[-+]?[0-9]+)?|\.[0-9]+(e[-+]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
+#: A line that says a metric by its name, whatever else is printed.
+METRIC_LINE = re.compile(r"^\s*METRIC\s+([\w./@-]+)\s*[=:]\s*(\S+)")
+
+
+class LoggedMetric(Struct, frozen=True):
+    """What a log said.
+
+    Attributes:
+        value: the primary metric; None where it is not there.
+        text: the primary metric as it was written: with how many digits a trainer prints.
+        others: further metrics that are there.
+    """
+
+    value: float | None = None
+    text: str = ""
+    others: dict[str, float] = {}
+
+
+class LeftOut(Struct):
+    """The part of a log that is no longer there.
+
+    Attributes:
+        begin, end: the bytes that it had.
+        texts: what was read in it before, by the metric's name ("" for the primary one).
+        unread: bytes of it in which nothing was read, as that took too long.
+    """
+
+    begin: int = 0
+    end: int = 0
+    texts: dict[str, str] = {}
+    unread: int = 0
+
+
+def read(
+    metric: MetricPart,
+    log: Path,
+    folder: Path,
+    *,
+    most: int | None = None,
+    seconds: float = SECONDS,
+    left_out: LeftOut | None = None,
+) -> LoggedMetric:
+    """Read what a run said: `log` is what it printed, and `folder` where it ran.
+
+    Args:
+        most: bytes from the end that are looked at; all by default.
+        left_out: what of the log is not there.
+
+    Raises:
+        PlumblineError: what was found is no number, or the reading took longer than it may.
+    """
+    with alarm(seconds):
+        if metric.json:
+            wanted = {"": metric.json, **metric.others}
+            texts = _rows(wanted, folder, most)
+        elif metric.file:
+            texts = _texts(metric, backwards(folder / metric.file, most))
+        else:
+            gap = left_out or LeftOut()
+            texts = _texts(metric, backwards(log, most, begin=gap.end))
+            if gap.end:
+                texts = _texts(metric, backwards(log, end=gap.begin)) | gap.texts | texts
+    said = texts.pop("", "")
+    others = {name: value for name, text in texts.items() if (value := number(text)) is not None}
+    if not said:
+        return LoggedMetric(others={name: value for name, value in others.items() if math.isfinite(value)})
+    value = number(said)
+    if value is None:
+        raise PlumblineError(
+            f"{metric.called} is {said[:60]!r}, which is no number; mend the [metric] of plumbline.toml"
+        )
+    return LoggedMetric(
+        value=value, text=said, others={name: one for name, one in others.items() if math.isfinite(one)}
+    )
+
+
+def part(metric: MetricPart, log: Path, begin: int, end: int, seconds: float) -> dict[str, str]:
+    """Read what a part of a log says, as it is written, by the metric's name ("" for the primary one).
+
+    Raises:
+        PlumblineError: the reading took longer than it may.
+    """
+    if metric.json or metric.file:
+        return {}
+    with alarm(seconds):
+        return _texts(metric, backwards(log, begin=begin, end=end))
+
+
+def has_value(metric: MetricPart, line: str) -> bool:
+    """Whether a line of a log, or of the file of rows, has the primary metric."""
+    if metric.json:
+        return _below(_row(line), metric.json.rpartition(":")[2]) is not None
+    return bool(_texts(metric, iter([line])).get(""))
+
+
+def without_value(metric: MetricPart, line: str) -> str:
+    """A line of a log with a 0 in place of its last value of the primary metric."""
+    if metric.json:
+        return line
+    every = list((re.compile(metric.pattern) if metric.pattern else METRIC_LINE).finditer(line))
+    if not every:
+        return line
+    begin, end = every[-1].span(every[-1].re.groups)
+    return f"{line[:begin]}0{line[end:]}"
+
+
+def last_lines(path: Path, count: int = 12, width: int = 300) -> list[str]:
+    """The last lines of a log that say something, each cut to a width."""
+    found: list[str] = []
+    for line in backwards(path, TAIL):
+        if line.strip():
+            found.append(line.rstrip()[:width])
+        if len(found) == count:
+            break
+    return found[::-1]
+
+
+def backwards(path: Path, most: int | None = None, begin: int = 0, end: int | None = None) -> Iterator[str]:
+    """Give a file's lines without escape sequences, the last first, of all or of a part of its bytes; nothing of a
+    file that is not there.
+    """
+    if not path.is_file():
+        return
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        end = size if end is None else min(size, end)
+        start = max(begin, end - most) if most else begin
+        rest = b""
+        while end > start:
+            at = max(start, end - _BLOCK)
+            file.seek(at)
+            lines = LINE_END.split(file.read(end - at) + rest)
+            rest = lines[0][:LONGEST]
+            for line in reversed(lines[1:]):
+                yield decode(line[:LONGEST])
+            end = at
+        if rest:
+            yield decode(rest)
+
+
+def _texts(metric: MetricPart, lines: Iterator[str]) -> dict[str, str]:
+    """What lines say, by name, each as the first of them has it; "" is the primary metric."""
+    if not metric.pattern:
+        said = _metric_lines(lines)
+        return said | ({"": said.pop(metric.name)} if metric.name in said else {})
+    patterns = {"": re.compile(metric.pattern)}
+    return _matches(patterns | {name: re.compile(words) for name, words in metric.others.items()}, lines)
+
+
+def _matches(patterns: dict[str, re.Pattern[str]], lines: Iterator[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line in lines:
+        for name in patterns.keys() - found.keys():
+            every = patterns[name].findall(line)
+            if every and every[-1]:
+                found[name] = every[-1]
+        if len(found) == len(patterns):
+            break
+    return found
+
+
+def _metric_lines(lines: Iterator[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line in lines:
+        if match := METRIC_LINE.match(line):
+            found.setdefault(match[1], match[2])
+    return found
+
+
+def _rows(wanted: dict[str, str], folder: Path, most: int | None) -> dict[str, str]:
+    found: dict[str, str] = {}
+    files: dict[str, dict[str, str]] = {}
+    for name, words in wanted.items():
+        file, _, key = words.rpartition(":")
+        files.setdefault(file, {})[name] = key
+    for file, keys in files.items():
+        rows = (_row(line) for line in backwards(folder / file, most))
+        for row in whole(folder / file) or rows:
+            for name in keys.keys() - found.keys():
+                value = _below(row, keys[name])
+                if value is not None:
+                    found[name] = str(value)
+            if keys.keys() <= found.keys():
+                break
+    return found
+
+
+def whole(path: Path) -> list[Any]:
+    """A file that is one JSON value over any number of lines: its object, or its rows, the last first."""
+    try:
+        if path.stat().st_size > 2**24:
+            return []
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return []
+    return [value] if isinstance(value, dict) else list(reversed(value)) if isinstance(value, list) else []
+
+
+def _row(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _below(row: Any, key: str) -> Any:
+    """The number below a key, or below a path of keys with dots."""
+    if isinstance(row, dict) and key in row:
+        value = row[key]
+        plain = isinstance(value, int | float | str) and not isinstance(value, bool)
+        return value if plain else None
+    for at, letter in enumerate(key):
+        if letter == "." and isinstance(row, dict) and key[:at] in row:
+            return _below(row[key[:at]], key[at + 1 :])
+    return None
+
+
+def number(text: str) -> float | None:
+    """Read a number as a log has it, which may stand in quotes and before a sign or two; None of anything else."""
+    plain = text.lstrip("'\"").rstrip(",;%'\"}])")  # of a dict or an object that was printed, too
+    return float(plain) if _NUMBER.fullmatch(plain) else None
+
+
+class _TooLongError(Exception):
+    pass
+
+
+@contextmanager
+def alarm(seconds: float) -> Iterator[None]:
+    """Stop a block that takes longer: the matcher of regular expressions looks for signals too.
+
+    Raises:
+        PlumblineError: it took longer.
+    """
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        raise _TooLongError
+
+    if threading.current_thread() is not threading.main_thread():
+        raise RuntimeError("a metric is read in the main thread, where an alarm rings")
+    before: Callable[..., Any] | int | None = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    except _TooLongError:
+        raise PlumblineError(
+            f"the metric was not read in {seconds:g} s; give [metric] a pattern that is bound to the line's begin, "
+            "such as '^val_loss: (\\S+)'"
+        ) from None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

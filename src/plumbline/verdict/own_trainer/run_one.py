@@ -1,0 +1,390 @@
+"""Makes one run: ``python -m plumbline.verdict.own_trainer.run_one REQUEST.json``.
+
+The command is run by the shell (bash, or else sh) in a session of its own, in the folder that the request names, with
+the PATH and the environment of whoever asked. What it prints goes to a log that is kept. How the parts of its pipelines
+and its Python processes ended is read, whatever the shell makes of that. How it ended is written to the result file,
+whole or not at all. A stop
+that was asked for, a disk that is full and a command that does not exist say nothing of the arm: then no result is
+written, the reason is in the file beside it, and the exit code is 75, so that the run is made again. Used by the local
+pool and by the jobs of a profile alike; imports neither numpy nor scipy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import re
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+import msgspec
+
+from plumbline.core import command_line, process_record
+from plumbline.core.command_line import EXIT_RUN_AGAIN
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import FULL, atomic_write_json, of_disk, read_json
+from plumbline.core.operating_system import fcntl
+from plumbline.verdict.decision.outcome import CRASHED, DIVERGED, FINISHED, TIMEOUT
+from plumbline.verdict.own_trainer import (
+    fingerprint,
+    kept_log,
+    log_end,
+    metric,
+    pipeline,
+    process_ends,
+    reports,
+    shared,
+)
+from plumbline.verdict.own_trainer.git_call import LEAST_FREE
+from plumbline.verdict.own_trainer.processes import REPORT, TOKEN, adopt_orphans, end, end_with_parent
+from plumbline.verdict.own_trainer.requests import (
+    NO_COMMAND,
+    Request,
+    Result,
+    interrupted_file,
+    read_request,
+    read_result,
+)
+
+#: What goes in front of the child's PYTHONPATH.
+CHILD = Path(__file__).parent / "child"
+#: Seconds between looks at a running log, and those that a run is given to end when it is asked to.
+LOOK, GRACE = 2.0, 20.0
+#: What a log says of a disk that is full, and how that stands in what is kept of a run that was not made.
+_FULL = re.compile(r"No space left on device|Disk quota exceeded|Errno 28\b", re.IGNORECASE)
+SAYS_FULL = "full"
+#: What a log says of memory.
+_MEMORY = re.compile(r"out of memory|OutOfMemory|std::bad_alloc|\bMemoryError\b|oom-kill", re.IGNORECASE)
+_STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+#: How a shell ends where it, or its command, was stopped by one of these.
+_STOPPED = frozenset(code for number in _STOPS for code in (-number, 128 + number))
+
+
+class _NotOfTheArm(Exception):
+    """Why a run was not made, where that says nothing of its arm; with the exit code by which that was seen, or
+    `SAYS_FULL` where its log alone says so.
+    """
+
+    def __init__(self, why: str, code: int | str | None = None) -> None:
+        super().__init__(why)
+        self.code = code
+
+
+def make(request: Request, *, of_pool: bool = False) -> int:
+    """Make a run, and return the exit code: 0 with a result, 75 without one."""
+    return _Run(request, of_pool=of_pool).make()
+
+
+class _Run:
+    """A run as it is made."""
+
+    def __init__(self, request: Request, *, of_pool: bool) -> None:
+        self.request, self.of_pool = request, of_pool
+        self.log = Path(request.log)
+        self.reports = Path(request.result).with_suffix(".reports")
+        self.stopped: int | None = None
+        self.late = False
+        self.adopts = adopt_orphans()
+        self.code_before: int | str | None = None
+        self.before = shared.Look()
+        self.touched: list[str] = []
+        self.left_out = metric.LeftOut()
+        self.left_running: set[int] = set()
+        self.remarks: list[str] = []
+        self.parts: list[pipeline.PartEnd] = []
+        self.shell = 0
+        self.end = log_end.LogEnd()
+        self.printed: int | None = None
+        self.token = f"{request.run_id}:{secrets.token_hex(8)}"
+
+    def make(self) -> int:
+        for number in _STOPS:
+            signal.signal(number, self._stop)
+        result = Path(self.request.result)
+        again, code = interrupted_file(result), None
+        try:
+            for folder in (result.parent, self.log.parent):
+                folder.mkdir(parents=True, exist_ok=True)
+            with self._alone(result.with_suffix(".lock")):
+                self.code_before = (read_json(again) or {}).get("code")
+                again.unlink(missing_ok=True)
+                made = read_result(result)
+                if made is not None and made.outcome == FINISHED:
+                    return 0  # by a job that outlived its try, or whose node was lost and came back
+                shutil.rmtree(self.reports, ignore_errors=True)
+                self.reports.mkdir()
+                try:
+                    atomic_write_json(result, msgspec.to_builtins(self._made()))
+                    return 0
+                finally:
+                    kept_log.shorten(self.log)
+                    shutil.rmtree(self.reports, ignore_errors=True)
+                    Path(self.request.progress).unlink(missing_ok=True)
+        except _NotOfTheArm as error:
+            why, code = str(error), error.code
+        except OSError as error:
+            if of_disk(error) is None:
+                raise
+            why = f"the disk: {error.strerror} ({error.filename})"
+        with contextlib.suppress(OSError):
+            atomic_write_json(again, {"why": why, "code": code, "tail": metric.last_lines(self.log)})
+        if self.stopped is None or not self.of_pool:  # the pool says itself that it was stopped
+            print(f"{self.request.words}, seed {self.request.seed}: {why}", file=sys.stderr)
+        return EXIT_RUN_AGAIN
+
+    @contextlib.contextmanager
+    def _alone(self, path: Path) -> Iterator[None]:
+        """Wait for a process that makes this very run: one of an earlier try may be about to end."""
+        until = time.monotonic() + 2 * GRACE
+        with open(path, "a") as file:
+            while True:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if self.stopped is not None or time.monotonic() > until:
+                        raise _NotOfTheArm(f"another process makes this run, and holds {path}") from None
+                    time.sleep(0.2)
+            yield
+
+    def _made(self) -> Result:
+        """Run the command to its end, and say how it ended."""
+        request, began = self.request, time.monotonic()
+        bash = shutil.which("bash")
+        parts = self.reports / pipeline.FILE
+        if not bash and "|" in request.command:
+            self.remarks.append("there is no bash here: how the parts of its pipeline ended is not known")
+        if not os.path.isdir(request.folder):
+            raise _NotOfTheArm(f"its copy is gone ({request.folder})")
+        for stale in request.metric.files:  # what the commit has of them is no word of this run
+            Path(request.folder, stale).unlink(missing_ok=True)
+        self.before = shared.look(request.shared)
+        with open(self.log, "wb") as log:
+            process = subprocess.Popen(
+                [bash, "-c", pipeline.noting(request.command, parts)] if bash else ["/bin/sh", "-c", request.command],
+                cwd=request.folder,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=end_with_parent,
+            )
+            code = self._wait(process, began)
+        ends = pipeline.read(parts, code, request.command)
+        code, self.parts, self.shell = ends.code, ends.parts, process.pid
+        self.left_running = process_ends.running(self.reports)
+        seconds = time.monotonic() - began
+        end(self._mark, 0.0, process.pid)  # what it left behind holds the device
+        self.touched = shared.touched(self.before)
+        self._keep_file()
+        if self.stopped is not None:
+            raise _NotOfTheArm(f"it was asked to stop ({signal.Signals(self.stopped).name})")
+        if self.late:
+            why = f"it was not finished after {request.timeout:g} s, and was stopped"
+            if not self.adopts:
+                why += " (this kernel cannot find what left its session and cleared its environment)"
+            return self._result(TIMEOUT, seconds, code, why=why)
+        tail = metric.last_lines(self.log)
+        if code:
+            self._require_of_the_arm(code, tail)
+        try:
+            read = metric.read(request.metric, self.log, Path(request.folder), left_out=self.left_out)
+        except PlumblineError as error:
+            return self._result(CRASHED, seconds, code, why=str(error))
+        if read.value is not None and not math.isfinite(read.value):
+            return self._result(DIVERGED, seconds, code, read, f"{request.metric.called} is {read.text}")
+        last = tail[-1] if tail else "it printed nothing"
+        if code:
+            kind = "out of memory" if any(map(_MEMORY.search, tail)) else NO_COMMAND.get(code) or _exit_words(code)
+            return self._result(CRASHED, seconds, code, read, f"{kind}: {last}")
+        if read.value is None:
+            where = request.metric.json or request.metric.file or "what it printed"
+            lost = self.left_out.unread
+            where += f" (but for {lost:,} bytes that it printed faster than they could be read)" if lost else ""
+            how = "a part of its pipeline had no reader left (SIGPIPE)" if ends.no_reader else "it ended well"
+            why = f"{how}, and {request.metric.called} is nowhere in {where}; its log ends with: {last}"
+            return self._result(CRASHED, seconds, code, read, why)
+        gap = self.left_out.end
+        self.end = log_end.read(request.metric, self.log, Path(request.folder), begin=gap, end=self.printed)
+        if self.end.unread:
+            self.remarks.append("what it printed at its end could not be read in time for signs of a failure")
+        self.remarks += [f"it printed {words}, which counts for nothing" for words in self.end.beside]
+        if self.end.diverged:
+            why = f"with its last {request.metric.called}, {read.text}, or after it, it printed {self.end.diverged}"
+            return self._result(DIVERGED, seconds, code, read, f"it was not finished: {why}")
+        return self._result(FINISHED, seconds, code, read)
+
+    def _keep_file(self) -> None:
+        """Put the file that the command printed to, which goes with the copy, into the log that is kept."""
+        path = Path(self.request.folder, self.request.metric.file)
+        self.printed = self.log.stat().st_size
+        if self.request.metric.file and path.is_file():
+            with open(path, "rb") as file, open(self.log, "ab") as log:
+                shutil.copyfileobj(file, log)
+
+    def _require_of_the_arm(self, code: int, tail: list[str]) -> None:
+        """Refuse an end that says nothing of the arm."""
+        last = f": {tail[-1]}" if tail else ""
+        if code in _STOPPED and code != self.code_before:  # a second time it is how the arm ends
+            raise _NotOfTheArm(f"something stopped its command by a signal ({_exit_words(code)})", code)
+        says_full = any(map(_FULL.search, tail))
+        where = [str(self.log.parent), self.request.folder]
+        where += [os.environ.get("TMPDIR", "/tmp"), *self.request.shared] if says_full else []
+        for folder in where:
+            if is_full(folder, probe=says_full):
+                raise _NotOfTheArm(f"the disk of {folder} is full{last}")
+        if says_full and self.code_before != SAYS_FULL:  # there is room: a second time it is how the arm ends
+            raise _NotOfTheArm(f"its log says that the disk is full{last}", SAYS_FULL)
+
+    def _result(
+        self, outcome: str, seconds: float, code: int, read: metric.LoggedMetric | None = None, why: str = ""
+    ) -> Result:
+        request, told, read = self.request, reports.read(self.reports), read or metric.LoggedMetric()
+        ends = process_ends.read(
+            self.reports,
+            self.log,
+            but=self.left_running,
+            silent=bool(request.metric.files),
+            parts=self.parts,
+            shell=self.shell,
+        )
+        beside = [f"{process_ends.in_words(ends.others)}, which counts for nothing"] if ends.others else []
+        return Result(
+            run_id=request.run_id,
+            seed=request.seed,
+            outcome=outcome,
+            value=read.value if outcome == FINISHED else None,
+            text=read.text,
+            others=read.others,
+            seconds=seconds,
+            why=why,
+            fingerprint={**fingerprint.machine(request.devices), **told["versions"], **request.fingerprint},
+            host=socket.gethostname(),
+            at=process_record.now(),
+            shifted=told["shifted"],
+            memory_gb=told["memory_gb"],
+            **{name: told[name] for name in reports.LISTED},
+            touched=self.touched,
+            looked_at=len(self.before.files),
+            unseen=bool(self.before.left),
+            tail=metric.last_lines(self.log),
+            log=request.log,
+            exit_code=code,
+            failed=ends.of_output,
+            failed_beside=ends.others,
+            signs=self.end.signs,
+            place=self.end.place,
+            interval=self.end.interval,
+            remarks=[*self.remarks, *beside],
+        )
+
+    @property
+    def _mark(self) -> str:
+        return f"{TOKEN}={self.token}"
+
+    def _environment(self) -> dict[str, str]:
+        request = self.request
+        theirs = [one for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one and one != str(CHILD)]
+        named = {"CUDA_VISIBLE_DEVICES": request.devices} if request.devices else {}
+        return {
+            **os.environ,
+            "PYTHONUNBUFFERED": "1",
+            **request.environment,
+            **named,
+            "PYTHONPATH": os.pathsep.join([str(CHILD), *theirs]),
+            TOKEN: self.token,
+            REPORT: str(self.reports),
+            "PLUMBLINE_TREE": request.top,
+            "PLUMBLINE_COPY": request.copy,
+            "PLUMBLINE_WATCH": "1" if request.watch else "",
+            "PLUMBLINE_SEEDED": "",
+        }
+
+    def _wait(self, process: subprocess.Popen[bytes], began: float) -> int:
+        """Wait for the command, look at its log meanwhile, and stop it when its time is over or a stop is asked for."""
+        request, looked, readable = self.request, began, True
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return process.wait(timeout=0.2)
+            self.left_out = kept_log.bound(self.log, request.metric, self.left_out)
+            now = time.monotonic()
+            self.late = request.timeout is not None and now - began > request.timeout
+            if self.stopped is not None or self.late:
+                end(self._mark, GRACE, process.pid)
+                return process.wait()
+            if readable and now - looked >= LOOK:
+                looked = now
+                readable = self._progress(now - began)
+
+    def _progress(self, seconds: float) -> bool:
+        """Write how far the run is; False where its log cannot be read in time, so that nobody tries again."""
+        request = self.request
+        try:
+            read = metric.read(request.metric, self.log, Path(request.folder), most=metric.TAIL, seconds=1.0)
+        except PlumblineError:
+            return False
+        with contextlib.suppress(OSError):
+            last = metric.last_lines(self.log, count=1, width=100)
+            said = {"seconds": seconds, "text": read.text, "last": last[0] if last else ""}
+            Path(request.progress).write_text(json.dumps(said))
+        return True
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self.stopped = number
+
+
+def is_full(folder: str, *, probe: bool) -> bool:
+    """Whether a file system that can be written has no room; `probe`: try it, since only that meets a quota."""
+    try:
+        free = os.statvfs(folder)
+        if free.f_flag & os.ST_RDONLY:
+            return False
+        if free.f_bavail * free.f_frsize < LEAST_FREE:
+            return True
+        if probe and os.path.isdir(folder):
+            with tempfile.TemporaryFile(dir=folder) as file:
+                file.write(bytes(LEAST_FREE))
+    except OSError as error:
+        return error.errno in FULL
+    return False
+
+
+def _exit_words(code: int) -> str:
+    number = -code if code < 0 else code - 128
+    if 0 < number < 65:
+        with contextlib.suppress(ValueError):
+            name = signal.Signals(number).name
+            return f"killed ({name}, as where memory runs out)" if name == "SIGKILL" else f"ended by {name}"
+    return f"exit code {code}"
+
+
+def main() -> int:
+    """Make the run of a request, and return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m plumbline.verdict.own_trainer.run_one", description="Makes one run."
+    )
+    parser.add_argument("request", type=Path, help="a file that the try wrote")
+    parser.add_argument("--end-with", type=int, metavar="PID", help="stop when this process, the parent, has ended")
+    given = parser.parse_args()
+    if given.end_with:
+        end_with_parent(signal.SIGTERM)
+        if os.getppid() != given.end_with:  # it ended before the kernel was asked
+            return EXIT_RUN_AGAIN
+    return make(read_request(given.request), of_pool=bool(given.end_with))
+
+
+if __name__ == "__main__":
+    command_line.run(main)

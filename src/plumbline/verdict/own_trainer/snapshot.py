@@ -1,0 +1,341 @@
+"""Makes arms of a working tree: commits that git holds, and copies of them to run in.
+
+A candidate is what is tracked and what is untracked but not ignored, as a commit object: it is made through an index of
+its own, so that the user's index, HEAD, branches, files, hooks and settings stay as they are. `refs/plumbline` keeps
+the commits. Each run gets a copy (a detached worktree below `.plumbline/worktrees`), into which what git ignores and a
+run needs is linked; what the run writes stays in there, and goes with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_bytes, make_folder, naming, sha256_text
+from plumbline.verdict.own_trainer import submodules
+from plumbline.verdict.own_trainer.git_call import git
+from plumbline.verdict.own_trainer.trainer_file import NAME
+
+#: What Plumbline writes in a folder, and what pi-autoresearch keeps its session in; with `NAME` no part of an arm.
+FOLDER, ROWS, AUTO = ".plumbline", "results.tsv", ".auto"
+NOT_OF_AN_ARM = (FOLDER, ROWS, AUTO, NAME)
+#: Untracked files of more bytes than this are taken for data that should be ignored and shared.
+MOST_UNTRACKED = 256 * 2**20
+_AUTHOR = {
+    f"GIT_{who}_{what}": text
+    for who in ("AUTHOR", "COMMITTER")
+    for what, text in (("NAME", "plumbline"), ("EMAIL", "plumbline@localhost"), ("DATE", "1700000000 +0000"))
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Arm:
+    """One arm: a commit, and the flags that its command is given.
+
+    Attributes:
+        tree: a hash of the code alone: equal ones are one arm, whatever the commit.
+        words: what a reader calls it.
+    """
+
+    commit: str
+    tree: str
+    flags: tuple[str, ...] = ()
+    words: str = ""
+
+    @property
+    def method(self) -> str:
+        """The arm's name in the bank: its code and its flags."""
+        return f"{self.tree[:12]}{'-' + sha256_text(repr(self.flags))[:8] if self.flags else ''}"
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What a file keeps of the arm; `Repository.recalled` makes it again."""
+        return {"commit": self.commit, "flags": list(self.flags), "words": self.words}
+
+
+@dataclass(frozen=True)
+class Repository:
+    """The git repository that a trainer's folder lies in."""
+
+    folder: Path
+
+    def __post_init__(self) -> None:
+        if shutil.which("git") is None:
+            raise PlumblineError("git is not installed, and arms are commits; install git")
+        done = self._run("rev-parse", "--show-toplevel", check=False)
+        if done.returncode:
+            why = "" if "not a git repository" in done.stderr else f" ({done.stderr.strip()})"
+            raise PlumblineError(
+                f"{self.folder} is in no git repository{why}, and arms are commits: "
+                "git init && git add -A && git commit -m start"
+            )
+        if self._run("rev-parse", "--verify", "HEAD^{commit}", check=False).returncode:
+            raise PlumblineError(f"{self.folder} has no commit yet: git add -A && git commit -m start")
+
+    @cached_property
+    def top(self) -> Path:
+        """The top of the working tree."""
+        return Path(self._out("rev-parse", "--show-toplevel"))
+
+    @cached_property
+    def prefix(self) -> str:
+        """Where the folder lies below the top; empty at the top."""
+        return self._out("rev-parse", "--show-prefix").rstrip("/")
+
+    @cached_property
+    def refs(self) -> str:
+        """What this folder's refs begin with."""
+        same = self._out("rev-parse", "--git-dir") == self._out("rev-parse", "--git-common-dir")
+        own = "" if same and not self.prefix else f"/{sha256_text(str(self.folder.absolute()))[:8]}"
+        return f"refs/plumbline{own}"
+
+    def arm(self, reference: str, flags: Sequence[str] = (), words: str = "") -> Arm:
+        """Make an arm of a commit.
+
+        Raises:
+            PlumblineError: there is no such commit.
+        """
+        commit = self._commit(reference)
+        if not commit:
+            raise PlumblineError(f"{reference!r} names no commit of {self.top}; git log lists them")
+        with self._own_index() as environment:
+            self._run("read-tree", commit, environment=environment)
+            tree = self._code(environment)
+        return Arm(commit=commit, tree=tree, flags=tuple(flags), words=words or commit[:7])
+
+    def has(self, reference: str) -> bool:
+        """Whether something names a commit."""
+        return bool(self._commit(reference))
+
+    def names(self) -> list[str]:
+        """List the branches and tags."""
+        return self._out("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/tags", "refs/remotes").split()
+
+    def lines_with(self, words: Sequence[str], commit: str) -> list[str]:
+        """List the lines of a commit's text files, but for what people read, that have one of some texts (`-e TEXT`):
+        `COMMIT:NAME`, NUL, line.
+        """
+        prose = [f":(top,exclude,icase)*.{ending}" for ending in ("md", "rst")]
+        done = self._run("grep", "-I", "--fixed-strings", "--null", *words, commit, "--", ":/", *prose, check=False)
+        return done.stdout.splitlines()
+
+    def changed_lines(self, before: str, after: str) -> tuple[list[str], list[str]]:
+        """List the lines that two commits do not share, of what is part of an arm: those that go, and those that come.
+
+        What is no line (a file's mode, a file that is new, or no text) is in both, as git writes it.
+        """
+        own = [self._below_top(name).replace(":(top", ":(top,exclude", 1) for name in NOT_OF_AN_ARM]
+        words = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--unified=0"]
+        gone, come, in_head = list[str](), list[str](), True
+        for line in self._out(*words, before, after, "--", ":/", *own).splitlines():
+            in_head = line.startswith("diff --git ") or (in_head and not line.startswith("@@ "))
+            if line.startswith(("diff --git ", "@@ ")) or (in_head and line.startswith(("index ", "--- ", "+++ "))):
+                continue
+            gone += [line] if in_head or not line.startswith("+") else []
+            come += [line] if in_head or not line.startswith("-") else []
+        return gone, come
+
+    def _commit(self, reference: str) -> str:
+        return self._run(
+            "rev-parse", "--verify", "--end-of-options", f"{reference}^{{commit}}", check=False
+        ).stdout.strip()
+
+    def recalled(self, record: Mapping[str, Any]) -> Arm:
+        """Make an arm again of its record.
+
+        Raises:
+            PlumblineError: its commit is gone.
+        """
+        return self.arm(record["commit"], record["flags"], words=record["words"])
+
+    def candidate(self, flags: Sequence[str] = (), words: str = "") -> Arm:
+        """Make an arm of the working tree as it is, and hold its commit by a ref.
+
+        Raises:
+            PlumblineError: the tree has what no commit can hold: a submodule with changes, or files so large that they
+                are data.
+        """
+        self._require_addable()
+        head = self.arm("HEAD")
+        with self._own_index() as environment:
+            index = self.folder / self._out("rev-parse", "--git-path", "index")
+            with contextlib.suppress(FileNotFoundError):  # its times, and its own, tell git which files to read
+                shutil.copy2(index, environment["GIT_INDEX_FILE"])
+            self._run("add", "--all", "--", ":/", environment=environment)
+            submodules.require_clean(self.top, environment)
+            own = [self._below_top(name) for name in (FOLDER, ROWS, AUTO)]
+            own += [f":(top,literal){name}" for name in self.printed_to()]
+            self._run("rm", "-rfq", "--cached", "--ignore-unmatch", "--", *own, environment=environment)
+            whole = self._out("write-tree", environment=environment)
+            tree = self._code(environment)
+        if tree == head.tree:
+            return Arm(commit=head.commit, tree=tree, flags=tuple(flags), words=words or head.words)
+        message = f"plumbline: {words or 'a candidate'}"
+        commit = self._out("commit-tree", "--no-gpg-sign", whole, "-p", head.commit, "-m", message, environment=_AUTHOR)
+        self.hold(f"arms/{tree[:12]}", commit)
+        return Arm(commit=commit, tree=tree, flags=tuple(flags), words=words or commit[:7])
+
+    def hold(self, name: str, commit: str) -> None:
+        """Keep a commit by a ref of Plumbline's own, so that nothing prunes it."""
+        self._run("update-ref", f"{self.refs}/{name}", commit)
+
+    def tracked(self, *names: str) -> list[str]:
+        """List the files that git tracks of what the folder has of these names, each as the top has it."""
+        listed = self._run("ls-files", "-z", "--full-name", "--", *map(self._below_top, names)).stdout
+        return [one for one in listed.split("\0") if one]
+
+    def of_a_loop(self) -> list[str]:
+        """List the untracked files of a loop's session, as the top has them."""
+        begin = f"{self.prefix}/{AUTO}/" if self.prefix else f"{AUTO}/"
+        return [name for name in self._untracked() if name.startswith(begin)]
+
+    def to_commit(self, words: str) -> str:
+        """The command that commits the working tree as it was tried: `git commit -a` leaves out new files."""
+        own = [*self.printed_to(), *self.of_a_loop(), f"{self.prefix}/{NAME}".lstrip("/")]
+        new = [name for name in self._untracked() if name not in own]
+        begin = f"git add {shlex.join(f':/{name}' for name in new)} && " if new else ""
+        begin = "git add -A :/ && " if len(begin) > 200 else begin
+        return f"{begin}git commit -am {shlex.quote(words)}"
+
+    def printed_to(self) -> list[str]:
+        """List the untracked files that this process prints to (`plumbline try > try.log`), as the top has them."""
+        mine = {(one.st_dev, one.st_ino) for one in map(os.fstat, filter(_is_open, (0, 1, 2)))}
+        found = []
+        for name in self._untracked():
+            with contextlib.suppress(FileNotFoundError):  # it was there a moment ago
+                there = (self.top / name).stat()
+                found += [name] if (there.st_dev, there.st_ino) in mine else []
+        return found
+
+    def _untracked(self) -> list[str]:
+        listed = self._run("ls-files", "--others", "--exclude-standard", "-z", "--full-name", "--", ":/").stdout
+        return [name for name in listed.split("\0") if name]
+
+    def leave_out(self, *names: str) -> None:
+        """Have git ignore names of the folder by its own `info/exclude`, which no commit has."""
+        path = self.folder / self._out("rev-parse", "--git-path", "info/exclude")
+        below = re.sub(r"([\\*?\[ ])", r"\\\1", f"/{self.prefix}/" if self.prefix else "/")
+        make_folder(path.parent)
+        with naming(path), open(path, "a+", encoding="utf-8", errors="surrogateescape") as file:
+            file.seek(0)
+            content = file.read()
+            missing = [one for name in names if (one := below + name) not in content.splitlines()]
+            begin = "\n" if missing and content and not content.endswith("\n") else ""
+            file.write(begin + "".join(f"{one}\n" for one in missing))
+
+    def check_out(self, commit: str, copy: Path, share: Sequence[str] = (), output: Sequence[str] = ()) -> Path:
+        """Make a copy of a commit to run in, and return the trainer's folder in it; `output` are empty folders of it.
+
+        Raises:
+            PlumblineError: what is to be shared is not there.
+        """
+        self.remove(copy)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._run("worktree", "add", "--detach", "--force", str(copy), commit)
+            return self._filled(commit, copy, share, output)
+        except BaseException:
+            self.remove(copy)
+            raise
+
+    def _filled(self, commit: str, copy: Path, share: Sequence[str], output: Sequence[str]) -> Path:
+        """Put into a copy what its commit has not: submodules, what is shared, empty folders."""
+        submodules.fill(self.top, commit, copy)
+        here = copy / self.prefix
+        for one in share:
+            if not os.path.lexists(self.folder / one):
+                raise PlumblineError(
+                    f"{self.folder / NAME}: run.share: there is no {one!r} in {self.folder}; make it, or take it out"
+                )
+            _link(self.folder / one, here / one)
+        for one in output:
+            if os.path.lexists(here / one) and not (here / one).is_dir():
+                raise PlumblineError(
+                    f"{self.folder / NAME}: run.output: {one!r} is a file that git has, and no folder; take it out"
+                )
+            make_folder(here / one)
+        return here
+
+    def remove(self, copy: Path) -> None:
+        """Take a copy away with what its run wrote."""
+        self._run("worktree", "remove", "--force", "--force", str(copy), check=False)
+        shutil.rmtree(copy, ignore_errors=True)
+
+    def _below_top(self, name: str) -> str:
+        return f":(top,literal){self.prefix}/{name}" if self.prefix else f":(top,literal){name}"
+
+    def _code(self, environment: Mapping[str, str]) -> str:
+        """The tree of an index less what is no part of an arm."""
+        own = [self._below_top(name) for name in NOT_OF_AN_ARM]
+        self._run("rm", "-rfq", "--cached", "--ignore-unmatch", "--", *own, environment=environment)
+        return self._out("write-tree", environment=environment)
+
+    def _require_addable(self) -> None:
+        sizes, names = {}, self._untracked()
+        for name in names:
+            if name.endswith("/") and git(self.top / name, "rev-parse", "--verify", "HEAD", check=False).returncode:
+                raise PlumblineError(
+                    f"{self.top / name} is a git repository of its own without a commit, which an arm cannot hold; "
+                    f"commit there, put it into .gitignore, or remove {name}.git"
+                )
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):  # it was there a moment ago
+                sizes[name] = 0 if name.endswith("/") else (self.top / name).lstat().st_size
+        if (total := sum(sizes.values())) <= MOST_UNTRACKED:
+            return
+        largest = max(sizes, key=lambda name: sizes[name])
+        raise PlumblineError(
+            f"{self.top}: the files that git neither tracks nor ignores take {total / 2**20:.0f} MiB, {largest} alone "
+            f"{sizes[largest] / 2**20:.0f}; add what is no code to .gitignore, and what a run needs of it to run.share"
+        )
+
+    @contextlib.contextmanager
+    def index_kept(self) -> Iterator[Callable[[], None]]:
+        """Put the user's index back as it was after the block, unless what this yields was called."""
+        index = self.folder / self._out("rev-parse", "--git-path", "index")
+        before, kept = index.read_bytes() if index.exists() else None, list[bool]()
+        try:
+            yield lambda: kept.append(True)
+        finally:
+            if not kept and before is not None:
+                atomic_write_bytes(index, before)
+
+    @contextlib.contextmanager
+    def _own_index(self) -> Iterator[dict[str, str]]:
+        with tempfile.TemporaryDirectory() as folder:
+            yield {"GIT_INDEX_FILE": f"{folder}/index"}
+
+    def _out(self, *words: str, environment: Mapping[str, str] | None = None) -> str:
+        return self._run(*words, environment=environment).stdout.rstrip("\n")
+
+    def _run(
+        self, *words: str, environment: Mapping[str, str] | None = None, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        return git(self.folder, *words, environment=environment, check=check)
+
+
+def _is_open(descriptor: int) -> bool:
+    with contextlib.suppress(OSError):
+        return bool(os.fstat(descriptor))
+    return False
+
+
+def _link(source: Path, target: Path) -> None:
+    """Link what is not there; of a folder that the commit has too, what is missing in it."""
+    if not os.path.lexists(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.symlink_to(source.absolute())
+    elif source.is_dir() and target.is_dir() and not target.is_symlink():
+        for one in source.iterdir():
+            _link(one, target / one.name)

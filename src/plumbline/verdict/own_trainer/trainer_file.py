@@ -1,0 +1,342 @@
+"""Reads `plumbline.toml`: how a folder's trainer is run, what its metric is, and what decides.
+
+Every value is a string, a number or a list of strings. Nothing in the file is executed but `command`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct, structs
+
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.structs import convert
+from plumbline.core.toml_keys import check_keys
+from plumbline.verdict.decision.outcome import Session
+
+NAME = "plumbline.toml"
+#: The places of a command that are filled in.
+FLAGS, SEED = "{flags}", "{seed}"
+#: Seeds by a variable of the environment begin with this; `INJECT` shifts those that the code sets.
+ENVIRONMENT, INJECT = "env:", "inject"
+#: Longest time that a run may be given, in seconds.
+LONGEST = 365 * 24 * 3600.0
+
+#: Variables that say what a shell, the linker or Python runs besides the command, and those that a run is given anyway.
+_STEERING = re.compile(
+    r"BASH_ENV|ENV|SHELLOPTS|BASHOPTS|IFS|PATH|HOME|LD_\w+|PYTHON(?!HASHSEED)\w*|PLUMBLINE_\w+|GIT_\w+"
+)
+#: What of a folder is neither shared nor made empty.
+_NOT_A_RUNS = (".", ".git", ".plumbline")
+
+_UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+class RunPart(Struct, frozen=True, forbid_unknown_fields=True):
+    """How the trainer is run.
+
+    Attributes:
+        command: run by the shell in the folder of the arm's own copy; `{flags}` and `{seed}` are filled in.
+        seed: words with `{seed}` that are given to the command, and mean nothing to the shell; `env:NAME`; or `inject`.
+        share: what git ignores and a run needs, linked into each copy.
+        output: what git ignores and a run writes into: a folder that is empty in each copy.
+        timeout: the longest that a run may take, such as 15m; none if empty.
+        size: how large the model is and how long it trains, as a verdict is to say it; not said if empty.
+        data: files and folders whose content is part of what means do not cross.
+        fewer_steps: a run may end at an earlier step than those of the baseline; else such a one was not finished.
+    """
+
+    command: str
+    seed: str = "--seed {seed}"
+    share: tuple[str, ...] = ()
+    output: tuple[str, ...] = ()
+    timeout: str = ""
+    size: str = ""
+    data: tuple[str, ...] = ()
+    fewer_steps: bool = False
+
+    @property
+    def timeout_seconds(self) -> float | None:
+        """The timeout in seconds; None where a run may take as long as it likes."""
+        return seconds_of(self.timeout) if self.timeout else None
+
+
+class MetricPart(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a run says its metric: by a pattern, in JSON lines, or as lines `METRIC name=value`.
+
+    Attributes:
+        pattern: a regular expression with one group; its last match counts.
+        json: `FILE:KEY`, the last row of the file that has the key; dots lead into nested keys.
+        name: of the metric; needed where lines `METRIC name=value` are read.
+        file: where the pattern is looked for, in place of what the command prints.
+        others: further metrics by name, each a pattern or a `FILE:KEY` as the primary one is.
+        held_out: one of `others`, which decides of what `plumbline confirm` runs again.
+    """
+
+    pattern: str = ""
+    json: str = ""
+    name: str = ""
+    file: str = ""
+    direction: Literal["lower", "higher"] = "lower"
+    unit: str = ""
+    others: dict[str, str] = {}
+    held_out: str = ""
+
+    @property
+    def files(self) -> list[str]:
+        """The files in which a run says its metrics, below the trainer's folder."""
+        rows = [words.rpartition(":")[0] for words in (self.json, *self.others.values())] if self.json else []
+        return [*dict.fromkeys(rows), *([self.file] if self.file else [])]
+
+    @property
+    def called(self) -> str:
+        """The metric's name: as the file says, or the last word of the key or of the pattern."""
+        if self.name:
+            return self.name
+        words = re.findall(r"[A-Za-z][A-Za-z0-9_/.-]*", self.json.rpartition(":")[2] or _literal(self.pattern))
+        return words[-1] if words else "metric"
+
+
+class DecidePart(Struct, frozen=True, forbid_unknown_fields=True):
+    """What decides, as the options of `plumbline try` of the same names say it for once.
+
+    Attributes:
+        alpha: the one-sided level.
+        minimum_gain: a gain must exceed this, in the metric's units.
+        max_runs: of the candidate; `baseline_runs` of the baseline.
+        useful_gain_sigmas: a gain not to miss.
+        session: what alpha holds for; `planned_candidates` are those of the session, none if 0.
+        paired, interleave_baseline: the order of the runs, where it is not the baseline's first.
+        first_seed: of the baseline.
+    """
+
+    alpha: float = 0.05
+    minimum_gain: float = 0.0
+    max_runs: int = 8
+    baseline_runs: int = 5
+    useful_gain_sigmas: float = 2.0
+    session: Session = "each"
+    planned_candidates: int = 0
+    paired: bool = False
+    interleave_baseline: bool = False
+    first_seed: int = 42
+
+
+class WherePart(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where runs are made.
+
+    Attributes:
+        gpus: a run a device, such as `0,1`; `0+1,2+3` is two devices a run.
+        at_once: runs beside each other where no devices are named: one, or as many as the profile's jobs, if 0.
+        profile: a Snakemake profile, whose jobs the runs are.
+    """
+
+    gpus: str = ""
+    at_once: int = 0
+    profile: str = ""
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """What each run that stands beside others sees as CUDA_VISIBLE_DEVICES; an empty text leaves it alone."""
+        named = [one.strip().replace("+", ",") for one in self.gpus.split(",") if one.strip()]
+        return tuple(named) or ("",) * max(1, self.at_once)
+
+
+class TrainerFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """What `plumbline.toml` says; `path` is where it lies."""
+
+    run: RunPart
+    metric: MetricPart
+    decide: DecidePart = DecidePart()
+    where: WherePart = WherePart()
+    path: Path = Path(NAME)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the trainer."""
+        return self.path.parent
+
+
+_PARTS = {"run": RunPart, "metric": MetricPart, "decide": DecidePart, "where": WherePart}
+
+
+def load(folder: Path) -> TrainerFile:
+    """Read a folder's `plumbline.toml`.
+
+    Raises:
+        PlumblineError: there is none, or something in it cannot be meant; the key, the file and the remedy are named.
+    """
+    path = folder.absolute() / NAME
+    try:
+        text = path.read_text(encoding="utf-8")
+        check_keys(text)
+        said = tomllib.loads(text)
+    except FileNotFoundError:
+        raise PlumblineError(f"{folder} has no {NAME}; plumbline setup-trainer COMMAND writes one") from None
+    except (ValueError, RecursionError) as error:  # decoding, TOML, and keys that would take hours
+        raise PlumblineError(f"{path} is not TOML ({error}); regular expressions go in 'single quotes'") from None
+    return parsed(said, path)
+
+
+def parsed(said: dict[str, object], path: Path) -> TrainerFile:
+    """Check what a `plumbline.toml` says.
+
+    Raises:
+        PlumblineError: as `load`.
+    """
+    if unknown := sorted(set(said) - set(_PARTS)):
+        raise PlumblineError(
+            f"{path}: there is no part [{unknown[0]}]{nearest(unknown[0], _PARTS)} (there are {sorted(_PARTS)})"
+        )
+    parts = {}
+    for name, kind in _PARTS.items():
+        given = said.get(name, {})
+        if not isinstance(given, dict):
+            raise PlumblineError(f"{path}: {name}: is a part, not a value; write [{name}]")
+        if name in said or name in ("run", "metric"):
+            parts[name] = convert(kind, given, f"{path}: {name}")
+    file = TrainerFile(**parts, path=path)  # type: ignore[arg-type]
+    _check_run(file.run, path)
+    _check_metric(file.metric, path)
+    for name in file.metric.files:
+        if shared := [one for one in file.run.share if Path(name).is_relative_to(one)]:
+            raise PlumblineError(
+                f"{path}: metric: {name} lies in {shared[0]}, which run.share gives to all runs, so that each would "
+                f"read what another wrote; write {shared[0]} to run.output, which is a run's own"
+            )
+    _check_decide(file.decide, path)
+    _check_where(file.where, path)
+    return file
+
+
+def seconds_of(text: str) -> float:
+    """Read a time such as 90s, 15m or 1h30m, in seconds.
+
+    Raises:
+        PlumblineError: it is no time.
+    """
+    parts = re.findall(r"(\d+(?:\.\d+)?)\s*(min|[smhd])", text)
+    if not parts or "".join(map("".join, parts)) != re.sub(r"\s", "", text):
+        raise PlumblineError(f"{text!r} is not a time; write 90s, 15m or 1h30m")
+    found = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    if not 0 < found <= LONGEST:
+        raise PlumblineError(f"{text!r} is no time that a run can take; write 90s, 15m or 1h30m")
+    return found
+
+
+def _below(name: str) -> bool:
+    return not Path(name).is_absolute() and ".." not in Path(name).parts
+
+
+def _literal(pattern: str) -> str:
+    """A pattern without its escapes, groups and classes: what a reader would call it."""
+    return re.sub(r"\\.|\(.*?\)|\[.*?\]", " ", pattern)
+
+
+def _check_run(run: RunPart, path: Path) -> None:
+    if not run.command.strip():
+        raise PlumblineError(f"{path}: run.command: is empty; write what trains, such as 'python train.py {{flags}}'")
+    by_words = not run.seed.startswith(ENVIRONMENT) and run.seed != INJECT
+    if by_words and SEED not in run.seed:
+        raise PlumblineError(
+            f"{path}: run.seed: {run.seed!r} is neither words with {{seed}}, such as '--seed {{seed}}', nor "
+            "'env:NAME', nor 'inject'"
+        )
+    if "\0" in run.command + run.seed:
+        raise PlumblineError(f"{path}: run: command or seed has a null character, which no command can; take it out")
+    if run.seed.startswith(ENVIRONMENT) and _STEERING.fullmatch(name := run.seed.removeprefix(ENVIRONMENT)):
+        raise PlumblineError(
+            f"{path}: run.seed: {name} says what is run, or is set for each run anyway; write a variable that the "
+            "trainer alone reads, such as 'env:SEED'"
+        )
+    if run.seed.startswith(ENVIRONMENT) and not re.fullmatch(r"[A-Za-z_]\w*", run.seed.removeprefix(ENVIRONMENT)):
+        raise PlumblineError(f"{path}: run.seed: {run.seed!r} names no variable; write 'env:SEED'")
+    try:
+        shlex.split(run.seed)
+    except ValueError as error:
+        raise PlumblineError(f"{path}: run.seed: {run.seed!r} has {str(error).lower()}") from None
+    for key, each in (("share", run.share), ("output", run.output), ("data", run.data)):
+        for one in each:
+            if not one.strip() or (key != "data" and not _below(one)):
+                raise PlumblineError(f"{path}: run.{key}: {one!r} is no path below the folder")
+            if key != "data" and (Path(one).parts or (".",))[0] in _NOT_A_RUNS:
+                raise PlumblineError(
+                    f"{path}: run.{key}: {one!r} is what git or Plumbline keeps, or all of the folder; name what a run "
+                    "reads or writes"
+                )
+    try:
+        _ = run.timeout_seconds
+    except PlumblineError as error:
+        raise PlumblineError(f"{path}: run.timeout: {error}") from None
+
+
+def _check_metric(metric: MetricPart, path: Path) -> None:
+    if metric.pattern and metric.json:
+        raise PlumblineError(f"{path}: metric: says both pattern and json; one names the metric")
+    if not (metric.pattern or metric.json or metric.name):
+        raise PlumblineError(
+            f"{path}: metric: names no metric; write pattern = '^val_bpb:\\s+(\\S+)', json = \"run.jsonl:val_bpb\", or "
+            'name = "val_bpb" for lines METRIC val_bpb=0.99'
+        )
+    sources = {"metric.pattern": metric.pattern} if metric.pattern else {}
+    if not metric.json:
+        sources |= {f"metric.others.{name}": words for name, words in metric.others.items()}
+    for key, words in sources.items():
+        try:
+            groups = re.compile(words).groups
+        except (re.error, OverflowError, RecursionError) as error:
+            raise PlumblineError(f"{path}: {key}: {words!r} is no regular expression ({error})") from None
+        if re.search(r"\x1b|\\(?:x1b|033|u001b)", words, re.IGNORECASE):
+            raise PlumblineError(
+                f"{path}: {key}: {words!r} has an escape character, and lines are matched without their escape "
+                "sequences (colours); leave them out of the pattern"
+            )
+        if groups != 1:
+            raise PlumblineError(f"{path}: {key}: {words!r} has {groups} groups; put the number, and only it, in (...)")
+    rows = {"metric.json": metric.json} if metric.json else {}
+    if metric.json:
+        rows |= {f"metric.others.{name}": words for name, words in metric.others.items()}
+    for key, words in rows.items():
+        if not all(words.rpartition(":")[::2]) or not _below(words.rpartition(":")[0]):
+            raise PlumblineError(f"{path}: {key}: {words!r} is no FILE:KEY below the folder, such as run.jsonl:val_bpb")
+    if metric.file and not _below(metric.file):
+        raise PlumblineError(f"{path}: metric.file: {metric.file!r} is no path below the folder")
+    if metric.held_out and metric.held_out not in metric.others:
+        near = nearest(metric.held_out, metric.others)
+        raise PlumblineError(f"{path}: metric.held_out: {metric.held_out!r} is none of metric.others{near}")
+
+
+def _check_decide(decide: DecidePart, path: Path) -> None:
+    for key, value, allowed in (
+        ("alpha", decide.alpha, 0 < decide.alpha < 0.5),
+        ("minimum_gain", decide.minimum_gain, 0 <= decide.minimum_gain < float("inf")),
+        ("max_runs", decide.max_runs, 1 <= decide.max_runs <= 100),
+        ("baseline_runs", decide.baseline_runs, 2 <= decide.baseline_runs <= 100),
+        ("useful_gain_sigmas", decide.useful_gain_sigmas, 0 < decide.useful_gain_sigmas < 100),
+        ("planned_candidates", decide.planned_candidates, 0 <= decide.planned_candidates <= 10**6),
+        ("first_seed", decide.first_seed, 0 <= decide.first_seed < 10**9),
+    ):
+        if not allowed:
+            default = next(each.default for each in structs.fields(DecidePart) if each.name == key)
+            raise PlumblineError(f"{path}: decide.{key}: {value} cannot be meant; without the key it is {default}")
+    if decide.paired and decide.interleave_baseline:
+        raise PlumblineError(f"{path}: decide: says both paired and interleave_baseline; one is the order of the runs")
+    if (decide.session == "fwer") != bool(decide.planned_candidates):
+        raise PlumblineError(
+            f'{path}: decide: session = "fwer" needs planned_candidates = N, and session = "each" takes none'
+        )
+
+
+def _check_where(where: WherePart, path: Path) -> None:
+    if not re.fullmatch(r"[\w:,+ -]*", where.gpus):
+        raise PlumblineError(f"{path}: where.gpus: {where.gpus!r} is no list of devices; write '0,1'")
+    if len(set(where.devices)) < len(where.devices) and where.gpus:
+        raise PlumblineError(f"{path}: where.gpus: {where.gpus!r} names a device twice")
+    if not 0 <= where.at_once <= 1024:
+        raise PlumblineError(f"{path}: where.at_once: {where.at_once} cannot be meant; write how many runs fit")
+    if where.gpus and where.profile:
+        raise PlumblineError(f"{path}: where: says both gpus and profile; a profile's jobs are given their devices")

@@ -1,0 +1,356 @@
+"""The page of a modification of one's own, from made-up runs: its sentence, the ledger, divergence, traces."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plumbline.core import fingerprint_file
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file, shown
+from plumbline.operate.experiments import own_verdict
+from plumbline.operate.preflight.method_checks import checks_report
+from plumbline.specs import own_methods_file
+from plumbline.verdict import ledger
+from plumbline.verdict.__main__ import main as verdict
+from plumbline.verdict.ledger import LedgerEntry
+from plumbline.verdict.own_method import decision_accuracy, decision_accuracy_from_pages
+from tests.studies.transfer.synthetic_runs import World, curve, history, tasks_of
+
+MINE = {
+    "extends": "transfer",
+    "methods": {"capped": {"model": {"mixer": {"name": "softmax_cap", "cap": 30.0}}}},
+    "seeds": [42, 43, 44],
+    "larger": "large",
+}
+LOSSES = {42: 5.000, 43: 5.004, 44: 4.997, 45: 5.002, 46: 4.999}
+
+SIZE = "At 1.2M parameters and 44 steps of 2,304 tokens (preset demo)"
+
+
+@pytest.fixture(autouse=True)
+def held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The made-up runs have no weights: they are taken to hold."""
+    told = {"base/capped": "held at 128 tokens (caps/base/capped/s42)"}
+    monkeypatch.setattr(own_verdict.trained_checks, "causality", lambda *_: told)
+
+
+class Made:
+    """A project folder with a file of one's own and its made-up runs."""
+
+    def __init__(self, root: Path, gain: float = 0.0, **changes: Any) -> None:
+        self.root, self.file = root, root / "caps.yaml"
+        self.file.write_text(yaml.safe_dump(MINE | changes))
+        self.mine = own_methods_file.load(str(self.file), "demo")
+        self.world = World(root / "work", "demo", self.mine.study)
+        for seed, loss in LOSSES.items():
+            self.run("base", "baseline", seed, loss)
+        for seed in self.mine.asked["seeds"]:
+            self.run("base", "capped", seed, LOSSES[seed] + 0.001 - gain)
+        for method, loss in (("baseline", 4.8), ("capped", 4.8 - gain / 2)):
+            self.run("large", method, 42, loss)
+
+    def run(self, scale: str, method: str, seed: int, loss: float) -> None:
+        more = {"logprob_gold": tasks_of(0.3) - loss, "bits_per_byte": tasks_of(0.3) + loss}
+        told = {"device": "cpu"} | ({"peak_memory_bytes": seed * 10**7} if method == "capped" else {})
+        metrics = curve(44, loss, every=11)
+        self.world.completed(scale, method, seed, tasks_of(1 - loss / 10), loss, metrics, more=more, made_on=told)
+
+    @property
+    def page(self) -> Path:
+        return self.root / "verdict/caps.md"
+
+    def write(self) -> str:
+        """Make the page; the checks are taken to hold."""
+        found = {"failed": {}, "flagged": {}, "parity": {}, "starts_as": True}
+        report = {
+            "fingerprint": own_verdict.fingerprint_checks(self.mine),
+            "checks": ["causality"],
+            "methods": {"capped": found},
+        }
+        place = self.root / "checks.json"
+        trained = {"contexts": [128], "words": ["causality held at the trained context of 128 tokens"]}
+        size = {"layers": 4, "width": 32, "vocabulary": 1024}
+        place.write_text(json.dumps(report | {"size": size, "trained": trained}))
+        request = own_verdict.VerdictInputs(
+            mine=self.mine,
+            work=self.world.root,
+            checks=place,
+            ledger=self.root / "verdict/ledger.jsonl",
+            page=self.page,
+        )
+        return own_verdict.write(request)
+
+    def numbers(self) -> dict[str, Any]:
+        return json.loads(self.page.with_suffix(".json").read_text())
+
+
+def test_a_gain_improves_and_nothing_is_ruled_out(tmp_path: Path) -> None:
+    (tmp_path / "gain").mkdir()
+    (tmp_path / "null").mkdir()
+    said = Made(tmp_path / "gain", gain=0.05).write()
+    assert said.startswith(f"{SIZE}: `capped` improves `validation_loss` by 0.049")
+    assert "Flagged" not in (tmp_path / "gain/verdict/caps.md").read_text()
+    (tmp_path / "leak").mkdir()
+    leak = Made(tmp_path / "leak", gain=1.0)
+    leak.write()
+    assert "Flagged: `capped`: a gain of 333 standard" in leak.page.read_text().partition("![")[0]
+    null = Made(tmp_path / "null")
+    said = null.write()
+    assert said.startswith(f"{SIZE}: `capped`: a gain in `validation_loss` is ruled out above")
+    page = null.page.read_text()
+    assert page.startswith(
+        f"# Verdict on `caps`\n\n{said}\n\n![values by method, and each gain with its interval](caps.svg)\n"
+    )
+    assert "survive" not in page and "must be at most 0.025" in page
+    before = section(null, "Before the runs")
+    assert "Causality held at the trained context of 128 tokens." in before
+    assert "With the weights that they were trained to, causality was looked at again: `base/capped` held at" in before
+    assert "the order of the data is one for all, so that its noise is not in sigma" in section(null, "Limits")
+    assert "hangs on normal tails" in section(null, "Limits")
+    for title in ("Before the runs", "Evidence", "The larger scale", "Stability and cost", "Power", "Ledger", "Runs"):
+        assert f"\n## {title}\n" in page
+    assert str(tmp_path) not in page + null.page.with_suffix(".json").read_text(), "where somebody keeps files"
+    assert "mine='…/caps.yaml'" in page
+    assert "Stouffer over 12 tasks" in page and " accuracy, mean of the tasks |" in page
+    costs = page.partition("## Stability and cost")[2].partition("\n## ")[0].splitlines()
+    memory = [line.split("|")[-2].strip() for line in costs if line.startswith(("| `", "|  `"))]
+    assert memory == ["430", "not recorded", "420", "not recorded"]
+
+
+def test_a_gain_of_evaluations_whose_weights_are_gone_has_no_verdict(tmp_path: Path) -> None:
+    """What opens in all evaluations but the last is in the mean, and not in what is computed again."""
+    made = Made(tmp_path, gain=0.05)
+    for seed in made.mine.asked["seeds"]:
+        ours = made.world.root / f"runs/caps/base/capped/s{seed}/outcome.json"
+        outcome = json.loads(ours.read_text())
+        ours.write_text(json.dumps(outcome | {"validation_loss": LOSSES[seed] + 0.001}))
+    with pytest.raises(PlumblineError, match=r"capped: its gain is 0.0\d+ in the evaluations .*: set `last: 0`"):
+        made.write()
+    assert not (tmp_path / "verdict/ledger.jsonl").exists()
+
+
+def test_a_file_below_the_project_is_named_from_there(tmp_path: Path) -> None:
+    assert shown(tmp_path / "my/caps.yaml", tmp_path) == "my/caps.yaml" == shown("my/caps.yaml", tmp_path)
+    linked = tmp_path / "link"
+    linked.symlink_to(tmp_path)
+    assert shown(tmp_path / "my/caps.yaml", linked) == "my/caps.yaml"
+    assert shown("/home/somebody/caps.yaml", tmp_path) == "…/caps.yaml"
+
+
+def test_every_number_has_its_run(tmp_path: Path) -> None:
+    made = Made(tmp_path, gain=0.05)
+    made.write()
+    numbers = made.numbers()
+    assert len(numbers["runs"]) == 3 + 5 + 2
+    for key, run in made.mine.study.runs.items():
+        assert numbers["runs"][key]["run_id"] == run.spec.run_id and f"`{run.spec.run_id}`" in made.page.read_text()
+    # 44 steps, evaluated every 11: the last quarter has the evaluations at 33 and 44.
+    curve_of = curve(44, LOSSES[45], every=11)
+    last = curve_of[(curve_of["split"] == "validation") & (curve_of["step"] >= 33)]["loss"].mean()
+    assert numbers["runs"]["transfer/base/baseline/s45"]["validation_loss"] == pytest.approx(last)
+    assert numbers["methods"]["capped"]["baseline"]["45"] == pytest.approx(last)
+
+
+def test_a_third_entry_changes_the_corrected_p_of_the_first(tmp_path: Path) -> None:
+    made = Made(tmp_path, gain=0.006)
+    made.write()
+    first = made.numbers()["methods"]["capped"]
+    assert first["tries"] == 1 and verdict(["--check-page", str(made.page)]) == 0
+    made.write()
+    assert made.numbers()["methods"]["capped"]["tries"] == 1, "the same again is no new try"
+    for name in ("other/a", "other/b"):
+        same = {"baseline": "transfer/base/baseline", "metric": "validation_loss", "test": "pooled t"}
+        ledger.append(
+            made.root / "verdict/ledger.jsonl", [LedgerEntry(kind="spec", name=name, fingerprint=name, **same)]
+        )
+    assert verdict(["--check-page", str(made.page)]) == 1
+    made.write()
+    third = made.numbers()["methods"]["capped"]
+    assert third["tries"] == 3 and third["p"] == first["p"]
+    assert third["p_corrected"] == pytest.approx(min(1, 3 * first["p"]))
+
+
+def test_a_method_of_which_a_seed_diverged_has_no_gain(tmp_path: Path) -> None:
+    made = Made(tmp_path, gain=0.05)
+    made.world.diverged("base", "capped", 43, 20, history("sudden", 20))
+    said = made.write()
+    assert (
+        "`capped` crashed or diverged: 1 of its 3 runs has no value (seed 43: diverged), and none of `baseline`" in said
+    )
+    assert made.numbers()["diverged"] == {"capped": ["caps/base/capped/s43"]} and made.numbers()["methods"] == {}
+    assert ">2 runs, 1 diverged<" in made.page.with_suffix(".svg").read_text()
+    assert len(ledger.read(made.root / "verdict/ledger.jsonl")) == 1, "it was a try"
+
+
+def test_nothing_is_entered_where_a_run_is_missing_or_a_check_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Made(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            checks_report, "require", lambda found, path: (_ for _ in ()).throw(PlumblineError("not causal"))
+        )
+        with pytest.raises(PlumblineError, match="not causal"):
+            made.write()
+    (made.world.root / "runs/caps/base/capped/s43/outcome.json").unlink()
+    with pytest.raises(PlumblineError, match=r"caps/base/capped/s43 is not there \(1 of 10 runs are not\): snakemake"):
+        made.write()
+    assert not (made.root / "verdict").exists()
+
+
+def test_published_stands_beside_reproduced(tmp_path: Path) -> None:
+    printed = tmp_path / "printed.csv"
+    printed.write_text("method,metric,scale,value\ncapped,accuracy,base,0.512\n")
+    made = Made(tmp_path, published="printed.csv")
+    made.write()
+    assert re.search(r"^\| `capped` +\| +accuracy \| +base \| +0\.512 \|", made.page.read_text(), flags=re.M)
+    printed.write_text("method,metric,scale,value\ncaped,accuracy,base,0.512\n")
+    with pytest.raises(PlumblineError, match=r"line 2: method: 'caped' is not here; did you mean 'capped'\?"):
+        made.write()
+    assert len(ledger.read(made.root / "verdict/ledger.jsonl")) == 1
+
+
+def test_decision_accuracy_of_the_printed_table() -> None:
+    (table,) = decision_accuracy.printed("transfer")
+    # Of ten methods 45 pairs; counted by hand from the two columns of table3.csv.
+    assert (table.methods, table.pairs) == (10, 45)
+    assert table.alike == 31
+    crossed = decision_accuracy.ordered({"a": 1, "b": 2, "c": 2}, {"a": 3, "b": 1, "c": 4}, source="", metric="")
+    assert (crossed.alike, crossed.pairs) == (1.5, 3)
+
+
+def test_decision_accuracy_of_this_page_and_those_before(tmp_path: Path) -> None:
+    """Three methods before, of which two pairs keep their order, and this page's one, which does."""
+    made = Made(tmp_path, gain=0.05)
+    made.page.parent.mkdir()
+    means = {"my/a": (5.0, 4.8), "my/b": (4.9, 4.7), "my/c": (4.8, 4.75)}
+    for name, study in (("before", "transfer"), ("elsewhere", "quack")):
+        entry = decision_accuracy_from_pages.entry(study, "validation_loss", ("base", "large"), means)
+        (made.page.parent / f"{name}.json").write_text(json.dumps({decision_accuracy_from_pages.KEY: entry}))
+    made.write()
+    page = made.page.read_text()
+    assert re.search(r"^\| your runs, from 2 pages +\| +validation loss \(nats\) +\| +5 +\| +3 of 4 ", page, flags=re.M)
+    assert "At 2.8M `capped` lowers `validation_loss` by 0.025" in page
+    before = made.page.parent / "before.json"
+    before.with_suffix(".md").touch()
+    fingerprint_file.write(made.page.parent / "before.md", "", numbers_sha256=sha256_file(before))
+    before.write_text(before.read_text().replace("4.7", "4.6", 1))
+    with pytest.raises(PlumblineError, match=r"before\.json has other numbers than its page was written with"):
+        made.write()
+    (made.page.parent / "before.json").write_text("{")
+    with pytest.raises(PlumblineError, match=r"before\.json is not JSON .* rebuilds it"):
+        made.write()
+
+
+def test_a_method_that_diverges_at_the_larger_scale_is_said_so_and_has_no_gain_there(tmp_path: Path) -> None:
+    made = Made(tmp_path, gain=0.05, larger_seeds=[42, 43])
+    made.run("large", "baseline", 43, 4.8)
+    made.world.diverged("large", "capped", 43, 20, history("sudden", 20))
+    said = made.write()
+    assert "`capped` improves `validation_loss`" in said
+    assert said.endswith(" At 2.8M (scale large) 1 of 2 seeds of `capped` diverged.")
+    page = made.page.read_text()
+    assert "At 2.8M `capped` lowers" not in page, "a gain of the other seed would choose among its runs"
+    assert re.search(r"^\| `capped` +\| +2 / 2 \| +diverged \| +not compared \|", page, flags=re.M)
+    assert "- `capped` lost caps/large/capped/s43 at the larger scale: no gain is given there" in page
+    assert "the runs of this page" not in page, "decision accuracy of one pair is none"
+
+
+def test_the_ledger_section_counts_tries_and_not_lines(tmp_path: Path) -> None:
+    made = Made(tmp_path, gain=0.05)
+    made.write()
+    assert "1 try against `transfer/base/baseline` in `validation_loss`, this page's among them: every" in section(made)
+    made.file.write_text(yaml.safe_dump(MINE | {"tries": 20}))
+    made.mine = own_methods_file.load(str(made.file), "demo")
+    same = {"kind": "spec", "baseline": "transfer/base/baseline", "test": "pooled t"}
+    place = made.root / "verdict/ledger.jsonl"
+    ledger.append(place, [LedgerEntry(name="o/a", fingerprint="a", metric="accuracy", **same)])
+    made.write()
+    assert len(ledger.read(place)) == 3, "the announcement is a line"
+    assert section(made).startswith(
+        "1 try against `transfer/base/baseline` in `validation_loss`, this page's among them; 20 were announced "
+        "(`tries:`) and are corrected for from the first on: every p is multiplied by 20. 1 more, against other "
+        "baselines "
+        "or in other metrics, are not counted here."
+    )
+    page = made.page.read_text()
+    assert "before the runs:" not in page and "named beforehand" not in page
+    assert "whether that was before the runs cannot be checked here" in page
+
+
+def section(made: Made, title: str = "Ledger") -> str:
+    """The text of a section of its page."""
+    return made.page.read_text().partition(f"\n## {title}\n\n")[2].partition("\n## ")[0]
+
+
+def test_a_recipe_of_its_own_is_named_and_the_cost_of_more_seeds_told(tmp_path: Path) -> None:
+    capped = MINE["methods"]["capped"] | {"optimizer": {"learning_rate": 0.1}}
+    made = Made(tmp_path, gain=0.003, methods={"capped": capped})
+    made.write()
+    said = section(made, "Limits")
+    assert "`capped` is not trained by its baseline's recipe: `optimizer.learning_rate` is 0.1 (baseline: " in said
+    assert "The recipe is that of the study" not in said
+    needed = made.numbers()["methods"]["capped"]["seeds_to_decide"]
+    hours = f"{needed * 2 * 12.5 / 3600:.3g}"
+    assert f"`capped`: {needed} seeds of each take about {hours} device-hours" in section(made, "Power")
+
+
+def test_another_familys_entries_leave_a_page_standing(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    made.write()
+    assert "The recipe is that of the study" in section(made, "Limits")
+    other = LedgerEntry(kind="spec", name="o/a", fingerprint="a", baseline="other", metric="accuracy", test="pooled t")
+    ledger.append(made.root / "verdict/ledger.jsonl", [other])
+    assert verdict(["--check-page", str(made.page)]) == 0
+
+
+def test_where_every_method_lost_a_seed_the_page_says_so(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    made.world.diverged("base", "capped", 43, 20, history("sudden", 20))
+    made.write()
+    assert "Diverged seeds leave nothing to compare" in made.page.read_text()
+
+
+def test_a_baseline_of_which_a_seed_diverged_leaves_nothing_to_judge_by_unless_the_file_allows_it(
+    tmp_path: Path,
+) -> None:
+    made = Made(tmp_path, gain=0.05)
+    made.world.diverged("base", "baseline", 44, 20, history("sudden", 20))
+    assert "`capped` cannot be judged: 1 run of `baseline` diverged" in made.write()
+    assert made.numbers()["methods"] == {} and list(made.numbers()["not judged"]) == ["capped"]
+    made.file.write_text(yaml.safe_dump(MINE | {"may_diverge": 1}))
+    made.mine = own_methods_file.load(str(made.file), "demo")
+    assert (
+        "`capped` improves `validation_loss` by" in made.write() and "3 seeds against 4 of `baseline`" in made.write()
+    )
+    made.world.diverged("base", "capped", 43, 20, history("sudden", 20))
+    assert "2 seeds against 4 of `baseline`" in made.write(), "it may lose as many"
+
+
+def test_the_picture_shows_the_values_and_the_interval_of_the_verdict(tmp_path: Path) -> None:
+    made = Made(tmp_path, gain=0.05)
+    made.write()
+    picture, judged = made.page.with_suffix(".svg").read_text(), made.numbers()["methods"]["capped"]
+    assert picture.count('<circle class="baseline"') == 5 and picture.count('<circle class="candidate"') == 3 + 1
+    for end in ("gain", "low", "high"):
+        assert f"{judged[end]:.4f}" in picture
+    assert "95 % interval" in picture
+
+
+def test_a_page_that_cannot_be_written_costs_no_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Made(tmp_path)
+
+    def full(*_: object) -> None:
+        raise PlumblineError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(own_verdict.files, "atomic_write_text", full)
+        with pytest.raises(PlumblineError, match="full"):
+            made.write()
+    assert len(ledger.read(made.root / "verdict/ledger.jsonl")) == 0

@@ -1,0 +1,195 @@
+"""Leaks that no cut of an input shows: a few places, a few tokens, other seeds, tokens that were learned by heart."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from plumbline.data.loader import Pack, batch_indices
+from plumbline.model import component, decoder
+from plumbline.model.decoder import Decoder, create
+from plumbline.model.mixers.softmax import Softmax
+from plumbline.model.residual.standard import Standard
+from plumbline.operate.preflight.method_checks import (
+    decoded_losses,
+    leak_inputs,
+    replaced_code,
+    trained_checks,
+    trained_run,
+    trained_size_checks,
+    unread_sequences,
+)
+from plumbline.operate.preflight.method_checks.trained_run import TrainedRun
+from plumbline.specs.spec import RunSpec
+from tests.model_specs import run_spec, small
+from tests.operate.preflight.method_checks.test_leaks import (
+    SIZE,
+    InTheProcessThatTrains,
+    Leak,
+    looked_at,
+    tiny,
+    trained,
+    uses,
+)
+
+__all__ = ["trained", "uses"]  # fixtures
+
+
+class InAWindowAtTheTrainedWidth(Leak):
+    """Leaks at places 100 to 110, where no input is cut, if its heads are as wide as those that are trained."""
+
+    def opens(self, out: torch.Tensor) -> bool:
+        return out.shape[2] > 110 and out.shape[-1] == 16
+
+    def shown(self, following: torch.Tensor) -> torch.Tensor:
+        kept = torch.zeros_like(following)
+        kept[:, :, 100:111] = following[:, :, 100:111]
+        return kept
+
+
+class AtOnePlaceOfTheTrainedContext(Standard):
+    """Adds the embedding of the next token at one place of the trained context, as it is validated."""
+
+    def start(self, x_BTD):
+        return (x_BTD, x_BTD)
+
+    def finish(self, state):
+        x_BTD, embedded_BTD = state
+        if self.training or x_BTD.shape[1] != 32:
+            return x_BTD
+        x_BTD = x_BTD.clone()
+        x_BTD[:, 20] += 30 * embedded_BTD[:, 21]
+        return x_BTD
+
+
+def test_a_window_of_places_at_the_trained_width_is_refused_before_training(uses: Callable[[type], None]) -> None:
+    uses(InAWindowAtTheTrainedWidth)
+    whole = small(layers=6, width=64, heads=4, head_width=16, context=160, vocabulary=1024)
+    assert not set(range(101, 112)) & set(leak_inputs.cuts(160))
+    assert trained_size_checks.failed(tiny(), SIZE) == {}
+    found = trained_size_checks.failed(tiny(), SIZE, [whole])
+    assert "of row 0 in a batch of 18 is predicted otherwise from 160 tokens" in found["causality"]
+    assert found["causality"].endswith("with the 6 layers of the width 64 that are trained")
+
+
+def test_one_place_of_the_trained_context_is_seen_in_the_trained_weights(
+    trained: Callable[[type], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load: Any = component.load
+    other = AtOnePlaceOfTheTrainedContext
+    monkeypatch.setattr(component, "load", lambda slot, name: other if slot == "residual" else load(slot, name))
+    said = looked_at(trained(Softmax)).leak or ""
+    assert said.startswith("causality: read at once, 248 tokens have a loss that is ")
+    assert "most of all token 21 of sequence" in said
+
+
+def test_losses_by_numpy_are_those_of_torch_and_of_no_code_that_was_put_in_its_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = create(small(layers=1, context=16), 5).eval()
+    tokens_BT = torch.randint(0, 97, (3, 16))
+    logits_BTV = model(tokens_BT)[:, :-1].detach()
+    expected = torch.nn.functional.cross_entropy(logits_BTV.mT, tokens_BT[:, 1:], reduction="none").numpy()
+    monkeypatch.setattr(torch.nn.functional, "cross_entropy", lambda *_, **__: torch.zeros(()))
+    assert np.allclose(decoded_losses.at_once(model, tokens_BT), expected, rtol=1e-5)
+    one = decoded_losses.decoded(model, tokens_BT)
+    assert one.places == tuple(range(1, 16)) and np.allclose(one.losses_BP, expected, rtol=1e-4)
+
+
+def test_a_large_model_is_decoded_in_parts_whose_ends_fall_anywhere() -> None:
+    sizes = decoded_losses.parts(1024, 10**9)
+    assert sum(sizes) == 1024 and len(sizes) == 20 and len(set(sizes)) > 5
+    assert decoded_losses.parts(128, 10**6) == [1] * 128
+
+
+def test_every_run_of_an_arm_is_asked_for_its_loss(
+    trained: Callable[[type], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What opens for other seeds than the first alone was in the gain, and not looked at."""
+    work = trained(InTheProcessThatTrains)
+    spec = run_spec()
+    honest, leaking = TrainedRun(folder=work / "honest", spec=spec), TrainedRun(folder=work / "out", spec=spec)
+    shutil.copytree(leaking.folder, honest.folder)
+    monkeypatch.setattr(InTheProcessThatTrains, "training_goes_on", False)
+    model = Decoder(spec.model).eval()
+    model.load_state_dict(load_file(honest.folder / "model.safetensors"))
+    rows_BT = torch.from_numpy(Pack(trained_run.held_out_pack(work, spec)).rows(np.arange(10)))
+    mean = decoded_losses.at_once(model, rows_BT).mean()
+    outcome = json.loads((honest.folder / "outcome.json").read_text())
+    (honest.folder / "outcome.json").write_text(json.dumps(outcome | {"validation_loss": float(mean)}))
+    assert trained_checks.of_arm([honest], work, None).leak is None
+    found = trained_checks.of_arm([honest, leaking], work, None)
+    assert (found.leak or "").startswith("loss: the mean over all 10 sequences") and found.key == spec.key
+
+
+def fitted(work: Path, spec: RunSpec, rows_BT: torch.Tensor, name: str) -> TrainedRun:
+    """The run of `trained`, and then a few steps on some sequences."""
+    model = Decoder(spec.model)
+    weights = load_file(work / "out/model.safetensors")
+    model.load_state_dict(weights)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(150):
+        optimizer.zero_grad()
+        (model(rows_BT, loss=True) / rows_BT[:, 1:].numel()).backward()
+        optimizer.step()
+    (work / name).mkdir()
+    save_file(dict(model.state_dict()), work / name / "model.safetensors")
+    return TrainedRun(folder=work / name, spec=spec)
+
+
+def test_a_gain_on_the_sequences_of_the_loss_alone_is_refused(trained: Callable[[type], Path]) -> None:
+    """Held-out tokens that an optimizer or an intervention trained on leave a loss that its weights do have."""
+    work = trained(Softmax)
+    spec = run_spec(train__validation_sequences=16)
+    start = TrainedRun(folder=work / "out", spec=spec)
+    held_out = Pack(trained_run.held_out_pack(work, spec))
+    training = trained_run.training_pack(work, spec)
+    training.parent.mkdir(parents=True)
+    for file in ("train.json", "train.bin"):
+        shutil.copy(held_out.path.parent / file, training.with_name(file))
+    shutil.copy(training.with_name("train.json"), training)
+    on_read = torch.from_numpy(Pack(training).rows(batch_indices(Pack(training), 0, 0, 96)))
+    honest = trained_checks.gained_elsewhere([fitted(work, spec, on_read, "honest")], start, work)
+    assert honest.leak is None
+    assert honest.words == (
+        "its gain was looked for on 24 held-out sequences behind those of the loss and 84 training sequences that no "
+        "run was to read"
+    )
+    thief = fitted(work, spec, torch.from_numpy(held_out.rows(np.arange(16))), "thief")
+    found = trained_checks.gained_elsewhere([thief], start, work)
+    assert (found.leak or "").startswith(f"held-out tokens: its gain over {spec.key} is ")
+    assert "on 16 sequences of the loss, and " in (found.leak or "")
+
+
+def test_a_gain_elsewhere_is_chance_in_most_worlds_and_few_sequences_say_nothing() -> None:
+    draw = np.random.default_rng(0)
+    refused = sum(
+        unread_sequences.short(draw.normal(0.02, 0.1, 64), draw.normal(0.02, 0.1, 64)) is not None for _ in range(2000)
+    )
+    assert refused <= 8, "one in a thousand at most by design, and only where the gain is half as large"
+    assert unread_sequences.short(draw.normal(0.1, 0.02, 64), draw.normal(0.0, 0.02, 64)) is not None
+    assert unread_sequences.short(draw.normal(0.1, 0.02, 8), draw.normal(0.0, 0.02, 64)) is None
+
+
+def test_code_that_a_component_replaces_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = replaced_code.taken()
+    assert replaced_code.replaced(before) is None
+    other: Any = lambda *_: None  # noqa: E731
+    with monkeypatch.context() as patched:
+        patched.setattr(decoder, "next_token_loss", other)
+        assert "plumbline.model.decoder.next_token_loss is replaced" in (replaced_code.replaced(before) or "")
+    with monkeypatch.context() as patched:
+        patched.setattr(Decoder, "logits", other)
+        assert "plumbline.model.decoder.Decoder.logits is replaced" in (replaced_code.replaced(before) or "")
+    with monkeypatch.context() as patched:
+        patched.setattr(torch.nn.functional, "cross_entropy", other)
+        assert "torch.nn.functional.cross_entropy is replaced" in (replaced_code.replaced(before) or "")
+    assert replaced_code.replaced(before) is None

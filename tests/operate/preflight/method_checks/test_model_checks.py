@@ -1,0 +1,302 @@
+"""What is checked before a training: each check sees the fault that it is for, and names the smallest input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from plumbline.core.errors import PlumblineError
+from plumbline.model import component
+from plumbline.model.ffn.swiglu import SwiGLU
+from plumbline.model.mixers.softmax import Softmax
+from plumbline.model.roles import ConstantInit, parameter
+from plumbline.operate.preflight import own_checks
+from plumbline.operate.preflight.method_checks import checks_report, cost_parity, model_checks
+from plumbline.specs.spec import ModelSpec
+from tests.model.transfer_methods import ALL, LENGTH_DEPENDENT, METHODS, overlay
+from tests.model_specs import small
+
+Build = Callable[..., Any]
+
+
+class Leaky(Softmax):
+    """Sees the key after its own too."""
+
+    def forward(self, q_BHQW, k_BGKW, v_BGKW, attention_mask, cache=None):
+        following = v_BGKW.roll(-1, dims=2).repeat_interleave(q_BHQW.shape[1] // v_BGKW.shape[1], dim=1)
+        out = super().forward(q_BHQW, k_BGKW, v_BGKW, attention_mask, cache)
+        return out + 0.01 * following[:, :, -out.shape[2] :]
+
+
+class ByCall(Softmax):
+    """Scales by how many queries the call has."""
+
+    def forward(self, q_BHQW, k_BGKW, v_BGKW, attention_mask, cache=None):
+        return super().forward(q_BHQW, k_BGKW, v_BGKW, attention_mask, cache) * (1 + 0.1 * q_BHQW.shape[2])
+
+
+class SeesPadding(Softmax):
+    """Adds the mean of all values of the call's first key, padding or not."""
+
+    def forward(self, q_BHQW, k_BGKW, v_BGKW, attention_mask, cache=None):
+        first = v_BGKW[:, :, :1].repeat_interleave(q_BHQW.shape[1] // v_BGKW.shape[1], dim=1)
+        return super().forward(q_BHQW, k_BGKW, v_BGKW, attention_mask, cache) + 0.1 * first
+
+
+class Unused(Softmax):
+    """Has a parameter that nothing reads."""
+
+    def __init__(self, model: ModelSpec, layer: int) -> None:
+        super().__init__(model, layer)
+        self.idle = parameter(1, role="scalar", layer=layer, init=ConstantInit(value=0.0))
+
+
+class Drawn(Softmax):
+    """Draws something that no seed decides."""
+
+    def __init__(self, model: ModelSpec, layer: int) -> None:
+        super().__init__(model, layer)
+        self.scale = self.scale * (1 + float(torch.rand(())))
+
+
+class OverFifty(Softmax):
+    """Sees the key after its own, in calls of more than 50."""
+
+    def forward(self, q_BHQW, k_BGKW, v_BGKW, attention_mask, cache=None):
+        out = super().forward(q_BHQW, k_BGKW, v_BGKW, attention_mask, cache)
+        following = v_BGKW.roll(-1, dims=2).repeat_interleave(q_BHQW.shape[1] // v_BGKW.shape[1], dim=1)
+        return out + 0.01 * following[:, :, -out.shape[2] :] if k_BGKW.shape[2] > 50 else out
+
+
+class LongCalls(Softmax):
+    """Scales what is read in one call of more than 50."""
+
+    def forward(self, q_BHQW, k_BGKW, v_BGKW, attention_mask, cache=None):
+        out = super().forward(q_BHQW, k_BGKW, v_BGKW, attention_mask, cache)
+        return 2 * out if q_BHQW.shape[2] > 50 else out
+
+
+class InTraining(Softmax):
+    """Is normalised over the sequence while it is trained."""
+
+    def forward(self, *arguments):
+        out = super().forward(*arguments)
+        return out / (out.std(2, keepdim=True, correction=0) + 1) if self.training else out
+
+
+class Noisy(Softmax):
+    """Adds noise while it is trained."""
+
+    def forward(self, *arguments):
+        out = super().forward(*arguments)
+        return out + 0.1 * torch.randn_like(out) if self.training else out
+
+
+class Remembers(Softmax):
+    """Adds a little of what the call before has read."""
+
+    memory: Any = 0
+
+    def forward(self, *arguments):
+        out = super().forward(*arguments) + self.memory
+        self.memory = 1e-5 * out.mean((0, 2), keepdim=True).detach()
+        return out
+
+
+class RemembersTraining(Softmax):
+    """Keeps a mean of what it reads in training, for evaluation."""
+
+    memory: Any = 0
+
+    def forward(self, *arguments):
+        out = super().forward(*arguments)
+        if self.training:
+            self.memory = out.mean((0, 2), keepdim=True).detach()
+            return out
+        return out + self.memory
+
+
+class MixesRows(Softmax):
+    """Subtracts the mean of the batch."""
+
+    def forward(self, *arguments):
+        out = super().forward(*arguments)
+        return out - out.mean(0, keepdim=True) if out.shape[0] > 1 else out
+
+
+class DrawnBuffer(Softmax):
+    """Holds a buffer that no seed decides, outside of its state, behind a gate at zero."""
+
+    def __init__(self, model: ModelSpec, layer: int) -> None:
+        super().__init__(model, layer)
+        self.gate = parameter(1, role="scalar", layer=layer, init=ConstantInit(value=0.0))
+        drawn = torch.randn(1, generator=torch.Generator().manual_seed(torch.initial_seed() % 1000))
+        self.register_buffer("drawn", drawn, persistent=False)
+
+    def forward(self, *arguments):
+        return super().forward(*arguments) * (1 + self.gate * self.drawn)
+
+
+class DrawnByNumpy(Softmax):
+    """Holds a number that numpy's own generator decides, behind a gate at zero."""
+
+    def __init__(self, model: ModelSpec, layer: int) -> None:
+        super().__init__(model, layer)
+        self.gate = parameter(1, role="scalar", layer=layer, init=ConstantInit(value=0.0))
+        self.drawn = float(np.random.RandomState(np.random.get_state()[1][0] % 1000).randn())
+
+    def forward(self, *arguments):
+        return super().forward(*arguments) * (1 + self.gate * self.drawn)
+
+
+class ZeroGradient(Softmax):
+    """Has a parameter whose gradient is always zero."""
+
+    def __init__(self, model: ModelSpec, layer: int) -> None:
+        super().__init__(model, layer)
+        self.idle = parameter(1, role="scalar", layer=layer, init=ConstantInit(value=1.0))
+
+    def forward(self, *arguments):
+        return super().forward(*arguments) + 0 * self.idle
+
+
+class Frozen(ZeroGradient):
+    """Has a parameter that is never trained."""
+
+    def __init__(self, model: ModelSpec, layer: int) -> None:
+        super().__init__(model, layer)
+        self.idle.requires_grad_(False)
+
+
+@pytest.fixture
+def failed(monkeypatch: pytest.MonkeyPatch) -> Callable[[type], dict[str, str]]:
+    """What the checks say of a model with this mixer."""
+
+    def of(mixer: type) -> dict[str, str]:
+        load: Build = component.load
+        monkeypatch.setattr(component, "load", lambda slot, name: mixer if slot == "mixer" else load(slot, name))
+        return model_checks.made(small(layers=2, width=32, heads=4, ffn_width=48, context=64), small(context=64))[0]
+
+    return of
+
+
+def test_the_baseline_holds(failed: Callable[[type], dict[str, str]]) -> None:
+    assert failed(Softmax) == {}
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name not in LENGTH_DEPENDENT])
+def test_every_method_of_ours_holds(name: str) -> None:
+    sizes = {"layers": 2, "ffn_width": 48, "context": 64}
+    spec, baseline = (ModelSpec.from_dict(overlay(one, **sizes)) for one in (name, "baseline"))
+    assert model_checks.made(spec, baseline)[0] == {}
+
+
+@pytest.mark.parametrize(
+    ("mixer", "check", "words"),
+    [
+        (Leaky, "causality", "token 1 of the 2 tokens (72, 3) changed to 51 moves the logits at token 0, which comes"),
+        (ByCall, "prefill = decode", "the 2 tokens (72, 3), decoded one at a time, have other logits at token 0 than"),
+        (SeesPadding, "padding", "1 of padding on the left of the 2 tokens"),
+        (
+            Unused,
+            "gradients",
+            "the parameter blocks.0.attention.mixer.idle gets no gradient (at the start, float32, on",
+        ),
+        (Drawn, "init identity", "two models of one seed give the 9 tokens"),
+        (OverFifty, "causality", "token 52 of the 53 tokens"),
+        (LongCalls, "prefill = decode", "the 64 tokens"),
+        (InTraining, "causality", "token 1 of the 2 tokens"),
+        (Noisy, "repeatable", "read twice in training mode, the 2 tokens"),
+        (Remembers, "repeatable", "read twice, the 2 tokens"),
+        (RemembersTraining, "repeatable", "the 2 tokens"),
+        (MixesRows, "rows", "row 0 of a batch of 3, one token"),
+        (DrawnBuffer, "init identity", "two models of one seed have a different blocks.0.attention.mixer.drawn"),
+        (DrawnByNumpy, "init identity", "two models of one seed give the 9 tokens"),
+        (ZeroGradient, "gradients", "the gradient of the parameter blocks.0.attention.mixer.idle is zero"),
+        (Frozen, "gradients", "the parameter blocks.0.attention.mixer.idle is frozen"),
+    ],
+)
+def test_a_fault_is_named_with_the_smallest_input(
+    failed: Callable[[type], dict[str, str]], mixer: type, check: str, words: str
+) -> None:
+    found = failed(mixer)
+    assert next(iter(found)) == check or mixer is Drawn
+    # Which tokens are drawn is torch's; their number is what is promised.
+    assert words.split("(")[0] in found[check]
+
+
+def test_an_exception_of_the_component_is_a_failed_check(failed: Callable[[type], dict[str, str]]) -> None:
+    class Broken(Softmax):
+        def forward(self, *arguments: Any) -> torch.Tensor:
+            raise RuntimeError("no kernel")
+
+    assert failed(Broken) == {"repeatable": "RuntimeError: no kernel"}  # said once, though every check meets it
+
+
+def test_what_could_not_be_made_is_said_once_and_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failed: Callable[[type], dict[str, str]]
+) -> None:
+    """Its failure may be one of the environment, which the hash of the code does not tell."""
+
+    class NotThere(Softmax):
+        def __init__(self, model: ModelSpec, layer: int) -> None:
+            raise ModuleNotFoundError("No module named 'missing'")
+
+    assert failed(NotThere) == {"build": "ModuleNotFoundError: No module named 'missing'"}
+    raised = model_checks.made(small(layers=2), small())[1]
+    assert raised == ["build"]
+    path = tmp_path / "checks.json"
+    for raised, kept in (([], True), (["build"], False)):
+        path.write_text(json.dumps({"fingerprint": "1", "methods": {"mine": {"failed": {}, "raised": raised}}}))
+        assert (checks_report.kept(path, "1") is not None) == kept
+    path.unlink()
+    found = {"checks": [], "methods": {"mine": {"failed": {"build": "no"}, "flagged": {}, "raised": ["build"]}}}
+    monkeypatch.setattr(checks_report, "report", lambda mine, train: found)
+    monkeypatch.setattr(own_checks, "load", lambda *arguments, **options: SimpleNamespace(path="my.yaml"))
+    monkeypatch.setattr("sys.argv", ["checks", "my.yaml", "--out", str(path)])
+    with pytest.raises(PlumblineError, match=r"my.yaml: mine: build: no"):
+        own_checks.main()
+    assert not path.exists()
+
+
+def test_too_many_parameters_are_flagged_with_the_width_that_restores_parity() -> None:
+    found = cost_parity.compare("base", small(ffn_width=208), small(ffn_width=176), tolerance=1.0)
+    assert found.flagged and found.ffn_width == 176 and found.restored == found.baseline
+    assert "model.ffn_width: 176 would leave +0.00 % and +0.00 %" in found.words
+    gated = cost_parity.compare("base", small(output={"name": "head_gate"}), small(), tolerance=1.0)
+    assert gated.flagged and gated.ffn_width is not None and gated.ffn_width < 176
+    assert gated.restored is not None and abs(gated.restored.parameters / gated.baseline.parameters - 1) < 0.005
+    assert not cost_parity.compare("base", small(query_key={"name": "qk_norm"}), small(), tolerance=1.0).words
+
+
+def test_a_weight_that_is_used_again_is_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Loop(SwiGLU):
+        def forward(self, x_BTD: torch.Tensor) -> torch.Tensor:
+            for _ in range(8):
+                x_BTD = x_BTD + super().forward(x_BTD)
+            return x_BTD
+
+    spec = small(layers=2)
+    baseline = cost_parity.count(spec)
+    load: Build = component.load
+    monkeypatch.setattr(component, "load", lambda slot, name: Loop if slot == "ffn" else load(slot, name))
+    looped = cost_parity.count(spec)
+    assert (looped.parameters, looped.operations) == (baseline.parameters, baseline.operations)
+    found = cost_parity.CostParity(scale="base", method=looped, baseline=baseline, tolerance=1.0)
+    assert found.flagged and found.run > 100 and "as they run: a weight is used more than once" in found.words
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in METHODS if "qknorm" in name or name in ("baseline", "selective_attn")]
+)
+def test_what_runs_in_chunks_is_flagged_by_no_more_than_its_counts(name: str) -> None:
+    spec, baseline = (ModelSpec.from_dict(overlay(one, layers=2, context=1024)) for one in (name, "baseline"))
+    found = cost_parity.compare("base", spec, baseline, tolerance=1.0)
+    assert found.run <= max(abs(found.operations), 1.0)

@@ -1,0 +1,262 @@
+"""The gate finds what is wrong of a record, says nothing of sound ones, and reads what somebody hostile wrote."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import gate_faults
+from plumbline.core.errors import PlumblineError
+from plumbline.verdict.gate import __main__ as gate
+from plumbline.verdict.gate.bounded_reading import FILE_BYTES, LineForm, inside, number
+from plumbline.verdict.gate.judgement import one_more_run
+from plumbline.verdict.gate.rules import known, read_rules
+from plumbline.verdict.gate.training_log import read_log
+from tests.run_in_process import run
+
+STEP = LineForm("step:{step}/{steps} val_loss:{value}")
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Path:
+    """Four sound records, the newest of five runs."""
+    rng, folder = np.random.default_rng(3), tmp_path / "board"
+    folder.mkdir()
+    runs = gate_faults.made(rng, 5)
+    gate_faults.write_table(folder, runs, f"{gate_faults.mean_at(runs, 3000):.4f}", 3000, 5, rng)
+    (tmp_path / "rules.toml").write_text(gate_faults.TABLE_RULES)
+    return folder
+
+
+def test_every_planted_fault_is_found_and_no_other_one(tmp_path: Path) -> None:
+    results = gate_faults.all_folders(tmp_path)
+    missed = [(kind, table, names) for kind, table, names in results if kind and not names & gate_faults.NAMES[kind]]
+    assert not missed
+    assert not [names for kind, _, names in results if not kind and names - {"paid"}]
+    assert len(results) == 120
+
+
+def test_exit_codes_and_the_eight_lines(board: Path, tmp_path: Path) -> None:
+    words = (board, "--rules", tmp_path / "rules.toml")
+    kept = run(gate.main, *words, cwd=tmp_path)
+    assert kept.returncode == 0 and len(kept.stdout.splitlines()) == 8 and kept.stdout.startswith("**keep**")
+    log = sorted((board / "results/new").iterdir())[0]
+    text = log.read_text()
+    log.write_text(text.rpartition("val_loss:")[0] + "val_loss:nan train_time:1s\n")
+    assert run(gate.main, *words, cwd=tmp_path).returncode == 12
+    log.write_text(text.replace("step:1500/3000 val_loss:", "step:1500/3000 val_loss:nan  was:"))  # and it came back
+    assert run(gate.main, *words, cwd=tmp_path).returncode == 12
+    log.write_text(text.replace("weight_7", "weight_8", 1))
+    found = run(gate.main, *words, "--json", cwd=tmp_path)
+    said = json.loads(found.stdout)
+    assert found.returncode == 13 and [fault["kind"] for fault in said["faults"]] == ["code"]
+    assert len(said["lines"]) == 8 and said["runs"] == said["runs_claimed"] == 5
+    log.write_text(text)
+    none = run(gate.main, *words, "--record", "44", cwd=tmp_path)
+    assert none.returncode == 2 and "--record '44' is none of the 4 records" in none.stderr
+    missing = run(gate.main, tmp_path / "nothing", "--rules", tmp_path / "rules.toml", "--json", cwd=tmp_path)
+    assert missing.returncode == 1 and "no such folder" in json.loads(missing.stdout)["error"]
+
+
+def test_a_mean_that_is_not_below_the_goal_is_not_kept(tmp_path: Path) -> None:
+    for mean, code in ((3.2796, 11), (3.2830, 10)):
+        rng, folder = np.random.default_rng(5), tmp_path / f"at{mean}"
+        folder.mkdir()
+        runs = gate_faults.made(rng, 5, mean=mean)
+        gate_faults.write_table(folder, runs, f"{gate_faults.mean_at(runs, 3000):.4f}", 3000, 5, rng)
+        (tmp_path / "rules.toml").write_text(gate_faults.TABLE_RULES)
+        assert run(gate.main, folder, "--rules", tmp_path / "rules.toml", cwd=tmp_path).returncode == code
+
+
+def test_a_chosen_step_is_paid_for(tmp_path: Path) -> None:
+    rng, folder = np.random.default_rng(7), tmp_path / "board"
+    folder.mkdir()
+    runs = gate_faults.made(rng, 5, close=True)
+    gate_faults.write_table(folder, runs, f"{gate_faults.mean_at(runs, 2950):.4f}", 2950, 5, rng)
+    (tmp_path / "rules.toml").write_text(gate_faults.TABLE_RULES)
+    said = json.loads(run(gate.main, folder, "--rules", tmp_path / "rules.toml", "--json", cwd=tmp_path).stdout)
+    # 2900 is an evaluation like those before it only by its distance; 2925, 2950, 2975 and 3000 are closer too.
+    assert said["tries"] == said["looks"] == 5
+    assert said["goal"]["p_paid"] == pytest.approx(5 * said["goal"]["p"])
+
+
+def test_a_step_fewer_is_worth_what_the_rules_say(board: Path, tmp_path: Path) -> None:
+    more = '[predecessor]\nalpha = 0.01\nslope = 0.00001\nsource = "made up"\n'
+    (tmp_path / "rules.toml").write_text(gate_faults.TABLE_RULES + more)
+    page = board / "README.md"
+    gain = {}
+    for steps in (3000, 3100):
+        page.write_text(
+            page.read_text().replace("| 3 | 3000 |", f"| 3 | {steps} |").replace("| 1 | 3000 ", "| 1 | 4000 ")
+        )
+        page.write_text(page.read_text().replace("| 2 | 3000 |", "| 2 | 4000 |"))
+        for log in (board / "results/3").iterdir():
+            log.write_text(log.read_text().replace(f"step:{3000}/3000", f"step:{steps}/{steps}"))
+        words = (board, "--rules", tmp_path / "rules.toml", "--json")
+        said = json.loads(run(gate.main, *words, cwd=tmp_path).stdout)
+        assert said["predecessor"]["record"] == "3"
+        gain[steps] = said["predecessor"]["gain"]
+    assert gain[3100] - gain[3000] == pytest.approx(0.001)
+
+
+@pytest.mark.parametrize("name", known())
+def test_each_rules_file_of_the_package_reads_and_names_its_sources(name: str) -> None:
+    rules = read_rules(name)
+    parts = [rules, rules.runs, rules.stopping, rules.same, rules.goal, rules.predecessor]
+    assert all(part.source for part in parts if part is not None)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("alpha = 0.01", "alpha = 0.7"), "goal.alpha = 0.7 must lie between 0 and 0.5"),
+        (('shared = ["x"]', ""), "unknown key 'colour' (known: ['date'"),
+        (("{value}", "{number}"), "unknown place 'number'"),
+        (('source = "made up"\n[runs]', 'source = " "\n[runs]'), "goal.source is empty"),
+        (("value = 3.28", 'value = "3.28"'), "'3.28' is not a number"),
+        (("value = 3.28", "value = nan"), "goal.value is no finite number"),
+        (('source = "benchmarks/gate_faults.py"', 'source = "\u200b"'), "source is empty; say where the rules stand"),
+        (("[goal]", "[headline]\ndivisor = 60.0\n[goal]"), "headline.source is empty"),
+        (("[runs]\n", "[runs]\nleast = 0x" + "f" * 5000 + "\n"), "runs"),
+        (("val_loss:{value}", "{...}a{...}val_loss:{value}"), "has {...} twice"),
+        (("[goal]", "a." * 3000 + "b = 1\n[goal]"), "a key has more than 20 parts"),
+        (
+            ("[table]", "[submissions]\nfile='x'\nheadline=[]\nseeds=[]\n[table]"),
+            r"from a [table] or from [submissions]",
+        ),
+    ],
+)
+def test_rules_are_closed(change: tuple[str, str], says: str, tmp_path: Path) -> None:
+    path = tmp_path / "rules.toml"
+    text = gate_faults.TABLE_RULES.replace('log = "Log"', 'log = "Log"\nshared = ["x"]')
+    path.write_text(text.replace(change[0], change[1] or 'colour = ["x"]', 1))
+    with pytest.raises(PlumblineError) as error:
+        read_rules(str(path))
+    assert says in str(error.value)
+
+
+def test_hostile_logs_cost_little_and_say_nothing_of_their_own(board: Path, tmp_path: Path) -> None:
+    place = board / "results/new"
+    (place / "long.txt").write_text("step:" * 2_000_000 + "\n" + "=" * 3_000_000)
+    (place / "many.txt").write_text("".join(f"step:{10 - at % 10}/10 val_loss:3.{at}\n" for at in range(100_000)))
+    (place / "large.txt").write_bytes(b"x" * (FILE_BYTES + 1))
+    (place / "bytes.txt").write_bytes(bytes(range(256)) * 1000)
+    (place / "outside.txt").symlink_to("/etc/passwd")
+    log = sorted(place.glob("log_*"))[0]
+    words = "<img src=x onerror=alert(1)> @everyone \x1b[2J`](javascript:x)"
+    log.write_text(log.read_text().replace("import torch", f"import torch # {words}", 1))
+    page = board / "README.md"
+    page.write_text(page.read_text().replace("| 4 | 3000", f"| 4 {words} | 3000"))
+    begin = time.process_time()
+    done = run(gate.main, board, "--rules", tmp_path / "rules.toml", cwd=tmp_path)
+    assert time.process_time() - begin < 20 and done.returncode == 13
+    assert "\x1b" not in done.stdout and len(done.stdout.splitlines()) == 8
+    outside = "".join(part for at, part in enumerate(done.stdout.split("`")) if at % 2 == 0)
+    assert "<img" in done.stdout and "<img" not in outside and "@everyone" not in outside
+
+
+def test_what_is_not_read_is_said_in_the_eight_lines(board: Path, tmp_path: Path) -> None:
+    log = sorted((board / "results/new").iterdir())[0]
+    (log.parent / "bad_seed.txt").write_text(log.read_text() + " " * FILE_BYTES)
+    done = run(gate.main, board, "--rules", tmp_path / "rules.toml", cwd=tmp_path)
+    assert "not read: `results/new/bad_seed.txt has more than 16 MiB, and is not read; keep what counts`" in done.stdout
+
+
+def test_a_page_that_is_a_link_out_of_the_folder_is_refused(board: Path, tmp_path: Path) -> None:
+    (board / "README.md").rename(tmp_path / "outside.md")
+    (board / "README.md").symlink_to(tmp_path / "outside.md")
+    done = run(gate.main, board, "--rules", tmp_path / "rules.toml", cwd=tmp_path)
+    assert done.returncode == 1 and "leads out of" in done.stderr
+
+
+def test_a_number_of_runs_that_was_chosen_is_paid_for(board: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.toml"
+    said = []
+    for words in ("[runs]", '[runs]\nleast = 3\nchosen = "paid"', '[runs]\nleast = 3\nfixed = 5\nchosen = "paid"'):
+        rules.write_text(gate_faults.TABLE_RULES.replace("[runs]", words))
+        said.append(json.loads(run(gate.main, board, "--rules", rules, "--json", cwd=tmp_path).stdout))
+    # Of 3, 4 and 5 runs, each could have been the last.
+    assert [one["tries"] for one in said] == [1, 3, 1]
+    assert said[1]["goal"]["p_paid"] == pytest.approx(3 * said[0]["goal"]["p"])
+    assert "times 3 for 3 numbers of runs" in said[1]["lines"][5]
+
+
+def test_hostile_submissions_cost_little(tmp_path: Path) -> None:
+    folder = tmp_path / "records/new"
+    folder.mkdir(parents=True)
+    (tmp_path / "rules.toml").write_text(gate_faults.SUBMISSION_RULES)
+    runs = gate_faults.made(np.random.default_rng(1), 3)
+    gate_faults.write_submission(folder, runs, 3.2, {seed: 3.9 + seed * 1e-9 for seed in range(20_000)})
+    line = runs[0].submission_log().splitlines()[-1]
+    (folder / "many.log").write_text("".join(f"step:{at}/99999999 val_bpb:3.{at}\n" for at in range(40_000)))
+    (folder / "more.log").write_text("".join(f"step:{at}/99999999 val_bpb:3.{at}\n" for at in range(60_000)))
+    begin = time.process_time()
+    done = run(gate.main, tmp_path / "records", "--rules", tmp_path / "rules.toml", "--json", cwd=tmp_path)
+    assert time.process_time() - begin < 10 and done.returncode == 13 and line
+    unread = " ".join(json.loads(done.stdout)["unread"])
+    assert "20,000 seeds, and at most 1,000 are read" in unread and "more than 50,000 evaluations" in unread
+
+
+@pytest.mark.parametrize(("value", "code"), [("1e308", 12), ("-1e200", 12)])
+def test_a_value_that_nothing_can_be_computed_with_is_not_finite(
+    value: str, code: int, board: Path, tmp_path: Path
+) -> None:
+    for log in (board / "results/new").iterdir():
+        log.write_text(log.read_text().rpartition("val_loss:")[0] + f"val_loss:{value} train_time:1s\n")
+    assert run(gate.main, board, "--rules", tmp_path / "rules.toml", cwd=tmp_path).returncode == code
+
+
+def test_a_headline_has_no_more_digits_than_a_float(tmp_path: Path) -> None:
+    runs = gate_faults.made(np.random.default_rng(1), 3)
+    gate_faults.write_submission(tmp_path, runs, 3.2, {run.seed: run.values[3000] for run in runs})
+    page = tmp_path / "submission.json"
+    page.write_text(page.read_text().replace('"val_bpb": 3.2,', '"val_bpb": 3.' + "2" * 100_000 + ",", 1))
+    (tmp_path / "rules.toml").write_text(gate_faults.SUBMISSION_RULES)
+    assert len(run(gate.main, tmp_path, "--rules", tmp_path / "rules.toml", cwd=tmp_path).stdout) < 3000
+
+
+@pytest.mark.parametrize("printed", ["NaN", "1e999", '"3.2"', "null", "[" * 2000, "9" * 5000, "true"])
+def test_a_headline_that_is_no_number_is_read_as_none(printed: str, tmp_path: Path) -> None:
+    folder = tmp_path / "records"
+    folder.mkdir()
+    runs = gate_faults.made(np.random.default_rng(1), 3)
+    gate_faults.write_submission(folder, runs, 3.2, {run.seed: run.values[3000] for run in runs})
+    page = folder / "submission.json"
+    page.write_text(page.read_text().replace('"val_bpb": 3.2,', f'"val_bpb": {printed},', 1))
+    (tmp_path / "rules.toml").write_text(gate_faults.SUBMISSION_RULES)
+    done = run(gate.main, folder, "--rules", tmp_path / "rules.toml", "--json", cwd=tmp_path)
+    said = json.loads(done.stdout, parse_constant=pytest.fail)
+    assert done.returncode == 13 and said["headline"] is None and said["unread"]
+
+
+@pytest.mark.parametrize("link", ["/etc/passwd", "../other", "a/../../x", "https://x/y", "", "results/..", "x\0y"])
+def test_a_link_leads_nowhere_outside_the_folder(link: str, tmp_path: Path) -> None:
+    assert inside(tmp_path, link) is None
+
+
+def test_numbers_are_decimal() -> None:
+    read = [number(text) for text in ("3.27", "nan", "1e-3", "0x10", "1_000", "3.27.1", "infinity")]
+    assert read[0] == 3.27 and math.isnan(read[1] or 0) and read[2:] == [1e-3, None, None, None, None]
+
+
+def test_runs_of_one_file_are_told_apart_where_the_step_goes_back(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text("".join(f"step:{step}/30 val_loss:3.{step}{seed}\n" for seed in range(3) for step in (10, 20, 30)))
+    assert [[each.step for each in one.evaluations] for one in read_log(path, [STEP]).runs] == [[10, 20, 30]] * 3
+
+
+def test_one_more_run_is_what_a_simulation_says(board: Path, tmp_path: Path) -> None:
+    from plumbline.verdict.comparison_terms import ComparisonTerms
+    from plumbline.verdict.numbers.goal_comparison import judge_goal
+
+    rng = np.random.default_rng(1)
+    terms = ComparisonTerms(higher=False, alpha=0.01, sigma=1.0)
+    test = judge_goal("x", {str(at): value for at, value in enumerate((-1.0, -1.6, -1.2, -0.9))}, 0.0, terms)
+    new = test.mean + rng.normal(size=400_000) * math.sqrt(1 + 1 / 4)
+    holds = (0 - (4 * test.mean + new) / 5) * math.sqrt(5) >= 2.3263
+    assert one_more_run(test) == pytest.approx(holds.mean(), abs=0.003)

@@ -1,0 +1,56 @@
+"""What docs/gate.md says: its commands run, its rules file reads, and its exit codes are those of the verdicts."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import gate_faults
+from plumbline.verdict.board import __main__ as board
+from plumbline.verdict.gate import __main__ as gate
+from plumbline.verdict.gate.rules import known, read_rules
+from plumbline.verdict.outcome import Outcome
+from tests.run_in_process import run
+
+VERBS = {"gate": gate.main, "board": board.main}
+
+
+@pytest.fixture
+def page(repository: Path) -> str:
+    return (repository / "docs/gate.md").read_text(encoding="utf-8")
+
+
+def test_every_command_of_the_page_does_what_it_says(page: str, repository: Path, tmp_path: Path) -> None:
+    """In a folder with a board where the page has Track 3's, by the rules of that board, and our own records."""
+    rng, folder = np.random.default_rng(3), tmp_path / "records/track_3_optimization"
+    folder.mkdir(parents=True)
+    runs = gate_faults.made(rng, 5)
+    gate_faults.write_table(folder, runs, f"{gate_faults.mean_at(runs, 3000):.4f}", 3000, 5, rng)
+    (tmp_path / "track3").write_text(gate_faults.TABLE_RULES)
+    own = tmp_path / "records/mine"
+    own.mkdir()
+    (own / "record.json").write_text((next((repository / "records").glob("*/record.json"))).read_text())
+    commands = re.findall(r"^\$ plumbline (.*)$", page, re.MULTILINE)
+    assert len(commands) == 5
+    for command in commands:
+        verb, *words = shlex.split(command)
+        done = run(VERBS[verb], *words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert {path.name for path in (tmp_path / "board").iterdir()} == set(
+        re.findall(r"`(index\.html|progress\.svg|card\.svg|board\.json|index\.fingerprint\.json)`", page)
+    )
+
+
+def test_its_rules_file_reads_and_its_codes_are_those_of_the_verdicts(page: str, tmp_path: Path) -> None:
+    (text,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "rules.toml").write_text(text)
+    rules = read_rules(str(tmp_path / "rules.toml"))
+    assert rules.table is not None and rules.goal is not None and rules.goal.value == 3.28
+    said = {words: int(code) for code, words in re.findall(r"^\| (\d+) \| ([a-z ]+): ", page, re.MULTILINE)}
+    assert said == {outcome: outcome.exit_code for outcome in Outcome if outcome != Outcome.IMPLAUSIBLE}
+    assert all(f"`{name}`" in page for name in known())
+    assert len(page.split()) < 1070

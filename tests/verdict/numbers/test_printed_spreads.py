@@ -1,0 +1,190 @@
+"""Means and standard deviations as papers print them: the tests that they allow, what is read, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from plumbline.core.errors import PlumblineError
+from plumbline.verdict.__main__ import main
+from plumbline.verdict.comparison_terms import ComparisonTerms
+from plumbline.verdict.judge import judge
+from plumbline.verdict.numbers.goal_comparison import judge_goal
+from plumbline.verdict.numbers.readers.printed_spreads import PrintedSpread
+from plumbline.verdict.numbers.readers.row_files import ColumnNames, read_rows
+from plumbline.verdict.numbers.readers.score_table import MetricBySeed, read_table
+from plumbline.verdict.numbers.summary_comparison import judge_summaries, rounded
+from plumbline.verdict.runs_summary import RunsSummary
+
+UP = ComparisonTerms(higher=True, minimum_gain=0.1)
+FLAGS = ("--baseline", "baseline", "--metric", "acc", "--higher-is-better")
+PRINTED = "method,acc,std,n\nours,55.2,0.4,3\nbaseline,54.2,0.6,3\n"
+
+
+def summary(values: np.ndarray) -> RunsSummary:
+    return RunsSummary(mean=float(values.mean()), std=float(values.std(ddof=1)), n=values.size)
+
+
+def table(folder: Path, text: str, told: PrintedSpread | None = None, suffix: str = ".csv") -> MetricBySeed:
+    path = folder / f"r{suffix}"
+    path.write_text(text)
+    return read_table(read_rows(path), ColumnNames(metric="acc"), told=told)
+
+
+@pytest.mark.parametrize(("n", "m"), [(2, 5), (3, 3), (8, 2)])
+def test_what_is_left_of_the_runs_gives_the_tests_of_the_runs(n: int, m: int) -> None:
+    rng = np.random.default_rng(n)
+    ours, theirs = rng.normal(1, 1, n), rng.normal(0, 2, m)
+    by_seed = [{str(seed): float(value) for seed, value in enumerate(side)} for side in (ours, theirs)]
+    runs, printed = judge("a", *by_seed, UP, tries=2), judge_summaries("a", summary(ours), summary(theirs), UP, tries=2)
+    for key in ("gain", "sigma", "freedom", "t", "p", "low", "high", "resolved", "seeds_to_decide", "prediction"):
+        assert getattr(printed, key) == pytest.approx(getattr(runs, key)), key
+    assert printed.outcome is runs.outcome and printed.plan == "two" and printed.pairs is None
+    assert (printed.welch.df, printed.welch.p_greater) == pytest.approx((runs.welch.df, runs.welch.p_greater))
+    goal, by_hand = judge_summaries("a", summary(ours), 0.5, UP), judge_goal("a", by_seed[0], 0.5, UP)
+    assert (goal.p, goal.high, goal.plan) == (pytest.approx(by_hand.p), pytest.approx(by_hand.high), "goal")
+    assert math.isnan(goal.welch.p) and goal.prediction is None
+
+
+TENTHS = st.integers(1, 30).map(lambda tenths: tenths / 10)
+
+
+@settings(max_examples=40, deadline=None)
+@given(gain=st.integers(-20, 40), stds=st.tuples(TENTHS, TENTHS), ns=st.tuples(st.integers(2, 9), st.integers(2, 9)))
+def test_no_number_that_would_be_printed_so_has_a_p_outside_what_the_page_says(gain: int, stds, ns) -> None:
+    """By scipy, at the corners of the rounding intervals (one of them has each end) and within."""
+    half, means = 0.05, (50 + gain / 10, 50.0)
+    sides = [RunsSummary(mean=m, std=s, n=n, mean_rounding=half, std_rounding=half) for m, s, n in zip(means, stds, ns)]
+    found = rounded(judge_summaries("a", *sides, ComparisonTerms(higher=True)))
+    assert found is not None
+    rng, corners = np.random.default_rng(0), np.stack(np.meshgrid(*[[-1, 1]] * 4), axis=-1).reshape(-1, 4)
+    ps = []
+    for moved in half * np.concatenate([corners, rng.uniform(-1, 1, (20, 4))]):
+        m, s = np.array(means) + moved[:2], np.array(stds) + moved[2:]
+        test = stats.ttest_ind_from_stats(m[0], s[0], ns[0], m[1], s[1], ns[1], alternative="greater")
+        ps.append(float(test.pvalue))
+    assert (min(ps), max(ps)) == pytest.approx((found.low, found.high))
+
+
+def test_the_means_of_three_are_not_taken_for_single_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text(PRINTED)
+    assert main([str(path), *FLAGS, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    ours = said["methods"]["ours"]
+    assert (round(ours["t"], 2), ours["freedom"], round(ours["p"], 3), ours["n"]) == (2.40, 4, 0.037, 3)
+    assert ours["rounded"]["others"] == ["keep"], "p is 0.022 at one end: the digits do not say"
+    assert (
+        "one-sided p = 0.037, two-sided 0.074; from printed means and standard deviations, whose rounding moves the "
+        "one-sided p between 0.022 and 0.06, and with it the verdict)"
+    ) in said["sentence"]
+    page = (tmp_path / "r.verdict.md").read_text()
+    path.write_text(PRINTED + "worse,52,0.4,3\n")
+    apart = ["--ledger", str(tmp_path / "l.jsonl"), "--out", str(tmp_path / "two.md")]
+    assert main([str(path), *FLAGS, *apart]) == 0, "p must be half as large for two tries, at either end"
+    assert "`l.jsonl`, from printed means and standard deviations.\n" in capsys.readouterr().out
+    assert main([str(path), *FLAGS, *apart, "--alpha", "0.05"]) == 0
+    assert "standard deviations, whose rounding moves 1 verdict.\n" in capsys.readouterr().out
+    assert "From means and standard deviations of n runs, as printed (n: column `n`; the spread: column `std`)" in page
+    assert "if the standard deviations divide by n and not by n - 1" in page and "p = 0.061." in page
+    assert "cannot be computed from these: pairs of seeds" in page
+    with pytest.raises(PlumblineError, match=r"--paired: 'ours' has a mean .* pairs need the value of each run"):
+        main([str(path), *FLAGS, "--paired"])
+
+
+@pytest.mark.parametrize(
+    ("cell", "mean", "std", "off", "off_std"),
+    [
+        ("55.2 ± 0.4", 55.2, 0.4, 0.05, 0.05),
+        ("55.20+-0.4", 55.2, 0.4, 0.005, 0.05),
+        ("-55.2 +/- .40", -55.2, 0.4, 0.05, 0.005),
+        (r"$55.2 \pm 0.4$", 55.2, 0.4, 0.05, 0.05),
+        (r"$\mathbf{55.2}_{\pm 0.4}$", 55.2, 0.4, 0.05, 0.05),
+        ("**55 ± 4**", 55, 4, 0.5, 0.5),
+        ("55.2(4)", 55.2, 0.4, 0.05, 0.05),
+        ("55.2 (0.4)", 55.2, 0.4, 0.05, 0.05),
+        ("1.2e-2 ± 3e-3", 0.012, 0.003, 0.0005, 0.0005),
+    ],
+)
+def test_cells_as_papers_write_them(tmp_path: Path, cell: str, mean, std, off, off_std) -> None:
+    for spread, factor in (("std", 1), ("sem", math.sqrt(3))):
+        read = table(tmp_path, f"method\tacc\na\t{cell}\nb\t1 ± 1\n", PrintedSpread(3, spread), ".tsv")
+        found = read.summaries["a"]
+        assert (found.mean, found.n, found.mean_rounding) == (pytest.approx(mean), 3, pytest.approx(off))
+        assert (found.std, found.std_rounding) == pytest.approx((factor * std, factor * off_std))
+    assert ("was read as 55.2 ± 0.4" in " ".join(read.notes)) == ("(" in cell)
+
+
+def test_a_metric_s_own_columns_come_before_those_of_all(tmp_path: Path) -> None:
+    text = "method,loss,loss_std,acc,acc_sd,n,acc_seeds\na,1,9,2.0,0.5,9,4\nb,1,9,1.0,0.5,9,5\n"
+    read = table(tmp_path, text).summaries
+    assert [(each.mean, each.std, each.n) for each in read.values()] == [(2.0, 0.5, 4), (1.0, 0.5, 5)]
+
+
+def test_a_percent_sign_after_every_value_is_a_unit(tmp_path: Path) -> None:
+    read = table(tmp_path, "method,seed,acc\na,1,55.2%\na,2,nan\nb,1,54.2 %\n")
+    assert read.values == {"a": {"1": 55.2}, "b": {"1": 54.2}} and read.lost == {"a": {"2": "diverged"}}
+    assert read.notes == (
+        "Every value in column `acc` ends in %, which is a unit and was dropped: gains are in its points.",
+    )
+    read = table(tmp_path, "method,acc,std,n\na,5.5%,0.4%,3\nb,5.4%,0.5%,3\n")
+    assert [each.std for each in read.summaries.values()] == [0.4, 0.5]
+    read = table(tmp_path, "method,acc\na,5.5% ± 0.4%\nb,5.4 ± 0.5\\%\n", PrintedSpread(3, "std"))
+    assert [each.mean for each in read.summaries.values()] == [5.5, 5.4]
+
+
+def test_what_is_said_of_several_runs_in_a_file_of_single_ones_is_not_left_out_without_a_word(tmp_path: Path) -> None:
+    read = table(tmp_path, "method,seed,acc,std,n\na,1,2,0.1,9\nb,1,1,0.1,9\n")
+    assert read.values["a"] == {"1": 2} and "`std`, `n`" in read.notes[-1] and "each row is one run" in read.notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "words"),
+    [
+        ("method,acc\na,55.2 ± 0.4\nb,54.2\n", (3, "std"), r"line 3, column 'acc': '54.2' is no mean with its spread"),
+        ("method,acc\na,55.2%\nb,54.2\n", (), r"line 3, column 'acc': '54.2' has no %, and '55.2%' in line 2 has one"),
+        ("method,acc\na,55.2 ± 0.4\nb,5 ± 1\n", (3, ""), r"say --spread std or --spread sem"),
+        ("method,acc\na,55.2 ± 0.4\nb,5 ± 1\n", (None, "std"), r"nothing says of how many runs: add --seeds N"),
+        ("method,acc,std\na,55.2,0.4\nb,5,1\n", (), r"nothing says of how many runs: .* never assumed"),
+        (PRINTED, (3, ""), r"has the column 'n'; leave out --seeds"),
+        (PRINTED, (None, "sem"), r"the name of column 'std' says what it is; leave out --spread"),
+        (PRINTED.replace("0.4,3", "0.4,1"), (), r"line 2, column 'n': '1' is no number of runs, two or more"),
+        (PRINTED.replace("0.4,3", "nan,3"), (), r"line 2, column 'acc': '55.2' with the spread 'nan': both are finite"),
+        (PRINTED.replace("0.4,3", ",3"), (), r"line 2, column 'std': is empty"),
+        (PRINTED + "ours,55,1,3\n", (), r"line 4, .*'ours' has a mean with its spread in line 2 already"),
+        ("method,acc,loss,std,n\na,1,1,1,3\nb,1,1,1,3\n", (), r"'std' may be of another metric than 'acc'.*'acc_std'"),
+        ("method,acc,std,sd,n\na,1,1,1,3\nb,1,1,1,3\n", (), r"has the columns \['std', 'sd'\], of which one counts"),
+        ("method,seed,acc\na,1,2 ± 1\nb,1,1 ± 1\n", (3, "std"), r"by its column 'seed' a row is one run"),
+        ("method,acc,std,n\na,2 ± 1,1,3\nb,1 ± 1,1,3\n", (), r"'2 ± 1' has a spread, and so has column 'std'"),
+        ("method,acc\na,2\nb,1\n", (3, ""), r"--seeds and --spread are about means with their standard deviations"),
+        ("method,acc\na,55.2 (4)\nb,54.2 (6)\n", (), r"line 2, column 'acc': '55.2 \(4\)' is not a number"),
+        ("method,step,acc,std,n\na,1,1,1,3\nb,1,1,1,3\n", (), r"has means with spreads, and steps"),
+    ],
+)
+def test_nothing_is_guessed(tmp_path: Path, text: str, told: tuple, words: str) -> None:
+    with pytest.raises(PlumblineError, match=words):
+        table(tmp_path, text, PrintedSpread(*told))
+
+
+def test_means_alone_lead_to_their_spreads_and_zero_spreads_to_no_verdict(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    for text, words in (
+        (
+            "method,acc,n\nours,55.2,3\nbaseline,54.2,3\n",
+            "Means of several runs are no single runs: give columns std and",
+        ),
+        (PRINTED.replace("0.4", "0.0").replace("0.6", "0.0"), "the printed standard deviations are 0"),
+    ):
+        path.write_text(text)
+        with pytest.raises(PlumblineError, match=words):
+            main([str(path), *FLAGS])
+    path.write_text("commit\tacc\tstatus\na\t1\tkeep\n")
+    with pytest.raises(PlumblineError, match="is read as search; --seeds and --spread are about a table"):
+        main([str(path.rename(tmp_path / "r.tsv")), *FLAGS[2:], "--seeds", "3"])

@@ -1,0 +1,180 @@
+"""Shapes of numbers as others write them: what is read as what, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plumbline.core.errors import PlumblineError
+from plumbline.verdict.__main__ import main
+from plumbline.verdict.numbers.readers.row_files import ColumnNames, FileRow, FileRows, read_rows
+from plumbline.verdict.numbers.readers.score_table import MetricBySeed, read_table
+from plumbline.verdict.numbers.readers.search_log import read_search
+from plumbline.verdict.numbers.readers.submission_json import read_submissions
+from plumbline.verdict.seed_values import seed_name
+
+COLUMNS = ColumnNames(metric="loss")
+
+
+def table(folder: Path, text: str, *, suffix: str = ".csv", columns: ColumnNames = COLUMNS, **more) -> MetricBySeed:
+    path = folder / f"results{suffix}"
+    path.write_text(text)
+    return read_table(read_rows(path), columns, **more)
+
+
+def test_without_a_seed_column_each_row_is_a_run_and_none_is_paired(tmp_path: Path) -> None:
+    read = table(tmp_path, "method,loss\nb,2\nb,1\na,3\na,nan\n")
+    assert sorted(read.values["b"].values()) == [1, 2] and not read.values["a"].keys() & read.values["b"].keys()
+    assert list(read.lost["a"].values()) == ["diverged"]
+    assert read == table(tmp_path, "method,loss\nb,1\nb,2\na,nan\na,3\n"), "in any order of the rows"
+    assert "each row of a method is one of its runs" in read.notes[0]
+
+
+STEPS = "method,seed,step,loss\na,1,20,1\na,1,10,0.5\na,2,20,3\na,2,10,\nb,1,10,4\nb,1,20,2\n"
+
+
+def test_of_several_steps_the_last_counts_or_the_one_that_was_asked_for(tmp_path: Path) -> None:
+    last = table(tmp_path, STEPS)
+    assert last.values == {"a": {"1": 1, "2": 3}, "b": {"1": 2}}
+    assert last.notes == ("Runs have up to 2 steps; the value of a run is that of the last step, 20.",)
+    best = table(tmp_path, STEPS, higher=False, at_step="best")
+    assert best.values == {"a": {"1": 0.5, "2": 3}, "b": {"1": 2}} and "the best of each run's steps" in best.notes[0]
+    with pytest.raises(PlumblineError, match="'a', seed '2' has no value at step 10"):
+        table(tmp_path, STEPS, at_step="10")
+    with pytest.raises(PlumblineError, match="--at-step 'first' is a step's number, or last, or best"):
+        table(tmp_path, STEPS, at_step="first")
+
+
+def test_a_run_that_diverged_at_any_step_is_lost_whatever_it_says_at_others(tmp_path: Path) -> None:
+    for rule in ("", "last", "best", "20"):
+        read = table(tmp_path, STEPS.replace("a,1,10,0.5", "a,1,10,nan"), at_step=rule)
+        assert read.lost == {"a": {"1": "diverged"}} and read.values["a"] == {"2": 3}
+
+
+def test_a_key_that_stands_twice_in_an_object_is_refused(tmp_path: Path) -> None:
+    """Python's parser takes the last value: a run would have two, of which one counts without a word."""
+    twice = '{"method": "a", "seed": 1, "loss": 1.0, "loss": 0.1}'
+    (tmp_path / "submission.json").write_text(twice)
+    for make in (
+        lambda: table(tmp_path, twice, suffix=".jsonl"),
+        lambda: table(tmp_path, f"[{twice}]", suffix=".json"),
+        lambda: read_submissions(tmp_path / "submission.json", "loss"),
+    ):
+        with pytest.raises(PlumblineError, match="the key 'loss' is there twice in one object"):
+            make()
+
+
+def test_runs_that_end_at_different_steps_are_not_compared_unless_that_was_meant(tmp_path: Path) -> None:
+    text = STEPS + "b,2,15,7\n"
+    with pytest.raises(PlumblineError, match="end at different steps, from 15 to 20"):
+        table(tmp_path, text)
+    assert table(tmp_path, text, at_step="last").values["b"]["2"] == 7
+    assert table(tmp_path, text.replace("15,7", "15,inf")).lost == {"b": {"2": "diverged"}}, "it ended for that"
+
+
+def test_rows_of_another_metric_and_methods_without_this_one_are_left_out(tmp_path: Path) -> None:
+    read = table(tmp_path, "method,seed,loss,acc\na,1,2,\nb,1,1,\nc,1,,0.5\nc,2,,0.6\n")
+    assert set(read.values) == {"a", "b"} and read.notes == ("Without a value of `loss`, and left out: `c`.",)
+
+
+def test_a_status_of_a_table_says_which_run_was_lost(tmp_path: Path) -> None:
+    read = table(tmp_path, "method,seed,loss,status\na,1,0,OOM\na,2,1,finished\n")
+    assert read.lost == {"a": {"1": "oom"}} and read.values == {"a": {"2": 1}}
+
+
+def test_objects_within_objects_have_dotted_names(tmp_path: Path) -> None:
+    rows = [{"run": {"name": "a", "seed": 1}, "eval": {"loss": 2.5}, "args": [1]}, {"run": {"name": "b"}, "eval": {}}]
+    columns = ColumnNames(method="run.name", seed="run.seed", metric="eval.loss")
+    lines = "".join(json.dumps(row) + "\n" for row in rows[:1])
+    for text, suffix in ((lines, ".jsonl"), (json.dumps(rows[:1]), ".json"), (json.dumps({"runs": rows[:1]}), ".json")):
+        assert table(tmp_path, text, suffix=suffix, columns=columns).values == {"a": {"1": 2.5}}
+    with pytest.raises(PlumblineError, match="is neither an array of objects"):
+        table(tmp_path, "[1]", suffix=".json")
+
+
+def test_statuses_are_read_as_loops_write_them(tmp_path: Path) -> None:
+    path = tmp_path / "results.tsv"
+    words = ("baseline", "tentative", "Best", "reverted", "OOM", "keep")
+    path.write_text("commit\tloss\tstatus\n" + "".join(f"c{n}\t{n}\t{word}\n" for n, word in enumerate(words)))
+    steps = read_search(read_rows(path), COLUMNS).runs
+    assert [step.status for step in steps] == ["keep", "keep", "keep", "discard", "crash", "keep"]
+    assert steps[4].value is None and steps[1].word == "tentative"
+    path.write_text("commit\tloss\tstatus\na\tnan\tdiscard\n")
+    assert read_search(read_rows(path), COLUMNS).runs[0].status == "crash"
+    path.write_text("commit\tloss\tstatus\na\tnan\tkeep\n")
+    with pytest.raises(PlumblineError, match="line 2, column 'loss': a run that was kept has no finite number"):
+        read_search(read_rows(path), COLUMNS)
+
+
+def submission(folder: Path, place: str, **content: object) -> None:
+    (folder / place).mkdir(parents=True)
+    (folder / place / "submission.json").write_text(json.dumps(content))
+
+
+def test_submissions_are_known_by_their_folders_and_checked_against_their_headline(tmp_path: Path) -> None:
+    results = {"1": {"val_bpb": 1.0}, "2": 1.2, "3": {"val_bpb": float("nan")}}
+    submission(tmp_path, "2026-03-17_First", name="x", val_bpb=1.3, val_loss=2.0)
+    submission(tmp_path, "2026-04-01_Second", val_bpb=0.9, seed_results={"1": {"val_bpb": 1.0}, "2": 1.2})
+    submission(tmp_path, "2026-04-02_Third", val_bpb=0.9, seed_results=results)
+    read = read_submissions(tmp_path, "val_bpb")
+    assert list(read.order) == ["2026-03-17_First", "2026-04-01_Second", "2026-04-02_Third"]
+    assert read.values["2026-04-01_Second"] == {"1": 1.0, "2": 1.2} and len(read.values["2026-03-17_First"]) == 1
+    assert read.lost == {"2026-04-02_Third": {"3": "diverged"}}
+    assert read.notes[0] == "`2026-04-01_Second` says 0.9 in `val_bpb`, but the mean of its seeds is 1.1."
+    submission(tmp_path, "2026-04-03_Fourth", val_loss=2.0)
+    assert read_submissions(tmp_path, "val_bpb").notes[-1] == (
+        "Without a value of `val_bpb`, and left out: `2026-04-03_Fourth`."
+    )
+    listed = [{"seed": 1, "val_bpb": 1.0}, {"seed": 2, "val_bpb": 1.2}]
+    submission(tmp_path / "listed", "Fifth", seed_results=listed)
+    assert read_submissions(tmp_path / "listed", "val_bpb").values == {"Fifth": {"1": 1.0, "2": 1.2}}
+    submission(tmp_path / "bare", "Sixth", seed_results=[1.0, 1.2])
+    with pytest.raises(PlumblineError, match="seed_results is an array; each of its objects needs a 'seed'"):
+        read_submissions(tmp_path / "bare", "val_bpb")
+    with pytest.raises(PlumblineError, match=r"seed_results.1: 'val_loss' is no number; name one"):
+        read_submissions(tmp_path, "val_loss")
+    with pytest.raises(PlumblineError, match=r"no submission.json has 'val_bp'; name one of .*did you mean 'val_bpb'"):
+        read_submissions(tmp_path / "2026-03-17_First", "val_bp")
+
+
+@given(st.integers(-(10**30), 10**30), st.integers(0, 5), st.integers(0, 4))
+def test_a_seed_is_its_number_however_it_is_written(seed: int, zeros: int, decimals: int) -> None:
+    sign, digits = ("-", str(-seed)) if seed < 0 else ("", str(seed))
+    assert seed_name(f"{sign}{'0' * zeros}{digits}{(decimals and '.' + '0' * decimals) or ''}") == str(seed)
+
+
+CELL = st.one_of(st.sampled_from(["", "1", "01", "1.0", "nan", "inf", "x", "3.5", "crash", "ok", "1e400"]), st.text())
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.fixed_dictionaries(dict.fromkeys(("method", "seed", "step", "status", "loss"), CELL)), min_size=1, max_size=6
+    )
+)
+def test_any_cells_are_read_or_refused_in_a_sentence(cells: list[dict[str, str]]) -> None:
+    """And no run is lost on the way: every method and seed has a value, is lost, or is left out with a word."""
+    rows = FileRows(Path("x.csv"), ("method", "seed", "step", "status", "loss"), tuple(map(FileRow, range(9), cells)))
+    for read in (read_table, read_search):
+        try:
+            found = read(rows, COLUMNS)
+        except PlumblineError:
+            continue
+        if isinstance(found, MetricBySeed):
+            there = {(row["method"], seed_name(row["seed"])) for row in cells}
+            seen = {(method, seed) for side in (found.values, found.lost) for method, of in side.items() for seed in of}
+            assert seen <= there and {method for method, _ in there - seen} <= {
+                method for method, _ in there if method not in found.order
+            }
+
+
+def test_a_folder_may_be_named_by_a_dot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place, values in (("old", (1.0, 1.1, 1.05)), ("new", (0.5, 0.6, 0.55))):
+        submission(tmp_path / "records", place, seed_results=dict(zip("123", values, strict=True)))
+    monkeypatch.chdir(tmp_path / "records")
+    assert main([".", "--baseline", "old", "--metric", "val_bpb", "--lower-is-better", "--exit-code-of", "new"]) == 0
+    assert (tmp_path / "records.verdict.md").exists()

@@ -1,0 +1,248 @@
+"""How a run ended, in the words of loops, trackers and schedulers: what has no value is never judged by one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from plumbline.core.errors import PlumblineError
+from plumbline.operate.experiments.folder_rows import STATUS
+from plumbline.verdict.__main__ import main
+from plumbline.verdict.numbers.readers.row_files import ColumnNames, read_rows
+from plumbline.verdict.numbers.readers.run_statuses import CRASH, FINISHED, RUNNING, status_map, translated
+from plumbline.verdict.numbers.readers.score_table import read_table
+from plumbline.verdict.numbers.readers.search_log import read_search
+
+COLUMNS = ColumnNames(metric="loss")
+AS_WRITTEN = {
+    FINISHED: "finished FINISHED COMPLETE TrialState.COMPLETE Completed Succeeded done",
+    CRASH: "crashed Failed FAIL killed pruned TrialState.PRUNED oom OUT_OF_MEMORY OUT_OF_ME+ timeout TIMEOUT "
+    "CANCELLED CANCELLED+ canceled PREEMPTED NODE_FAIL Timed-Out OOMKilled Aborted",
+    RUNNING: "running RUNNING waiting QUEUED pending preempting SCHEDULED in-progress REQUEUED",
+}
+
+
+@pytest.mark.parametrize("column", ["State", "status", "run.STATE", "job_state", "runStatus", "how it went"])
+def test_a_status_is_known_by_its_column_and_its_word(tmp_path: Path, column: str) -> None:
+    path = tmp_path / "t.csv"
+    runs = [(word, meaning) for meaning, words in AS_WRITTEN.items() for word in words.split()]
+    path.write_text(
+        f"method,seed,{column},loss\n"
+        + "".join(
+            f"a,{seed},{word},{'' if column == 'how it went' and how != FINISHED else 3}\n"
+            for seed, (word, how) in enumerate(runs)
+        )
+    )
+    read = read_table(read_rows(path), COLUMNS)
+    held = {FINISHED: read.values, CRASH: read.lost, RUNNING: read.unfinished}
+    for seed, (word, meaning) in enumerate(runs):
+        assert [of for of, there in held.items() if str(seed) in there["a"]] == [meaning], word
+    assert column == "status" or f"`{column}`: this column says how its run ended." in read.notes
+
+
+def test_words_with_spaces_and_a_user_s_number() -> None:
+    assert translated("CANCELLED by 1000") == translated("out of memory") == CRASH and translated("stopped") is None
+    assert translated("+") is None and translated("F+") is None
+
+
+@pytest.mark.parametrize(
+    "column", ["note,nan", "test_loss,nan", "note,", "tag,baseline", "flag,ok", "best,finished at last", "group,17"]
+)
+def test_other_columns_are_none_of_statuses(tmp_path: Path, column: str) -> None:
+    name, _, cell = column.partition(",")
+    path = tmp_path / "t.csv"
+    path.write_text(f"method,seed,{name},loss\na,1,{cell},3\na,2,{cell},4\n")
+    read = read_table(read_rows(path), COLUMNS)
+    assert read.values == {"a": {"1": 3, "2": 4}} and not read.notes
+
+
+@pytest.mark.parametrize("column", ["exit_code", "ExitCode", "run.returncode", "return code"])
+def test_a_run_that_ended_with_an_exit_code_is_lost(tmp_path: Path, column: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"method,seed,{column},loss\na,1,0,3\na,2,137,2\na,3,0.0,4\n")
+    read = read_table(read_rows(path), COLUMNS)
+    assert (read.values, list(read.lost["a"])) == ({"a": {"1": 3, "3": 4}}, ["2"])
+    path.write_text("method,seed,success,loss\na,1,True,3\na,2,False,2\n")
+    with pytest.raises(PlumblineError, match=r"line 3, column 'success': 'False'"):
+        read_table(read_rows(path), COLUMNS)
+
+
+def test_a_status_in_colours_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("method,seed,State,loss\na,1,\x1b[32mfinished\x1b[0m,3\na,2,\x1b[31mcrashed\x1b[0m,9\n")
+    read = read_table(read_rows(path), COLUMNS)
+    assert (read.values, read.lost) == ({"a": {"1": 3}}, {"a": {"2": "crashed"}})
+
+
+def test_an_unknown_word_is_named_with_its_line_and_the_flag_that_maps_it(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("method,seed,State,loss\na,1,finished,3\na,2,Stopped,9\n")
+    with pytest.raises(PlumblineError, match=r"line 3, column 'State': 'Stopped' .*--status-map Stopped=crashed"):
+        read_table(read_rows(path), COLUMNS)
+    mapped = ColumnNames(metric="loss", status_map=status_map(["Stopped=crashed"]))
+    assert read_table(read_rows(path), mapped).lost == {"a": {"2": "stopped"}}
+    none = ColumnNames(metric="loss", status="")
+    assert read_table(read_rows(path), none).values == {"a": {"1": 3, "2": 9}}
+    for pairs in (["x"], ["=crashed"], ["x=fishy"], ["x=crashed", "X=finished"]):
+        with pytest.raises(PlumblineError, match="--status-map"):
+            status_map(pairs)
+    with pytest.raises(PlumblineError, match=r"no column 'Sate'; .*--status-column; did you mean 'State'"):
+        read_table(read_rows(path), ColumnNames(metric="loss", status="Sate"))
+
+
+#: A column's name, its words of three runs of `a` and three of `b` (all have a value), and what is read: the lost runs
+#: of `b`, or words of a refusal, or of a note.
+COLUMN_CASES = (
+    ("job_state", "COMPLETED*5 STOPPED", "'STOPPED' is no status that is known; .* --status-map STOPPED=crashed"),
+    ("Run State", "finished*4 crashed oomed", "'oomed' .*--status-map oomed=crashed"),
+    ("status", "exit_0*5 exit_137", "--status-map 'exit 0=crashed'"),
+    ("run/status", "success*5 fail_(oom)", r"--status-map 'fail \(oom\)=crashed'"),
+    ("Status", "FINISHED*5 UNFINISHED", r"'UNFINISHED' is no status that is known; say"),
+    ("exit_status", "0*5 137", "'0' is no status"),
+    ("random_state", "0*5 137", []),
+    ("trial_status", "TERMINATED*5 ERROR", ["3"]),
+    ("status", "TERMINATED*5 ERROR", "'TERMINATED' is no status"),
+    ("crashed", "False*4 True*2", ["2", "3"]),
+    ("sys/failed", "0*5 1", ["3"]),
+    ("finished", "True*5 False", "'False' is no status that is known"),
+    ("failed", "0*5 7", []),
+    (
+        "outcome",
+        "finished*4 crashed oomed",
+        "column 'outcome': looks like statuses, but 'oomed' is no .*-column outcome",
+    ),
+    (
+        "how so",
+        "done*5 killed",
+        "looks like statuses, but 'killed' is said of a run that has a value.*-column 'how so'",
+    ),
+    ("outcome", "done*3 crashed*3", "looks like statuses"),
+    ("outcome", "done*3 running*3", "looks like statuses"),
+    ("network", "baseline*5 pruned", "looks like statuses"),
+    ("network", "baseline*3 pruned*3", "Column `network` is not read as statuses"),
+    (
+        "interconnect",
+        "active*3 suspended*3",
+        "is not read as statuses, although `active` and `suspended` (6 rows: lines 2, 3,",
+    ),
+    ("early stopping", "_*3 interrupted*3", "is not read as statuses"),
+    ("note", "x y z good_one error fine", "is not read as statuses, although `error`"),
+)
+
+
+@pytest.mark.parametrize(("column", "cells", "right"), COLUMN_CASES)
+def test_a_status_column_is_read_or_asked_about_and_never_dropped(tmp_path: Path, column, cells, right) -> None:
+    path, rows = tmp_path / "t.csv", []
+    for each in cells.split():
+        word, _, times = each.partition("*")
+        rows += [word.replace("_", " ").strip()] * int(times or 1)
+    names = [("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2), ("b", 3)]
+    path.write_text(f"method,seed,{column},loss\n" + "".join(f"{m},{s},{w},3.{s}\n" for (m, s), w in zip(names, rows)))
+    if isinstance(right, str) and "is not read" not in right:
+        with pytest.raises(PlumblineError, match=right):
+            read_table(read_rows(path), COLUMNS)
+        return
+    read = read_table(read_rows(path), COLUMNS)
+    assert sorted(read.lost.get("b", {})) == (right if isinstance(right, list) else [])
+    assert isinstance(right, list) or right in "".join(read.notes)
+
+
+def test_an_inactive_run_ended_as_another_column_says(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "method,seed,sys/state,sys/failed,loss\na,1,Inactive,False,3\na,2,Inactive,True,9\na,3,Active,False,5\n"
+    )
+    read = read_table(read_rows(path), COLUMNS)
+    assert (read.values, read.lost) == ({"a": {"1": 3}}, {"a": {"2": "failed"}}) and "3" in read.unfinished["a"]
+    path.write_text("method,seed,sys/state,loss\na,1,Inactive,3\n")
+    with pytest.raises(PlumblineError, match="'Inactive' is no status"):
+        read_table(read_rows(path), COLUMNS)
+
+
+def test_two_columns_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("method,seed,status,State,loss\na,1,keep,finished,3\na,2,ok,crashed,9\n")
+    with pytest.raises(PlumblineError, match="line 3, column 'State': 'crashed' contradicts 'ok' of column 'status'"):
+        read_table(read_rows(path), COLUMNS)
+    named = ColumnNames(metric="loss", status="State")
+    assert read_table(read_rows(path), named).lost == {"a": {"2": "crashed"}}
+
+
+ROWS = "Name,State,loss,seed\nbase,finished,3.281,1\nbase,finished,3.279,2\nbase,finished,3.284,3\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "more", "code", "words"),
+    [
+        ("new,finished,3.2,1\nnew,crashed,3.7,2\n", [], 12, "1 of its 2 runs has no value (seed 2: crashed)"),
+        ("new,finished,3.2,1\nnew,running,3.7,2\n", [], 13, "1 run of 'new' has not ended: seed 2 ('running' in line"),
+        ("new,finished,3.2,1\nnew,running,3.7,2\n", ["--status-map", "running=crashed"], 12, "(seed 2: running)"),
+        ("new,finished,3.2,1\nbase,queued,,4\n", [], 13, "1 run of 'base' has not ended: seed 4 ('queued' in line 6)"),
+        ("new,finished,3.2,1\nbase,failed,,4\n", [], 13, "1 run of the baseline 'base' diverged or crashed: seed 4"),
+    ],
+)
+def test_a_run_that_did_not_finish_is_never_judged(tmp_path: Path, capsys, rows: str, more, code: int, words) -> None:
+    (tmp_path / "t.csv").write_text(ROWS + rows)
+    asked = ["--baseline", "base", "--metric", "loss", "--lower-is-better", "--method-column", "Name"]
+    assert main([str(tmp_path / "t.csv"), *asked, "--exit-code-of", "new", "--json", *more]) == code
+    assert words in json.loads(capsys.readouterr().out)["sentence"]
+
+
+def test_a_search_s_log_leaves_out_what_runs_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "t.tsv"
+    path.write_text("commit\tloss\tState\na\t3\tkeep\na\t3.1\tdiscard\nb\t\trunning\n")
+    read = read_search(read_rows(path), COLUMNS)
+    assert [step.line for step in read.runs] == [2, 3] and read.notes == ("Left out, since it has not ended: line 4.",)
+    path.write_text("commit\tloss\tstatus\na\t3\tkeep\nb\t2\tcompleted\n")
+    with pytest.raises(PlumblineError, match=r"line 3.*'completed' does not say whether the search kept the change"):
+        read_search(read_rows(path), COLUMNS)
+
+
+def test_results_tsv_of_try_is_read_as_means_whose_last_row_counts(tmp_path: Path, capsys) -> None:
+    assert all(translated(word) for word in STATUS.values())
+    head = "commit\tloss\tmemory_gb\tstatus\tdescription\tseeds\tp\na1\t3.0\t0.0\tkeep\tbaseline\t5\t\n"
+    looks = "b2\t2.99\t0.0\tundecided\twider\t2\t0.1\nb2\t2.98\t0.0\tkeep\twider\t4\t0.01\n"
+    more = "c3\t2.5\t0.0\timplausible\tleak\t2\t0.001\nd4\t0.0\t0.0\tcrash\tdeeper\t0\t\n"
+    (tmp_path / "results.tsv").write_text(head + looks + more)
+    words = [str(tmp_path / "results.tsv"), "--metric", "loss", "--lower-is-better", "--json"]
+    assert main([*words, "--exit-code-of", "b2"]) == 13, "two rows of one change are no repeats"
+    assert "a row is a mean of several runs" in json.loads(capsys.readouterr().out)["sentence"]
+    assert main([*words, "--sigma", "0.5"]) == 0
+    read = json.loads(capsys.readouterr().out)
+    assert [step["step"]["commit"] for step in read["search"]["kept"]] == ["b2"] and read["search"]["steps"] == 2
+    assert (
+        "plumbline log" in " ".join(read["notes"]) and "plumbline log" in (tmp_path / "results.verdict.md").read_text()
+    )
+
+
+@pytest.mark.parametrize("number", ["'3.01'", '"3.01"', "3.01", 3.01])
+def test_a_number_that_a_program_printed_in_quotes_is_one(tmp_path: Path, number: object) -> None:
+    (tmp_path / "t.jsonl").write_text(json.dumps({"method": "a", "seed": 1, "loss": number}))
+    assert read_table(read_rows(tmp_path / "t.jsonl"), COLUMNS).values == {"a": {"1": 3.01}}
+
+
+RUN = "method,seed,step,loss\n"
+
+
+def test_of_a_run_that_was_resumed_the_later_rows_count(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(RUN + "a,1,1,9\na,1,2,8\na,1,3,7\na,1,2,6\na,1,3,5\n")
+    read = read_table(read_rows(path), COLUMNS)
+    assert read.values == {"a": {"1": 5}}
+    assert read.notes[0] == "Went on from an earlier step (`a`, seed 1): from there on the later rows count."
+    assert read_table(read_rows(path), COLUMNS, at_step="2").values == {"a": {"1": 6}}
+    path.write_text(RUN + "a,1,1,9\na,1,2,8\na,1,3,7\na,1,2,6\nb,1,3,5\n")
+    with pytest.raises(PlumblineError, match="end at different steps, from 2 to 3"):  # what was left behind is gone
+        read_table(read_rows(path), COLUMNS)
+    path.write_text(RUN + "a,1,1,9\na,1,2,nan\na,1,2,8\n")
+    assert read_table(read_rows(path), COLUMNS).lost == {"a": {"1": "diverged"}}
+
+
+@pytest.mark.parametrize("steps", ["1 2 3 1 2 3", "1 1 2 2", "3 2 2 1"])
+def test_two_runs_of_one_seed_are_no_resumed_run(tmp_path: Path, steps: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(RUN + "".join(f"a,1,{step},{row}\n" for row, step in enumerate(steps.split())))
+    with pytest.raises(PlumblineError, match="give a repeat another seed; of a run that was begun again, delete"):
+        read_table(read_rows(path), COLUMNS)

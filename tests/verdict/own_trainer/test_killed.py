@@ -1,0 +1,107 @@
+"""A try that is killed (kill -9) at any instant goes on as if nothing had been: no run is lost, none is made twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plumbline.verdict.own_trainer.processes import carriers
+from tests.verdict.own_trainer.trainers import make, write_toml
+
+#: Writes down that it began; its loss depends on its seed and its flags alone.
+TRAIN = """\
+import os, random, sys, time
+seed = int(sys.argv[sys.argv.index("--seed") + 1])
+with open(os.environ["STARTS"], "a") as starts:
+    starts.write(f"{seed}\\n")
+time.sleep(0.3)
+print(f"val_bpb: {random.Random(seed).gauss(1, 0.01) - 0.1 * ('--better' in sys.argv):.6f}")
+"""
+#: Two runs beside each other, which end in any order.
+WHERE = '[where]\ngpus = "0,1"\n[decide]\nbaseline_runs = 2\nmax_runs = 3'
+#: Tries that are killed, three times each.
+FOLDERS = int(os.environ.get("PLUMBLINE_KILLED_TRIES", "1"))
+WORDS = ("try", "--trust", "-m", "better", "--", "--better")
+
+
+def start(folder: Path) -> subprocess.Popen[bytes]:
+    """Start the try, and everything that it starts, with the folder's mark."""
+    environment = os.environ | {"STARTS": str(folder) + ".starts", "MARK": f"{folder}."}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen([sys.executable, "-m", "plumbline", *WORDS], cwd=folder, env=environment, **quiet)
+
+
+def bank(folder: Path) -> dict[tuple[Any, ...], float]:
+    """Every run of the bank, which is there once, with its value."""
+    lines = [json.loads(line) for line in (folder / ".plumbline/runs.jsonl").read_text().splitlines()]
+    found = {(one["method"], one["role"], one["run"]["seed"]): one["run"]["value"] for one in lines}
+    assert len(found) == len(lines), lines
+    return found
+
+
+def state(folder: Path) -> dict[str, Any]:
+    """What a try leaves, less its bank: decision, baseline, the row of results.tsv."""
+    (decided,) = (json.loads(path.read_text()) for path in (folder / ".plumbline/pages").glob("*.json"))
+    runs = sorted((run["arm"], run["seed"], run["value"]) for run in decided["runs"])
+    baseline = json.loads((folder / ".plumbline/baseline.json").read_text())
+    ledger = map(json.loads, (folder / ".plumbline/decisions.jsonl").read_text().splitlines())
+    return {
+        "decision": (decided["verdict"], decided["sentence"], runs),
+        "baseline": (baseline["commit"], baseline["flags"]),
+        "rows": (folder / "results.tsv").read_text(),
+        "entered": sum(bool(entry.get("verdict")) for entry in ledger),
+    }
+
+
+def starts(folder: Path) -> Counter[int]:
+    """How often the run of each seed was begun."""
+    path = Path(f"{folder}.starts")
+    return Counter(map(int, path.read_text().split())) if path.exists() else Counter()
+
+
+def kill(folder: Path, after: float) -> dict[int, int]:
+    """Kill a try at an instant, see that nothing of it goes on; how often each run was begun that is finished."""
+    process = start(folder)
+    time.sleep(after)
+    process.kill()
+    process.wait()
+    until = time.monotonic() + 5
+    while (left := carriers(f"MARK={folder}.")) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not left, [Path(f"/proc/{each}/cmdline").read_bytes() for each in left]
+    found = (json.loads(path.read_text()) for path in (folder / ".plumbline/runs").glob("*.result.json"))
+    return {result["seed"]: starts(folder)[result["seed"]] for result in found}
+
+
+@pytest.mark.slow
+def test_a_try_that_is_killed_ends_as_one_that_is_not(tmp_path: Path) -> None:
+    source = make(tmp_path / "source", TRAIN)
+    write_toml(source, more=WHERE)
+    undisturbed = shutil.copytree(source, tmp_path / "undisturbed")
+    began = time.monotonic()
+    assert start(undisturbed).wait() == 0
+    seconds, instants = time.monotonic() - began, random.Random(FOLDERS)
+    for number in range(FOLDERS):
+        folder = shutil.copytree(source, tmp_path / f"killed{number}")
+        known = [kill(folder, instants.uniform(0.05, 1.05) * seconds) for _ in range(3)]
+        assert start(folder).wait() == 0  # also where it had ended
+        assert state(folder) == state(undisturbed)
+        # What fills a device that is free goes by what is there already, so that either may have a run that no look
+        # needed. All that the decision needed both have, and of equal values.
+        ours, theirs = bank(folder), bank(undisturbed)
+        spare = ours.keys() ^ theirs.keys()
+        assert {key: ours[key] for key in ours.keys() - spare} == {key: theirs[key] for key in theirs.keys() - spare}
+        decided = {(seed, value) for _, seed, value in state(folder)["decision"][2]}
+        assert decided <= {(key[2], value) for key, value in ours.items() if key not in spare}
+        assert len(spare) <= 2
+        assert all(starts(folder)[seed] == begun for each in known for seed, begun in each.items())

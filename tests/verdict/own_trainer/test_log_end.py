@@ -1,0 +1,235 @@
+"""Ends of logs as other people's trainers print them: crashed runs are seen, and honest ones are not accused."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from plumbline.verdict.own_trainer import compare_ends, log_end
+from plumbline.verdict.own_trainer.requests import Result
+from plumbline.verdict.own_trainer.trainer_file import MetricPart
+
+LOSS = MetricPart(pattern=r"val_loss:? ?([0-9.]+)")
+JSON = MetricPart(json="rows.jsonl:val_loss")
+VALUES = "step 50 val_loss 2.6\nstep 100 val_loss 2.5\n"
+
+#: Says that a run diverged, whatever the baseline says.
+DIVERGED = """\
+Loss NaN!
+step 90 | Training Loss | nan
+INFO train loss: -nan
+loss [nan]
+loss=Infinity
+2026-01-02 INFO loss: nan resumed: False
+step 100 best 2.1 loss nan lr: 0"""
+#: Is seen unless a run of the baseline says so too.
+SIGNS = """\
+[rank 0] NaN in the loss, stopping
+rank 0: NaN detected in loss at step 90
+NaN in the loss; last checkpoint kept
+NaN loss at step 90, no checkpoint written, stopping
+NaN loss! Stop without saving
+NaN loss at step: 0
+lr=0 nan loss
+epoch 0: nan loss
+NaN loss, if this persists lower lr
+loss is not a number (nan), never recovers
+Model diverged (NaN). Exiting.
+Encountered NaN, exiting
+nan detected, stopping early
+NaN gradients -> exit
+found NaN/Inf in gradients: exiting
+Stopping: nan
+ERROR nan
+[nan, nan]
+tensor([nan, 0.1])
+Epoch 3 | nan | nan
+Loss is inf, stopping training
+error: loss is NaN
+any NaN in the loss: True
+loss std: nan
+val_loss std nan (n=1)
+delta loss: nan
+total_loss: nan
+old loss nan -> new loss 2.0"""
+#: Says nothing.
+HONEST = """\
+any NaN in the loss: False
+Loss contains NaN: False
+nan loss: none
+nan losses: 0
+nan losses skipped=3
+nan count 0 in loss
+loss ok, nan=False
+has loss nan? False
+no NaN in the loss
+0 nan steps
+WARNING: NaN loss encountered 0 times
+loss (nan filtered): 2.2
+best so far: loss inf
+min loss: inf
+val_loss improved from inf to 2.5, saving model
+loss limit = inf
+loss scale lowered after nan
+NaN/Inf detected, reducing loss scale to 512.0
+nan grads; loss scale -> 512
+info: finance of nanotech in /data/nan/inf.pt"""
+
+
+def result(path: Path, text: str, part: MetricPart = LOSS, rows: str = "", seconds: float = 0.0) -> Result:
+    """A run that ended well and printed a text."""
+    (path / "log").write_text(text)
+    (path / "rows.jsonl").write_text(rows)
+    end = log_end.read(part, path / "log", path)
+    assert not end.unread and not end.diverged, end
+    return Result(
+        run_id=text,
+        seed=1,
+        outcome="finished",
+        failed=[],
+        signs=end.signs,
+        place=end.place,
+        interval=end.interval,
+        seconds=seconds,
+    )
+
+
+@pytest.mark.parametrize("line", DIVERGED.splitlines())
+def test_a_nan_of_the_loss_is_a_divergence(line: str, tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(f"{VALUES}{line}\nbye\n")
+    assert log_end.read(LOSS, tmp_path / "log", tmp_path).diverged
+
+
+@pytest.mark.parametrize(
+    ("line", "is_sign"), [(line, lines is SIGNS) for lines in (SIGNS, HONEST) for line in lines.splitlines()]
+)
+def test_a_line_is_a_sign_where_no_run_of_the_baseline_has_such_a_one(line: str, is_sign: bool, tmp_path: Path) -> None:
+    plain, candidate = result(tmp_path, VALUES), result(tmp_path, f"{VALUES}{line}\nbye\n")
+    theirs = result(tmp_path, f"{VALUES}{line.replace('90', '40').replace('0.1', '0.3')}\nbye\n")
+    assert bool(compare_ends.compare(candidate, [plain] * 2, "val_loss").why) == is_sign, candidate.signs
+    same = compare_ends.compare(candidate, [plain, theirs], "val_loss")
+    assert not same.why and bool(same.remarks) == is_sign
+    assert not compare_ends.compare(plain, [theirs] * 2, "val_loss").why
+    before = result(tmp_path, f"step 20 val_loss 3\n{line}\n{VALUES}{line}\n")
+    assert not compare_ends.compare(before, [plain] * 2, "val_loss").why  # it went on after it
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("grad_norm: nan", "z_loss: nan"),
+        ("step 90: nan 0.1", "step 90: 0.1 nan"),
+        ("mfu nan", "NaN in the logits"),
+        ("accuracies: [nan, 0.1]", "logits: [nan, 0.1]"),
+    ],
+)
+def test_a_nan_of_one_name_allows_none_of_another(theirs: str, ours: str, tmp_path: Path) -> None:
+    baseline, candidate = result(tmp_path, f"{VALUES}{theirs}\n"), result(tmp_path, f"{VALUES}{ours}\n")
+    assert compare_ends.compare(candidate, [baseline] * 2, "val_loss").why
+
+
+def steps(last: int, interval: int = 50, line: str = "step {} val_loss 2.5", first: int | None = None) -> str:
+    """Lines of a log up to a step."""
+    return "".join(f"{line.format(at)}\n" for at in range(interval if first is None else first, last + 1, interval))
+
+
+EPOCHS = "Epoch {}: val_loss 2.5"
+BRACKETS = "Epoch [1/3], Step [{}/600], val_loss 2"
+VALUE = "val_loss 2.{:03}"
+SETTINGS = """\
+Namespace(seed=1, epoch=10, lr=0.1)
+max epoch: 10
+epoch: 10
+--epoch 10
+Max step 1000
+total step: 1000
+warmup step: 200, decay step: 5000
+loaded checkpoint of step 143000
+steps in an epoch: 312
+tokens / step: 524,288
+flops / iteration: 123456789"""
+
+
+@pytest.mark.parametrize("setting", SETTINGS.splitlines())
+def test_a_setting_is_no_place_that_was_reached(setting: str, tmp_path: Path) -> None:
+    whole, half = (result(tmp_path, f"{setting}\n{steps(last, 1, EPOCHS)}") for last in (10, 6))
+    compared = compare_ends.compare(half, [whole] * 2, "val_loss")
+    assert "it ended at epoch 6, and all runs of the baseline at epoch 10" in compared.why
+    other = result(tmp_path, f"{setting.replace('1', '3').replace('5', '2')}\n{steps(10, 1, EPOCHS)}")
+    assert compare_ends.compare(other, [whole] * 2, "val_loss") == compare_ends.ComparedEnd()
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "is_early"),
+    [
+        (f"{steps(300)}epoch 1 done", steps(100), True),  # that never prints the epoch
+        (f"{steps(300)}epoch 1 done", steps(300), None),
+        ("step 300 val_loss 2.5", "epoch 0 step 100 val_loss 2.5", True),
+        (steps(600, 50, BRACKETS), steps(300, 50, BRACKETS), True),
+        ("step 300 val_loss 2.5, next eval at step 600", "step 300 val_loss 2.5, next eval at step 500", None),
+        ("sec / step 12 val_loss 2", "sec / step 8 val_loss 2", None),
+        (f"tokens / step: 8,192\n{steps(300)}", f"tokens / step: 4,096\n{steps(300)}", None),
+        (steps(400, 100), steps(300, 100), False),  # a budget of time and coarse lines
+        (steps(400, 100), steps(200, 100), True),
+        (steps(1250), steps(1250, 100), False),
+        (steps(100, 1), steps(99, 1, first=0), False),
+        (steps(20, 1, VALUE), steps(10, 1, VALUE), False),  # half as many values
+        (steps(300), steps(6, 1, VALUE), False),
+        ("{'val_loss 2.5': 0, 'epoch': 3.0}", "{'val_loss 2.5': 0, 'epoch': 2.98}", False),
+        ("{'val_loss 2.5': 0, 'epoch': 3.0}", "{'val_loss 2.5': 0, 'epoch': 2.0}", True),
+        (f"step {'9' * 400}\n{steps(300)}", f"step {'9' * 400}\n{steps(100)}", True),
+    ],
+)
+def test_an_early_end_is_seen_and_one_that_may_be_none_is_told(
+    baseline: str, candidate: str, is_early: bool | None, tmp_path: Path
+) -> None:
+    compared = compare_ends.compare(result(tmp_path, candidate), [result(tmp_path, baseline)] * 2, "val_loss")
+    assert (bool(compared.why), bool(compared.remarks)) == (bool(is_early), is_early is False), compared
+
+
+def test_a_run_that_took_the_time_of_the_baseline_has_a_budget_of_time(tmp_path: Path) -> None:
+    baseline = [result(tmp_path, steps(900), seconds=seconds) for seconds in (300.0, 302.0)]
+    slower, crashed = (result(tmp_path, steps(600), seconds=seconds) for seconds in (303.0, 210.0))
+    assert not compare_ends.compare(slower, baseline, "val_loss").why
+    assert compare_ends.compare(crashed, baseline, "val_loss").why
+
+
+def test_a_setting_in_rows_of_a_file_is_no_place(tmp_path: Path) -> None:
+    row = '{{"config": {{"epoch": 10}}, "epoch": {}, "val_loss": 2.5}}'
+    whole, half = (result(tmp_path, "", JSON, steps(last, 1, row)) for last in (10, 6))
+    assert compare_ends.compare(half, [whole] * 2, "val_loss").why
+
+
+@pytest.mark.parametrize(
+    ("log", "is_sign"),
+    [
+        ("Traceback (most recent call last):\n  File x\nImportError: no flash\ndone", False),
+        ("R2=nan\nstarting", False),
+        ("Traceback (most recent call last):\n  File x\nRuntimeError: y\n", True),
+        ("starting\nNaN loss, exiting\n", True),
+    ],
+)
+def test_what_is_printed_beside_a_file_counts_at_its_end(log: str, is_sign: bool, tmp_path: Path) -> None:
+    assert bool(result(tmp_path, log, JSON, '{"step": 10, "val_loss": 2.5}').signs) == is_sign
+
+
+@pytest.mark.parametrize("unit", ["nan, ", "a_", "a ", "'", " ", "nan nan=", "loss_", "step 1 ", "loss=inf ", "[nan "])
+def test_reading_a_long_line_takes_time_in_proportion(unit: str, tmp_path: Path) -> None:
+    seconds = []
+    for length in (2_000, 16_000):
+        (tmp_path / "log").write_text(f"{VALUES}[{unit * (length // len(unit))} nan]\n" * 4)
+        begin = time.process_time()
+        assert not log_end.read(LOSS, tmp_path / "log", tmp_path).unread
+        seconds.append(time.process_time() - begin)
+    assert seconds[1] < 24 * max(seconds[0], 0.005)
+
+
+def test_a_helper_that_the_shell_ends_is_one_also_where_it_wrote(tmp_path: Path) -> None:
+    how = "monitor.py: a signal"
+    candidate = Result(run_id="", seed=1, outcome="finished", failed=[how])
+    for theirs in (how, f"{how}, ended by another process of it"):
+        baseline = Result(run_id="", seed=1, outcome="finished", failed=[], failed_beside=[theirs])
+        compared = compare_ends.compare(candidate, [baseline], "val_loss")
+        assert not compared.why and "as runs of the baseline have it" in compared.remarks[0]

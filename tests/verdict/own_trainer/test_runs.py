@@ -1,0 +1,388 @@
+"""How a run ends is told apart: the arm's doing, or the machine's; and nothing of a run outlives it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import functools
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from plumbline.core import process_record
+from plumbline.core.errors import PlumblineError
+from plumbline.verdict.decision.outcome import BASELINE, ArmRun
+from plumbline.verdict.own_trainer import pool, run_one, shared
+from plumbline.verdict.own_trainer.folder import Folder
+from plumbline.verdict.own_trainer.processes import REPORT, carriers
+from plumbline.verdict.own_trainer.requests import read_request, read_result
+from tests.verdict.own_trainer.trainers import METRIC, TRAIN, decide, make, trainer, write_toml
+
+#: Starts a process in a session of its own, as launchers do, and waits for ever.
+NEVER = """\
+import subprocess, sys, time
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+print("val_bpb: 1.0", flush=True)
+time.sleep(600)
+"""
+
+
+def run(folder: Path, train: str, *run: str, command: str = "python train.py {flags}") -> ArmRun:
+    """One run of a trainer as the candidate."""
+    make(folder)
+    (folder / "train.py").write_text(train)
+    write_toml(folder, *run, command=command)
+    (made,) = trainer(folder).run([("candidate", 7)])
+    assert not carriers(f"{REPORT}={Folder(folder).runs}/")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("train", "outcome", "why"),
+    [
+        ("print('val_bpb: nan')", "diverged", "val_bpb is nan"),
+        ("print('val_bpb: inf'); raise SystemExit(1)", "diverged", "val_bpb is inf"),
+        ("print('val_bpb: 1'); 1 / 0", "crashed", "exit code 1: ZeroDivisionError: division by zero"),
+        (
+            "raise MemoryError('torch.cuda.OutOfMemoryError: CUDA out of memory')",
+            "crashed",
+            "out of memory: MemoryError",
+        ),
+        ("import os; os.kill(os.getpid(), 9)", "crashed", "killed (SIGKILL, as where memory runs out)"),
+        (
+            "print('bpb of val is 3')",
+            "crashed",
+            "val_bpb is nowhere in what it printed; its log ends with: bpb of val is 3",
+        ),
+    ],
+)
+def test_an_end_that_is_the_arms_own_is_its_outcome(train: str, outcome: str, why: str, tmp_path: Path) -> None:
+    made = run(tmp_path / "mine", train)
+    assert (made.outcome, made.value) == (outcome, None) and why in made.why
+
+
+#: Leaves a process behind that has a session and an environment of its own, and says which.
+LEAVES = """\
+import os, subprocess, sys
+code = "import os, time; open('{file}.new', 'w').write(str(os.getpid())); os.rename('{file}.new', '{file}'); "
+code += "time.sleep(600)"
+subprocess.Popen([sys.executable, "-c", code], start_new_session=True, env={{}})
+while not os.path.exists("{file}"):
+    pass
+"""
+
+
+def test_what_left_its_session_and_its_environment_ends_with_its_run(tmp_path: Path) -> None:
+    left = tmp_path / "left"
+    middle = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {LEAVES.format(file=left)!r}], env={{}})\n"
+    try:
+        run(tmp_path / "mine", middle + "import time; time.sleep(600)", 'timeout = "2s"')
+        assert not alive(int(left.read_text()))
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(left.read_text()), signal.SIGKILL)
+
+
+def alive(process: int) -> bool:
+    return process_record.started(process) is not None
+
+
+def test_what_a_run_changes_of_what_is_shared_is_told(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine", "open('data/cache', 'a').write('x')\n" + TRAIN)
+    (folder / ".gitignore").write_text("data\n")
+    (folder / "data").mkdir()
+    (folder / "data/tokens").write_text("1 2 3")
+    write_toml(folder, 'share = ["data"]')
+    told: list[str] = []
+    list(trainer(folder, "--gain", "1", told=told).run([("candidate", 1), ("candidate", 2)]))
+    (line,) = told  # once, whatever the runs
+    assert f"while seed 1 of a change ran, {folder}/data/cache changed, which all runs share" in line
+
+
+def test_what_changes_is_seen_in_as_many_shared_files_as_there_is_time_for(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"data/{number}").mkdir(parents=True)
+        (tmp_path / f"data/{number}/tokens").write_text("1 2 3")
+    whole, none = shared.look([str(tmp_path / "data")]), shared.look([str(tmp_path / "data")], seconds=0)
+    assert len(whole.files) == 3 and not whole.left and none.left == {str(tmp_path / "data")}
+    for name in ("data/0/more", "data/new/deep/file", "data/1/tokens"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("4")
+    (tmp_path / "data/2/tokens").unlink()
+    changed = ["data/0/more", "data/1/tokens", "data/2/tokens", "data/new/deep/file"]
+    assert shared.touched(whole) == [str(tmp_path / name) for name in changed]
+    assert shared.touched(none) == []
+
+
+def test_shared_files_that_are_too_many_to_be_looked_at_are_told(tmp_path: Path) -> None:
+    told: list[str] = []
+    arms = trainer(make(tmp_path / "mine"), "--gain", "1", told=told)
+    list(arms.run([("candidate", 1)]))
+    result = read_result(arms.folder.runs / f"{arms.run_id('candidate', 1)}.result.json")
+    assert result is not None and not result.unseen and not told
+    for _ in range(2):
+        arms.tell_of_shared("candidate", msgspec.structs.replace(result, unseen=True, looked_at=400_000))
+    (line,) = told
+    assert "run.share has more files than can be looked at" in line and "400,000 files" in line
+
+
+def test_of_a_long_log_begin_and_end_are_kept_and_all_of_it_is_read(tmp_path: Path) -> None:
+    noise = "print('first')\nprint('val_bpb: 0.5')\nfor _ in range(300): print(('x' * 99 + '\\n') * 1000, end='')\n"
+    folder = make(tmp_path / "mine", noise + "print('last')\n")
+    arms = trainer(folder, "--gain", "1")
+    (made,) = arms.run([("candidate", 1)])
+    log = Folder(folder).log(arms.method("candidate"), 1)
+    text = log.read_text()
+    assert made.value == 0.5 and text.startswith("first\n") and text.endswith("x\nlast\n")
+    left_out = int(re.search(r"\[plumbline left out (\d+) bytes here\]\n", text)[1])
+    assert log.stat().st_size < 21 * 2**20 and left_out > 8 * 2**20
+
+
+def test_a_long_log_takes_no_room_while_the_run_runs_and_is_read_all_the_same(tmp_path: Path) -> None:
+    flood = """\
+        import sys, time
+        print("first")
+        for part in range(6):
+            print(f"val_bpb: 0.{part}", flush=True)
+            for _ in range(160): print(("x" * 99 + "\\n") * 1000, end="")
+            sys.stdout.flush()
+            time.sleep(1)
+        open(sys.argv[-1], "w").write("done")
+        for _ in range(200): print(("y" * 99 + "\\n") * 1000, end="", flush=True)
+        time.sleep(1)
+    """
+    folder, most = make(tmp_path / "mine", textwrap.dedent(flood)), 0
+    write_toml(folder, 'seed = "env:SEED"', command=f"{sys.executable} train.py {tmp_path}/done")
+    arms = trainer(make_changed(folder))
+    log = Folder(folder).log(arms.method("candidate"), 1)
+    with ThreadPoolExecutor(1) as pool_:
+        looking = pool_.submit(largest, log, tmp_path / "done")
+        (made,) = arms.run([("candidate", 1)])
+        most = looking.result()
+    text = log.read_text()
+    assert made.value == 0.5 and text.startswith("first\n") and "\0" not in text
+    assert 30 * 2**20 < most < 70 * 2**20, most  # of 96 MB that it had printed
+    assert int(re.search(r"left out (\d+) bytes", text)[1]) > 80 * 2**20 and log.stat().st_size < 21 * 2**20
+
+
+def make_changed(folder: Path) -> Path:
+    (folder / "train.py").write_text(f"{(folder / 'train.py').read_text()}\n")
+    return folder
+
+
+def largest(path: Path, until: Path) -> int:
+    """The most room that a file takes, in bytes, until another one is there."""
+    most = 0
+    while not until.exists():
+        most = max(most, path.stat().st_blocks * 512 if path.exists() else 0)
+        time.sleep(0.05)
+    return most
+
+
+@pytest.mark.parametrize("clean", [False, True], ids=["", "without its mark"])
+def test_a_run_that_takes_too_long_ends_with_all_that_it_started(tmp_path: Path, clean: bool) -> None:
+    train = NEVER.replace(", start_new_session=True", "") if clean else NEVER
+    command = f"{f'env -i {sys.executable}' if clean else 'python'} train.py"
+    made = run(tmp_path / "mine", train, 'timeout = "1s"', command=command)
+    assert made.outcome == "timeout" and "not finished after 1 s" in made.why
+    assert made.seconds is not None and made.seconds < 10
+
+
+def test_what_a_command_prints_to_a_file_is_read_and_kept(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    others = "others = { peak_vram_mb = '^peak_vram_mb: (\\S+)' }"
+    metric = f"{METRIC}\nfile = 'run.log'\n{others}"
+    write_toml(folder, command="python train.py > run.log 2>&1", metric=metric)
+    (folder / "train.py").write_text("import sys\nprint('peak_vram_mb: 2048')\n" + TRAIN)
+    arms = trainer(folder)
+    (made,) = arms.run([("candidate", 1)])
+    assert made.value is not None and arms.memory_gb([made]) == 2.0
+    (folder / "train.py").write_text("1 / 0\n")
+    (made,) = trainer(folder).run([("candidate", 1)])
+    assert made.why == "exit code 1: ZeroDivisionError: division by zero"
+
+
+def test_what_a_finished_run_leaves_behind_ends(tmp_path: Path) -> None:
+    assert run(tmp_path / "mine", NEVER.replace("time.sleep(600)\n", "")).value == 1.0
+
+
+def test_an_end_that_is_the_machines_is_no_outcome(tmp_path: Path) -> None:
+    why = "seed 7, was not made, for a reason of this machine.*stopped its command by a signal"
+    with pytest.raises(PlumblineError, match=why):
+        run(tmp_path / "mine", "import os; os.kill(os.getpid(), 15)")
+    folder = Folder(tmp_path / "mine")
+    assert not list(folder.runs.glob("*.result.json")) and folder.log("x", 1).parent.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("train", "first", "second"),
+    [
+        ("raise SystemExit(143)", "stopped its command by a signal", "ended by SIGTERM: it printed nothing"),
+        ("raise OSError(28, 'No space left on device')", "its log says that the disk is full", "OSError"),
+    ],
+    ids=["a signal", "no space"],
+)
+def test_an_end_that_might_be_the_machines_is_the_arms_own_the_second_time(
+    train: str, first: str, second: str, tmp_path: Path
+) -> None:
+    with pytest.raises(PlumblineError, match=first):
+        run(tmp_path / "mine", train)
+    (made,) = trainer(tmp_path / "mine").run([("candidate", 7)])
+    assert made.outcome == "crashed" and second in made.why
+
+
+def test_a_disk_is_full_by_what_is_free_or_by_what_a_quota_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**words: Path) -> None:
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    folder, free = str(tmp_path), os.statvfs(tmp_path)
+    assert not run_one.is_full(folder, probe=True) and not list(tmp_path.iterdir())
+    with monkeypatch.context() as patch:
+        patch.setattr(run_one.tempfile, "TemporaryFile", refuse)
+        assert run_one.is_full(folder, probe=True) and not run_one.is_full(folder, probe=False)
+    for flag, is_full in ((0, True), (os.ST_RDONLY, False)):
+        left = os.statvfs_result((*free[:3], 0, 0, *free[5:8], flag, free[9]))
+        monkeypatch.setattr(run_one.os, "statvfs", lambda path, left=left: left)
+        assert run_one.is_full(folder, probe=False) == is_full
+
+
+def test_a_metric_file_that_the_commit_has_is_no_word_of_a_run(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    (folder / "last.json").write_text('{"loss": 2.5}')
+    (folder / "train.py").write_text("# writes nothing\n")
+    write_toml(folder, metric="json = 'last.json:loss'")
+    (made,) = trainer(folder).run([("candidate", 7)])
+    assert made.outcome == "crashed" and "it ended well, and loss is nowhere in last.json" in made.why
+    write_toml(folder, 'share = ["out"]', metric="json = 'out/last.json:loss'")
+    with pytest.raises(PlumblineError, match=r"out/last\.json lies in out, which run\.share gives to all runs"):
+        trainer(folder)
+
+
+def test_a_command_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(PlumblineError, match=r"there is no such command: .*pithon"):
+        run(tmp_path / "mine", "# another arm", command="pithon train.py")
+
+
+def test_each_run_has_its_device_and_its_last_metric_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make(
+        tmp_path / "mine", "import os\nprint('val_bpb:', 1 + int(os.environ['CUDA_VISIBLE_DEVICES']))\n" + TRAIN
+    )
+    write_toml(folder, 'seed = "--wait 3.5 --seed {seed}"', more='[where]\ngpus = "4,5"')
+    monkeypatch.setattr(pool, "TOLD_EVERY", 3.0)
+    told: list[str] = []
+    arms = trainer(folder, "--gain", "1", told=told)
+    assert len(list(arms.run([(BASELINE, 1), (BASELINE, 2)]))) == 2
+    assert sorted(line.partition(": ")[2].split(" s, ")[1] for line in told) == ["val_bpb 5", "val_bpb 6"]
+    told.clear()
+    (folder / "train.py").write_text("import time\nprint('epoch 1')\ntime.sleep(3.5)\n")
+    list(trainer(folder, told=told).run([("candidate", 1)]))
+    assert told[0].endswith(" s, no metric yet; its last line: epoch 1"), told
+
+
+def test_a_seed_without_effect_is_said_and_inject_proposed(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine", TRAIN.replace("given.seed)", "42)"))
+    both = [(BASELINE, 1), (BASELINE, 2)]
+    with pytest.raises(PlumblineError, match=r"no effect: seeds 1, 2 all gave 0\.998559.*seed = \"inject\""):
+        list(trainer(folder, "--gain", "1").run(both))
+    write_toml(folder, 'seed = "inject"', command="python -I train.py {flags}")
+    with pytest.raises(PlumblineError, match="no call that sets a seed was seen, and no Python of it could be reached"):
+        list(trainer(folder, "--gain", "1").run(both[:1]))
+    write_toml(folder, 'seed = "inject"')
+    assert len({one.value for one in trainer(folder, "--gain", "1").run(both)}) == 2
+    (folder / "train.py").write_text("print('val_bpb: 1.23456')\n")
+    with pytest.raises(PlumblineError, match=r"no call that sets a seed was seen"):
+        list(trainer(folder).run([("candidate", 1), ("candidate", 2)]))
+
+
+def killed(folder: Path) -> subprocess.Popen[bytes]:
+    """A try in a process of its own that was killed without mercy once a run was finished."""
+    command = [sys.executable, "-m", "tests.verdict.own_trainer.trainers", str(folder), "--gain", "1"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not list(folder.glob(".plumbline/runs/*.result.json")):
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    return process
+
+
+@pytest.mark.slow
+def test_a_try_that_is_killed_goes_on_with_what_was_finished(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    write_toml(folder, 'seed = "--wait 0.3 --seed {seed}"')
+    killed(folder)
+    before = {path: path.stat().st_mtime_ns for path in (folder / ".plumbline/runs").glob("*.result.json")}
+    assert 1 <= len(before) < 5
+    decision = decide(folder, "--gain", "1")
+    assert decision.verdict == "keep" and all(path.stat().st_mtime_ns == at for path, at in before.items())
+    assert sorted(one.run.seed for one in Folder(folder).bank().runs) == [42, 43, 44, 1042, 1043]
+
+
+def test_what_a_killed_try_left_running_ends_before_the_next_run(tmp_path: Path) -> None:
+    folder = make(
+        tmp_path / "mine", f"import os\nif os.path.exists({str(tmp_path / 'wait')!r}):\n    exec({NEVER!r})\n" + TRAIN
+    )
+    (tmp_path / "wait").touch()
+    mark = f"{REPORT}={folder / '.plumbline/runs'}/"
+    process = subprocess.Popen([sys.executable, "-m", "tests.verdict.own_trainer.trainers", str(folder), "--gain", "1"])
+    while not any("val_bpb" in log.read_text() for log in folder.glob(".plumbline/logs/**/*.log")):
+        time.sleep(0.05)  # what it starts in a session of its own is there before it says a word
+    (runner,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    process.send_signal(signal.SIGSTOP)  # so that it does not see its runner die, and end what that began
+    os.kill(int(runner), signal.SIGKILL)
+    process.kill()
+    process.wait()
+    assert carriers(mark)
+    (tmp_path / "wait").unlink()
+    told: list[str] = []
+    (made,) = trainer(folder, "--gain", "1", told=told).run([(BASELINE, 42)])
+    assert made.value is not None and not carriers(mark)
+    assert told == ["1 process of an earlier try still ran here, and had to end"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, -signal.SIGINT)])
+def test_a_try_that_is_asked_to_stop_ends_its_runs_first(number: int, code: int, tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine", NEVER)
+    mark = f"{REPORT}={folder / '.plumbline/runs'}/"
+    command = [sys.executable, "-m", "tests.verdict.own_trainer.trainers", str(folder), "--gain", "1"]
+    # A shell has its background jobs ignore Ctrl-C, and whoever they start.
+    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, preexec_fn=heard) as process:
+        while len(carriers(mark)) < 2:
+            time.sleep(0.05)
+        process.send_signal(number)
+        assert process.wait(timeout=15) == code
+    assert not carriers(mark) and not list(folder.glob(".plumbline/runs/*.result.json"))
+
+
+def test_a_second_try_is_refused_with_who_holds_the_folder(tmp_path: Path) -> None:
+    folder = Folder(make(tmp_path / "mine"))
+    held = rf"held by process {os.getpid()} on .*plumbline try -m x"
+    with folder.held("plumbline try -m x"), pytest.raises(PlumblineError, match=held), folder.held("another"):
+        pass
+
+
+def test_one_process_makes_a_run(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    arms = trainer(folder, "--gain", "1")
+    request = read_request(arms.request(BASELINE, 42))
+    held = Path(request.result).with_suffix(".lock")
+    with open(held, "a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        command = (
+            "from plumbline.verdict.own_trainer import run_one; run_one.GRACE = 0.2; raise SystemExit(run_one.main())"
+        )
+        path = str(Path(request.result).with_name(f"{request.run_id}.request.json"))
+        done = subprocess.run([sys.executable, "-c", command, path], capture_output=True, text=True)
+    assert done.returncode == 75 and "another process makes this run" in done.stderr

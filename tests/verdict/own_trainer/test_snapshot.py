@@ -1,0 +1,203 @@
+"""A candidate is the working tree as a commit, and nothing of the user's is touched on the way."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from plumbline.core.errors import PlumblineError
+from plumbline.verdict.own_trainer import git_call, snapshot
+from plumbline.verdict.own_trainer.snapshot import Repository
+from tests.verdict.own_trainer.trainers import decide, git, make, trainer, write_toml
+
+
+def everything(folder: Path) -> dict[str, str]:
+    """Every file of a repository with its hash, but for objects, our refs and our folder."""
+    ours = (".git/objects/", ".git/refs/plumbline/", ".git/worktrees", ".git/info/exclude", ".plumbline/")
+    names = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+    kept = {name: path for name, path in names.items() if not name.startswith(ours)}
+    return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in kept.items()}
+
+
+def test_a_try_touches_nothing_of_the_users(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    hook = folder / ".git" / "hooks" / "post-checkout"
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/hooked\n")
+    hook.chmod(0o755)
+    (folder / ".gitignore").write_text("data\n")
+    (folder / "data").mkdir()
+    (folder / "data" / "tokens").write_text("1 2 3")
+    write_toml(folder, 'share = ["data"]')
+    text = (folder / "train.py").read_text()
+    uses = "open('data/tokens').read(); open('out.pt', 'w').write(str(given.seed))\n"
+    (folder / "train.py").write_text(text.replace("SHIFT", uses + "SHIFT", 1))
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "reads data")
+    (folder / "staged.py").write_text("x = 1\n")
+    git(folder, "add", "staged.py")
+    (folder / "staged.py").write_text("x = 2\n")
+    (folder / "gain.py").write_text("SHIFT = 1.0\n")  # untracked, and a part of the change
+    (folder / "train.py").write_text((folder / "train.py").read_text().replace("SHIFT = 0.0", "from gain import SHIFT"))
+    (folder / "results.tsv").write_text("mine\n")
+    git(folder, "status")  # refreshes the index
+    before = everything(folder)
+    assert decide(folder).verdict == "keep"
+    assert everything(folder) == before and not (tmp_path / "hooked").exists()
+    assert list((folder / ".plumbline/worktrees").iterdir()) == [] and "\n" not in git(folder, "worktree", "list")
+    held = git(folder, "for-each-ref", "--format=%(objectname)", "refs/plumbline/arms")
+    files = git(folder, "ls-tree", "--name-only", held).split()
+    assert "gain.py" in files and not {"results.tsv", ".plumbline", "data"} & set(files)
+    assert ".plumbline" not in git(folder, "status", "--porcelain")
+
+
+def test_an_edit_of_equal_length_in_the_second_of_the_commit_is_seen(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    time.sleep(1 - time.time() % 1)
+    (folder / "train.py").write_text("SHIFT = 0.0\n")
+    git(folder, "commit", "-qam", "at the begin of a second")
+    (folder / "train.py").write_text("SHIFT = 1.0\n")
+    time.sleep(1)
+    assert git(folder, "show", f"{Repository(folder).candidate().commit}:train.py") == "SHIFT = 1.0"
+
+
+def test_an_arm_is_its_code_and_its_flags_and_not_its_commit_or_what_is_plumblines(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    (folder / "results.tsv").write_text("tracked\n")
+    git(folder, "add", "-Af")
+    git(folder, "commit", "-qm", "results")
+    repository = Repository(folder)
+    first = repository.arm("HEAD~")
+    write_toml(folder, more="[decide]\nalpha = 0.01")
+    assert repository.candidate().method == repository.arm("HEAD").method == first.method
+    assert repository.candidate(["--lr", "3"]).method != first.method
+    with pytest.raises(PlumblineError, match=r"nothing is there to try"):
+        trainer(folder)
+    assert trainer(folder, "--gain", "1").run_id("candidate", 1) != trainer(folder, "--gain", "2").run_id(
+        "candidate", 1
+    )
+
+
+def test_an_arm_has_no_files_of_a_loops_session(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    (folder / ".auto").mkdir()
+    (folder / ".auto/prompt.md").write_text("try something\n")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "a session")
+    repository = Repository(folder)
+    (folder / ".auto/log.jsonl").write_text("{}\n")
+    assert repository.candidate().method == repository.arm("HEAD~").method
+    (folder / "gain.py").write_text("GAIN = 1\n")
+    assert ".auto" not in git(folder, "ls-tree", "-r", "--name-only", repository.candidate().commit)
+    assert repository.of_a_loop() == [".auto/log.jsonl"]
+
+
+def test_a_copy_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    write_toml(folder, 'share = ["data"]')
+    with pytest.raises(PlumblineError, match=r"there is no 'data'"):
+        list(trainer(folder, "--gain", "1").run([("candidate", 1)]))
+    assert "\n" not in git(folder, "worktree", "list") and list((folder / ".plumbline/worktrees").iterdir()) == []
+    write_toml(folder, 'output = ["train.py"]')
+    with pytest.raises(PlumblineError, match=r"run\.output: 'train\.py' is a file that git has, and no folder"):
+        list(trainer(folder, "--gain", "1").run([("candidate", 1)]))
+
+
+def test_what_git_cannot_do_on_a_full_disk_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository = Repository(make(tmp_path / "mine"))
+    with pytest.raises(PlumblineError, match=r"git update-ref in .* ended with \d+: .*") as raised:
+        repository.hold("..", "HEAD")
+    assert "free some" not in str(raised.value)
+    monkeypatch.setattr(git_call, "LEAST_FREE", 2**60)
+    with pytest.raises(PlumblineError, match="free some of that disk, and repeat the command"):
+        repository.hold("..", "HEAD")
+
+
+def test_a_folder_within_a_repository_is_run_with_what_lies_around_it(tmp_path: Path) -> None:
+    top = make(tmp_path / "mine")
+    folder = top / "apps" / "small"
+    folder.mkdir(parents=True)
+    (top / "train.py").rename(folder / "train.py")
+    (top / "plumbline.toml").rename(folder / "plumbline.toml")
+    git(top, "add", "-A")
+    git(top, "commit", "-qm", "deeper")
+    (made,) = trainer(folder, "--gain", "1").run([("candidate", 1)])
+    assert made.value is not None and made.value < 0.1
+    assert git(top, "status", "--porcelain") == "" and (folder / ".plumbline" / "runs").exists()
+
+
+def test_what_a_try_prints_to_is_no_part_of_it_and_only_our_copies_are_removed(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    theirs = tmp_path / "theirs" / "keep"
+    theirs.mkdir(parents=True)
+    (folder / ".plumbline").mkdir()
+    (folder / ".plumbline/worktrees").symlink_to(theirs.parent)
+    (folder / "gain.py").write_text("GAIN = 1\n")
+    code = "from plumbline.verdict.own_trainer.snapshot import *; print(Repository(Path('.')).candidate().commit)"
+    with open(folder / "try.log", "w") as log:
+        subprocess.run([sys.executable, "-c", code], cwd=folder, stdout=log, check=True)
+    commit = (folder / "try.log").read_text().strip()
+    assert git(folder, "diff", "--name-only", "HEAD", commit) == "gain.py"
+    list(trainer(folder).run([("candidate", 1)]))
+    assert theirs.exists()
+
+
+def test_submodules_are_filled_and_refused_with_changes_of_their_own(tmp_path: Path) -> None:
+    library = make(tmp_path / "library", "SHIFT = 0.5\n")
+    folder = make(tmp_path / "mine")
+    git(folder, "submodule", "add", "-q", str(library), "library")
+    text = (folder / "train.py").read_text()
+    (folder / "train.py").write_text(text.replace("SHIFT = 0.0", "from library.train import SHIFT"))
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "uses a library")
+    (made,) = trainer(folder, "--gain", "1").run([("candidate", 1)])
+    assert made.value is not None and made.value < -0.4
+    (folder / "library" / "train.py").write_text("SHIFT = 0.7\n")
+    with pytest.raises(PlumblineError, match=r"library is a repository of its own with changes"):
+        Repository(folder).candidate()
+
+
+def test_a_folder_without_git_or_commit_and_files_that_are_data_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(PlumblineError, match=r"in no git repository.*git init"):
+        Repository(tmp_path)
+    git(tmp_path, "init", "-q")
+    with pytest.raises(PlumblineError, match=r"no commit yet"):
+        Repository(tmp_path)
+    folder = make(tmp_path / "mine")
+    monkeypatch.setattr(snapshot, "MOST_UNTRACKED", 1000)
+    (folder / "weights.bin").write_bytes(bytes(2000))
+    with pytest.raises(PlumblineError, match=r"weights\.bin alone.*\.gitignore"):
+        Repository(folder).candidate()
+    (folder / "weights.bin").unlink()
+    git(tmp_path, "init", "-q", "mine/empty")
+    with pytest.raises(
+        PlumblineError, match=r"mine/empty is a git repository of its own without a commit.*\.gitignore"
+    ):
+        Repository(folder).candidate()
+
+
+def test_code_that_is_installed_from_the_users_tree_is_taken_from_the_arms_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make(tmp_path / "mine")
+    (folder / "src/lib").mkdir(parents=True)
+    (folder / "src/lib/shifts.py").write_text("SHIFT = 0.0\n")
+    text = (folder / "train.py").read_text()
+    (folder / "train.py").write_text(text.replace("SHIFT = 0.0", "from shifts import SHIFT"))
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "a package")
+    (folder / "src/lib/shifts.py").write_text("SHIFT = 1.0\n")
+    monkeypatch.setenv("PYTHONPATH", str(folder / "src/lib"), prepend=os.pathsep)
+    (made,) = trainer(folder).run([("candidate", 1)])
+    assert made.value is not None and made.value < 0.1
+    for command in (f"python {folder}/train.py {{flags}}", f"cd {folder}; python train.py {{flags}}"):
+        write_toml(folder, command=command)
+        with pytest.raises(PlumblineError, match=r"__main__: came from .* and not from the arm's own copy"):
+            list(trainer(folder).run([("candidate", 1)]))

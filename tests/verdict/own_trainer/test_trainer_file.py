@@ -1,0 +1,99 @@
+"""`plumbline.toml` is closed: what cannot be meant is refused, by key and file, with the remedy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plumbline.core.errors import PlumblineError
+from plumbline.verdict.own_trainer import seed, trainer_file, trust
+
+WHOLE = """\
+[run]
+command = "python train.py {flags}"
+timeout = "1h30m"
+[metric]
+pattern = '^val_bpb:\\s+(\\S+)'
+[where]
+gpus = "0+1, 2+3"
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("command", "comand", r"run: unknown key 'comand'; did you mean 'command'"),
+        ("[metric]", "[metrics]", r"no part \[metrics\]; did you mean 'metric'"),
+        ('"1h30m"', '"1x"', r"run\.timeout: '1x' is not a time"),
+        ('"1h30m"', "5", r"run\.timeout: 5 is not a text"),
+        ("(\\S+)", "\\S+", r"metric\.pattern: .* has 0 groups"),
+        ("(\\S+)", "(", r"metric\.pattern: .* is no regular expression"),
+        ("(\\S+)", "\\x1b\\[32m(\\S+)", r"metric\.pattern: .* has an escape character, and lines are matched without"),
+        ("pattern = '^val_bpb:", "json = '/run:", r"metric\.json: .* is no FILE:KEY"),
+        ("'^val_bpb:\\s+(\\S+)'", "'(x)'\njson = 'a:b'", r"metric: says both"),
+        ("'^val_bpb:\\s+(\\S+)'", "'(x)'\nfile = '../secret'", r"metric\.file: .* below the folder"),
+        ('"1h30m"', '"1h"\nshare = ["/etc"]', r"run\.share: '/etc' is no path below"),
+        ('"1h30m"', '"1h"\nseed = "--seed 3"', r"run\.seed: '--seed 3' is neither"),
+        ('"1h30m"', '"1h"\nshare = ["."]', r"run\.share: '\.' is what git or Plumbline keeps, or all of the folder"),
+        ('"1h30m"', '"1h"\noutput = [".git/x"]', r"run\.output: '\.git/x' is what git or Plumbline keeps"),
+        ('"1h30m"', '"1h"\nshare = ["./.plumbline"]', r"run\.share: './\.plumbline' is what git or Plumbline keeps"),
+        ('"1h30m"', '"1h"\nseed = "env:BASH_ENV"', r"run\.seed: BASH_ENV says what is run"),
+        ('"1h30m"', '"1h"\nseed = "env:LD_PRELOAD"', r"run\.seed: LD_PRELOAD says what is run"),
+        ('"1h30m"', '"1h"\nseed = "env:PYTHONPATH"', r"run\.seed: PYTHONPATH says what is run"),
+        ("train.py", "train.py\\u0000", r"run: command or seed has a null character"),
+        ("[where]", "[decide]\nalpha = 0.6\n[where]", r"decide\.alpha: 0\.6 cannot be meant; .* 0\.05"),
+        ("[where]", "[decide]\nalpha = nan\n[where]", r"decide\.alpha: nan cannot be meant"),
+        ("[where]", '[decide]\nsession = "fdr"\n[where]', r"decide\.session: 'fdr' .*\['each', 'fwer'\]"),
+        ("[where]", "where = 3\n[decide]", r"where"),
+        ("[run]", "[run", r"is not TOML"),
+        ("[run]", ".".join("a" * 400) + " = 1\n[run]", r"a key has more than 20 parts"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_by_its_key(old: str, new: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "plumbline.toml"
+    path.write_text(WHOLE.replace(old, new, 1))
+    with pytest.raises(PlumblineError, match=said) as raised:
+        trainer_file.load(tmp_path)
+    assert str(path) in str(raised.value)
+
+
+def test_what_is_not_said_has_a_default(tmp_path: Path) -> None:
+    (tmp_path / "plumbline.toml").write_text(WHOLE)
+    file = trainer_file.load(tmp_path)
+    assert (file.metric.called, file.run.timeout_seconds, file.where.devices) == ("val_bpb", 5400.0, ("0,1", "2,3"))
+    assert (file.decide.baseline_runs, file.decide.max_runs, file.run.seed) == (5, 8, "--seed {seed}")
+    (tmp_path / "plumbline.toml").write_text(WHOLE.replace("[run]", '[run]\nseed = "env:PYTHONHASHSEED"'))
+    assert trainer_file.load(tmp_path).run.seed == "env:PYTHONHASHSEED"
+
+
+def test_seed_and_flags_go_where_they_are_named_or_to_the_end_of_a_single_command() -> None:
+    flags = ["--name", "a b", "$(touch x)"]
+    words = "--seed 7 --name 'a b' '$(touch x)'"
+    assert seed.command_line("python train.py", "--seed {seed}", 7, flags) == f"python train.py {words}"
+    assert seed.command_line("uv run train.py > run.log 2>&1", "--seed {seed}", 7, []).endswith("2>&1 --seed 7")
+    assert (
+        seed.command_line("python t.py {flags} | tee log", "--seed {seed}", 7, flags)
+        == f"python t.py {words} | tee log"
+    )
+    assert seed.command_line("S={seed} python t.py", "--seed {seed}", 7, []) == "S=7 python t.py"
+    with pytest.raises(PlumblineError, match=r"more than one command; write \{flags\}"):
+        seed.command_line("python prepare.py && python t.py", "--seed {seed}", 7, [])
+    assert seed.command_line("python prepare.py && python t.py", "inject", 7, []) == "python prepare.py && python t.py"
+
+
+def test_a_command_is_trusted_once_and_again_when_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    path = tmp_path / "plumbline.toml"
+    path.write_text(WHOLE)
+    file = trainer_file.load(tmp_path)
+    assert not trust.is_trusted(tmp_path, file)
+    trust.trust(tmp_path, file)
+    path.write_text(WHOLE + "[decide]\nalpha = 0.01\n")
+    assert trust.is_trusted(tmp_path, trainer_file.load(tmp_path))
+    path.write_text(WHOLE.replace("[run]", "[run]\nseed = '--rng {seed}; touch x'"))
+    file = trainer_file.load(tmp_path)  # it runs nothing: the shell is given its words quoted
+    assert trust.is_trusted(tmp_path, file)
+    assert seed.command_line("python train.py", file.run.seed, 7, []) == "python train.py --rng '7;' touch x"
+    path.write_text(WHOLE.replace("train.py", "other.py"))
+    assert not trust.is_trusted(tmp_path, trainer_file.load(tmp_path))
