@@ -7,7 +7,8 @@ from mpmath import iv
 from plumbline.audit.expression import function
 from plumbline.audit.interval_arithmetic import Interval, high, low, over_corners, span
 from plumbline.audit.math_functions import Intervals
-from plumbline.theory.gated_energy import energy_ratio
+
+from ..gated_energy import energy_ratio
 
 
 def _share_of_steps(evaluation: int, tokens: Interval, batch: Interval) -> Interval:

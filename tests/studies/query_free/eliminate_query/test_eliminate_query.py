@@ -18,11 +18,11 @@ from plumbline.model.hf_import import gpt2
 from plumbline.model.model_folder import read_model
 from plumbline.probes import __main__ as probes
 from plumbline.runtime.finished_run import FinishedRun
-from plumbline.theory import eliminate_query
-from plumbline.theory.equal_logits import apart, in_double
-from plumbline.theory.query_absorption import DecoderWeights
+from plumbline.studies.query_free.eliminate_query import __main__ as eliminate_query
+from plumbline.studies.query_free.eliminate_query.equal_logits import apart, in_double
+from plumbline.studies.query_free.eliminate_query.query_absorption import DecoderWeights
 from tests.model_specs import run_spec
-from tests.theory.models_to_eliminate import (
+from tests.studies.query_free.eliminate_query.models_to_eliminate import (
     BIASED,
     NORM_FREE,
     ONE_HEAD,

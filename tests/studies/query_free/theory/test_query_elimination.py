@@ -10,9 +10,9 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from plumbline.theory import query_elimination as eliminate
-from plumbline.theory import query_elimination_checks as module
-from plumbline.theory.plain_transformer import (
+from plumbline.studies.query_free.theory import query_elimination as eliminate
+from plumbline.studies.query_free.theory import query_elimination_checks as module
+from plumbline.studies.query_free.theory.plain_transformer import (
     Architecture,
     ModelWeights,
     attention,
@@ -21,8 +21,8 @@ from plumbline.theory.plain_transformer import (
     relative,
     with_query,
 )
-from plumbline.theory.query_elimination_checks import WeightChange, query_elimination_checks
-from plumbline.theory.theorem_check import ROUNDING, ResidualWithoutPremise, TheoremCheck
+from plumbline.studies.query_free.theory.query_elimination_checks import WeightChange, query_elimination_checks
+from plumbline.studies.query_free.theory.theorem_check import ROUNDING, ResidualWithoutPremise, TheoremCheck
 
 #: Rounding of a product with an inverse grows with the condition number; this many times eps is allowed for each.
 ROOM = 100

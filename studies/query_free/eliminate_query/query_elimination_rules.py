@@ -1,10 +1,10 @@
 """Determines which of the query_free study's results takes W_Q out of a decoder of ours, and why the others do not
 apply.
 
-Propositions and theorems as in `plumbline.theory.query_elimination`; here they are read off a model's slots. Theorems
-4.1 and 4.2 leave open what attention does with X W_Q, X W_K and X W_V (Lemma 3.1, section 6), so that rotary positions,
-shared keys and values, a QK-norm and any mixer are no obstacle to them; Proposition 4.1 merges W_Q with W_K, so that
-nothing may stand between the two.
+Propositions and theorems as in `theory.query_elimination`; here they are read off a model's slots. Theorems 4.1 and 4.2
+leave open what attention does with X W_Q, X W_K and X W_V (Lemma 3.1, section 6), so that rotary positions, shared keys
+and values, a QK-norm and any mixer are no obstacle to them; Proposition 4.1 merges W_Q with W_K, so that nothing may
+stand between the two.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import torch
 
 from plumbline.specs.spec import ModelSpec
-from plumbline.theory.query_absorption import DecoderWeights, absorb_one_head, change_bases
+
+from .query_absorption import DecoderWeights, absorb_one_head, change_bases
 
 #: Mixers whose weights depend on a query and a key through their product alone.
 OF_PRODUCTS = ("softmax", "scaled_softmax", "softmax_cap", "ssmax", "sigmoid", "softpick")

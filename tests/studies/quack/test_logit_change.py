@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.theory.logit_change import (
+from plumbline.studies.quack.logit_change import (
     Directions,
     HeadSizes,
     HeadUpdate,

@@ -10,8 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from plumbline.core.errors import PlumblineError
-from plumbline.theory import skip_absorption
-from plumbline.theory.skip_absorption import (
+from plumbline.studies.query_free.theory import skip_absorption
+from plumbline.studies.query_free.theory.skip_absorption import (
     absorbed,
     checks,
     collinear,

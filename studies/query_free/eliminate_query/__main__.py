@@ -30,7 +30,7 @@ LARGEST_CONDITION = 1e5
 def arguments() -> argparse.ArgumentParser:
     """The parser of the verb's command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m plumbline.theory.eliminate_query",
+        prog="python -m plumbline.studies.query_free.eliminate_query",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -51,7 +51,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """Run the verb `python -m plumbline.theory.eliminate_query`."""
+    """Run the verb `python -m plumbline.studies.query_free.eliminate_query`."""
     given = arguments().parse_args()
     if os.path.lexists(given.out):
         raise PlumblineError(f"--out: {given.out} exists; name a new folder, or remove it")
@@ -59,8 +59,8 @@ def main() -> None:
         raise PlumblineError("--sequences and --tokens-per-sequence must be at least 1")
     if not 1 <= given.max_condition_number < math.inf:
         raise PlumblineError(f"--max-condition-number ({given.max_condition_number:g}) must be 1 or more, and finite")
-    from plumbline.theory.eliminate_checkpoint import eliminate
-    from plumbline.theory.elimination_source import open_source
+    from .eliminate_checkpoint import eliminate
+    from .elimination_source import open_source
 
     source = open_source(given.checkpoint)
     spec = source.spec

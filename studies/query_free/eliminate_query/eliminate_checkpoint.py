@@ -18,11 +18,12 @@ from plumbline.runtime.finished_run import FinishedRun
 from plumbline.runtime.numerics import require_float32
 from plumbline.runtime.provenance import code, packages
 from plumbline.specs.spec import RunSpec
-from plumbline.theory.elimination_source import CheckpointOfKnownArchitecture
-from plumbline.theory.equal_logits import apart, at_precision, in_double, random_tokens
-from plumbline.theory.query_absorption import DecoderWeights
-from plumbline.theory.query_elimination_rules import RULES, EliminationRule, conditions
-from plumbline.theory.theorem_check import ROUNDING
+
+from ..theory.theorem_check import ROUNDING
+from .elimination_source import CheckpointOfKnownArchitecture
+from .equal_logits import apart, at_precision, in_double, random_tokens
+from .query_absorption import DecoderWeights
+from .query_elimination_rules import RULES, EliminationRule, conditions
 
 REPORT = "elimination.json"
 

@@ -25,7 +25,8 @@ import numpy as np
 from scipy import linalg
 
 from plumbline.core.errors import PlumblineError
-from plumbline.theory.theorem_check import ResidualWithoutPremise, TheoremCheck
+
+from .theorem_check import ResidualWithoutPremise, TheoremCheck
 
 #: Free units beyond which the sets are not gone through: 2^20 of them take seconds.
 MOST_FREE = 20

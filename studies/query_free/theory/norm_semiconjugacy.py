@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumbline.core.errors import PlumblineError
-from plumbline.theory.theorem_check import ResidualWithoutPremise, TheoremCheck
+
+from .theorem_check import ResidualWithoutPremise, TheoremCheck
 
 #: A map of points (N, D) to points.
 Mlp = Callable[[np.ndarray], np.ndarray]

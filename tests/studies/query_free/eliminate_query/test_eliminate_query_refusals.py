@@ -14,9 +14,18 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.model.hf_import import spec_of
 from plumbline.model.model_folder import write_model
-from plumbline.theory import eliminate_query
+from plumbline.studies.query_free.eliminate_query import __main__ as eliminate_query
 from tests.probes.hugging_face_models import GPT2, SIZES
-from tests.theory.models_to_eliminate import BIASED, ONE_HEAD, ROTARY, SKIPS, eliminated, made, one_headed, refused
+from tests.studies.query_free.eliminate_query.models_to_eliminate import (
+    BIASED,
+    ONE_HEAD,
+    ROTARY,
+    SKIPS,
+    eliminated,
+    made,
+    one_headed,
+    refused,
+)
 
 
 class TestRefusals:

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from plumbline.theory import query_elimination as eliminate
-from plumbline.theory.plain_transformer import Architecture, ModelWeights, drawn, forward, relative, with_query
-from plumbline.theory.theorem_check import ResidualWithoutPremise, TheoremCheck
+from . import query_elimination as eliminate
+from .plain_transformer import Architecture, ModelWeights, drawn, forward, relative, with_query
+from .theorem_check import ResidualWithoutPremise, TheoremCheck
 
 #: (layers, heads, head width, context, causal); one head, as wide as all of them, where a statement is of one. Layers
 #: are two or more, so that they can differ.

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumbline.core.errors import PlumblineError
-from plumbline.theory.norm_semiconjugacy import (
+from plumbline.studies.query_free.theory.norm_semiconjugacy import (
     Semiconjugacy,
     checks,
     gaussian_singular_values,

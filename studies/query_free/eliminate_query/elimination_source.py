@@ -19,7 +19,8 @@ from plumbline.runtime.finished_run import FinishedRun
 from plumbline.runtime.probe_checkpoints import FOLDER, INDEX, read_index
 from plumbline.runtime.run_tokenizer import TOKENIZER
 from plumbline.specs.spec import ModelSpec, Precision, RunSpec, require_present_code
-from plumbline.theory.equal_logits import Logits, at_precision, in_double
+
+from .equal_logits import Logits, at_precision, in_double
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,7 +2,7 @@
 
 Source: query_free study, Proposition 4.1, Theorems 4.1 and 4.2 with Lemmas 8.5 and 8.6. The paper has no biases; what
 becomes of them is derived here. Weights are handled as the paper writes them, rows X W: the transposes of what
-`nn.Linear` holds. `plumbline.theory.query_elimination_rules` says to which models this applies.
+`nn.Linear` holds. `query_elimination_rules` says to which models this applies.
 
 Biases. Keys, values and what an FFN does inside keep theirs; what is written to the stream is multiplied by its new
 basis. A query bias b cannot stay where queries are the stream itself, so the stream is moved by it: by s with X~ + s =

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumbline.core.errors import PlumblineError
-from plumbline.theory.initial_scores import drawn, expected
+from plumbline.studies.query_free.theory.initial_scores import drawn, expected
 
 DOCUMENT = {"width": 768, "heads": 12, "init_std": 0.02}
 

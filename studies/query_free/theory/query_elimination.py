@@ -6,9 +6,9 @@ another basis, X Theta, Theta a W_Q: what reads it is divided by Theta on its le
 its right by the basis that is wanted after it.
 
 Each function returns new weights, whatever the architecture that they are put in; the premises that an architecture has
-to keep are stated with each, and `plumbline.theory.query_elimination_checks` tries them with and without. The theorems
-name W_Q; the abstract says that "one of the Query, Key or Value weights" can go, and the basis may as well be any of
-the three that is square and invertible.
+to keep are stated with each, and `query_elimination_checks` tries them with and without. The theorems name W_Q; the
+abstract says that "one of the Query, Key or Value weights" can go, and the basis may as well be any of the three that
+is square and invertible.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Literal
 
 import numpy as np
 
-from plumbline.theory.plain_transformer import LayerWeights, ModelWeights
+from .plain_transformer import LayerWeights, ModelWeights
 
 #: (Theta, W) -> Theta^-1 W.
 Divide = Callable[[np.ndarray, np.ndarray], np.ndarray]

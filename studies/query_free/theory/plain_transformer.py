@@ -16,8 +16,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import special
 
-from plumbline.theory.gated_energy import gelu
+
+def gelu(x: np.ndarray | float) -> np.ndarray | float:
+    """GELU in its exact (erf) form: x Phi(x)."""
+    return x * special.ndtr(x)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
