@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from plumbline.audit.parameter_counts import head_width
-from plumbline.audit.printed_numbers import PrintedNumbers
-from plumbline.audit.printed_setup import PrintedSetup
 from plumbline.core.errors import PlumblineError
+from plumbline.published.printed_cells import PrintedSetup
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.studies.key_norms import audit as key_norms
 from plumbline.studies.premature.audit import decoder_sizes as premature
 from plumbline.studies.quack import audit as quack

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mpmath import iv
 
-from plumbline.audit.expression import function
-from plumbline.audit.interval_arithmetic import Interval, high, low, over_corners, span
 from plumbline.audit.math_functions import Intervals
+from plumbline.published.expression import function
+from plumbline.published.interval_arithmetic import Interval, high, low, over_corners, span
 
 from ..gated_energy import energy_ratio
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import make_table, ours, said
 from plumbline.results.tables.table import PRESET, Cell, Column, Table

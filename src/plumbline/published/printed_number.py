@@ -12,9 +12,9 @@ from typing import Self
 
 from mpmath import iv
 
-from plumbline.audit.expression import ATOM, SIGN, Expression, ExpressionInput, ExpressionOperand
-from plumbline.audit.interval_arithmetic import Cell, Interval
 from plumbline.core.errors import PlumblineError
+from plumbline.published.expression import ATOM, SIGN, Expression, ExpressionInput, ExpressionOperand
+from plumbline.published.interval_arithmetic import Cell, Interval
 
 #: Units that multiply, as powers of ten.
 THOUSANDS = {"K": 3, "k": 3, "M": 6, "G": 9, "B": 9, "T": 12}

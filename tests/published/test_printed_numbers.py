@@ -8,8 +8,8 @@ import re
 import pytest
 import yaml
 
-from plumbline.audit.printed_numbers import NOT_PRINTED, PrintedNumbers, printed
 from plumbline.core.errors import PlumblineError
+from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers, printed
 from plumbline.results.claims.claim_checkers import KINDS
 from plumbline.specs.yaml_files import papers
 

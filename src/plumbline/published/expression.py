@@ -19,8 +19,8 @@ from typing import TypeAlias
 
 from mpmath import iv
 
-from plumbline.audit.interval_arithmetic import SLACK, Cell, Interval, high, low, span
 from plumbline.core.errors import PlumblineError
+from plumbline.published.interval_arithmetic import SLACK, Cell, Interval, high, low, span
 
 #: How tightly a text holds together, the loosest first.
 COMPARISON, SUM, PRODUCT, SIGN, POWER, ATOM = range(6)

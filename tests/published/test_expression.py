@@ -9,11 +9,11 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from plumbline.audit.expression import ExpressionInput, cells_of, inputs_of
-from plumbline.audit.interval_arithmetic import high, low
 from plumbline.audit.math_functions import between, largest, mean, sqrt, total
-from plumbline.audit.printed_number import PrintedColumn, PrintedNumber, exact
 from plumbline.core.errors import PlumblineError
+from plumbline.published.expression import ExpressionInput, cells_of, inputs_of
+from plumbline.published.interval_arithmetic import high, low
+from plumbline.published.printed_number import PrintedColumn, PrintedNumber, exact
 
 BINARY = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 TEXTS = st.decimals(min_value=-30, max_value=30, places=2).map(str)
@@ -177,7 +177,7 @@ def test_what_lies_between_is_marked_through_operators():
 
 def test_expressions_need_neither_pandas_nor_torch():
     code = (
-        "import sys, plumbline.audit.counting, plumbline.audit.math_functions, plumbline.audit.printed_number\n"
+        "import sys, plumbline.audit.counting, plumbline.audit.math_functions, plumbline.published.printed_number\n"
         "assert not {'numpy', 'pandas', 'scipy', 'torch'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

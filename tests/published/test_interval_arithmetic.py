@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumbline.audit.audit_rows import EDGE, MATCH, MISMATCH, WITHIN, verdict
-from plumbline.audit.interval_arithmetic import high, low, meet, monotone, over_corners, span
-from plumbline.audit.printed_number import PrintedNumber, exact
 from plumbline.core.errors import PlumblineError
+from plumbline.published.interval_arithmetic import high, low, meet, monotone, over_corners, span
+from plumbline.published.printed_number import PrintedNumber, exact
 
 TEXTS = st.decimals(min_value=-1000, max_value=1000, places=4).map(str)
 
