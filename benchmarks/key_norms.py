@@ -26,9 +26,9 @@ import torch
 from machine_description import describe
 from method_step_times import seconds, trainer
 
-from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.figures import figure_style
 from plumbline.results.runs.expected_runs import expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load

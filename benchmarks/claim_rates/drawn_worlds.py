@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from plumbline.audit.printed_numbers import PaperClaim, PrintedNumbers
+from plumbline.published.printed_numbers import PaperClaim, PrintedNumbers
 from plumbline.results.claims.claim_checkers import check
 from plumbline.results.claims.claim_registry import ClaimChecks, ClaimEvidence, MissingRun
 from plumbline.results.claims.replication_rates import ClaimRates, StudyRates

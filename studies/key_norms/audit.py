@@ -6,8 +6,8 @@ from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.counting import rising
 from plumbline.audit.math_functions import softmax, sqrt, total
 from plumbline.audit.parameter_counts import DecoderSize
-from plumbline.audit.printed_number import MILLION, exact
-from plumbline.audit.printed_setup import PrintedSetup
+from plumbline.published.printed_cells import PrintedSetup
+from plumbline.published.printed_number import MILLION, exact
 
 #: Norms of the picture in the order that the text gives them: early layers, initial value, middle and final layers.
 RISING = ("early_norm", "init_norm", "middle_norm", "late_norm")

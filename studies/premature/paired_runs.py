@@ -12,7 +12,7 @@ from typing import Literal
 
 import pandas as pd
 
-from plumbline.audit.printed_numbers import PrintedNumbers, printed
+from plumbline.published.printed_numbers import PrintedNumbers, printed
 from plumbline.results.tables.shared_columns import beside, labels
 from plumbline.results.tables.table import Cell, Column, from_print
 from plumbline.stats.paired_runs import paired_difference

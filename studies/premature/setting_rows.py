@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.tables.shared_columns import beside, labels, ours
 from plumbline.results.tables.table import REFERENCE, Cell, Column, printed_cells
 

@@ -15,8 +15,9 @@ import numpy as np
 
 from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec
-from plumbline.theory.gated_energy import energy_ratio, gelu, silu
-from plumbline.theory.gradient_step_on_scores import (
+
+from .gated_energy import energy_ratio, gelu, silu
+from .gradient_step_on_scores import (
     DirectedHead,
     frobenius,
     power,
@@ -24,8 +25,7 @@ from plumbline.theory.gradient_step_on_scores import (
     sharp_head,
     suppression,
 )
-from plumbline.theory.logit_range import needed_range, slack
-
+from .logit_range import needed_range, slack
 from .run_values import BASE
 
 Gate = Literal["gelu", "silu"]

@@ -6,8 +6,8 @@ from __future__ import annotations
 from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.math_functions import between, sqrt
 from plumbline.audit.parameter_counts import DecoderSize
-from plumbline.audit.printed_number import BILLION, exact
-from plumbline.audit.printed_setup import PrintedSetup
+from plumbline.published.printed_cells import PrintedSetup
+from plumbline.published.printed_number import BILLION, exact
 
 #: Entry of setup.yaml with the sizes, which the summary does not print.
 PAPER = "external_full_paper"

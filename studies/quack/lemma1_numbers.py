@@ -2,7 +2,7 @@
 shrunk.
 
 Source: quack study, Mechanism 1 (section 3 of the paper that it sums up). Nothing is trained; weights, inputs and
-updates are drawn, or the worst there are (`plumbline.theory.logit_change`).
+updates are drawn, or the worst there are (`logit_change`).
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from functools import cache
 
 import numpy as np
 
-from plumbline.theory import logit_change
-from plumbline.theory.logit_change import HeadSizes, LemmaRow
-
-from . import decoding_memory
+from . import decoding_memory, logit_change
+from .logit_change import HeadSizes, LemmaRow
 
 #: Weight scales that are shown, in multiples of the start.
 SHOWN = (0.125, 0.5, 1.0, 4.0, 32.0)

@@ -1,6 +1,6 @@
 """Reads what the measurement `basis_transfer` says at its end, by width. Empty where it was not made.
 
-Source: query_free study, appendix 8.4 and Figure 2; what is measured: `plumbline.theory.basis_transfer`.
+Source: query_free study, appendix 8.4 and Figure 2; what is measured: `theory.basis_transfer`.
 """
 
 from __future__ import annotations

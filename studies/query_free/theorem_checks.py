@@ -1,6 +1,6 @@
 """Tries what the paper says without training: its theorems, and the scores that models start with.
 
-Source: query_free study, sections 3 and 4, appendix 8. Theorems are tried by `plumbline.theory` on random weights;
+Source: query_free study, sections 3 and 4, appendix 8. Theorems are tried by its folder `theory` on random weights;
 scores are those of the first layer of models as the study's specs build them, at the paper's size.
 """
 
@@ -18,11 +18,11 @@ from plumbline.model.decoder import create
 from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec
 from plumbline.specs.study_config import Study
-from plumbline.theory import initial_scores, norm_semiconjugacy, query_elimination_checks, skip_absorption
-from plumbline.theory.initial_scores import InitialScoreSd
-from plumbline.theory.theorem_check import TheoremCheck
 
 from .run_values import BASELINE, spec_of
+from .theory import initial_scores, norm_semiconjugacy, query_elimination_checks, skip_absorption
+from .theory.initial_scores import InitialScoreSd
+from .theory.theorem_check import TheoremCheck
 
 #: Draws whose mean is taken: a printed digit of a standard deviation needs more than one.
 DRAWS = 8

@@ -26,11 +26,11 @@ from plumbline.audit.audit_rows import (
     WITHIN,
     AuditRows,
 )
-from plumbline.audit.expression import FUNCTIONS, function, lift
-from plumbline.audit.interval_arithmetic import high, low
-from plumbline.audit.printed_number import PrintedNumber, exact
-from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.core.errors import PlumblineError
+from plumbline.published.expression import FUNCTIONS, function, lift
+from plumbline.published.interval_arithmetic import high, low
+from plumbline.published.printed_number import PrintedNumber, exact
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.specs import study_parts
 from plumbline.specs.study_config import paper_of
 from plumbline.specs.yaml_files import papers

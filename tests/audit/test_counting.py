@@ -3,8 +3,8 @@
 import pytest
 
 from plumbline.audit.counting import count, falling, in_same_order, rank, rising
-from plumbline.audit.interval_arithmetic import high, low
-from plumbline.audit.printed_number import PrintedNumber
+from plumbline.published.interval_arithmetic import high, low
+from plumbline.published.printed_number import PrintedNumber
 
 
 def number(text):

@@ -5,10 +5,10 @@ import pytest
 from plumbline.audit.audit_csv import covered
 from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.coverage import UncheckedNumbers, coverage, printed_cells, read_unchecked
-from plumbline.audit.expression import cells_of
-from plumbline.audit.printed_number import PrintedColumn, PrintedNumber
-from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.core.errors import PlumblineError
+from plumbline.published.expression import cells_of
+from plumbline.published.printed_number import PrintedColumn, PrintedNumber
+from plumbline.published.printed_numbers import PrintedNumbers
 
 
 @pytest.fixture

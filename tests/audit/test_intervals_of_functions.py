@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.audit.expression import FUNCTIONS, Expression
-from plumbline.audit.interval_arithmetic import high, low
 from plumbline.audit.paper.known_functions import named_function
-from plumbline.audit.printed_number import PrintedNumber
 from plumbline.core.errors import PlumblineError
+from plumbline.published.expression import FUNCTIONS, Expression
+from plumbline.published.interval_arithmetic import high, low
+from plumbline.published.printed_number import PrintedNumber
 
 
 def printed(lowest: str, highest: str) -> st.SearchStrategy[PrintedNumber]:

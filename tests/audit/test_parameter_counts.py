@@ -1,20 +1,18 @@
-"""Closed counts of the studies' decoders against the printed totals, and Theorem 2's ratio against its limits."""
+"""Closed counts of the studies' decoders against the printed totals."""
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from plumbline.audit.parameter_counts import head_width
-from plumbline.audit.printed_numbers import PrintedNumbers
-from plumbline.audit.printed_setup import PrintedSetup
 from plumbline.core.errors import PlumblineError
+from plumbline.published.printed_cells import PrintedSetup
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.studies.key_norms import audit as key_norms
 from plumbline.studies.premature.audit import decoder_sizes as premature
 from plumbline.studies.quack import audit as quack
 from plumbline.studies.query_free.audit import decoder_sizes as query_free
 from plumbline.studies.transfer.audit import decoder_sizes as transfer
-from plumbline.theory.gated_energy import energy_ratio, gelu, second_moment, silu
 
 
 @pytest.fixture(scope="module")
@@ -81,21 +79,3 @@ def test_settings_name_what_is_wrong(tmp_path):
         settings.flag("model", "layers")
     with pytest.raises(PlumblineError, match="7 heads do not share a width of 512 evenly"):
         head_width(512, 7)
-
-
-def test_energy_ratio_has_its_closed_form_and_limits():
-    # A gate with the branch's own activation leaves r nu / m.
-    assert energy_ratio(3840, 2560, 0.384, gate="gelu") == pytest.approx(2 / 3 * 0.384, rel=1e-12)
-    # Near 0 both activations are x / 2; far out both are relu: the ratio of second moments tends to 1.
-    for nu in (1e-8, 1e8):
-        assert energy_ratio(1, 1, nu, gate="silu") / nu == pytest.approx(1, rel=1e-3)
-    with pytest.raises(PlumblineError, match="unknown gate"):
-        energy_ratio(1, 1, 1, gate="relu")  # type: ignore[arg-type]
-    with pytest.raises(PlumblineError, match="above 0"):
-        energy_ratio(1, 1, 0, gate="silu")
-
-
-@pytest.mark.parametrize("function", [gelu, silu])
-def test_quadrature_agrees_with_simulation(function):
-    draws = np.random.default_rng(0).normal(scale=0.384**0.5, size=400_000)
-    assert second_moment(function, 0.384) == pytest.approx(np.mean(function(draws) ** 2), rel=0.02)

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from plumbline.audit.audit_csv import build
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 
 
 def moved(study, root, repository):

@@ -8,7 +8,7 @@ import torch
 from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import Decoder, create
 from plumbline.specs.spec import ModelSpec
-from tests.theory.models_to_eliminate import NORM_FREE, off_its_start, tokens
+from tests.studies.query_free.eliminate_query.models_to_eliminate import NORM_FREE, off_its_start, tokens
 
 
 def test_is_a_projection_by_the_identity():

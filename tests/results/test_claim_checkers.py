@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from plumbline.audit.printed_numbers import PaperClaim
 from plumbline.core.errors import PlumblineError
+from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import (
     ComputedValues,
     at_most_partly,

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from plumbline.audit.printed_numbers import PaperClaim
 from plumbline.core.errors import PlumblineError
+from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import ComputedValues, check, nearness
 from plumbline.results.claims.claim_registry import ClaimChecks
 from plumbline.results.claims.claim_tolerances import factor, near

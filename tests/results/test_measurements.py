@@ -103,12 +103,12 @@ def test_it_is_remade_when_its_code_options_or_specs_change(
 
 
 def test_code_that_it_imports_is_its_own_but_for_what_reads_configuration(root: Path) -> None:
-    lines = "from plumbline.model import roles\nfrom plumbline.theory.logit_range import __doc__ as text\n"
+    lines = "from plumbline.model import roles\nfrom plumbline.stats.noise_floor import __doc__ as text\n"
     edited(root, CODE, "import numpy as np\n", f"import numpy as np\n{lines}")
     names = {path.name for path in code_hash.measurement_files(root / CODE)}
     loaded = sys.modules.get("plumbline.studies.widths.measurements")
     assert of_measurement(study_of(root), "stretch") and (loaded is None or str(root) not in str(loaded.__file__))
-    assert {"stretch.py", "roles.py", "logit_range.py"} <= names
+    assert {"stretch.py", "roles.py", "noise_floor.py"} <= names
     assert not {"study_config.py", "table.py", "files.py", "spec.py"} & names
 
 

@@ -11,8 +11,8 @@ from scipy import stats
 
 from benchmarks.claim_rates.__main__ import STUDIES, UNDRAWN, drawn_study, undrawn, write_rates
 from benchmarks.claim_rates.drawn_worlds import WORLDS, counted
-from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.core.errors import PlumblineError
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.claims.claim_registry import ClaimChecks
 from plumbline.results.claims.claim_verdicts import judge_claims, to_markdown
 from plumbline.results.claims.replication_rates import COLUMNS, NONE, ClaimRates, StudyRates, read

@@ -20,7 +20,7 @@ from typing import Literal
 
 import pytest
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.claims.claim_registry import ClaimChecks
 from plumbline.results.claims.claim_verdicts import judge_claims
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.claims.claim_tolerances import Near
 from plumbline.specs.study_config import load
 

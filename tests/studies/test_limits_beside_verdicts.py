@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from plumbline.audit.printed_numbers import PaperClaim, PrintedNumbers
+from plumbline.published.printed_numbers import PaperClaim, PrintedNumbers
 from plumbline.results.claims.claim_checkers import ComputedValues, nearest_limit, nearness
 from plumbline.studies.premature import claims as premature
 from plumbline.studies.transfer import claims as transfer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 
 
 class Watched(PrintedNumbers):

@@ -19,9 +19,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs import finished_runs
 from plumbline.results.runs.expected_runs import ExpectedRun
 from plumbline.runtime.finished_run import FinishedRun

@@ -22,11 +22,12 @@ BEFORE = "test_preflight.py::test_what_docs_say_to_do_before_a_run_on_a_cluster"
 CLUSTER = "../cluster/test_cluster.py::test_smoke_preset_through_the_cluster"
 END_TO_END = "test_end_to_end.py::test_{}"
 PAPER = "test_dry_run.py::test_profile_slurm_plans_the_paper_preset_to_the_letter"
-REFUSED = "../theory/test_eliminate_query_refusals.py::test_norms_between_and_skips"
+REFUSED = "../studies/query_free/eliminate_query/test_eliminate_query_refusals.py::test_norms_between_and_skips"
 PRINTED = "../docs/test_verdict_pages.py::test_the_numbers_of_a_page_have_the_verdict_that_it_shows"
 RECORD = "test_adding_a_study.py::test_a_record_of_its_bundle_is_made_again_at_its_commit"
 SCIQ = "../evaluate/test_new_task.py::test_one_file_adds_a_task_that_scores_as_lm_eval_scores_it"
-THEORY = "../theory/test_eliminate_query.py::test_{}"
+ELIMINATE = "python -m plumbline.studies.query_free.eliminate_query"
+THEORY = "../studies/query_free/eliminate_query/test_eliminate_query.py::test_{}"
 CLAIM = "../verdict/decision/test_loop.py::test_a_claim_takes_seeds_that_nothing_else_had_and_one_test"
 TRY = "test_try_verb.py::test_a_try_trains_decides_and_is_not_run_twice"
 VERDICT = "test_own_verdict.py::test_the_example_gets_its_page_and_a_later_try_makes_it_anew"
@@ -86,9 +87,9 @@ ELSEWHERE = {
     "plumbline gate records/track_3_optimization": GATE,
     "plumbline board records": GATE,
     "cd my-project && snakemake -n": WHEEL,
-    "python -m plumbline.theory.eliminate_query norm_free_run": THEORY.format("logits_stay_and_w_q_goes"),
-    "python -m plumbline.theory.eliminate_query gpt2_one_head": THEORY.format("a_one_headed_gpt2_of_the_library"),
-    "python -m plumbline.theory.eliminate_query llama": REFUSED,
+    f"{ELIMINATE} norm_free_run": THEORY.format("logits_stay_and_w_q_goes"),
+    f"{ELIMINATE} gpt2_one_head": THEORY.format("a_one_headed_gpt2_of_the_library"),
+    f"{ELIMINATE} llama": REFUSED,
 }  # fmt: skip
 #: Pages from which another test takes the commands that it carries out.
 WHOLE_PAGES = {

@@ -13,9 +13,9 @@ from tabulate import tabulate
 from plumbline.audit.audit_rows import COLUMNS, VERDICTS, AuditRows
 from plumbline.audit.coverage import AuditCoverage, coverage, read_unchecked
 from plumbline.audit.findings import Finding, read_findings
-from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.audit.sentences import SentenceOfAudit, read_sentences
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.specs import study_folders, study_parts
 from plumbline.specs.yaml_files import ROOT, papers
 

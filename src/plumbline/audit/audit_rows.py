@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from plumbline.audit.expression import Given, cells_of, inputs_of, lift
-from plumbline.audit.interval_arithmetic import Cell, high, low, meet, touch, without_noise
-from plumbline.audit.printed_number import PrintedNumber
-from plumbline.audit.printed_numbers import PrintedNumbers, ProseNumber
-from plumbline.audit.printed_setup import PrintedSetup
-from plumbline.audit.printed_tables import PrintedTable
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.published.expression import Given, cells_of, inputs_of, lift
+from plumbline.published.interval_arithmetic import Cell, high, low, meet, touch, without_noise
+from plumbline.published.printed_cells import PrintedSetup, PrintedTable
+from plumbline.published.printed_number import PrintedNumber
+from plumbline.published.printed_numbers import PrintedNumbers, ProseNumber
 
 MATCH, WITHIN, EDGE, MISMATCH = "match", "within rounding", "knife edge", "mismatch"
 

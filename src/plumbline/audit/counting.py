@@ -9,9 +9,9 @@ import itertools
 
 from mpmath import iv
 
-from plumbline.audit.expression import function, larger
-from plumbline.audit.interval_arithmetic import Interval, high, low, span
 from plumbline.audit.math_functions import Intervals
+from plumbline.published.expression import function, larger
+from plumbline.published.interval_arithmetic import Interval, high, low, span
 
 
 @function("how many comparisons of a list hold")

@@ -15,9 +15,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from plumbline.audit.interval_arithmetic import Cell
-from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.core.structs import ClosedStruct
+from plumbline.published.interval_arithmetic import Cell
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.specs.field_types import Text
 from plumbline.specs.yaml_files import read_struct
 

@@ -10,9 +10,9 @@ import math
 
 from mpmath import iv
 
-from plumbline.audit.expression import function
-from plumbline.audit.interval_arithmetic import Interval, high, low, monotone, span, up_to_1, whole_numbers
 from plumbline.core.errors import PlumblineError
+from plumbline.published.expression import function
+from plumbline.published.interval_arithmetic import Interval, high, low, monotone, span, up_to_1, whole_numbers
 
 Intervals = list[Interval]
 

@@ -7,8 +7,10 @@ import math
 
 from mpmath import iv
 
-from plumbline.audit.expression import function
-from plumbline.audit.interval_arithmetic import (
+from plumbline.audit.math_functions import Intervals
+from plumbline.core.errors import PlumblineError
+from plumbline.published.expression import function
+from plumbline.published.interval_arithmetic import (
     Interval,
     high,
     low,
@@ -19,8 +21,6 @@ from plumbline.audit.interval_arithmetic import (
     up_to_1,
     whole_numbers,
 )
-from plumbline.audit.math_functions import Intervals
-from plumbline.core.errors import PlumblineError
 from plumbline.stats.distributions import normal_sf, t_sf
 from plumbline.stats.multiplicity import adjust
 from plumbline.stats.noise_floor import noise_floor

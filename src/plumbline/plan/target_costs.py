@@ -191,7 +191,7 @@ def published(estimator: RunEstimator, root: Path) -> pd.DataFrame:
 
 
 def _published_rows(estimator: RunEstimator, study: Study, root: Path) -> list[dict[str, object]]:
-    from plumbline.audit.printed_numbers import PrintedNumbers
+    from plumbline.published.printed_numbers import PrintedNumbers
 
     printed = PrintedNumbers.of(study.name, root)
     if not (printed.directory / "prose.csv").exists():

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
-from plumbline.audit.printed_numbers import NOT_PRINTED
+from plumbline.published.printed_numbers import NOT_PRINTED
 from plumbline.stats.power import resolved_distance
 
 #: The preset whose runs are of the paper's size; at the others no cell of runs is judged, as no claim is.

@@ -85,7 +85,7 @@ def target_of(study: study_config.Study, target: str, kind: str) -> dict[str, An
 
 
 def _target(given: argparse.Namespace) -> None:
-    from plumbline.audit.printed_numbers import PrintedNumbers
+    from plumbline.published.printed_numbers import PrintedNumbers
 
     study = study_config.load(given.study, given.preset, source=given.documents_source)
     entry = target_of(study, given.target, given.verb)
@@ -134,7 +134,7 @@ def _require_made(product: object, wanted: type, study: study_config.Study, give
 
 
 def _claims(given: argparse.Namespace) -> None:
-    from plumbline.audit.printed_numbers import PrintedNumbers
+    from plumbline.published.printed_numbers import PrintedNumbers
     from plumbline.results.claims import claim_verdicts, replication_rates
 
     study = study_config.load(given.study, given.preset, source=given.documents_source)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.claims import claim_registry
 from plumbline.results.claims.claim_registry import MissingRun
 from plumbline.results.runs.finished_runs import MISSING, RunFrames

@@ -13,10 +13,10 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from plumbline.audit.printed_numbers import PaperClaim
 from plumbline.model.decoder import on_meta
 from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.query_key.qk_norm import QKNorm
+from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import ComputedValues
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 from plumbline.results.claims.claim_tolerances import near

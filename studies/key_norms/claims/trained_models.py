@@ -6,7 +6,7 @@ norm stands what weight decay alone would leave of it, and the same layers train
 
 from __future__ import annotations
 
-from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import ComputedValues, order, ranking
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 

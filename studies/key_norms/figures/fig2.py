@@ -5,7 +5,7 @@ Not of the paper; its groups of layers are.
 
 from __future__ import annotations
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.figures.figure_style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study

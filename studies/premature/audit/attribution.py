@@ -5,7 +5,7 @@ from __future__ import annotations
 from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.counting import count, falling, in_same_order
 from plumbline.audit.math_functions import between
-from plumbline.audit.printed_number import exact
+from plumbline.published.printed_number import exact
 
 
 def audit(ledger: AuditRows) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.counting import count, falling, rank, rising
 from plumbline.audit.math_functions import exp, smallest
-from plumbline.audit.printed_number import exact
+from plumbline.published.printed_number import exact
 
 from .named_functions import nearest_evaluation, one_of_runs, release_checkpoint
 

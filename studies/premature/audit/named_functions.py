@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from mpmath import iv
 
-from plumbline.audit.expression import function
-from plumbline.audit.interval_arithmetic import Interval, high, low, over_corners, span
 from plumbline.audit.math_functions import Intervals
-from plumbline.theory.gated_energy import energy_ratio
+from plumbline.published.expression import function
+from plumbline.published.interval_arithmetic import Interval, high, low, over_corners, span
+
+from ..gated_energy import energy_ratio
 
 
 def _share_of_steps(evaluation: int, tokens: Interval, batch: Interval) -> Interval:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.counting import count
-from plumbline.audit.printed_number import MILLION, exact
+from plumbline.published.printed_number import MILLION, exact
 
 from . import counterexamples, decoder_sizes
 from .named_functions import rho_geglu, rho_swiglu

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plumbline.audit.audit_rows import AuditRows
-from plumbline.audit.printed_number import exact
+from plumbline.published.printed_number import exact
 
 from .named_functions import possible_wins
 

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 from functools import cached_property
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.claims import claim_registry
 from plumbline.results.claims.claim_registry import MissingRun
 from plumbline.results.claims.claim_tolerances import factor, near

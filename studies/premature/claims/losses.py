@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import ComputedValues, signs
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 from plumbline.results.claims.claim_tolerances import near

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.figures import figure_style
 from plumbline.results.figures.figure_style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import RunFrames

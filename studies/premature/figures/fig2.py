@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from plumbline.audit.printed_numbers import NOT_PRINTED, PrintedNumbers, printed
+from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers, printed
 from plumbline.results.figures import figure_style
 from plumbline.results.figures.figure_style import FigureWithData, label_of, styled
 from plumbline.results.runs.finished_runs import RunFrames

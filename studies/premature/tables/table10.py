@@ -5,7 +5,7 @@ Source: premature study, appendix G and Table 10.
 
 from __future__ import annotations
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import FACTS, beside, make_table
 from plumbline.results.tables.table import Cell, Table, printed_cells

@@ -5,7 +5,7 @@ Source: premature study, appendix I and Table 12. The column that the paper lack
 
 from __future__ import annotations
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import FACTS, make_table
 from plumbline.results.tables.table import Table

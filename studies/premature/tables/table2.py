@@ -6,7 +6,7 @@ sign test (it prints 14 wins of 21 and no test), and where each task's items are
 
 from __future__ import annotations
 
-from plumbline.audit.printed_numbers import NOT_PRINTED, PrintedNumbers
+from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.results.tables.number_formats import PROBABILITY
 from plumbline.results.tables.shared_columns import FACTS, beside, labels, make_table, ours

@@ -6,7 +6,7 @@ readouts are in section 5.6), the ratio of upper to lower scores, the lower-copy
 
 from __future__ import annotations
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import FACTS, beside, labels, make_table, ours
 from plumbline.results.tables.table import Cell, Table, printed_cells

@@ -5,7 +5,7 @@ Source: premature study, appendix E and Table 7; the readouts at 20 % of trainin
 
 from __future__ import annotations
 
-from plumbline.audit.printed_numbers import NOT_PRINTED, PrintedNumbers
+from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import FACTS, make_table
 from plumbline.results.tables.table import Column, Table, from_print, published_column

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from plumbline.audit.printed_numbers import NOT_PRINTED, PrintedNumbers
+from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import labels, make_table, ours, said
 from plumbline.results.tables.table import PRESET, Cell, Column, Table, from_print

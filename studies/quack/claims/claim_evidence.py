@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
-from plumbline.audit.printed_numbers import PaperClaim, PrintedNumbers
+from plumbline.published.printed_numbers import PaperClaim, PrintedNumbers
 from plumbline.results.claims import claim_registry
 from plumbline.results.claims.claim_checkers import ComputedValues, Verdict
 from plumbline.results.claims.claim_registry import MissingRun

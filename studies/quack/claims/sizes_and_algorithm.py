@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from plumbline.audit.printed_numbers import PaperClaim
 from plumbline.model.decoder import create, on_meta
 from plumbline.model.norms_per_block import norms_per_block
+from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import ComputedValues
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 from plumbline.results.claims.claim_tolerances import near

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 
-from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import ComputedValues
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 from plumbline.train.optimizers._orthogonal import QUINTIC, orthogonalised

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.figures import figure_style
 from plumbline.results.figures.figure_style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import DIVERGED, RunFrames

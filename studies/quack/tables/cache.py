@@ -6,7 +6,7 @@ summary. It needs no run; caches are those of the models at the summary's size, 
 
 from __future__ import annotations
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import labels, make_table, ours, said
 from plumbline.results.tables.table import PRESET, Cell, Table

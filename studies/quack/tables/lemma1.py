@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import labels, make_table, ours, said
 from plumbline.results.tables.table import PRESET, Cell, Column, Table
 from plumbline.specs.study_config import Study
-from plumbline.theory.logit_change import LemmaRow
 
 from .. import lemma1_numbers
+from ..logit_change import LemmaRow
 
 #: Where the numbers are from.
-SOURCE = "plumbline.theory.logit_change, at the sizes of the paper preset"
+SOURCE = "plumbline.studies.quack.logit_change, at the sizes of the paper preset"
 
 WEIGHTS = {"drawn": "drawn", "rank one": "rank one"}
 UPDATES = {"muon": "Muon's", "worst": "worst"}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from plumbline.audit.printed_numbers import NOT_PRINTED, PrintedNumbers
+from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.results.tables.shared_columns import labels, make_table, ours
 from plumbline.results.tables.table import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plumbline.audit.parameter_counts import DecoderSize, head_width
-from plumbline.audit.printed_setup import PrintedSetup
+from plumbline.published.printed_cells import PrintedSetup
 
 
 def decoder(

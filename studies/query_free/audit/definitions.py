@@ -5,10 +5,10 @@ from __future__ import annotations
 from mpmath import iv
 
 from plumbline.audit.audit_rows import AuditRows
-from plumbline.audit.expression import function
-from plumbline.audit.interval_arithmetic import Interval
 from plumbline.audit.math_functions import sqrt
-from plumbline.audit.printed_number import exact
+from plumbline.published.expression import function
+from plumbline.published.interval_arithmetic import Interval
+from plumbline.published.printed_number import exact
 
 from . import decoder_sizes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.math_functions import smallest
-from plumbline.audit.printed_number import MILLION, derived, exact
+from plumbline.published.printed_number import MILLION, derived, exact
 
 from . import decoder_sizes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.math_functions import arccos, between, cos, sqrt
-from plumbline.audit.printed_number import exact
+from plumbline.published.printed_number import exact
 
 from . import counterexamples, decoder_sizes
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.claims import claim_registry
 from plumbline.results.claims.claim_registry import MissingRun
 from plumbline.results.claims.claim_tolerances import factor, near

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 
-from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import ComputedValues, Verdict, number
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 from plumbline.results.claims.claim_tolerances import near
-from plumbline.theory import norm_semiconjugacy
 
 from .. import theorem_checks
 from ..run_values import BASELINE
+from ..theory import norm_semiconjugacy
 from .claim_evidence import Evidence
 
 CHECKS = ClaimChecks()

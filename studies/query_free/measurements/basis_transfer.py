@@ -1,6 +1,6 @@
 """Runs Figure 2's experiment: an MLP with a skip fitted to one in another basis, and the best linear map beside it.
 
-Source: query_free study, appendix 8.4. What is fitted to what: `plumbline.theory.basis_transfer`.
+Source: query_free study, appendix 8.4. What is fitted to what: `theory.basis_transfer`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from msgspec import Meta, Struct
 
 from plumbline.specs.spec import Count, Fraction, Positive, convert
 from plumbline.specs.study_config import Study
-from plumbline.theory.basis_transfer import (
+
+from ..theory.basis_transfer import (
     FitSettings,
     TargetFunction,
     best_linear,
@@ -81,9 +82,8 @@ def basis_transfer(study: Study, options: dict[str, Any], say: Callable[[str], N
 
     Arms are mlp and linear, and mlp_eq_13 and linear_eq_13 of the target from which X is not subtracted.
 
-    Quantities are those of `plumbline.theory.basis_transfer.FitQuality`. The linear map has no step; beside what is
-    read of it on the held-out points stand some with `exact_` before the name: those of the best linear map, by its
-    closed form.
+    Quantities are those of `FitQuality`. The linear map has no step; beside what is read of it on the held-out points
+    stand some with `exact_` before the name: those of the best linear map, by its closed form.
 
     Raises:
         PlumblineError: an option is unknown, missing or cannot be meant; the fit diverged.

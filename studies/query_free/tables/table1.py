@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import make_table, ours, said
 from plumbline.results.tables.table import PRESET, Cell, Column, Table
 from plumbline.specs.study_config import Study
-from plumbline.theory.theorem_check import FAILURE, ROUNDING, TheoremCheck
 
 from .. import theorem_checks
+from ..theory.theorem_check import FAILURE, ROUNDING, TheoremCheck
 
 SOURCE = "plumbline.studies.query_free.theorem_checks, on random weights"
 

@@ -5,7 +5,7 @@ Source: query_free study, Table 2 (section 5.1) and section 6.
 
 from __future__ import annotations
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import FACTS, beside, labels, make_table, ours
 from plumbline.results.tables.table import REFERENCE, Cell, Column, Table, printed_cells

@@ -5,7 +5,7 @@ Not a table of the paper, which reports of most of these in words (sections 5.1 
 
 from __future__ import annotations
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import FACTS, labels, make_table, ours
 from plumbline.results.tables.table import REFERENCE, Cell, Column, Table, printed_cells, published_column

@@ -6,7 +6,6 @@ from __future__ import annotations
 from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.counting import count, falling
 from plumbline.audit.math_functions import largest, mean, smallest, sqrt
-from plumbline.audit.printed_number import PrintedColumn, derived, exact
 from plumbline.audit.statistic_functions import (
     bh_from_bonferroni,
     bh_survivors,
@@ -20,6 +19,7 @@ from plumbline.audit.statistic_functions import (
     welch_p_of_seeds,
     welch_t_of_seeds,
 )
+from plumbline.published.printed_number import PrintedColumn, derived, exact
 
 #: Methods whose z the running text repeats to the digit; the others stand there shortened or not at all.
 Z_IN_TEXT = (

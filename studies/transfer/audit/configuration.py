@@ -8,10 +8,10 @@ import math
 from mpmath import iv
 
 from plumbline.audit.audit_rows import AuditRows
-from plumbline.audit.expression import function
-from plumbline.audit.interval_arithmetic import Interval, low
 from plumbline.audit.math_functions import between, exp, log, sqrt
-from plumbline.audit.printed_number import BILLION, exact
+from plumbline.published.expression import function
+from plumbline.published.interval_arithmetic import Interval, low
+from plumbline.published.printed_number import BILLION, exact
 
 from . import decoder_sizes
 

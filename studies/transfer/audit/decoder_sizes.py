@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from plumbline.audit.parameter_counts import DecoderSize, head_width
-from plumbline.audit.printed_setup import PrintedSetup
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.published.printed_cells import PrintedSetup
 
 
 def base(settings: PrintedSetup) -> DecoderSize:

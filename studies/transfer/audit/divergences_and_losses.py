@@ -6,7 +6,7 @@ from __future__ import annotations
 from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.counting import count
 from plumbline.audit.math_functions import between, largest, mean, smallest
-from plumbline.audit.printed_number import exact
+from plumbline.published.printed_number import exact
 
 from .base_scale import seeds
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.counting import count, rank
 from plumbline.audit.math_functions import largest, smallest
-from plumbline.audit.printed_number import exact
 from plumbline.audit.statistic_functions import nearest_possible_rho, p_of_rho, spearman_rho
+from plumbline.published.printed_number import exact
 
 
 def audit(ledger: AuditRows) -> None:

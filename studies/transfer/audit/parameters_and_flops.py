@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from plumbline.audit.audit_rows import AuditRows, Basis
-from plumbline.audit.expression import Expression
 from plumbline.audit.math_functions import largest
-from plumbline.audit.printed_number import BILLION, exact
+from plumbline.published.expression import Expression
+from plumbline.published.printed_number import BILLION, exact
 
 from . import decoder_sizes
 

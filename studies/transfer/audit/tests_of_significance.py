@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.math_functions import between, largest, sqrt
-from plumbline.audit.printed_number import exact
 from plumbline.audit.statistic_functions import one_sided_p, sample_sd
+from plumbline.published.printed_number import exact
 
 from .base_scale import seeds
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import ComputedValues, in_turn, nearest_limit, number, said
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 from plumbline.results.runs.finished_runs import DIVERGED

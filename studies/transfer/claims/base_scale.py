@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import (
     ComputedValues,
     Verdict,

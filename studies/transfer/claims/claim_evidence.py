@@ -9,7 +9,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.claims import claim_registry
 from plumbline.results.claims.claim_checkers import nearest_limit
 from plumbline.results.claims.claim_registry import MissingRun

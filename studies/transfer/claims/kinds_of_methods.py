@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import (
     ComputedValues,
     at_most_partly,

@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import (
     ComputedValues,
     at_most_partly,

@@ -9,7 +9,7 @@ import math
 
 import pandas as pd
 
-from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import (
     ComputedValues,
     Verdict,

@@ -9,8 +9,8 @@ import math
 from functools import cache
 from typing import Any
 
-from plumbline.audit.printed_numbers import PaperClaim, PrintedNumbers
 from plumbline.model.flops import counted
+from plumbline.published.printed_numbers import PaperClaim, PrintedNumbers
 from plumbline.results.claims.claim_checkers import ComputedValues, at_most_partly, in_turn, number, parts, said
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 from plumbline.results.claims.claim_tolerances import near, up_to

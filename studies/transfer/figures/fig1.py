@@ -9,7 +9,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.figures import figure_style
 from plumbline.results.figures.figure_style import FigureWithData, label_of, styled
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames

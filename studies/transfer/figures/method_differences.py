@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter, StrMethodFormatter
 
-from plumbline.audit.printed_numbers import PrintedNumbers, printed_value
+from plumbline.published.printed_numbers import PrintedNumbers, printed_value
 from plumbline.results.figures import figure_style
 from plumbline.results.figures.figure_style import BLUE, GREY, ORANGE, FigureWithData, label_of, styled
 from plumbline.results.runs.finished_runs import RunFrames

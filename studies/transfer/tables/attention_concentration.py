@@ -11,7 +11,7 @@ import math
 
 import pandas as pd
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
 from plumbline.results.tables.shared_columns import make_table, ours
 from plumbline.results.tables.table import (

@@ -11,7 +11,7 @@ import warnings
 
 import pandas as pd
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.number_formats import PROBABILITY
 from plumbline.results.tables.shared_columns import OUTCOME, labels, make_table, ours, said

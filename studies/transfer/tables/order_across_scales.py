@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from plumbline.audit.printed_numbers import PrintedNumbers, printed_value
+from plumbline.published.printed_numbers import PrintedNumbers, printed_value
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.number_formats import PROBABILITY, probability
 from plumbline.results.tables.shared_columns import labels, make_table, ours, said

@@ -6,7 +6,7 @@ Source: transfer study, section 3.3. Not a table of the paper.
 
 from __future__ import annotations
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import labels, make_table, ours
 from plumbline.results.tables.table import PRESET, Cell, Column, Table

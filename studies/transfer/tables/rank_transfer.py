@@ -9,7 +9,7 @@ import math
 
 import pandas as pd
 
-from plumbline.audit.printed_numbers import NOT_PRINTED, PrintedNumbers
+from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.number_formats import PROBABILITY
 from plumbline.results.tables.shared_columns import make_table, ours

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import COMPLETED, RunFrames
 from plumbline.results.tables.number_formats import PROBABILITY
 from plumbline.results.tables.shared_columns import OUTCOME, SEEDS, labels, make_table, ours

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from plumbline.audit.printed_numbers import PrintedNumbers, printed
+from plumbline.published.printed_numbers import PrintedNumbers, printed
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import said
 from plumbline.results.tables.table import Cell, Column, Table

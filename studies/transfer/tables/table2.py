@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from plumbline.audit.printed_numbers import PrintedNumbers, printed
+from plumbline.published.printed_numbers import PrintedNumbers, printed
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.number_formats import PROBABILITY
 from plumbline.results.tables.shared_columns import OUTCOME, RUN_IDS, SEEDS, labels, make_table, ours, said

@@ -9,7 +9,7 @@ import math
 
 import pandas as pd
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.number_formats import probability
 from plumbline.results.tables.shared_columns import OUTCOME, labels, make_table, ours, said

@@ -6,9 +6,9 @@ device; the paper's formula stands beside the true count.
 
 from __future__ import annotations
 
-from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.model.decoder import on_meta
 from plumbline.model.flops import counted
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import ours
 from plumbline.results.tables.table import Cell, Column, Table, printed_cells, published_column, reference_of

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.results.tables.shared_columns import make_table, ours, said
 from plumbline.results.tables.table import (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from plumbline.audit.printed_numbers import NOT_PRINTED, PrintedNumbers, printed
+from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers, printed
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
 from plumbline.results.tables.shared_columns import OUTCOME, make_table, ours, said
 from plumbline.results.tables.table import (

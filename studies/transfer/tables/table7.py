@@ -5,7 +5,7 @@ Source: transfer study, appendix E.1 and Table 7.
 
 from __future__ import annotations
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import OUTCOME, SEEDS, labels, make_table, ours
 from plumbline.results.tables.table import CONTEXT, Cell, Table, printed_cells, published_column, reference_of

@@ -5,7 +5,7 @@ Source: transfer study, appendix E, Figure 3 (which prints no numbers).
 
 from __future__ import annotations
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import make_table, ours
 from plumbline.results.tables.table import CONTEXT, Cell, Column, Table, absent, context, number, reference_of

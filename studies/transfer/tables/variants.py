@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.model.decoder import on_meta
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.interpretations import variant_change
 from plumbline.results.runs.finished_runs import COMPLETED, MISSING, RunFrames
 from plumbline.results.tables.number_formats import PROBABILITY

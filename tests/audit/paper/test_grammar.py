@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.audit.interval_arithmetic import high, low
 from plumbline.audit.paper.evaluate import Evaluation, Names, Work
 from plumbline.audit.paper.grammar import parse_check
 from plumbline.audit.paper.paper_table import PaperTable, quoted, read_tables
-from plumbline.audit.printed_number import PrintedNumber
 from plumbline.core.errors import UsageError
+from plumbline.published.interval_arithmetic import high, low
+from plumbline.published.printed_number import PrintedNumber
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.core import frames
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.expected_runs import expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config

@@ -10,7 +10,7 @@ import msgspec
 import pandas as pd
 import pytest
 
-from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_registry import ClaimChecks
 from plumbline.results.claims.claim_verdicts import judge_claims
 from plumbline.studies.key_norms.claims import CHECKS, Evidence, sizes_and_definitions

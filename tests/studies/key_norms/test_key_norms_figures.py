@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.figures import figure_style
 from plumbline.results.figures.figure_style import FigureWithData
 from plumbline.specs import study_parts

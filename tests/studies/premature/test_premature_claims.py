@@ -14,9 +14,8 @@ import pytest
 
 from plumbline.results.claims.claim_registry import ClaimCheck
 from plumbline.results.claims.claim_verdicts import judge_claims
-from plumbline.studies.premature import theorem_numbers
+from plumbline.studies.premature import gradient_step_on_scores, logit_range, theorem_numbers
 from plumbline.studies.premature.claims import CHECKS, Evidence
-from plumbline.theory import gradient_step_on_scores, logit_range
 from tests.studies.premature.claims_made_false import FALSE, REVERSED, Change, world
 from tests.studies.premature.claims_that_change_together import FOLLOWS
 from tests.studies.premature.runs_with_false_claims import nothing_happens

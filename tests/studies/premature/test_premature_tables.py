@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import load
 from plumbline.results.tables import write_table
 from plumbline.results.tables.provenance import provenance

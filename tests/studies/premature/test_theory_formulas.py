@@ -10,8 +10,8 @@ import torch
 
 from plumbline.core.errors import PlumblineError
 from plumbline.studies.premature import theorem_numbers
-from plumbline.theory.gated_energy import energy_ratio
-from plumbline.theory.gradient_step_on_scores import (
+from plumbline.studies.premature.gated_energy import energy_ratio, gelu, second_moment, silu
+from plumbline.studies.premature.gradient_step_on_scores import (
     DirectedHead,
     causal_adjoint,
     frobenius,
@@ -19,7 +19,7 @@ from plumbline.theory.gradient_step_on_scores import (
     random_head,
     sharp_head,
 )
-from plumbline.theory.logit_range import needed_range, slack
+from plumbline.studies.premature.logit_range import needed_range, slack
 
 SHAPE = {"tokens": 12, "width": 20, "head_width": 6, "rank": 4, "init_std": 0.2}
 
@@ -128,3 +128,21 @@ def test_a_range_of_one_key_is_refused():
         needed_range(1, 0.0)
     with pytest.raises(PlumblineError, match="two keys"):
         slack(np.array([1.0]))
+
+
+def test_energy_ratio_has_its_closed_form_and_limits():
+    # A gate with the branch's own activation leaves r nu / m.
+    assert energy_ratio(3840, 2560, 0.384, gate="gelu") == pytest.approx(2 / 3 * 0.384, rel=1e-12)
+    # Near 0 both activations are x / 2; far out both are relu: the ratio of second moments tends to 1.
+    for nu in (1e-8, 1e8):
+        assert energy_ratio(1, 1, nu, gate="silu") / nu == pytest.approx(1, rel=1e-3)
+    with pytest.raises(PlumblineError, match="unknown gate"):
+        energy_ratio(1, 1, 1, gate="relu")  # type: ignore[arg-type]
+    with pytest.raises(PlumblineError, match="above 0"):
+        energy_ratio(1, 1, 0, gate="silu")
+
+
+@pytest.mark.parametrize("function", [gelu, silu])
+def test_quadrature_agrees_with_simulation(function):
+    draws = np.random.default_rng(0).normal(scale=0.384**0.5, size=400_000)
+    assert second_moment(function, 0.384) == pytest.approx(np.mean(function(draws) ** 2), rel=0.02)

@@ -13,10 +13,9 @@ import torch
 
 from plumbline.results.claims.claim_registry import ClaimChecks
 from plumbline.results.claims.claim_verdicts import judge_claims
-from plumbline.studies.quack import decoding_memory, lemma1_numbers
+from plumbline.studies.quack import decoding_memory, lemma1_numbers, logit_change
 from plumbline.studies.quack.claims import CHECKS, Evidence, sizes_and_algorithm, trained_models
-from plumbline.theory import logit_change
-from plumbline.theory.logit_change import HeadSizes, HeadUpdate
+from plumbline.studies.quack.logit_change import HeadSizes, HeadUpdate
 from tests.studies.quack import synthetic_runs
 from tests.studies.quack.runs_with_false_claims import MUTANTS, REVERSED, SLOWER
 from tests.studies.quack.synthetic_runs import PUBLISHED, Written, key, study_at, times

@@ -12,7 +12,7 @@ from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import has_preset
 from plumbline.specs.yaml_files import PRESETS
 from plumbline.studies.quack.decoding_memory import materialised, model_of, remembered
-from plumbline.theory.logit_change import SCALES
+from plumbline.studies.quack.logit_change import SCALES
 from tests.studies.quack.synthetic_runs import ETAS, PUBLISHED, TAUS, key, study_at
 
 PRESETS_HERE = [preset for preset in PRESETS if has_preset("quack", preset)]

@@ -10,7 +10,7 @@ from plumbline.results.tables import terminal_table, write_table
 from plumbline.results.tables.table import Table
 from plumbline.specs import study_parts
 from plumbline.studies.quack import lemma1_numbers
-from plumbline.theory.logit_change import HeadSizes
+from plumbline.studies.quack.logit_change import HeadSizes
 from tests.studies.quack import synthetic_runs
 from tests.studies.quack.synthetic_runs import ETAS, LOSSES, PUBLISHED, TAUS, Written, key, times
 from tests.studies.watched_numbers import Watched

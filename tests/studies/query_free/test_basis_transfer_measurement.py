@@ -9,7 +9,7 @@ import pytest
 from plumbline.core.errors import PlumblineError
 from plumbline.specs.study_config import Study
 from plumbline.studies.query_free.measurements.basis_transfer import basis_transfer
-from plumbline.theory.basis_transfer import QUANTITIES
+from plumbline.studies.query_free.theory.basis_transfer import QUANTITIES
 
 STUDY = Study(name="query_free", preset="smoke", definition={}, runs={})
 OPTIONS: dict[str, Any] = {

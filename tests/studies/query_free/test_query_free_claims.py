@@ -13,8 +13,8 @@ from plumbline.results.claims.claim_verdicts import judge_claims
 from plumbline.studies.query_free import theorem_checks
 from plumbline.studies.query_free.claims import CHECKS, Evidence, theorems
 from plumbline.studies.query_free.run_values import CONFIGURATIONS
-from plumbline.theory import query_elimination
-from plumbline.theory.theorem_check import TheoremCheck
+from plumbline.studies.query_free.theory import query_elimination
+from plumbline.studies.query_free.theory.theorem_check import TheoremCheck
 from tests.studies.query_free.runs_with_false_claims import MUTANTS, OF_SPECS, REVERSED, TRANSFERS, another, losses
 from tests.studies.query_free.synthetic_runs import (
     PUBLISHED,

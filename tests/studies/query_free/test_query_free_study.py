@@ -11,8 +11,8 @@ from plumbline.specs import corpus
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import has_preset
 from plumbline.specs.yaml_files import PRESETS
+from plumbline.studies.query_free.eliminate_query import query_elimination_rules
 from plumbline.studies.query_free.run_values import CONFIGURATIONS, NONLINEAR, counts, divisor, smallest_rate
-from plumbline.theory import query_elimination_rules
 from tests.studies.query_free.synthetic_runs import STUDY, study_at
 
 PRESETS_HERE = [preset for preset in PRESETS if has_preset("query_free", preset)]
@@ -195,6 +195,6 @@ def test_each_interpretation_has_an_alternative_or_says_nothing_else_is_possible
 
 @pytest.mark.parametrize("preset", PRESETS_HERE)
 def test_the_model_of_the_theorems_can_do_without_its_queries_and_no_other_can(preset: str) -> None:
-    """By the rules of `plumbline.theory.eliminate_query`; norms stand in the way of all five."""
+    """By the rules of `plumbline.studies.query_free.eliminate_query`; norms stand in the way of all five."""
     assert query_elimination_rules.attention_skip_only(spec("norm_free", preset).model) == []
     assert all(query_elimination_rules.attention_skip_only(spec(method, preset).model) for method in CONFIGURATIONS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.tables import terminal_table, write_table
 from plumbline.results.tables.table import Table
 from plumbline.specs import study_parts

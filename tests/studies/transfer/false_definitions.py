@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.model.mixers._base import masked_softmax
 from plumbline.model.mixers.softpick import Softpick
 from plumbline.model.residual.hyper_connections import HyperConnections
 from plumbline.model.roles import ConstantInit, NormalInit, ParameterRole
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.specs.study_config import Study
 from plumbline.studies.transfer.claims import sizes_and_definitions
 from tests.studies.transfer.synthetic_results import PUBLISHED

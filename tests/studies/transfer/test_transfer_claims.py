@@ -7,7 +7,7 @@ import math
 import pandas as pd
 import pytest
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results import __main__ as results
 from plumbline.results.claims.claim_registry import ClaimCheck, ClaimChecks
 from plumbline.results.claims.claim_verdicts import COLUMNS, judge_claims, to_csv, to_markdown

@@ -13,10 +13,10 @@ from msgspec import Struct, field
 from plumbline.audit.audit_rows import Basis
 from plumbline.audit.paper.paper_table import text_of
 from plumbline.audit.paper.printed_cell import read_cell, scaled
-from plumbline.audit.printed_number import PrintedNumber
 from plumbline.core.errors import PlumblineError, UsageError, nearest
 from plumbline.core.structs import convert
 from plumbline.core.toml_keys import check_keys
+from plumbline.published.printed_number import PrintedNumber
 
 NAME = "audit.toml"
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from mpmath import iv
 from mpmath.libmp import ComplexResult
 
-from plumbline.audit.expression import Expression, ExpressionOperand, lift
 from plumbline.audit.paper.grammar import CallNode, ChoiceNode, Node, NumberNode, ReferenceNode, SignNode
 from plumbline.audit.paper.known_functions import SHORT, TAKES, form, named_function
 from plumbline.audit.paper.paper_table import PaperTable, few
-from plumbline.audit.printed_number import PrintedColumn, PrintedNumber
 from plumbline.core.errors import PlumblineError, UsageError, nearest
+from plumbline.published.expression import Expression, ExpressionOperand, lift
+from plumbline.published.printed_number import PrintedColumn, PrintedNumber
 
 #: Largest number, and largest exponent and argument of `exp`.
 LARGEST, EXPONENT, EXP = iv.mpf("1e250"), 400, 500

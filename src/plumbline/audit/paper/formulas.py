@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from plumbline.audit.expression import Given
 from plumbline.audit.math_functions import mean, total
 from plumbline.audit.paper.lines import Ends, Line
 from plumbline.audit.paper.names import CHANGE, MEAN
-from plumbline.audit.printed_number import PrintedNumber
+from plumbline.published.expression import Given
+from plumbline.published.printed_number import PrintedNumber
 
 BASELINE, GROUP_FIRST = "that of {}", "that of the first row of its group"
 

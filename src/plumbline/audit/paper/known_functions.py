@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
-from plumbline.audit.expression import FUNCTIONS, Expression
+from plumbline.published.expression import FUNCTIONS, Expression
 
 #: Name of a function -> what it takes: "1" a number, "n" a list; a last "*": any number of numbers.
 TAKES = {

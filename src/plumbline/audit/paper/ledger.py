@@ -8,14 +8,14 @@ from decimal import Decimal
 from pathlib import Path
 
 from plumbline.audit.audit_rows import MISMATCH, AuditRows
-from plumbline.audit.expression import Given
 from plumbline.audit.findings import Finding
-from plumbline.audit.interval_arithmetic import Cell
 from plumbline.audit.paper.evidence import meets
 from plumbline.audit.paper.lines import SMALL, Ends, Line
-from plumbline.audit.printed_number import PrintedNumber
-from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.core.errors import UsageError
+from plumbline.published.expression import Given
+from plumbline.published.interval_arithmetic import Cell
+from plumbline.published.printed_number import PrintedNumber
+from plumbline.published.printed_numbers import PrintedNumbers
 
 #: What a row rests on whose relation no name states: the numbers propose it, so that it accuses nobody.
 UNSTATED = "other interpretation"

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 
-from plumbline.audit.interval_arithmetic import high, low
 from plumbline.audit.paper.names import NONLINEAR, has_footnote, is_change, is_spread, kind_of, says, words_of
 from plumbline.audit.paper.paper_table import PaperTable
 from plumbline.audit.paper.printed_cell import PrintedCell
-from plumbline.audit.printed_number import THOUSANDS, PrintedNumber
+from plumbline.published.interval_arithmetic import high, low
+from plumbline.published.printed_number import THOUSANDS, PrintedNumber
 
 #: Lowest, printed and highest value of a number.
 Ends = tuple[float, float, float]

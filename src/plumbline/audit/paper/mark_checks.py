@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from plumbline.audit.counting import rank
-from plumbline.audit.expression import Given
 from plumbline.audit.paper.audit_file import TablePart
 from plumbline.audit.paper.ledger import Ledger, RelationRow
 from plumbline.audit.paper.lines import Line, Lines
-from plumbline.audit.printed_number import PrintedNumber, exact
+from plumbline.published.expression import Given
+from plumbline.published.printed_number import PrintedNumber, exact
 
 _LOWER = (
     "loss|nll|ppl|perplexity|error|err|wer|cer|mse|mae|rmse|fid|latency|time|seconds|ms|flops|params|memory|ece|brier|"

@@ -18,8 +18,8 @@ from plumbline.audit.paper.paper_table import PaperTable, check_inside, few, rea
 from plumbline.audit.paper.printed_cell import PARTS
 from plumbline.audit.paper.relations import look_at
 from plumbline.audit.paper.stated_sizes import check_sizes
-from plumbline.audit.printed_number import PrintedNumber, exact
 from plumbline.core.errors import PlumblineError, UsageError, nearest
+from plumbline.published.printed_number import PrintedNumber, exact
 
 CONTRADICTS, LIKELY, NOTHING_CHECKED = "contradicts", "likely", "nothing was checked"
 NOTHING_CONTRADICTS = "nothing contradicts"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plumbline.audit.expression import function
-from plumbline.audit.interval_arithmetic import Interval
 from plumbline.audit.statistic_functions import p_of_t
+from plumbline.published.expression import function
+from plumbline.published.interval_arithmetic import Interval
 
 
 @function("2 (1 - T_df(|t|))")

@@ -18,10 +18,10 @@ from statistics import median
 
 from plumbline.audit.paper.names import is_change
 from plumbline.audit.paper.printed_cell import PARTS, PrintedCell, read_cell, scaled
-from plumbline.audit.printed_number import PrintedColumn, PrintedNumber
 from plumbline.core.errors import PlumblineError, UsageError, nearest, visible
 from plumbline.core.files import parse_json, sha256_text
 from plumbline.core.foreign_rows import delimited_rows
+from plumbline.published.printed_number import PrintedColumn, PrintedNumber
 
 #: Most bytes of a file, tables of a folder, rows and columns of a table, and cells of all tables.
 BYTES, TABLES, ROWS, COLUMNS, CELLS = 4_000_000, 200, 2_000, 200, 60_000

@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from plumbline.audit.printed_number import THOUSANDS
+from plumbline.published.printed_number import THOUSANDS
 
 #: Texts of a cell in which nothing is printed.
 NOTHING = frozenset(("", "-", "--", "---", "–", "—", "−", "n/a", "N/A", "n.a.", "/", "·", "..."))

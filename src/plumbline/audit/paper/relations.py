@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from plumbline.audit.expression import Given
 from plumbline.audit.paper import mark_checks, statistic_checks
 from plumbline.audit.paper.audit_file import TablePart
 from plumbline.audit.paper.doubts import Doubt, doubts_of
@@ -19,6 +18,7 @@ from plumbline.audit.paper.ledger import Ledger, RelationRow
 from plumbline.audit.paper.lines import SMALL, Ends, Line, Lines, columns_of, rows_of
 from plumbline.audit.paper.names import is_added, is_spread, kind_of
 from plumbline.audit.paper.paper_table import PaperTable
+from plumbline.published.expression import Given
 
 #: Most numbers that the search in one table computes.
 WORK = 1_500_000

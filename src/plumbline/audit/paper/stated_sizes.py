@@ -12,12 +12,12 @@ from itertools import product
 from pathlib import Path
 
 from plumbline.audit.audit_rows import MATCH, MISMATCH
-from plumbline.audit.expression import Given, lift
-from plumbline.audit.interval_arithmetic import low
 from plumbline.audit.paper.audit_file import AuditFile, ModelPart
 from plumbline.audit.paper.ledger import Ledger
 from plumbline.audit.parameter_counts import DecoderSize
-from plumbline.audit.printed_number import PrintedNumber, exact
+from plumbline.published.expression import Given, lift
+from plumbline.published.interval_arithmetic import low
+from plumbline.published.printed_number import PrintedNumber, exact
 
 #: What of the embeddings counts.
 ALL, NO_POSITIONS, NONE = "all embeddings", "token embeddings alone", "no embeddings"

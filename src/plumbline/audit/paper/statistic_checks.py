@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from plumbline.audit.expression import Given
 from plumbline.audit.math_functions import exp
 from plumbline.audit.paper.audit_file import TablePart
 from plumbline.audit.paper.evidence import SAID, SHARE, Agreement, agreement, meets, tail
@@ -14,7 +13,8 @@ from plumbline.audit.paper.known_functions import named_function
 from plumbline.audit.paper.ledger import Ledger, RelationRow
 from plumbline.audit.paper.lines import Ends, Line, Lines
 from plumbline.audit.paper.names import CHANGE, is_spread
-from plumbline.audit.printed_number import derived, exact
+from plumbline.published.expression import Given
+from plumbline.published.printed_number import derived, exact
 
 _LOSS = "loss|nll|cross entropy|ce"
 _PERPLEXITY = "ppl|perplexity"

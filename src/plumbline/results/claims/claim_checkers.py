@@ -20,8 +20,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from plumbline.audit.printed_numbers import PaperClaim
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_tolerances import Near, factor, near, share_used
 
 Verdict = Literal[

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from plumbline.audit.printed_numbers import PaperClaim, PrintedNumbers
+from plumbline.published.printed_numbers import PaperClaim, PrintedNumbers
 from plumbline.results.claims.claim_checkers import Compare, ComputedValues
 from plumbline.results.claims.claim_tolerances import Near
 from plumbline.results.runs.finished_runs import RunFrames

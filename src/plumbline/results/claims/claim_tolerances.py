@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.published.printed_numbers import PaperClaim
 
 
 @dataclass(frozen=True, slots=True)

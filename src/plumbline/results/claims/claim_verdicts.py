@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from plumbline.audit.printed_numbers import PaperClaim
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims import replication_rates
 from plumbline.results.claims.claim_checkers import ComputedValues, check, nearness
 from plumbline.results.claims.claim_registry import ClaimChecks, ClaimEvidence, MissingRun

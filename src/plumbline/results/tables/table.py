@@ -9,8 +9,8 @@ from typing import Literal
 
 import pandas as pd
 
-from plumbline.audit.printed_numbers import NOT_PRINTED, printed
 from plumbline.core.errors import PlumblineError
+from plumbline.published.printed_numbers import NOT_PRINTED, printed
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
 from plumbline.results.tables.number_formats import AS_PRINTED, bound, formatted
 from plumbline.specs.paper import Paper

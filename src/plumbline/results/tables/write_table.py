@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from plumbline.audit.printed_numbers import NOT_PRINTED
 from plumbline.core import fingerprint_file
 from plumbline.core.files import atomic_write_text, sha256_file
+from plumbline.published.printed_numbers import NOT_PRINTED
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.paper_columns import paper_columns, texts
 from plumbline.results.tables.provenance import headings, provenance

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.figures import figure_style
 from plumbline.results.figures.figure_style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import RunFrames

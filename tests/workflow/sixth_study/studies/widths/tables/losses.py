@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.results.tables.table import (
     CONTEXT,

@@ -1,1 +1,0 @@
-"""Checks the papers' theorems by running them."""

@@ -1,0 +1,1 @@
+"""Checks the theorems of the paper by running them on random weights."""

@@ -1,0 +1,173 @@
+"""The tool that takes W_Q out of a checkpoint: what it refuses, and why."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+from plumbline.core import command_line
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
+from plumbline.model.hf_import import spec_of
+from plumbline.model.model_folder import write_model
+from plumbline.studies.query_free.eliminate_query import __main__ as eliminate_query
+from tests.probes.hugging_face_models import GPT2, SIZES
+from tests.studies.query_free.eliminate_query.models_to_eliminate import (
+    BIASED,
+    ONE_HEAD,
+    ROTARY,
+    SKIPS,
+    eliminated,
+    made,
+    one_headed,
+    refused,
+)
+
+
+class TestRefusals:
+    def test_norms_between_and_skips(self, monkeypatch, tmp_path):
+        made(tmp_path / "in", **SKIPS, norm={"name": "rms_norm"}, positions={"name": "rotary"}, key_value_heads=2)
+        words = refused(monkeypatch, "W_Q cannot be taken out of .*in .a model of this package.", tmp_path / "in")
+        proposition, theorem = words.split("  Theorem 4.2")
+        assert "model.heads is 4" in proposition and "model.positions 'rotary' stands between" in proposition
+        assert "model.key_value_heads is 2: W_K has not the columns of W_Q" in proposition
+        assert "key_value_heads" not in theorem and "rotary" not in theorem  # neither is in the way of a basis
+        assert "model.norm 'rms_norm', which model.placement 'pre_norm' puts between" in theorem
+        assert "model.residual 'standard' has a skip around the FFN" in theorem and "Theorem 4.1" not in theorem
+        words = refused(monkeypatch, "model.norm 'rms_norm'", tmp_path / "in", "--only-layer", 1)
+        assert "Theorem 4.1" in words and "has a skip" not in words
+
+    def test_the_other_way_is_named(self, monkeypatch, tmp_path):
+        made(tmp_path / "in", **SKIPS)
+        refused(monkeypatch, r"Theorem 4.1 \(no norms, one layer\) does go: give --only-layer", tmp_path / "in")
+
+    @pytest.mark.parametrize(
+        ("slots", "why"),
+        [
+            (ONE_HEAD | ROTARY, "model.positions 'rotary' stands between W_Q and W_K"),
+            (ONE_HEAD | {"query_key": {"name": "qk_norm"}}, "model.query_key 'qk_norm' stands between W_Q and W_K"),
+            ({"output": {"name": "head_gate"}}, "model.output 'head_gate' reads the stream by itself"),
+            ({"projections": {"name": "residual_query"}}, "'residual_query': queries are the stream plus a map"),
+            ({"residual": {"name": "layer_scale"}}, "model.residual 'layer_scale' is neither"),
+            ({"heads": 2, "key_value_heads": 2}, "model.head_width is 16, not model.width .32."),
+            ({"projections": {"name": "partial_identity_query"}}, "W_Q is gone from a layer already"),
+        ],
+    )
+    def test_other_architectures(self, monkeypatch, tmp_path, slots, why):
+        made(tmp_path / "in", **slots)
+        refused(monkeypatch, why, tmp_path / "in")
+
+    @pytest.mark.parametrize(
+        ("slots", "why"),
+        [
+            (BIASED | ROTARY, "the query bias of layer 0 would have to come from the positions, which are not"),
+            (
+                {"projections": BIASED["projections"]},
+                "the query bias of layer 1, 2 would have to come from a bias of the FFN before it, and model.ffn",
+            ),
+            (
+                ONE_HEAD | BIASED | {"norm": {"name": "rms_norm"}},
+                "the query bias of layer 0, 1, 2 would have to come from the bias of a norm",
+            ),
+        ],
+    )
+    def test_biases_without_a_place(self, monkeypatch, tmp_path, slots, why):
+        made(tmp_path / "in", **slots)
+        refused(monkeypatch, why, tmp_path / "in")
+
+    def test_a_singular_query(self, monkeypatch, tmp_path):
+        model = made(tmp_path / "in")
+        with torch.no_grad():
+            model.blocks[1].attention.projections.query.weight[3] = 0
+        write_model(tmp_path / "in", model)
+        why = r"W_Q of layer 1 has the condition number (inf|\d\.\d*e\+\d\d), and the limit is 100000"
+        assert "layer 0" not in refused(monkeypatch, why, tmp_path / "in")
+        # One head needs no inverse, so that this is no obstacle to it.
+        model = made(tmp_path / "one/in", **ONE_HEAD)
+        with torch.no_grad():
+            model.blocks[1].attention.projections.query.weight[3] = 0
+        write_model(tmp_path / "one/in", model)
+        assert eliminated(monkeypatch, tmp_path / "one/in")["logits"]["float64"] < 1e-9
+
+    def test_a_query_that_is_not_finite(self, monkeypatch, tmp_path):
+        model = made(tmp_path / "in")
+        with torch.no_grad():
+            model.blocks[1].attention.projections.query.weight[0, 0] = float("nan")
+        write_model(tmp_path / "in", model)
+        why = r"in/model\.safetensors: 'blocks\.1\.\S*query\.weight' has values that are not finite; write or copy both"
+        refused(monkeypatch, why, tmp_path / "in")
+
+    def test_an_ill_conditioned_query(self, monkeypatch, tmp_path):
+        made(tmp_path / "in")
+        words = refused(
+            monkeypatch, r"W_Q of layer \d has the condition number [\d.]+, and the limit is 50 ",
+            tmp_path / "in", "--max-condition-number", 50,
+        )  # fmt: skip
+        assert "--max-condition-number" in words
+
+    @pytest.mark.parametrize("kind", ["gpt2", "llama", "llama-one-head", "mistral", "qwen2", "gpt_neox"])
+    def test_models_of_the_library(self, monkeypatch, tmp_path, kind):
+        """By its config alone: no weights are read, as there are none."""
+        name, _, one = kind.partition("-")
+        heads = {"num_attention_heads": 1, "num_key_value_heads": 1} if one else {}
+        sizes = GPT2 if name == "gpt2" else SIZES | {"num_key_value_heads": 2} | heads
+        if name == "gpt_neox":
+            sizes = SIZES
+        transformers.AutoConfig.for_model(name, **sizes).save_pretrained(tmp_path / name)
+        norm = "layer_norm" if name in ("gpt2", "gpt_neox") else "rms_norm"
+        words = refused(monkeypatch, f"model.norm '{norm}', which model.placement 'pre_norm' puts", tmp_path / name)
+        assert ("model.positions 'rotary' stands between" in words) == (name != "gpt2")
+        assert ("model.heads is 4" in words) == (not one)
+
+    def test_a_gpt2_that_scales_scores_its_own_way(self, monkeypatch, tmp_path):
+        one_headed(tmp_path / "scaled", scale_attn_by_inverse_layer_idx=True)
+        refused(monkeypatch, "scale_attn_by_inverse_layer_idx = True; no component", tmp_path / "scaled")
+        one_headed(tmp_path / "relu", activation_function="relu")
+        refused(monkeypatch, "activation_function 'relu' is none of", tmp_path / "relu")
+
+    def test_the_command_line(self, monkeypatch, tmp_path, capsys):
+        made(tmp_path / "in")
+        refused(monkeypatch, "has the layers 0 to 2, not 3", tmp_path / "in", "--only-layer", 3)
+        refused(monkeypatch, "reads 24 at most, not 25", tmp_path / "in", "--tokens-per-sequence", 25)
+        refused(monkeypatch, "must be at least 1", tmp_path / "in", "--tokens-per-sequence", 0)
+        for limit in ("inf", "nan", "0.5"):
+            words = rf"--max-condition-number \({limit}\) must be 1 or more, and finite"
+            refused(monkeypatch, words, tmp_path / "in", "--max-condition-number", limit)
+        (tmp_path / "nothing").mkdir()
+        refused(monkeypatch, "holds neither manifest.json", tmp_path / "nothing")
+        refused(monkeypatch, r"--tokens-per-sequence|--only-layer|holds neither", tmp_path / "in/model.safetensors")
+        (tmp_path / "in/model.json").write_text("{}")
+        refused(monkeypatch, "model.json does not hold the spec of a model", tmp_path / "in")
+        (tmp_path / "out").symlink_to(tmp_path / "nowhere")
+        with pytest.raises(PlumblineError, match=r"--out: .*out exists; name a new"):
+            eliminated(monkeypatch, tmp_path / "in")
+        (tmp_path / "out").unlink()
+        (tmp_path / "out").mkdir()
+        with pytest.raises(PlumblineError, match=r"--out: .*out exists; name a new"):
+            eliminated(monkeypatch, tmp_path / "in")
+        with pytest.raises(SystemExit) as stopped:
+            command_line.run(eliminate_query.main)
+        assert stopped.value.code == 1 and "exists; name a new" in capsys.readouterr().err
+
+    def test_weights_of_another_model(self, monkeypatch, tmp_path):
+        made(tmp_path / "in")
+        weights = load_file(tmp_path / "in/model.safetensors")
+        del weights["positions.embedding"]
+        save_file(weights, tmp_path / "in/model.safetensors")
+        said = json.loads((tmp_path / "in/model.json").read_text())
+        said["weights_sha256"] = sha256_file(tmp_path / "in/model.safetensors")
+        (tmp_path / "in/model.json").write_text(json.dumps(said))
+        refused(monkeypatch, r"'positions.embedding' does not fit .*in.model.json", tmp_path / "in")
+
+
+def test_a_spec_is_made_of_every_family(tmp_path):
+    """Every model type that probes know can be told apart here."""
+    from plumbline.probes._transformers import STYLES
+
+    found = {kind: spec_of(transformers.AutoConfig.for_model(kind)) for kind in STYLES}
+    assert {spec.slot("norm").name for spec in found.values()} == {"layer_norm", "rms_norm"}
+    assert found["gpt2"].ffn_width == 3072 and found["qwen2"].slot("projections").options["bias"] is True
