@@ -22,7 +22,7 @@ from plumbline.experiment.board.board_page import write_board
 from plumbline.experiment.board.board_rows import Board
 from plumbline.results.measurements import measurement_file
 from plumbline.runtime.finished_run import FinishedRun
-from plumbline.train.checkpoint.rolling_checkpoints import RollingCheckpoints
+from plumbline.train.checkpoint.checkpoint_folders import RollingCheckpoints
 
 
 def file(path: Path, content: bytes) -> Path:

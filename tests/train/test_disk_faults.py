@@ -30,9 +30,9 @@ from plumbline.specs import study_config
 from plumbline.studies.transfer.tables.table6 import table6
 from plumbline.train import loop as loop_module
 from plumbline.train import pretrain as pretrain_module
+from plumbline.train.checkpoint.checkpoint_folders import RollingCheckpoints
 from plumbline.train.checkpoint.checkpoint_saver import CheckpointSaver
 from plumbline.train.checkpoint.resume_run import RunResumer
-from plumbline.train.checkpoint.rolling_checkpoints import RollingCheckpoints
 from plumbline.train.checkpoint.state_records import StateRecords
 from plumbline.train.compiling import CompiledModel
 from plumbline.train.monitoring.run_metrics import RunMetrics

@@ -13,9 +13,8 @@ import torch
 
 from plumbline.core import fingerprint_file
 from plumbline.core.files import atomic_write_json, fsync_directory, sha256_file
+from plumbline.core.run_files import MODEL, POINTS, POINTS_INDEX
 from plumbline.probes._online_frame import FILE, leaves_frame
-from plumbline.runtime.finished_run import MODEL
-from plumbline.runtime.probe_checkpoints import FOLDER, INDEX
 from plumbline.specs.spec import RunSpec
 from plumbline.train.checkpoint.checkpoint_saver import CheckpointSaver
 from plumbline.train.disk_faults import guarded
@@ -23,7 +22,7 @@ from plumbline.train.monitoring.run_metrics import RunMetrics
 from plumbline.train.online_probes import OnlineProbes
 
 #: The outputs in the order in which they come to their place.
-OUTPUTS = ("metrics.parquet", MODEL, FOLDER, "manifest.json", "outcome.json")
+OUTPUTS = ("metrics.parquet", MODEL, POINTS, "manifest.json", "outcome.json")
 
 #: Where they are written first, with a name of this trainer's own.
 _STAGING = ".leaving-"
@@ -92,9 +91,9 @@ def write(
             metrics.write(staging / "metrics.parquet", result["run_id"])
             saver.leave(staging, weights, last, result["outcome"] == "completed")
             if leaves_frame(online.spec):
-                online.write(staging / FOLDER / FILE)
+                online.write(staging / POINTS / FILE)
             atomic_write_json(staging / "outcome.json", result)
-            named = ("metrics.parquet", MODEL, f"{FOLDER}/{INDEX}", f"{FOLDER}/{FILE}", "outcome.json")
+            named = ("metrics.parquet", MODEL, f"{POINTS}/{POINTS_INDEX}", f"{POINTS}/{FILE}", "outcome.json")
             files = {name: _facts(staging / name) for name in named if (staging / name).exists()}
             fingerprint_file.write_facts(staging / "manifest.json", manifest | {"files": files})
             saver.check()

@@ -133,7 +133,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, str]]:
         if optimizer is not None:
             monkeypatch.setattr(run_optimizer, "load", lambda kind, name: optimizer)
             monkeypatch.setattr(
-                "plumbline.train.checkpoint.check_fit.OURS", ()
+                "plumbline.train.checkpoint.training_state.OURS", ()
             )  # what AdamW keeps is known, not what this does
         if intervention is not None:
             monkeypatch.setattr(interventions, "load", lambda kind, name: intervention)
