@@ -20,8 +20,8 @@ from plumbline.data.manifest import read_pack
 from plumbline.experiment import ledger, ledger_pages
 from plumbline.experiment.board.board_page import write_board
 from plumbline.experiment.board.board_rows import Board
+from plumbline.model.finished_run import FinishedRun
 from plumbline.results.measurements import measurement_file
-from plumbline.runtime.finished_run import FinishedRun
 from plumbline.train.checkpoint.checkpoint_folders import RollingCheckpoints
 
 

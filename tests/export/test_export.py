@@ -22,7 +22,7 @@ from plumbline.evaluate import score_models
 from plumbline.export import capability_check, check_export, model_card, output_folder
 from plumbline.export.write_export import export_hf
 from plumbline.model.decoder import create
-from plumbline.runtime.finished_run import FinishedRun
+from plumbline.model.finished_run import FinishedRun
 from plumbline.specs.spec import RunSpec
 from tests.changed_spec import change_spec
 from tests.evaluate.conftest import VOCABULARY

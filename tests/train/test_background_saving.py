@@ -18,8 +18,8 @@ from safetensors import safe_open
 
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
-from plumbline.runtime.distributed import RankGroup
-from plumbline.runtime.stop_request import StopRequest
+from plumbline.core.stop_request import StopRequest
+from plumbline.model.distributed import RankGroup
 from plumbline.train import loop as loop_module
 from plumbline.train.batches.batch_prefetch import BatchReader
 from plumbline.train.batches.micro_batches import MicroBatching
@@ -27,8 +27,7 @@ from plumbline.train.checkpoint import weight_files
 from plumbline.train.checkpoint.background_saving import BackgroundSaving, CheckpointContents, HostCopies
 from plumbline.train.checkpoint.checkpoint_folders import RollingCheckpoints, damage
 from plumbline.train.checkpoint.training_state import SavedLoopState
-from plumbline.train.monitoring.run_metrics import RunMetrics
-from plumbline.train.online_probes import OnlineProbes
+from plumbline.train.monitoring.run_metrics import OnlineProbes, RunMetrics
 from tests.model_specs import run_spec
 from tests.train.small_runs import PROBES, products, read, settings, start_child, train
 

@@ -14,16 +14,15 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from plumbline.core import frames
+from plumbline.core import frames, provenance
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.core.run_files import read_points_index
 from plumbline.model.decoder import create
+from plumbline.model.distributed import RankGroup
 from plumbline.operate import cleanup
 from plumbline.probes import Probe, ProbeValue, _forward_pass
-from plumbline.runtime import provenance
-from plumbline.runtime.distributed import RankGroup
 from plumbline.train import held_out_loss, pretrain
 from plumbline.train import loop as loop_module
 from plumbline.train.checkpoint.training_state import TrainingState

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from plumbline.core import process_record
-from plumbline.runtime.stop_request import StopRequest, StopRequested
+from plumbline.core.stop_request import StopRequest, StopRequested
 from plumbline.train.checkpoint import run_lock, state_records
 from plumbline.train.checkpoint.run_lock import RunLock, RunLockError
 

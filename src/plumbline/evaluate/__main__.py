@@ -93,7 +93,7 @@ def main() -> None:
 def _evaluate(
     run: Path, given: argparse.Namespace, common: Callable[[], tuple[TextEncoder, EvaluationItems]]
 ) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, str]]:
-    from plumbline.runtime.finished_run import NOT_RECORDED, FinishedRun
+    from plumbline.model.finished_run import NOT_RECORDED, FinishedRun
 
     finished = FinishedRun.read(run)
     if finished.outcome != "completed":

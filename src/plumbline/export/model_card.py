@@ -11,7 +11,7 @@ from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_text
 from plumbline.core.run_files import EXPORT_RECORD, MODEL, TOKENIZER
-from plumbline.runtime.finished_run import NOT_RECORDED, FinishedRun
+from plumbline.model.finished_run import NOT_RECORDED, FinishedRun
 from plumbline.specs.code_hash import PACKAGE
 from plumbline.specs.corpus import DOCUMENTS, REPRODUCTION
 

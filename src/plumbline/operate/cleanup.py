@@ -39,7 +39,7 @@ from plumbline.core import process_record, temporary_files
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json
-from plumbline.data import copies, folder_lock, hub_read_cache, local_read_cache
+from plumbline.data import copies, folder_lock, read_cache
 from plumbline.data.split import SHUFFLES
 from plumbline.train.checkpoint import state_records
 
@@ -94,7 +94,7 @@ def _packages(work: Path) -> Iterator[UnneededFile]:
 
 
 def _fetched(work: Path) -> Iterator[UnneededFile]:
-    for prefix in (hub_read_cache.PREFIX, local_read_cache.PREFIX):
+    for prefix in (read_cache.HUB_PREFIX, read_cache.LOCAL_PREFIX):
         for path in work.glob(f"*/corpora/*/documents/{prefix}*"):
             yield _leftover("fetched", path, None)
 

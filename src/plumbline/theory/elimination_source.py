@@ -15,7 +15,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.run_files import POINTS, POINTS_INDEX, TOKENIZER, read_points_index, require_unchanged_export
 from plumbline.model import model_folder
 from plumbline.model.decoder import Decoder
-from plumbline.runtime.finished_run import FinishedRun
+from plumbline.model.finished_run import FinishedRun
 from plumbline.specs.spec import ModelSpec, Precision, RunSpec, require_present_code
 from plumbline.theory.equal_logits import Logits, at_precision, in_double
 

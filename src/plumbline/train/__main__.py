@@ -9,7 +9,7 @@ from pathlib import Path
 
 from plumbline.core import command_line
 from plumbline.core.files import sha256_text
-from plumbline.runtime.stop_request import StopRequest
+from plumbline.core.stop_request import StopRequest
 from plumbline.train.trainer_settings import TrainerSettings
 
 

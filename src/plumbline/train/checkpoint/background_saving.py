@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from plumbline.runtime.distributed import RankGroup
+from plumbline.model.distributed import RankGroup
 from plumbline.train.checkpoint import weight_files
 from plumbline.train.checkpoint.checkpoint_folders import RollingCheckpoints
 from plumbline.train.checkpoint.run_lock import RunLock

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from plumbline.core.run_files import MODEL, POINTS
-from plumbline.train import model_weights
+from plumbline.model.distributed import all_finite, gather_weights, is_sharded
 from plumbline.train.checkpoint import weight_files
 from plumbline.train.checkpoint.background_saving import BackgroundSaving, CheckpointContents
 from plumbline.train.checkpoint.resume_run import RunDirectory
@@ -83,7 +83,7 @@ class CheckpointSaver:
         self.wait(state.step)
         if ranks.broadcast(directory.checkpoints.has(state.step, diverged)):
             return
-        finite = model_weights.finite(self.model, ranks)
+        finite = all_finite(self.model, ranks)
         written = state.so_far(ranks, self.interventions)
         metadata = {
             **directory.whose,
@@ -96,7 +96,7 @@ class CheckpointSaver:
         saved = CheckpointContents(
             step=state.step,
             diverged=diverged,
-            sharded=model_weights.is_sharded(self.model),
+            sharded=is_sharded(self.model),
             files=weight_files.files(self.model, self.optimizer, ranks),
             state=written,
             metadata=metadata,
@@ -148,7 +148,7 @@ class CheckpointSaver:
             return
         if ranks.broadcast(ranks.leader and points.has(step, directory.made_with)):
             return
-        whole = model_weights.whole(self.model, ranks)
+        whole = gather_weights(self.model, ranks)
         if run_lock is not None:
             run_lock.check()
             metadata = {**directory.whose, **directory.made_with}

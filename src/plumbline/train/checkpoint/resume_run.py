@@ -18,12 +18,12 @@ from typing import Any
 import torch
 from torch import nn
 
+from plumbline.core import provenance
 from plumbline.core.errors import PlumblineError
-from plumbline.runtime import provenance
-from plumbline.runtime.distributed import RankGroup, RankLost
-from plumbline.runtime.stop_request import StopRequest
+from plumbline.core.stop_request import StopRequest
+from plumbline.model.distributed import RankGroup, RankLost, all_finite
+from plumbline.model.numerics import float32_error
 from plumbline.specs.spec import RunSpec
-from plumbline.train import model_weights
 from plumbline.train.checkpoint import weight_files
 from plumbline.train.checkpoint.checkpoint_folders import (
     CompleteCheckpoint,
@@ -188,7 +188,7 @@ class RunResumer:
         are put back.
         """
         ranks = self.directory.ranks
-        if model_weights.finite(model, ranks):
+        if all_finite(model, ranks):
             return step
         found = ranks.broadcast(self.directory.checkpoints.newest_finite() if ranks.leader else None)
         if found is not None:
@@ -240,7 +240,8 @@ class RunResumer:
                 file=sys.stderr,
             )
         if step < spec.train.steps:
-            details = provenance.code() | provenance.machine(directory.ranks.device) | directory.made_with
+            device = directory.ranks.device
+            details = provenance.code() | provenance.machine(device, float32_error(device)) | directory.made_with
             details |= {"threads": threads, "resumed": found is not None}
             details |= {"packages": provenance.packages(), "lock_sha256": provenance.lock_sha256()}
             recorded = len(records.starts)

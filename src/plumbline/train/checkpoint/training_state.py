@@ -27,8 +27,8 @@ from plumbline.core.files import atomic_write_bytes, atomic_write_text, parse_js
 from plumbline.core.run_files import MODEL
 from plumbline.data import npy
 from plumbline.model.decoder import Decoder
+from plumbline.model.distributed import RankGroup
 from plumbline.probes import ProbeValue
-from plumbline.runtime.distributed import RankGroup
 from plumbline.specs.spec import RunSpec
 from plumbline.train import interventions, randomness
 from plumbline.train.checkpoint.checkpoint_folders import DamagedCheckpoint
@@ -36,8 +36,7 @@ from plumbline.train.checkpoint.weight_files import OPTIMIZER, SHARDS, ShardRead
 from plumbline.train.disk_faults import UnreadableFile
 from plumbline.train.interventions import Intervention
 from plumbline.train.monitoring import run_metrics
-from plumbline.train.monitoring.run_metrics import RunMetrics
-from plumbline.train.online_probes import OnlineProbes
+from plumbline.train.monitoring.run_metrics import OnlineProbes, RunMetrics
 
 METRICS = "metrics.npy"
 ONLINE = "online.npy"

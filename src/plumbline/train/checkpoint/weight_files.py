@@ -24,11 +24,10 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic, canonical_json, naming, parse_json
 from plumbline.core.run_files import MODEL
 from plumbline.model.decoder import create
+from plumbline.model.distributed import RankGroup, held_rows, is_sharded, local
 from plumbline.model.init import initialise
-from plumbline.runtime.distributed import RankGroup, held_rows, local
 from plumbline.train import disk_faults
 from plumbline.train.checkpoint.checkpoint_folders import how_to_restart
-from plumbline.train.model_weights import is_sharded
 from plumbline.train.run_optimizer import RunOptimizer
 
 OPTIMIZER = "optimizer.safetensors"
