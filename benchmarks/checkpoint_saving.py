@@ -25,9 +25,9 @@ from machine_description import command, describe
 from step_beside_transformers import SHAPES, shaped
 
 from plumbline.core.command_line import positive
-from plumbline.runtime.distributed import ranks
-from plumbline.runtime.numerics import numerics
-from plumbline.runtime.stop_request import StopRequest
+from plumbline.core.stop_request import StopRequest
+from plumbline.model.distributed import ranks
+from plumbline.model.numerics import numerics
 from plumbline.specs import study_config
 from plumbline.train.loop import TrainingLoop
 from plumbline.train.pretrain import untrained

@@ -28,7 +28,7 @@ from machine_description import command, describe
 from rounding_of_a_run import packs_of
 
 from plumbline.core.files import atomic_write_text
-from plumbline.runtime.stop_request import StopRequest
+from plumbline.core.stop_request import StopRequest
 from plumbline.specs import study_config, study_folders
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.yaml_files import ROOT

@@ -34,8 +34,8 @@ from plumbline.core.files import sha256_file
 FILES, CONTEXT, VOCABULARY, PERCENT = 8, 1024, 8192, 3
 VERB = """
 import atexit, os, re, signal, sys
-from plumbline.data import documents, hub_read_budget, hub_read_cache, hub_reading, split
-split.SORT_BYTES, hub_read_cache.SAVE_BYTES, hub_read_budget.SAMPLE_BYTES = map(int, sys.argv.pop(1).split(","))
+from plumbline.data import documents, hub_read_budget, read_cache, hub_reading, split
+split.SORT_BYTES, read_cache.SAVE_BYTES, hub_read_budget.SAMPLE_BYTES = map(int, sys.argv.pop(1).split(","))
 after, read = int(sys.argv.pop(1)), hub_reading.hub.documents
 def counted(**given):
     size = 0

@@ -25,7 +25,7 @@ from machine_description import describe
 from plumbline.core.command_line import positive
 from plumbline.core.errors import nearest
 from plumbline.model.decoder import create
-from plumbline.runtime.numerics import autocast, numerics
+from plumbline.model.numerics import autocast, numerics
 from plumbline.specs import study_config
 from plumbline.specs.spec import Precision, RunSpec
 from plumbline.train.run_optimizer import RunOptimizer

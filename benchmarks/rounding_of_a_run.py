@@ -21,8 +21,8 @@ import numpy as np
 import torch
 from machine_description import command, describe
 
+from plumbline.core.stop_request import StopRequest
 from plumbline.model.decoder import Decoder, create
-from plumbline.runtime.stop_request import StopRequest
 from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec, RunSpec
 from plumbline.specs.yaml_files import ROOT

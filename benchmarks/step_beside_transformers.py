@@ -51,7 +51,7 @@ def ours(shape: dict[str, int], compiled: bool, precision: str) -> tuple[Any, Ca
     import torch
 
     from plumbline.model.decoder import create
-    from plumbline.runtime.numerics import autocast, numerics
+    from plumbline.model.numerics import autocast, numerics
     from plumbline.specs import study_config
 
     numerics(torch.device("cpu"))
@@ -138,7 +138,7 @@ def work(pipe: Any, build: Callable[..., Any], words: tuple[Any, ...], kept_memo
     torch.set_num_threads(1)
     torch.manual_seed(0)
     if kept_memory:
-        from plumbline.runtime.numerics import numerics
+        from plumbline.model.numerics import numerics
 
         numerics(torch.device("cpu"))
         torch.set_deterministic_debug_mode("default")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.core import run_files
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json, sha256_file
 from plumbline.data import jsonl, manifest
@@ -16,9 +17,8 @@ from plumbline.operate.console import run_progress
 from plumbline.results.runs.expected_runs import ExpectedRun, expected_runs
 from plumbline.results.runs.finished_runs import load
 from plumbline.results.tables import provenance, trace_cell
-from plumbline.runtime import probe_checkpoints
 from plumbline.specs import study_config, suites, tasks
-from plumbline.train.checkpoint import rolling_checkpoints, state_records
+from plumbline.train.checkpoint import checkpoint_folders, state_records
 
 DEEP = "[" * 100_000
 
@@ -45,9 +45,9 @@ def _provenance(folder: Path) -> None:
 
 
 def _points(folder: Path) -> None:
-    (folder / probe_checkpoints.FOLDER).mkdir()
-    (folder / probe_checkpoints.FOLDER / probe_checkpoints.INDEX).write_text(DEEP)
-    probe_checkpoints.read_index(folder)
+    (folder / run_files.POINTS).mkdir()
+    (folder / run_files.POINTS / run_files.POINTS_INDEX).write_text(DEEP)
+    run_files.read_points_index(folder)
 
 
 def _written(name: str, read: Callable[[Path], object]) -> Callable[[Path], None]:
@@ -77,8 +77,8 @@ def test_it_is_named(reader: Callable[[Path], None], tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_whose_metadata_is_such_a_file_is_damaged(tmp_path: Path) -> None:
-    (tmp_path / rolling_checkpoints.METADATA).write_text(DEEP)
-    assert "nested too deeply" in (rolling_checkpoints.damage(tmp_path) or "")
+    (tmp_path / checkpoint_folders.METADATA).write_text(DEEP)
+    assert "nested too deeply" in (checkpoint_folders.damage(tmp_path) or "")
 
 
 def test_a_state_sets_it_aside_and_a_line_of_progress_is_left_out(

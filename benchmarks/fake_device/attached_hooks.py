@@ -11,7 +11,7 @@ import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from plumbline.data.loader import Pack
-from plumbline.runtime.distributed import RankGroup
+from plumbline.model.distributed import RankGroup
 from plumbline.specs.spec import RunSpec
 from plumbline.train.interventions import Intervention, InterventionInputs, build
 from plumbline.train.monitoring.progress import TrainingProgress

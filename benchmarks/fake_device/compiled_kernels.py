@@ -24,7 +24,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from benchmarks.fake_device.fake_step import DEVICE, kernel_operations, stand_ins
 from benchmarks.fake_device.step_counts import FLASH, ROOT, Rates
 from plumbline.model.decoder import Decoder
-from plumbline.runtime.numerics import autocast, set_numerics
+from plumbline.model.numerics import autocast, set_numerics
 from plumbline.specs.spec import RunSpec
 
 MODEL = "src/plumbline/model/"

@@ -71,7 +71,7 @@ def code() -> dict[str, object]:
     Raises:
         PlumblineError: files were changed or added since, which would stay behind.
     """
-    from plumbline.runtime.provenance import code, code_sha256
+    from plumbline.core.provenance import code, code_sha256
 
     said = code()
     if said.get("git_commit") is None or said.get("git_dirty"):

@@ -26,7 +26,7 @@ def describe(kind: str) -> dict[str, Any]:
 
     from benchmarks.machine_description import describe as line
     from plumbline.core.errors import PlumblineError
-    from plumbline.runtime.provenance import code, code_sha256
+    from plumbline.core.provenance import code, code_sha256
 
     said = {"device": "processor", "host": line(), **code()}
     if said.get("git_commit") is None and TOLD.is_file():

@@ -16,13 +16,13 @@ from plumbline.core.pipeline_packages import lacking
 
 if TYPE_CHECKING:
     from plumbline.core.errors import PlumblineError as PlumblineError
+    from plumbline.core.stop_request import StopRequest as StopRequest
     from plumbline.evaluate.score_models import scored as scored
     from plumbline.export.write_export import export_hf as export_hf
+    from plumbline.model.finished_run import FinishedRun as FinishedRun
     from plumbline.project import load as load_project  # noqa: F401
     from plumbline.results.runs.expected_runs import expected_runs as expected_runs
     from plumbline.results.runs.finished_runs import load as load_runs  # noqa: F401
-    from plumbline.runtime.finished_run import FinishedRun as FinishedRun
-    from plumbline.runtime.stop_request import StopRequest as StopRequest
     from plumbline.specs.spec import RunSpec as RunSpec
     from plumbline.specs.spec_changes import changed as changed
     from plumbline.specs.study_config import load as load_study  # noqa: F401
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 #: Name -> where it is.
 _PLACES = {
-    "FinishedRun": "plumbline.runtime.finished_run:FinishedRun",
+    "FinishedRun": "plumbline.model.finished_run:FinishedRun",
     "PlumblineError": "plumbline.core.errors:PlumblineError",
     "RunSpec": "plumbline.specs.spec:RunSpec",
     "TrainerSettings": "plumbline.train.trainer_settings:TrainerSettings",
-    "StopRequest": "plumbline.runtime.stop_request:StopRequest",
+    "StopRequest": "plumbline.core.stop_request:StopRequest",
     "ComparisonTerms": "plumbline.verdict.comparison_terms:ComparisonTerms",
     "changed": "plumbline.specs.spec_changes:changed",
     "expected_runs": "plumbline.results.runs.expected_runs:expected_runs",

@@ -17,7 +17,7 @@ from plumbline.results.runs.finished_runs import COMPLETED, MISSING, RunFrames
 from plumbline.results.tables.table import absent
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Study
-from plumbline.train.learning_rate import factor
+from plumbline.train.run_optimizer import make_schedule
 
 SCALE = "base"
 
@@ -137,5 +137,5 @@ def decay(spec: RunSpec) -> np.ndarray:
     frozen = any(entry["name"] == "freeze" and entry["role"] == "norm" for entry in spec.interventions)
     weight_decay = optimizer.weight_decay if optimizer.decay_norms and not frozen else 0.0
     rate = optimizer.learning_rate * optimizer.options.get("adamw_learning_rate_ratio", 1.0)
-    share = factor(spec.schedule, steps)
+    share = make_schedule(spec.schedule, steps)
     return np.cumprod([1.0, *(1.0 - rate * share(step) * weight_decay for step in range(1, steps + 1))])

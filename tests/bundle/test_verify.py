@@ -17,12 +17,12 @@ from plumbline.core import fingerprint_file, run_files
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, canonical_json, sha256_file, sha256_text
 from plumbline.data.manifest import read_pack
+from plumbline.model.finished_run import FinishedRun
 from plumbline.results.measurements import measurement_file
-from plumbline.runtime.finished_run import FinishedRun
-from plumbline.train.checkpoint.rolling_checkpoints import RollingCheckpoints
 from plumbline.verdict import ledger, ledger_pages
 from plumbline.verdict.board.board_page import write_board
 from plumbline.verdict.board.board_rows import Board
+from plumbline.train.checkpoint.checkpoint_folders import RollingCheckpoints
 
 
 def file(path: Path, content: bytes) -> Path:

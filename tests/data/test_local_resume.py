@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.data import documents, hub_read_cache, split
+from plumbline.data import documents, read_cache, split
 from tests.data.conftest import corpus, write_jsonl
 
 #: Text between two saves, and the documents that it is; a shard of the shuffle is smaller.
@@ -21,8 +21,8 @@ FILES = ("train.jsonl", "validation.jsonl", "documents.json")
 #: Kills itself at a document that is taken or at a line that is written; says how many of both there were.
 PROCESS = f"""
 import os, signal, sys
-from plumbline.data import documents, hub_read_cache, shard_writer, split
-hub_read_cache.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = {SAVED}, 5_000, 30_000
+from plumbline.data import documents, read_cache, shard_writer, split
+read_cache.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = {SAVED}, 5_000, 30_000
 at = {{"taken": int(sys.argv.pop(1)), "written": int(sys.argv.pop(1))}}
 count = {{"taken": 0, "written": 0}}
 def counted(owner, name, what):
@@ -180,4 +180,4 @@ def test_a_folder_with_a_mistake_keeps_nothing_small(
     with pytest.raises(documents.PlumblineError, match="not a line of JSON"):
         documents.main([*words, "--out", str(tmp_path / "out")])
     assert not made(tmp_path / "out") and "are kept there" not in capsys.readouterr().err
-    assert hub_read_cache.SAVE_BYTES > 10**8 and split.WRITE_BYTES > 10**7
+    assert read_cache.SAVE_BYTES > 10**8 and split.WRITE_BYTES > 10**7

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
-from plumbline.data.loader import Pack, batch_indices, order
-from plumbline.data.permutation import permute
+from plumbline.data.loader import Pack, batch_indices, order, permute
 from tests.data.conftest import CONTEXT, Stages, run_pack
 
 

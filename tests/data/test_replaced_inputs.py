@@ -15,7 +15,7 @@ from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.data import documents, tokenize, tokenizer
-from plumbline.evaluate.proxy_material import ProxyMaterial
+from plumbline.evaluate.proxy_items import ProxyMaterial
 from tests.data.conftest import Stages, run_pack
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from plumbline.core.files import sha256_file
-from plumbline.data import documents, fetch, hub_read_cache, sources, split
+from plumbline.data import documents, fetch, read_cache, sources, split
 from plumbline.data.document import START, Document, StreamPosition
 
 COMMITS = ("a" * 40, "b" * 40)
@@ -25,7 +25,7 @@ def moving(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A data set whose newest commit is another one each time that it is asked for; the commits that it was read at."""
     asked, read, both = iter(COMMITS), list[str](), threading.Barrier(2)
     for name, size in (("SAVE_BYTES", 2000), ("WRITE_BYTES", 500)):
-        monkeypatch.setattr(hub_read_cache if name == "SAVE_BYTES" else split, name, size)
+        monkeypatch.setattr(read_cache if name == "SAVE_BYTES" else split, name, size)
 
     def newest(*_: str) -> str:
         commit = next(asked)

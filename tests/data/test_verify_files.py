@@ -17,8 +17,7 @@ from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.data import verify_files
-from plumbline.data.loader import Pack
-from plumbline.data.verify_pack import verify_once
+from plumbline.data.loader import Pack, verify_once
 from tests.data.conftest import Stages
 
 

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from plumbline.core.files import sha256_file
 from plumbline.evaluate import items, proxy_items
-from plumbline.evaluate.proxy_material import ProxyMaterial
+from plumbline.evaluate.proxy_items import ProxyMaterial
 from plumbline.model.decoder import create
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.suites import suite

@@ -16,7 +16,7 @@ from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.evaluate import __main__ as verb
 from plumbline.evaluate import harness_tasks
-from plumbline.runtime.finished_run import FinishedRun
+from plumbline.model.finished_run import FinishedRun
 from plumbline.specs.suites import suite
 
 CLIMB12 = suite("climb12")

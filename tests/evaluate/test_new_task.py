@@ -17,7 +17,7 @@ from plumbline.core import package_data
 from plumbline.core.errors import PlumblineError
 from plumbline.evaluate import harness_tasks
 from plumbline.model import hf_export
-from plumbline.runtime.finished_run import FinishedRun
+from plumbline.model.finished_run import FinishedRun
 from plumbline.specs import tasks
 
 #: What config/tasks/README.md says is enough, and where items come from when they are not one's own.

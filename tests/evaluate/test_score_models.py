@@ -19,8 +19,8 @@ from plumbline.evaluate import __main__ as evaluation
 from plumbline.evaluate import score_models
 from plumbline.export.write_export import export_hf
 from plumbline.model import hf_export
+from plumbline.model.finished_run import FinishedRun
 from plumbline.project import named_run
-from plumbline.runtime.finished_run import FinishedRun
 from plumbline.specs.spec import RunSpec
 from tests.changed_spec import change_spec
 from tests.forget_caches import forget

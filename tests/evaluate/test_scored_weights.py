@@ -14,7 +14,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.evaluate.harness_model import CheckpointLM
 from plumbline.model.decoder import create
-from plumbline.runtime.finished_run import FinishedRun
+from plumbline.model.finished_run import FinishedRun
 
 from .conftest import spec
 from .test_harness_model import CONTEXT, requests

@@ -17,11 +17,12 @@ from plumbline.cli import export as verb
 from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
+from plumbline.core.run_files import EXPORT_RECORD
 from plumbline.evaluate import score_models
 from plumbline.export import capability_check, check_export, model_card, output_folder
 from plumbline.export.write_export import export_hf
 from plumbline.model.decoder import create
-from plumbline.runtime.finished_run import FinishedRun
+from plumbline.model.finished_run import FinishedRun
 from plumbline.specs.spec import RunSpec
 from tests.changed_spec import change_spec
 from tests.evaluate.conftest import VOCABULARY
@@ -78,10 +79,10 @@ def test_the_verb(
     verb.main()
     said = capsys.readouterr().out
     assert said.startswith(f"{out}: with its own code (trust_remote_code=True), ") and "equal logits" in said
-    record = json.loads((out / output_folder.RECORD).read_text())
+    record = json.loads((out / EXPORT_RECORD).read_text())
     assert record["form"] == "code" and record["checked"]["largest_difference"] == 0.0
     files = contents(out)
-    assert record["files"] == {name: sha256_file(out / name) for name in files if name != output_folder.RECORD}
+    assert record["files"] == {name: sha256_file(out / name) for name in files if name != EXPORT_RECORD}
     assert {"config.json", "model.safetensors", "tokenizer.json", "modeling_plumbline.py", "LICENSE"} <= set(files)
     manifest = json.loads((softpick / "manifest.json").read_text())
     assert json.loads(files["run_manifest.json"]) == manifest | {"starts": [{"host": "box", "step": 0}]}
@@ -215,7 +216,7 @@ def test_a_folder_with_something_to_lose(tmp_path: Path) -> None:
         with pytest.raises(PlumblineError, match=r"holds notes/mine\.txt, which no export wrote; name another"):
             output_folder.require_free(out, "a", force)
     (out / "config.json").unlink()
-    (out / output_folder.RECORD).unlink()
+    (out / EXPORT_RECORD).unlink()
     with pytest.raises(PlumblineError, match=r"holds notes/mine\.txt, which no export wrote"):
         output_folder.require_free(out, "a", True)
     with pytest.raises(PlumblineError, match=r"mine\.txt is not a folder"):

@@ -9,8 +9,7 @@ import torch
 
 from plumbline.model.decoder import create
 from plumbline.specs.spec import ModelSpec, OptimizerSpec, ScheduleSpec
-from plumbline.train.learning_rate import factor
-from plumbline.train.run_optimizer import RunOptimizer
+from plumbline.train.run_optimizer import RunOptimizer, make_schedule
 from tests.model.transfer_methods import overlay
 
 FILE = Path(__file__).with_name("losses.json")
@@ -53,7 +52,7 @@ def losses(method: str) -> list[float]:
     spec = ModelSpec.from_dict(overlay(method))
     model = create(spec, init_seed=42)
     optimizer = RunOptimizer(model, model.parameter_roles, OPTIMIZER)
-    share = factor(SCHEDULE, STEPS)
+    share = make_schedule(SCHEDULE, STEPS)
     found = []
     for step in range(1, STEPS + 1):
         batch_BT = tokens(step, spec.vocabulary, spec.context)

@@ -14,15 +14,14 @@ import numpy as np
 import torch
 
 from plumbline.model.decoder import Decoder, create
+from plumbline.model.distributed import RankGroup
+from plumbline.model.numerics import autocast
 from plumbline.probes import read_all
-from plumbline.runtime.distributed import RankGroup
-from plumbline.runtime.numerics import autocast
 from plumbline.specs.spec import RunSpec
 from plumbline.train.interventions import Intervention, InterventionInputs, build
 from plumbline.train.interventions.qk_clip import CLIPPED
-from plumbline.train.learning_rate import factor
-from plumbline.train.online_probes import OnlineProbes
-from plumbline.train.run_optimizer import RunOptimizer
+from plumbline.train.monitoring.run_metrics import OnlineProbes
+from plumbline.train.run_optimizer import RunOptimizer, make_schedule
 from tests.golden.method_runs import SEQUENCES, tokens
 from tests.model_specs import BASELINE, RUN, run_spec
 
@@ -114,7 +113,7 @@ def curves(training: str) -> Curves:
     hooks = _attached(run, model)
     optimizer = RunOptimizer(model, model.parameter_roles, run.optimizer, hooks)
     online = OnlineProbes(run)
-    share = factor(run.schedule, STEPS)
+    share = make_schedule(run.schedule, STEPS)
     found: Curves = {LOSS: []}
     for step in range(1, STEPS + 1):
         for hook in hooks:

@@ -19,9 +19,9 @@ from benchmarks.gpu_check import bare_machine, bundle, device_under_test
 from benchmarks.gpu_check.measured_rows import FAILED, MEASURED
 from benchmarks.gpu_check.output_folders import BEFORE, INSTALLED, TOLD, WHEELS
 from benchmarks.gpu_check.sections import ORDER
+from plumbline.core import provenance
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json
-from plumbline.runtime import provenance
 from tests.conftest import REPOSITORY
 from tests.gpu_check import bare_image
 

@@ -21,7 +21,7 @@ from plumbline.kernels.selection import FLASH_ATTN, SDPA, fused
 from plumbline.model.decoder import create
 from plumbline.model.kernel_choice import choose
 from plumbline.model.mixers import softmax
-from plumbline.runtime.numerics import set_numerics
+from plumbline.model.numerics import set_numerics
 from plumbline.specs.spec import ModelSpec
 from tests.model.attention_cases import inputs, mixer, padded, plain
 from tests.model.transfer_methods import ALL, overlay

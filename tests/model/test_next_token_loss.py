@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy
 from plumbline.model import next_token_loss as module
 from plumbline.model.cpu_matmul import product
 from plumbline.model.decoder import create
-from plumbline.runtime.numerics import autocast
+from plumbline.model.numerics import autocast
 from plumbline.specs.spec import ModelSpec
 from tests.golden.trainings import LATENT
 from tests.model.transfer_methods import overlay

@@ -39,7 +39,7 @@ print("warm" if "torch" in sys.modules else "cold")
 """
 USES = """
 import pathlib, sys, time
-from plumbline.runtime import provenance
+from plumbline.core import provenance
 print("warm" if "torch" in sys.modules else "cold", flush=True)
 import torch
 while len(sys.argv) > 1 and not pathlib.Path(sys.argv[1]).exists():

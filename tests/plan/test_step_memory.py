@@ -16,13 +16,13 @@ from torch import distributed
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from plumbline.model.decoder import create
+from plumbline.model.distributed import RankGroup, parallel
 from plumbline.plan import machines, model_counts, stage_page, step_memory
 from plumbline.plan.calibration import group
 from plumbline.plan.run_estimate import estimator
 from plumbline.plan.step_memory import StepCount, of_device, sent_bytes, step_kind
 from plumbline.plan.target_costs import table
 from plumbline.project import Project, profiles
-from plumbline.runtime.distributed import RankGroup, parallel
 from tests.model_specs import run_spec
 
 OFFICIAL = "transfer/base/hyper.official/s42"

@@ -14,13 +14,13 @@ from safetensors.torch import load_file
 from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
+from plumbline.core.run_files import read_points_index
 from plumbline.data.loader import Pack
 from plumbline.model.decoder import Decoder
 from plumbline.probes import read
 from plumbline.probes._offline import read_run
 from plumbline.probes.locality import locality
 from plumbline.probes.lower_copy import LowerCopy
-from plumbline.runtime.probe_checkpoints import read_index
 from plumbline.specs.components import available
 from tests.model_specs import run_spec
 from tests.train.small_runs import make_packs, settings, train, train_ranks
@@ -50,7 +50,7 @@ def finished(packs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def at(folder: Path, fraction: float) -> Decoder:
     """The run's model at a point."""
     model = Decoder(run_spec().model)
-    [file] = [point["file"] for point in read_index(folder)["points"] if point["fraction"] == fraction]
+    [file] = [point["file"] for point in read_points_index(folder)["points"] if point["fraction"] == fraction]
     model.load_state_dict(load_file(folder / "points" / file))
     return model
 

@@ -64,7 +64,6 @@ CODE = [
     ("evaluate/proxy_items.py", {"items"}),
     ("evaluate/score_frames.py", {"scores"}),
     ("evaluate/harness_tasks.py", {"items", "scores"}),
-    ("evaluate/proxy_makers.py", {"items"}),
     ("model/decoder.py", set()),
     ("specs/yaml_files.py", set()),
 ]  # fmt: skip

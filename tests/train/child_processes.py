@@ -17,7 +17,7 @@ import torch._dynamo
 import torch.distributed.fsdp
 
 from plumbline.core import command_line
-from plumbline.runtime.stop_request import StopRequest
+from plumbline.core.stop_request import StopRequest
 from plumbline.specs.spec import RunSpec
 from plumbline.train import __main__ as trainer
 from plumbline.train.checkpoint import weight_files

@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import load_file
 
 from plumbline.model.decoder import create
+from plumbline.model.distributed import RankGroup
 from plumbline.model.roles import ParameterRole
-from plumbline.runtime.distributed import RankGroup
 from plumbline.specs.spec import RunSpec
 from plumbline.train.interventions import Intervention, InterventionInputs, build
 from tests.model_specs import BASELINE, RUN, run_spec

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from plumbline.core.files import sha256_file
-from plumbline.runtime.stop_request import StopRequest
+from plumbline.core.stop_request import StopRequest
 from plumbline.specs.spec import RunSpec
 from plumbline.train.trainer_settings import TrainerSettings
 

@@ -18,18 +18,16 @@ from safetensors import safe_open
 
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
-from plumbline.runtime.distributed import RankGroup
-from plumbline.runtime.stop_request import StopRequest
+from plumbline.core.stop_request import StopRequest
+from plumbline.model.distributed import RankGroup
 from plumbline.train import loop as loop_module
 from plumbline.train.batches.batch_prefetch import BatchReader
 from plumbline.train.batches.micro_batches import MicroBatching
 from plumbline.train.checkpoint import weight_files
-from plumbline.train.checkpoint.background_saving import BackgroundSaving, CheckpointContents
-from plumbline.train.checkpoint.host_copies import HostCopies
-from plumbline.train.checkpoint.rolling_checkpoints import RollingCheckpoints, damage
+from plumbline.train.checkpoint.background_saving import BackgroundSaving, CheckpointContents, HostCopies
+from plumbline.train.checkpoint.checkpoint_folders import RollingCheckpoints, damage
 from plumbline.train.checkpoint.training_state import SavedLoopState
-from plumbline.train.monitoring.run_metrics import RunMetrics
-from plumbline.train.online_probes import OnlineProbes
+from plumbline.train.monitoring.run_metrics import OnlineProbes, RunMetrics
 from tests.model_specs import run_spec
 from tests.train.small_runs import PROBES, products, read, settings, start_child, train
 
@@ -296,7 +294,7 @@ def test_a_checkpoint_waits_for_the_memory_that_a_thread_is_getting(
                 raise RuntimeError("no pinned memory")
         return torch.empty_like(value)
 
-    monkeypatch.setattr("plumbline.train.checkpoint.host_copies._pinned", pinned)
+    monkeypatch.setattr("plumbline.train.checkpoint.background_saving._pinned", pinned)
     tensors = {"first": torch.ones(3), "second": torch.zeros(2)}
     copies, files = HostCopies(torch.device("cuda")), [weight_files.TensorFile(path=Path("x"), tensors=tensors)]
     copies.prepare(files)
@@ -325,7 +323,7 @@ def test_pinned_memory_is_got_once_and_not_by_the_thread_that_trains(
 
     original = HostCopies.__init__
     monkeypatch.setattr(HostCopies, "__init__", begun)
-    monkeypatch.setattr("plumbline.train.checkpoint.host_copies._pinned", pinned)
+    monkeypatch.setattr("plumbline.train.checkpoint.background_saving._pinned", pinned)
     assert train(run_spec(), settings(packs, tmp_path, checkpoint_steps=3, background_io=True)) == 0
     with safe_open(tmp_path / "state/step-0000012/model.safetensors", "pt") as weights:
         parameters = len(weights.keys())

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.train.checkpoint.rolling_checkpoints import METADATA, RollingCheckpoints, damage
+from plumbline.train.checkpoint.checkpoint_folders import METADATA, RollingCheckpoints, damage
 from plumbline.train.disk_faults import guarded
 
 

@@ -13,8 +13,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from plumbline.core.files import atomic_write_json, canonical_json, sha256_file, sha256_text
-from plumbline.train.checkpoint.rolling_checkpoints import METADATA
-from plumbline.train.checkpoint.sharded_tensors import HEADER, file_name
+from plumbline.train.checkpoint.checkpoint_folders import METADATA
+from plumbline.train.checkpoint.weight_files import HEADER, shard_name
 from tests.model_specs import run_spec
 from tests.train.small_runs import products, settings, train
 
@@ -82,7 +82,7 @@ def sharded(checkpoint: Path) -> None:
     places = {key: {"shape": list(value.shape), "first": 0} for key, value in held.items()}
     (checkpoint / "shards").mkdir()
     header = {HEADER: json.dumps({"ranks": 1, "tensors": places})}
-    save_file(held, checkpoint / "shards" / file_name(0), metadata=header)
+    save_file(held, checkpoint / "shards" / shard_name(0), metadata=header)
     for name in (MODEL, OPTIMIZER):
         (checkpoint / name).unlink()
 

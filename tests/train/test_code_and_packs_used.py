@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 import torch
 
+from plumbline.core import provenance
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
-from plumbline.runtime import provenance
-from plumbline.runtime.distributed import RankGroup
-from plumbline.runtime.stop_request import StopRequest, StopRequested
+from plumbline.core.stop_request import StopRequest, StopRequested
+from plumbline.model.distributed import RankGroup
 from plumbline.specs.spec import RunSpec
 from plumbline.train import loop as loop_module
 from plumbline.train.batches import packs as packs_module

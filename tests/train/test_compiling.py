@@ -13,7 +13,7 @@ import torch
 
 from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
-from plumbline.runtime.distributed import RankGroup
+from plumbline.model.distributed import RankGroup
 from plumbline.train import compiling
 from plumbline.train.trainer_settings import TrainerSettings
 from tests.model_specs import run_spec

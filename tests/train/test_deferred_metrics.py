@@ -12,9 +12,9 @@ from torch.utils._pytree import tree_leaves
 
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.files import sha256_file
+from plumbline.core.stop_request import StopRequest
+from plumbline.model.distributed import RankGroup
 from plumbline.model.roles import ParameterRole
-from plumbline.runtime.distributed import RankGroup
-from plumbline.runtime.stop_request import StopRequest
 from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
 from plumbline.train import pretrain, step_time

@@ -22,17 +22,17 @@ from safetensors.torch import load_file
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.published.printed_numbers import PrintedNumbers
+from plumbline.core.stop_request import StopRequest
+from plumbline.model.finished_run import FinishedRun
 from plumbline.results.runs import finished_runs
 from plumbline.results.runs.expected_runs import ExpectedRun
-from plumbline.runtime.finished_run import FinishedRun
-from plumbline.runtime.stop_request import StopRequest
 from plumbline.specs import study_config
 from plumbline.studies.transfer.tables.table6 import table6
 from plumbline.train import loop as loop_module
 from plumbline.train import pretrain as pretrain_module
+from plumbline.train.checkpoint.checkpoint_folders import RollingCheckpoints
 from plumbline.train.checkpoint.checkpoint_saver import CheckpointSaver
 from plumbline.train.checkpoint.resume_run import RunResumer
-from plumbline.train.checkpoint.rolling_checkpoints import RollingCheckpoints
 from plumbline.train.checkpoint.state_records import StateRecords
 from plumbline.train.compiling import CompiledModel
 from plumbline.train.monitoring.run_metrics import RunMetrics
@@ -480,7 +480,7 @@ def test_a_last_held_out_loss_that_is_no_number_diverges(
 
 
 def test_outputs_given_again_say_what_the_run_was_made_with(packs: Path, tmp_path: Path, monkeypatch) -> None:
-    from plumbline.runtime import provenance
+    from plumbline.core import provenance
 
     assert train(run_spec(), settings(packs, tmp_path, micro_batch=4)) == 0
     before = read(tmp_path / "out/manifest.json")

@@ -16,7 +16,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 from plumbline.core import frames
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.model.decoder import create
-from plumbline.runtime.distributed import RankGroup, gradient_sync, parallel
+from plumbline.model.distributed import RankGroup, gradient_sync, parallel
 from tests.model_specs import run_spec
 from tests.operator_calls import Calls
 from tests.train.intervention_cases import MUON

@@ -22,8 +22,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.train.checkpoint import weight_files
 from plumbline.train.checkpoint.run_lock import RunLock
 from plumbline.train.checkpoint.training_state import SavedLoopState
-from plumbline.train.monitoring.run_metrics import RunMetrics
-from plumbline.train.online_probes import OnlineProbes
+from plumbline.train.monitoring.run_metrics import OnlineProbes, RunMetrics
 from tests.model_specs import run_spec
 from tests.train.small_runs import PROBES, products, read, settings, train
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from plumbline.model.decoder import create
-from plumbline.runtime.distributed import RankGroup
+from plumbline.model.distributed import RankGroup
 from plumbline.train import pretrain
 from plumbline.train.batches.micro_batch_search import fitted, largest, next_smaller, reserved_bytes, searched
 from plumbline.train.batches.micro_batches import MicroBatching

@@ -12,10 +12,10 @@ import torch
 from safetensors.torch import load_file
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.stop_request import StopRequest
 from plumbline.model.decoder import create
+from plumbline.model.distributed import ranks
 from plumbline.model.roles import ATTENTION, MATRICES, ORTHOGONALISED, OTHERS, ParameterRole
-from plumbline.runtime.distributed import ranks
-from plumbline.runtime.stop_request import StopRequest
 from plumbline.specs.components import options
 from plumbline.train.interventions import Intervention, build
 from plumbline.train.optimizers._orthogonal import POLAR_EXPRESS, QUINTIC, orthogonalised

@@ -15,10 +15,10 @@ from plumbline.core.numeric_environment import recorded
 from plumbline.evaluate.score_models import score
 from plumbline.export.check_export import checked
 from plumbline.model.decoder import create
+from plumbline.model.distributed import ranks
 from plumbline.model.next_token_loss import ROWS
+from plumbline.model.numerics import float32_error, numerics, require_float32
 from plumbline.results.measurements.run_measurement import measure
-from plumbline.runtime.distributed import ranks
-from plumbline.runtime.numerics import float32_error, numerics, require_float32
 from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec
 from tests.golden.method_runs import tokens
@@ -31,7 +31,7 @@ from tests.train.small_runs import read, settings, train
 @pytest.fixture
 def _as_in_training(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A CPU's numerics, without its settings of the allocator, which are the process's."""
-    monkeypatch.setattr("plumbline.runtime.numerics.keep_memory", lambda: None)
+    monkeypatch.setattr("plumbline.model.numerics.keep_memory", lambda: None)
     filled, mode = torch.utils.deterministic.fill_uninitialized_memory, torch.get_deterministic_debug_mode()
     numerics(torch.device("cpu"))
     yield
@@ -145,7 +145,7 @@ def test_a_product_is_probed_without_moving_any_random_state(monkeypatch: pytest
 
         for library in ("product", "_by_torch"):
             with monkeypatch.context() as patched:
-                patched.setattr(f"plumbline.runtime.numerics.{library}", narrowed)
+                patched.setattr(f"plumbline.model.numerics.{library}", narrowed)
                 assert float32_error(torch.device("cpu")) > size
                 with pytest.raises(PlumblineError, match=r"^float32 products on cpu are off by .* and start again$"):
                     require_float32(torch.device("cpu"))

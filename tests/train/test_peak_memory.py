@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from plumbline.core.command_line import EXIT_RUN_AGAIN
-from plumbline.runtime.distributed import RankGroup
+from plumbline.model.distributed import RankGroup
 from plumbline.train.monitoring import peak_memory
 from tests.model_specs import run_spec
 from tests.train.small_runs import read, settings, train

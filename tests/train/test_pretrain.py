@@ -18,9 +18,9 @@ from safetensors.torch import load_file
 from plumbline.core import frames
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
+from plumbline.core.stop_request import StopRequest
 from plumbline.model.roles import ParameterRole
 from plumbline.operate import cleanup
-from plumbline.runtime.stop_request import StopRequest
 from plumbline.train import held_out_loss, pretrain
 from plumbline.train import loop as loop_module
 from plumbline.train.interventions import Intervention, InterventionInputs

@@ -14,16 +14,15 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from plumbline.core import frames
+from plumbline.core import frames, provenance
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
+from plumbline.core.run_files import read_points_index
 from plumbline.model.decoder import create
+from plumbline.model.distributed import RankGroup
 from plumbline.operate import cleanup
 from plumbline.probes import Probe, ProbeValue, _forward_pass
-from plumbline.runtime import provenance
-from plumbline.runtime.distributed import RankGroup
-from plumbline.runtime.probe_checkpoints import read_index
 from plumbline.train import held_out_loss, pretrain
 from plumbline.train import loop as loop_module
 from plumbline.train.checkpoint.training_state import TrainingState
@@ -266,9 +265,9 @@ def test_a_point_made_with_other_code_is_made_again(
 
 def test_the_index_is_checked_when_it_is_read(tmp_path: Path) -> None:
     with pytest.raises(PlumblineError, match=r"there is no .*index.json; the run has not finished"):
-        read_index(tmp_path)
+        read_points_index(tmp_path)
     (tmp_path / "points").mkdir()
     for content in ("{", "[]", "{}", '{"points": [1]}', '{"points": [{"step": 1}]}'):
         (tmp_path / "points/index.json").write_text(content)
         with pytest.raises(PlumblineError, match=r"is not an index of probe points"):
-            read_index(tmp_path)
+            read_points_index(tmp_path)

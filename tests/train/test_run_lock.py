@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from plumbline.core import process_record
-from plumbline.runtime.stop_request import StopRequest, StopRequested
-from plumbline.train.checkpoint import read_state, run_lock
+from plumbline.core.stop_request import StopRequest, StopRequested
+from plumbline.train.checkpoint import run_lock, state_records
 from plumbline.train.checkpoint.run_lock import RunLock, RunLockError
 
 
@@ -128,7 +128,9 @@ def test_a_lock_stamped_in_the_future_is_named_and_taken_over_after_its_limit(tm
     """The clock was set back by an hour since its holder's last heartbeat, on another machine."""
     path = holder(tmp_path, machine="node17/other-boot", host="node17", pid=2**22 + 1)
     os.utime(path, (time.time() + 3600, time.time() + 3600))
-    assert not read_state.alive(tmp_path, read_state.holder(tmp_path) or {}), "plumbline status says that it is stale"
+    assert not state_records.is_alive(tmp_path, state_records.read_holder(tmp_path) or {}), (
+        "plumbline status says that it is stale"
+    )
     said = rf"{path} is stamped \d.* and here it is \d.* a clock was set back since.* delete {path}.* takes it over"
     with pytest.raises(RunLockError, match=said):
         take(tmp_path).acquire()

@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
 from plumbline.train.checkpoint import weight_files
-from plumbline.train.checkpoint.sharded_tensors import HEADER, ShardReader, file_name
+from plumbline.train.checkpoint.weight_files import HEADER, ShardReader, shard_name
 from tests.model_specs import small
 
 ROWS = torch.arange(21.0).reshape(7, 3)
@@ -40,7 +40,7 @@ def written(folder: Path, cuts: list[tuple[int, int]], ranks: int | None = None)
         if rank == 0:
             tensors["optimizer.a.step"], places["optimizer.a.step"] = torch.tensor(5.0), {"shape": [], "first": 0}
         header = {HEADER: json.dumps({"ranks": ranks or len(cuts), "tensors": places})}
-        save_file(tensors, folder / file_name(rank), metadata=header)
+        save_file(tensors, folder / shard_name(rank), metadata=header)
     return folder
 
 
@@ -81,7 +81,7 @@ def test_rows_that_are_not_there_are_told(tmp_path: Path, cuts: list[tuple[int, 
     ],
 )
 def test_a_header_of_another_form_is_refused(tmp_path: Path, header: str) -> None:
-    save_file({"model.a": ROWS}, tmp_path / file_name(0), metadata={HEADER: header})
+    save_file({"model.a": ROWS}, tmp_path / shard_name(0), metadata={HEADER: header})
     with pytest.raises(PlumblineError, match=r"rank-00000\.safetensors is not a file of sharded training"):
         ShardReader(tmp_path)
 
@@ -89,7 +89,7 @@ def test_a_header_of_another_form_is_refused(tmp_path: Path, header: str) -> Non
 def test_files_of_two_checkpoints_are_not_put_together(tmp_path: Path) -> None:
     def rank_1(dtype: torch.dtype, ranks: int) -> None:
         header = {"ranks": ranks, "tensors": {"model.a": {"shape": [7, 3], "first": 3}}}
-        save_file({"model.a": ROWS[3:].to(dtype)}, tmp_path / file_name(1), metadata={HEADER: json.dumps(header)})
+        save_file({"model.a": ROWS[3:].to(dtype)}, tmp_path / shard_name(1), metadata={HEADER: json.dumps(header)})
 
     written(tmp_path, [(0, 3), (3, 7)])
     rank_1(torch.float32, 3)
@@ -100,7 +100,7 @@ def test_files_of_two_checkpoints_are_not_put_together(tmp_path: Path) -> None:
         ShardReader(tmp_path)
 
 
-@pytest.mark.parametrize("name", [".metadata", file_name(0)])
+@pytest.mark.parametrize("name", [".metadata", shard_name(0)])
 def test_state_that_would_run_code_is_refused_and_not_run(tmp_path: Path, name: str) -> None:
     shards, marker = tmp_path / "state/step-0000004/shards", tmp_path / "ran"
     shards.mkdir(parents=True)

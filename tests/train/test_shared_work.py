@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.runtime import provenance
+from plumbline.core import provenance
 from tests.forget_caches import forget
 from tests.model_specs import run_spec
 from tests.train.child_processes import of_user

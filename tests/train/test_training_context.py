@@ -14,11 +14,10 @@ from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
 from plumbline.model.roles import ParameterRole
 from plumbline.specs.spec import ScheduleSpec
-from plumbline.train import learning_rate
 from plumbline.train.batches.micro_batches import MicroBatching
 from plumbline.train.interventions import Intervention, build
 from plumbline.train.interventions.none import NoIntervention
-from plumbline.train.run_optimizer import RunOptimizer, decayed
+from plumbline.train.run_optimizer import RunOptimizer, decayed, make_schedule
 from tests.model_specs import run_spec
 
 
@@ -41,7 +40,7 @@ def test_a_batch_that_cannot_be_cut_says_what_can_be() -> None:
 
 
 def test_cosine_warms_up_peaks_and_ends_at_the_floor() -> None:
-    share = learning_rate.factor(ScheduleSpec(name="cosine", warmup_steps=4, options={"floor": 0.1}), 104)
+    share = make_schedule(ScheduleSpec(name="cosine", warmup_steps=4, options={"floor": 0.1}), 104)
     assert [share(step) for step in (1, 2, 3, 4)] == [0.25, 0.5, 0.75, 1.0]
     assert share(54) == pytest.approx(0.55) and share(104) == pytest.approx(0.1)
     assert all(share(step) > share(step + 1) for step in range(4, 104))
@@ -49,18 +48,18 @@ def test_cosine_warms_up_peaks_and_ends_at_the_floor() -> None:
 
 def test_the_sum_of_rates_is_the_printed_one() -> None:
     """The transfer study's recipe, 44k steps, 3e-4, 2k warm-up, cosine to 10 %: the rates sum to 7.23."""
-    share = learning_rate.factor(ScheduleSpec(name="cosine", warmup_steps=2000, options={"floor": 0.1}), 44000)
+    share = make_schedule(ScheduleSpec(name="cosine", warmup_steps=2000, options={"floor": 0.1}), 44000)
     assert 3e-4 * sum(share(step) for step in range(1, 44001)) == pytest.approx(7.23, abs=0.005)
 
 
 def test_constant_holds_the_peak_and_may_have_no_warm_up() -> None:
-    share = learning_rate.factor(ScheduleSpec(name="constant", warmup_steps=0), 5)
+    share = make_schedule(ScheduleSpec(name="constant", warmup_steps=0), 5)
     assert [share(step) for step in range(1, 6)] == [1.0] * 5
 
 
 def test_an_unknown_schedule_is_named() -> None:
     with pytest.raises(PlumblineError, match=r"schedule.name: no component 'cosin'; did you mean 'cosine'"):
-        learning_rate.factor(ScheduleSpec(name="cosin", warmup_steps=0), 5)
+        make_schedule(ScheduleSpec(name="cosin", warmup_steps=0), 5)
 
 
 def optimizer(*hooks: Intervention, **overrides: Any) -> tuple[torch.nn.Module, RunOptimizer]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.model import hf_export
-from plumbline.runtime.finished_run import FinishedRun
+from plumbline.model.finished_run import FinishedRun
 from tests.workflow.project_copy import Project
 
 pytestmark = [pytest.mark.slow, pytest.mark.workflow]

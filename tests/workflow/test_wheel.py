@@ -84,7 +84,7 @@ def installed(environment: Path) -> Callable[..., str]:
 
 
 def test_a_wheel_writes_a_project_and_plans_it(installed: Callable[..., str], repository: Path, tmp_path: Path) -> None:
-    asked = "import json, plumbline.runtime.provenance as p; print(json.dumps([p.__file__, p.code(), p.lock_sha256()]))"
+    asked = "import json, plumbline.core.provenance as p; print(json.dumps([p.__file__, p.code(), p.lock_sha256()]))"
     file, code, lock = json.loads(installed("-c", asked))
     assert not Path(file).is_relative_to(repository)
     said = {"code_from": f"plumbline-lm {__version__}, a wheel", "git_commit": None, "git_dirty": None}

@@ -51,7 +51,7 @@ def timed(chosen: dict[str, Any] | None, length: int, spec: ModelSpec, setting: 
     from benchmarks.gpu_check.device_under_test import forget_peak, milliseconds, peak_gib
     from benchmarks.gpu_check.sections.kernel_accuracy import built, path
     from plumbline.model.attention_mask import AttentionMask
-    from plumbline.runtime.numerics import numerics
+    from plumbline.model.numerics import numerics
 
     device, size = setting.device, setting.size
     numerics(torch.device(device))

@@ -38,9 +38,9 @@ def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
 
 def _saved_twice(spec: RunSpec, device: str) -> dict[str, Any]:
     """The same state written in both ways. The first save of either kind is not timed: it allots memory."""
-    from plumbline.runtime.distributed import ranks
-    from plumbline.runtime.numerics import numerics
-    from plumbline.runtime.stop_request import StopRequest
+    from plumbline.core.stop_request import StopRequest
+    from plumbline.model.distributed import ranks
+    from plumbline.model.numerics import numerics
     from plumbline.train.pretrain import untrained
     from plumbline.train.step_time import TimingSettings, on_random_tokens, random_pack
     from plumbline.train.trainer_settings import TrainerSettings

@@ -49,7 +49,7 @@ def _side(build: Callable[..., Any], shape: dict[str, int], compiled: bool, sett
     import torch
 
     from benchmarks.gpu_check.device_under_test import forget_peak, milliseconds, peak_gib
-    from plumbline.runtime.numerics import numerics
+    from plumbline.model.numerics import numerics
 
     forget_peak(setting.device)
     torch.manual_seed(0)

@@ -20,7 +20,7 @@ def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     import torch
 
     from benchmarks.gpu_check.device_under_test import milliseconds
-    from plumbline.runtime.numerics import numerics
+    from plumbline.model.numerics import numerics
 
     numerics(torch.device(setting.device))
     size, how = setting.size, {"repeats": setting.size.repeats, "warmup": setting.size.warmup}

@@ -84,7 +84,7 @@ def method(spec: RunSpec, setting: SectionCall, compiled: bool = False) -> dict[
     import torch
 
     from benchmarks.gpu_check.device_under_test import forget_peak, milliseconds, peak_gib
-    from plumbline.runtime.numerics import autocast, numerics
+    from plumbline.model.numerics import autocast, numerics
     from plumbline.train.run_optimizer import RunOptimizer
 
     size, device = setting.size, torch.device(setting.device)
@@ -122,7 +122,7 @@ def _compiled(model: Decoder, spec: RunSpec, sequences: int, device: Any) -> Cal
     import torch
 
     from plumbline.core.errors import PlumblineError
-    from plumbline.runtime.distributed import RankGroup
+    from plumbline.model.distributed import RankGroup
     from plumbline.train.compiling import CompiledModel
 
     torch._dynamo.reset()  # what the last method left

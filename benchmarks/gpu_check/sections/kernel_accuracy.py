@@ -101,7 +101,7 @@ def _compare(chosen: dict[str, Any], dtype: str, width: int, length: int, device
     import torch
 
     from plumbline.model.attention_mask import AttentionMask
-    from plumbline.runtime.numerics import numerics
+    from plumbline.model.numerics import numerics
 
     numerics(torch.device(device))
     exact = built(chosen, width).to(device).double()

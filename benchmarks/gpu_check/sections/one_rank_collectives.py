@@ -18,7 +18,7 @@ from benchmarks.gpu_check.results_page import table
 if TYPE_CHECKING:
     import torch
 
-    from plumbline.runtime.distributed import RankGroup
+    from plumbline.model.distributed import RankGroup
 
 TITLE = "DDP and NCCL on one rank"
 SHARE = 0.1
@@ -38,7 +38,7 @@ def _one_rank(device: str) -> Iterator[RankGroup]:
     import torch
     from torch import distributed
 
-    from plumbline.runtime.distributed import RankGroup
+    from plumbline.model.distributed import RankGroup
 
     chosen = torch.device(device, 0) if device == "cuda" else torch.device(device)
     if device == "cuda":
@@ -78,8 +78,8 @@ def _gradients(setting: SectionCall) -> dict[str, Any]:
     from torch import distributed
 
     from plumbline.model.decoder import create
-    from plumbline.runtime.distributed import gradient_sync, parallel
-    from plumbline.runtime.numerics import numerics
+    from plumbline.model.distributed import gradient_sync, parallel
+    from plumbline.model.numerics import numerics
 
     numerics(torch.device(setting.device))
     spec = base_scale_specs.runs(setting.size.mini)[base_scale_specs.BASELINE].model

@@ -62,9 +62,9 @@ def _no_waiting(device: str) -> Iterator[None]:
 
 
 def _steps(spec: RunSpec, device: str) -> dict[str, Any]:
-    from plumbline.runtime.distributed import ranks
-    from plumbline.runtime.numerics import numerics
-    from plumbline.runtime.stop_request import StopRequest
+    from plumbline.core.stop_request import StopRequest
+    from plumbline.model.distributed import ranks
+    from plumbline.model.numerics import numerics
     from plumbline.train.pretrain import untrained
     from plumbline.train.step_time import TimingSettings, on_random_tokens, random_pack
     from plumbline.train.trainer_settings import TrainerSettings

@@ -15,9 +15,8 @@ from typing import Any, Final, Literal
 from plumbline.core import fingerprint_file, run_files
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, parse_json, sha256_text
+from plumbline.core.run_files import EXPORT_RECORD, POINTS, POINTS_INDEX
 from plumbline.data.manifest import PACKS
-from plumbline.runtime import export_record
-from plumbline.runtime.probe_checkpoints import FOLDER, INDEX
 
 AS_WRITTEN: Final = "as written"
 CHANGED: Final = "changed"
@@ -94,8 +93,8 @@ def _lies_as_ours(path: Path) -> bool:
         "manifest.json": ("outcome.json", "model.safetensors"),
         "metadata.json": ("loop.json",),
         "items.json": (f"items.{fingerprint_file.KEY}.json",),
-        INDEX: ("../manifest.json",),
-        export_record.RECORD: ("config.json", "model.safetensors"),
+        POINTS_INDEX: ("../manifest.json",),
+        EXPORT_RECORD: ("config.json", "model.safetensors"),
         "record.json": ("bundle.tar.xz",),
         "model.json": ("elimination.json",),
     }
@@ -147,13 +146,13 @@ def _form_of_name(path: Path) -> _Form | None:
         return _frame
     if path.name == "metadata.json" and path.parent.name.lstrip(".").startswith("step-"):
         return _listed
-    if path.name == INDEX and path.parent.name == FOLDER:
+    if path.name == POINTS_INDEX and path.parent.name == POINTS:
         return _points
     forms: dict[str, _Form] = {
         "manifest.json": _listed,
         "documents.json": _splits,
         "items.json": _items,
-        export_record.RECORD: _listed,
+        EXPORT_RECORD: _listed,
         "record.json": _archive,
         "model.json": _weights,
     }

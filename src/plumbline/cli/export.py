@@ -45,7 +45,7 @@ def main() -> None:
             f"{given.run} is a model in Hugging Face form already; plumbline export writes a finished run in that form"
         )
     from plumbline.export.write_export import export_hf
-    from plumbline.runtime.finished_run import FinishedRun
+    from plumbline.model.finished_run import FinishedRun
 
     spec, tokenizer = FinishedRun.read(found.folder).spec, given.tokenizer or found.tokenizer
     if tokenizer is None:

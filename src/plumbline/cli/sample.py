@@ -107,7 +107,7 @@ def continuation(
 
 def _run_writer(run: named_run.NamedRun, name: str, tokenizer_file: Path | None) -> Writer:
     from plumbline.evaluate.harness_model import end_of_text
-    from plumbline.runtime.finished_run import FinishedRun
+    from plumbline.model.finished_run import FinishedRun
 
     finished = FinishedRun.read(run.folder)
     if finished.outcome != "completed":
@@ -130,7 +130,7 @@ def _run_writer(run: named_run.NamedRun, name: str, tokenizer_file: Path | None)
 
 def _library_writer(folder: Path, tokenizer_file: Path | None, trust_remote_code: bool) -> Writer:
     from plumbline.evaluate import library_folder
-    from plumbline.runtime import hugging_face_folder
+    from plumbline.model import hugging_face_folder
 
     library_folder.require_fit(folder, tokenizer_file, trust_remote_code)
     tokenizer = library_folder.read_tokenizer(folder, tokenizer_file, trust_remote_code)
@@ -187,7 +187,7 @@ def main() -> None:
     in_library_form = not (run.folder / "outcome.json").is_file() and (run.folder / "config.json").is_file()
     import torch
 
-    from plumbline.runtime.numerics import require_float32
+    from plumbline.model.numerics import require_float32
 
     if in_library_form:
         writer = _library_writer(run.folder, given.tokenizer, given.trust_remote_code)

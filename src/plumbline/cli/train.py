@@ -14,8 +14,8 @@ from pathlib import Path
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import parse_json
+from plumbline.core.stop_request import StopRequest
 from plumbline.project import load
-from plumbline.runtime.stop_request import StopRequest
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.spec_changes import changed
 from plumbline.specs.yaml_files import PRESETS, load_config

@@ -1,4 +1,8 @@
-"""Compares a finished run's manifest with its own checksum and run id, and the run's files with the checksums in it."""
+"""Names the files of a finished run and of its export, and compares them with what was written down of them.
+
+That is a run's manifest (its own checksum and run id, the checksums of the run's files, the tokenizer), the index of
+its probe checkpoints, and an export's record. Nothing here needs torch.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,16 @@ from typing import Any
 
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import canonical_json, sha256_file, sha256_text
+from plumbline.core.files import canonical_json, parse_json, sha256_file, sha256_text
+
+#: The weights, in a run's folder and in a checkpoint.
+MODEL = "model.safetensors"
+#: The folder of probe checkpoints in a run's folder, and the index in it.
+POINTS, POINTS_INDEX = "points", "index.json"
+#: What an exported folder says of itself, the checksums of its other files among it.
+EXPORT_RECORD = "export.json"
+#: The key of a run's manifest that has the SHA-256 of the tokenizer.json that its packs were cut with.
+TOKENIZER = "tokenizer_sha256"
 
 REMEDY = "delete the run's folder and pretrain again: what is whole in the run's state is not trained twice"
 
@@ -74,3 +87,74 @@ def require(folder: Path, manifest: Mapping[str, Any], name: str) -> str | None:
             f"{REMEDY}"
         )
     return found
+
+
+def require_tokenizer(folder: Path, manifest: Mapping[str, Any], tokenizer: Path) -> str:
+    """Compute the SHA-256 of a tokenizer.json, and compare it with that of the tokenizer that a run was trained with.
+
+    Args:
+        folder: of the run.
+        manifest: of the run.
+
+    Raises:
+        PlumblineError: it is another tokenizer, or nothing says which one it should be.
+    """
+    path, found, expected = folder / "manifest.json", sha256_file(tokenizer), manifest.get(TOKENIZER)
+    if expected is None:
+        raise PlumblineError(
+            f"{path} has no {TOKENIZER!r}, so that nothing says which tokenizer the run was trained with; "
+            "delete the run's folder and pretrain again"
+        )
+    if found != expected:
+        raise PlumblineError(
+            f"{tokenizer} is not the tokenizer that {folder} was trained with: its sha256 is {found}, and {path} says "
+            f"{expected}; give or restore that one (the rule `tokenizer` makes a corpus's again where it was deleted "
+            "along with its .fingerprint.json)"
+        )
+    return found
+
+
+def read_points_index(run: Path) -> dict[str, Any]:
+    """Read the index of the probe checkpoints in the folder `run` of a finished run.
+
+    Raises:
+        PlumblineError: there is none, or it is no index.
+    """
+    path = run / POINTS / POINTS_INDEX
+    try:
+        index = parse_json(path.read_text(encoding="utf-8"))
+        if not all({"fraction", "step", "reached", "file", "sha256"} <= entry.keys() for entry in index["points"]):
+            raise KeyError("an entry lacks a key")
+    except FileNotFoundError as error:
+        raise PlumblineError(f"there is no {path}; the run has not finished") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PlumblineError(
+            f"{path} is not an index of probe points ({error}); delete {run} and pretrain again"
+        ) from error
+    return index
+
+
+def read_export_record(folder: Path) -> dict[str, Any]:
+    """Read what an earlier export says of itself; empty where there is none."""
+    try:
+        record = parse_json((folder / EXPORT_RECORD).read_bytes())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return {}
+    return record if isinstance(record, dict) and isinstance(record.get("files"), dict) else {}
+
+
+def require_unchanged_export(folder: Path) -> None:
+    """Refuse an exported folder of which a file is no longer the one that was exported; other folders pass.
+
+    Raises:
+        PlumblineError: naming the file and both hashes.
+    """
+    for name, expected in read_export_record(folder).get("files", {}).items():
+        path = folder / name
+        found = sha256_file(path) if path.is_file() else "missing"
+        if found != expected:
+            raise PlumblineError(
+                f"{path} is not what was exported: sha256 {found}, not {expected} as in {EXPORT_RECORD}; export the "
+                f"run again (plumbline export), or, where the change is meant, remove {folder / EXPORT_RECORD}: the "
+                "folder is then one like any other"
+            )

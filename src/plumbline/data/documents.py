@@ -34,10 +34,9 @@ from plumbline.core.files import atomic, path_or_none, sha256_file
 from plumbline.data import copies, hub_read_budget, hub_reading, shard_writer, token_files
 from plumbline.data.document import Document, key
 from plumbline.data.folder_lock import alone
-from plumbline.data.hub_read_cache import StreamCache, StreamTotals
-from plumbline.data.local_read_cache import LocalReadCache
 from plumbline.data.pinned_packages import PACKAGED, PACKAGED_LARGE, PINS
 from plumbline.data.progress import ProgressCounter
+from plumbline.data.read_cache import LocalReadCache, StreamCache, StreamTotals
 from plumbline.data.sources import debian, local, packaged, tokens
 from plumbline.data.split import SHUFFLES, By, DocumentShuffle, held_out, rule
 from plumbline.data.text_cleaning import pieces

@@ -13,7 +13,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import path_or_none, sha256_file
 from plumbline.data import hub_read_budget
 from plumbline.data.document import Document, key
-from plumbline.data.hub_read_cache import StreamCache
+from plumbline.data.read_cache import StreamCache
 from plumbline.data.sources import hub
 
 

@@ -6,6 +6,7 @@ The order is a pure function of (number of sequences, data_seed, step): it knows
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 from pathlib import Path
 
@@ -14,10 +15,12 @@ import numpy as np
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import naming
 from plumbline.data.manifest import fingerprint, read_pack
-from plumbline.data.permutation import permute
+from plumbline.data.verify_files import ChecksumList, verify_files
 
 #: Shards open at once; each costs a file descriptor.
 _OPEN_SHARDS = 256
+#: Of the network that permutes sequences.
+_ROUNDS = 10
 
 
 class _Shard:
@@ -171,3 +174,47 @@ def batch_indices(pack: Pack, data_seed: int, step: int, sequences_per_batch: in
         here = epochs == epoch
         indices[here] = order(pack, data_seed, int(epoch), within[here])
     return indices
+
+
+def verify_once(pack: Pack) -> int:
+    """Verify every shard of `pack`, unless this machine has done so already; returns how many shards were read.
+
+    Raises:
+        PlumblineError: a shard's bytes are not those that were packed, or it holds an id that the tokenizer lacks.
+    """
+    expected = {entry["file"]: entry["sha256"] for entry in pack.manifest["shards"]}
+    return verify_files(ChecksumList(pack.path, expected, "shard", "pack", pack.dtype, pack.vocabulary))
+
+
+def permute(indices: np.ndarray, size: int, key: str) -> np.ndarray:
+    """Map each of `indices` (int64, in 0 ... size-1) by the pseudo-random permutation named by `key`; same shape.
+
+    A balanced Feistel network over the smallest even number of bits that holds n, walked along its cycles until it
+    lands below n (Black and Rogaway 2002, "Ciphers with arbitrary finite domains", cycle-walking). Nothing of length n
+    is held, so a step of a 60-billion-token run finds its sequences in microseconds, and the order is spelled out in
+    integer arithmetic: it does not move with the version of a library's random generator.
+    """
+    assert size > 0 and (indices.size == 0 or (indices.min() >= 0 and indices.max() < size))
+    half = np.uint64(max(1, ((size - 1).bit_length() + 1) // 2))
+    mask = np.uint64((1 << int(half)) - 1)
+    seeds = [
+        np.uint64(int.from_bytes(hashlib.sha256(f"{key}\nround {number}".encode()).digest()[:8], "little"))
+        for number in range(_ROUNDS)
+    ]
+    values = indices.astype(np.uint64).ravel()
+    outside = np.ones(values.shape, dtype=bool)
+    while outside.any():
+        walked = values[outside]
+        left, right = walked >> half, walked & mask
+        for seed in seeds:
+            left, right = right, left ^ (_mix(right + seed) & mask)
+        values[outside] = (left << half) | right
+        outside[outside] = values[outside] >= size
+    return values.astype(np.int64).reshape(indices.shape)
+
+
+def _mix(values: np.ndarray) -> np.ndarray:
+    """The finaliser of SplitMix64 (Steele, Lea and Flood 2014): every input bit reaches every output bit."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from plumbline.core.files import atomic_write_json, fsync_directory, naming
-from plumbline.data import hub_read_cache
+from plumbline.data import read_cache
 from plumbline.data.split import DocumentShuffle
 
 _BLOCK = 1 << 20
@@ -68,7 +68,7 @@ class _ShardWriter:
     def ended(self, shard: int, file: IO[bytes], *, now: bool = False) -> None:
         """A shard is written; make it survive a kill and a power cut, where there is enough of it."""
         self.shard = max(shard, self.shard)
-        if now or self.bytes - self._saved >= hub_read_cache.SAVE_BYTES:
+        if now or self.bytes - self._saved >= read_cache.SAVE_BYTES:
             file.flush()
             os.fsync(file.fileno())
             facts = {"shard": self.shard, "bytes": self.bytes, "documents": self.documents}

@@ -24,6 +24,7 @@ from plumbline.core.command_line import described, prog, run, token_id
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import make_folder, sha256_file
 from plumbline.core.package_version import version
+from plumbline.core.run_files import MODEL
 from plumbline.evaluate import items
 from plumbline.evaluate.score_models import EvaluationItems, one_by_one, score
 from plumbline.specs import suites
@@ -92,7 +93,7 @@ def main() -> None:
 def _evaluate(
     run: Path, given: argparse.Namespace, common: Callable[[], tuple[TextEncoder, EvaluationItems]]
 ) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, str]]:
-    from plumbline.runtime.finished_run import MODEL, NOT_RECORDED, FinishedRun
+    from plumbline.model.finished_run import NOT_RECORDED, FinishedRun
 
     finished = FinishedRun.read(run)
     if finished.outcome != "completed":

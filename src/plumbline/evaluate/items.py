@@ -20,9 +20,9 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, atomic_write_text, parse_json, path_or_none, sha256_file
 from plumbline.data.manifest import beside_tokenizer, of_fingerprint
 from plumbline.data.verify_files import verify_documents
-from plumbline.evaluate import hub_items, item_fields, packaged_items, proxy_items
+from plumbline.evaluate import item_fields, item_sources, proxy_items
 from plumbline.evaluate.item_fields import Item
-from plumbline.evaluate.proxy_material import ProxyMaterial
+from plumbline.evaluate.proxy_items import ProxyMaterial
 from plumbline.specs import suites
 from plumbline.specs.tasks import Task
 
@@ -197,7 +197,7 @@ def main() -> None:
 
 def _packaged(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[TaskItems]:
     package = _given(arguments.items_wheel, "--items-wheel", "packaged")
-    packaged_items.check_package(package)
+    item_sources.check_package(package)
     proxies = _proxies(arguments)
     made = []
     for task in tasks:
@@ -207,11 +207,11 @@ def _packaged(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[Ta
             continue
         if task.few_shot:
             raise PlumblineError(
-                f"{task.file}: few_shot: {packaged_items.PACKAGE} ships no solved examples; use "
+                f"{task.file}: few_shot: {item_sources.PACKAGE} ships no solved examples; use "
                 "--items-source hub or local"
             )
-        origin = f"{packaged_items.PACKAGE} {source.file}{f' ({source.note})' if source.note else ''}"
-        found = packaged_items.items(task, source, package)
+        origin = f"{item_sources.PACKAGE} {source.file}{f' ({source.note})' if source.note else ''}"
+        found = item_sources.read_packaged_items(task, source, package)
         made.append(TaskItems(task=task, task_source="benchmark", items=found, licence=source.licence, origin=origin))
     return made
 
@@ -263,15 +263,17 @@ def _local_examples(task: Task, path: Path) -> list[tuple[int, Item]]:
 def _hub(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[TaskItems]:
     made = []
     for task in tasks:
-        read = hub_items.data_set(task)
+        read = item_sources.hub_data_set(task)
         made.append(
             TaskItems(
                 task=task,
                 task_source="benchmark",
-                items=hub_items.items(task, read.split, arguments.hub_folder),
+                items=item_sources.read_hub_items(task, read.split, arguments.hub_folder),
                 licence=read.licence,
                 origin=f"{read.path} {read.configuration or 'default'} {read.split} @ {read.revision}",
-                shown=hub_items.items(task, task.few_shot.split, arguments.hub_folder) if task.few_shot else [],
+                shown=item_sources.read_hub_items(task, task.few_shot.split, arguments.hub_folder)
+                if task.few_shot
+                else [],
             )
         )
     return made
@@ -307,7 +309,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--items-source", required=True, choices=("packaged", "local", "hub"))
     parser.add_argument("--suite", required=True, metavar="NAME", help="a file of config/suites, or of config/tasks")
     parser.add_argument("--out", required=True, type=Path, help="folder for <task>.jsonl and items.json")
-    parser.add_argument("--items-wheel", type=path_or_none, help=f"packaged: the wheel {packaged_items.PACKAGE}")
+    parser.add_argument("--items-wheel", type=path_or_none, help=f"packaged: the wheel {item_sources.PACKAGE}")
     parser.add_argument(
         "--local-items-folder", type=path_or_none, help="local: a folder with <task>.jsonl in the hub's form"
     )

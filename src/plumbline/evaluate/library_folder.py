@@ -1,5 +1,5 @@
 """Says which words go with a folder in Hugging Face form, and reads its tokenizer; the model itself is read by
-`plumbline.runtime.hugging_face_folder`.
+`plumbline.model.hugging_face_folder`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def read_tokenizer(folder: Path, tokenizer: Path | None, trust_remote_code: bool
     """
     from transformers import AutoTokenizer
 
-    from plumbline.runtime import hugging_face_folder
+    from plumbline.model import hugging_face_folder
 
     if has_tokenizer(folder):
         with hugging_face_folder.library_errors(folder):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
+from plumbline.core.allocator import keep_memory
 from plumbline.core.errors import PlumblineError
 from plumbline.data.progress import ProgressCounter
 from plumbline.evaluate.prefix_tree_rows import TreeAsRow, attention_mask, beside, cut, filled, laid
@@ -18,7 +19,6 @@ from plumbline.model.cache import DecodingCache
 from plumbline.model.context import ForwardContext
 from plumbline.model.cpu_matmul import varied_shapes
 from plumbline.model.decoder import Decoder
-from plumbline.runtime.allocator import keep_memory
 
 #: Tokens in one forward pass: as many as keep the device busy, and on a CPU as fit its caches.
 BATCH_TOKENS = {"cpu": 2048, "cuda": 65536}

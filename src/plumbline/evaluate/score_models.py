@@ -77,7 +77,7 @@ def score(
 
     from plumbline.evaluate import harness_tasks
     from plumbline.evaluate import score_frames as scoring
-    from plumbline.runtime.numerics import require_float32
+    from plumbline.model.numerics import require_float32
 
     require_float32(torch.device(device))
     suite, by_task = questions.suite, questions.tasks
@@ -313,7 +313,7 @@ def _hugging_face(folder: Path, tokenizer: Path | None, device: str, trust_remot
         PlumblineError: there is no tokenizer, here or given, or the folder does not hold a whole model.
     """
     from plumbline.evaluate.harness_hf_model import HuggingFaceLM
-    from plumbline.runtime import hugging_face_folder
+    from plumbline.model import hugging_face_folder
 
     words = library_folder.read_tokenizer(folder, tokenizer, trust_remote_code)
     model = hugging_face_folder.read_model(folder, trust_remote_code=trust_remote_code).to(device)
@@ -340,7 +340,7 @@ def _texts(tokenizer: Path, checksum: str) -> TextEncoder:
 def _ours(folder: Path, tokenizer: Path | None, items_folder: Path, device: str) -> tuple[str, Any]:
     """A run's id, and the harness's view of its model."""
     from plumbline.evaluate.harness_model import CheckpointLM
-    from plumbline.runtime.finished_run import FinishedRun
+    from plumbline.model.finished_run import FinishedRun
 
     run = FinishedRun.read(folder)
     if run.outcome != "completed":

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from plumbline.core.errors import PlumblineError
 from plumbline.export.capability_check import some_tokens
 from plumbline.model.decoder import Decoder
-from plumbline.runtime.numerics import require_float32
+from plumbline.model.numerics import require_float32
 
 #: The largest difference of logits that is let pass, as a share of the largest logit: of the model's own code, and of
 #: a Llama, whose arithmetic is transformers' own.

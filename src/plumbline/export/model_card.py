@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_text
-from plumbline.export.output_folder import RECORD
-from plumbline.runtime.finished_run import MODEL, NOT_RECORDED, FinishedRun
-from plumbline.runtime.run_tokenizer import TOKENIZER
+from plumbline.core.run_files import EXPORT_RECORD, MODEL, TOKENIZER
+from plumbline.model.finished_run import NOT_RECORDED, FinishedRun
 from plumbline.specs.code_hash import PACKAGE
 from plumbline.specs.corpus import DOCUMENTS, REPRODUCTION
 
@@ -84,7 +83,7 @@ def card(
         "## Evaluation",
         _scores(evaluation),
         "## Files",
-        f"`{MANIFEST}` is the run's own, with its whole spec and the name of its machine. `{RECORD}` says what "
+        f"`{MANIFEST}` is the run's own, with its whole spec and the name of its machine. `{EXPORT_RECORD}` says what "
         "exported it, and has the SHA-256 of every file.",
     ]
     return "\n\n".join(parts) + "\n"

@@ -13,8 +13,7 @@ from typing import Any
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import free_name, fsync_directory, make_folder, sha256_file
-from plumbline.runtime import export_record
-from plumbline.runtime.export_record import RECORD as RECORD
+from plumbline.core.run_files import EXPORT_RECORD, read_export_record
 
 
 def require_free(folder: Path, run_id: str, force: bool) -> None:
@@ -33,8 +32,8 @@ def require_free(folder: Path, run_id: str, force: bool) -> None:
     there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir()}
     if not there:
         return
-    record = export_record.read(folder)
-    foreign = sorted(set(there) - set(record.get("files", {})) - {RECORD})
+    record = read_export_record(folder)
+    foreign = sorted(set(there) - set(record.get("files", {})) - {EXPORT_RECORD})
     if not record or foreign:
         raise PlumblineError(
             f"--out: {folder} holds {(foreign or sorted(there))[0]}, which no export wrote; name another folder"
@@ -68,7 +67,7 @@ def filled(folder: Path, record: dict[str, Any]) -> Iterator[Path]:
     try:
         yield temporary
         files = {path.name: sha256_file(path) for path in sorted(temporary.iterdir())}
-        fingerprint_file.write_facts(temporary / RECORD, record | {"files": files})
+        fingerprint_file.write_facts(temporary / EXPORT_RECORD, record | {"files": files})
         before = None
         if folder.exists() and any(folder.iterdir()):
             before = free_name(folder, "replaced")

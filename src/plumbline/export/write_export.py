@@ -8,15 +8,14 @@ from typing import Any
 
 from safetensors.torch import save_file
 
-from plumbline.core import process_record
+from plumbline.core import process_record, provenance
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic, atomic_write_bytes, atomic_write_json, atomic_write_text, parse_json
 from plumbline.export import capability_check, check_export, model_card, output_folder
 from plumbline.export.vendored_source import VendoredSources, sources
 from plumbline.model import hf_export
 from plumbline.model.decoder import Decoder
-from plumbline.runtime import provenance
-from plumbline.runtime.finished_run import FinishedRun
+from plumbline.model.finished_run import FinishedRun
 from plumbline.specs.code_hash import PACKAGE
 from plumbline.specs.spec import RunSpec, code_classes
 

@@ -39,9 +39,9 @@ from plumbline.core import process_record, temporary_files
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json
-from plumbline.data import copies, folder_lock, hub_read_cache, local_read_cache
+from plumbline.data import copies, folder_lock, read_cache
 from plumbline.data.split import SHUFFLES
-from plumbline.train.checkpoint import read_state
+from plumbline.train.checkpoint import state_records
 
 #: Where the work of each preset is, unless told.
 _WORK = Path("work")
@@ -74,14 +74,14 @@ def collect(work: Path) -> list[UnneededFile]:
     for place in sorted(work.glob("*/state/*/*/*/*")):
         if not place.is_dir():
             continue
-        if read_state.is_aside(place.name):
+        if state_records.is_aside(place.name):
             kind = "set-aside" if ".set-aside-" in place.name else "other-run"
             own = place.with_name(place.name.partition(".")[0])
             found.append(_leftover(kind, place, own))
         elif _finished(place, work):
             found.append(_leftover("finished", place, place))
         else:
-            found += [_leftover(kind, path, place) for kind, path in read_state.leftovers(place)]
+            found += [_leftover(kind, path, place) for kind, path in state_records.list_leftovers(place)]
     for place in sorted(work.glob("*/runs/*/*/*/*/.leaving-*")):
         preset, _, *rest = place.relative_to(work).parts[:-1]
         found.append(_leftover("half", place, work.joinpath(preset, "state", *rest)))
@@ -94,7 +94,7 @@ def _packages(work: Path) -> Iterator[UnneededFile]:
 
 
 def _fetched(work: Path) -> Iterator[UnneededFile]:
-    for prefix in (hub_read_cache.PREFIX, local_read_cache.PREFIX):
+    for prefix in (read_cache.HUB_PREFIX, read_cache.LOCAL_PREFIX):
         for path in work.glob(f"*/corpora/*/documents/{prefix}*"):
             yield _leftover("fetched", path, None)
 
@@ -122,7 +122,7 @@ def _owner(name: temporary_files.TemporaryName) -> str:
 def _finished(state: Path, work: Path) -> bool:
     preset, _, *rest = state.relative_to(work).parts
     outputs = work.joinpath(preset, "runs", *rest)
-    outcome, identity = read_json(outputs / "outcome.json"), read_state.identity(state)
+    outcome, identity = read_json(outputs / "outcome.json"), state_records.read_identity(state)
     if not (isinstance(outcome, dict) and isinstance(identity, dict) and (outputs / "model.safetensors").exists()):
         return False
     return outcome.get("run_id") == identity.get("run_id") is not None
@@ -155,9 +155,9 @@ def remove(leftover: UnneededFile) -> str | None:
     if path.name.startswith(_SCRATCH) and not folder_lock.is_free(path.parent):
         return f"a job is making the files of {path.parent}"
     if state:
-        holder = read_state.holder(Path(state))
+        holder = state_records.read_holder(Path(state))
         if holder is not None and not process_record.gone(holder):
-            return f"{state} is held by {read_state.holder_in_words(Path(state))}"
+            return f"{state} is held by {state_records.describe_holder(Path(state))}"
     if path.is_dir():
         shutil.rmtree(path)
     else:
@@ -171,11 +171,11 @@ def restart(state: Path) -> Path:
     Raises:
         PlumblineError: there is no such state, or a trainer is at work in it.
     """
-    if not read_state.is_state(state) or read_state.is_aside(state.name):
+    if not state_records.is_state(state) or state_records.is_aside(state.name):
         raise PlumblineError(
             f"--restart: {state} is not the state of a run; give work/<preset>/state/<study>/.../s<seed>"
         )
-    return read_state.set_aside(state)
+    return state_records.set_aside(state)
 
 
 def _human(size: float) -> str:

@@ -17,7 +17,7 @@ from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import read_json
 from plumbline.operate.console.run_progress import clock, events
-from plumbline.train.checkpoint import read_state
+from plumbline.train.checkpoint import state_records
 from plumbline.train.monitoring import peak_memory
 
 #: What a run may be doing, in the order in which the table shows them.
@@ -35,7 +35,7 @@ def collect(work: Path) -> list[dict[str, Any]]:
 
     Times are in seconds, memory (the largest of starts that ended) in bytes; None where nothing is known.
     """
-    rows = [row(state, _outputs(state, work)) for state in read_state.claimed(work)]
+    rows = [row(state, _outputs(state, work)) for state in state_records.list_claimed(work)]
     known = {(entry["preset"], entry["run"]) for entry in rows}
     for path in sorted(work.glob("*/runs/*/*/*/*/outcome.json")):
         content = read_json(path)
@@ -49,12 +49,12 @@ def collect(work: Path) -> list[dict[str, Any]]:
 
 def row(state: Path, outputs: Path) -> dict[str, Any]:
     """Make the row of a run from its state directory and its outputs."""
-    identity = read_state.identity(state) or {}
-    starts = read_state.starts(state)
+    identity = state_records.read_identity(state) or {}
+    starts = state_records.read_starts(state)
     last = starts[-1] if starts else {}
     told = events(state)
     step = next((event for event in reversed(told) if event["event"] == "step"), {})
-    saved = read_state.saved_at(state)
+    saved = state_records.read_save_time(state)
     found: dict[str, Any] = {
         "preset": identity.get("preset"),
         "run": identity.get("key"),
@@ -73,10 +73,10 @@ def row(state: Path, outputs: Path) -> dict[str, Any]:
         "reason": None,
         "state_directory": str(state),
     }
-    holder = read_state.holder(state)
+    holder = state_records.read_holder(state)
     outcome = read_json(outputs / "outcome.json")
-    fault = read_state.fault(state)
-    if holder is not None and read_state.alive(state, holder):
+    fault = state_records.read_fault(state)
+    if holder is not None and state_records.is_alive(state, holder):
         found["state"] = "running"
         found["tokens_per_second"] = step.get("tokens_per_second")
         if "eta_seconds" in step:
@@ -86,7 +86,7 @@ def row(state: Path, outputs: Path) -> dict[str, Any]:
     elif fault is not None:
         found |= {"state": "fault", "reason": fault.get("reason")}
     elif holder is not None:
-        found |= {"state": "stale", "reason": f"no sign of {read_state.holder_in_words(state)}"}
+        found |= {"state": "stale", "reason": f"no sign of {state_records.describe_holder(state)}"}
     else:
         fell = told[-1].get("reason") if told and told[-1]["event"] == "fault" else None
         found |= {"state": "waiting", "reason": fell}

@@ -80,10 +80,10 @@ def carry_out(given: argparse.Namespace) -> None:
 
 
 def _run(given: argparse.Namespace) -> None:
+    from plumbline.model.distributed import ranks
+    from plumbline.model.numerics import numerics
     from plumbline.probes import write
     from plumbline.probes._offline import read_run
-    from plumbline.runtime.distributed import ranks
-    from plumbline.runtime.numerics import numerics
 
     with ranks(given.device) as group:
         numerics(group.device)

@@ -13,14 +13,12 @@ import torch
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, sha256_file, sha256_text
 from plumbline.data import npy
-from plumbline.data.loader import Pack
+from plumbline.data.loader import Pack, verify_once
 from plumbline.data.tokenizer import Tokenizer
-from plumbline.data.verify_pack import verify_once
-from plumbline.model import model_folder
+from plumbline.model import hugging_face_folder, model_folder
+from plumbline.model.finished_run import FinishedRun
 from plumbline.probes._base import ProbedModel
 from plumbline.probes._decoder import ProbedDecoder
-from plumbline.runtime import hugging_face_folder
-from plumbline.runtime.finished_run import FinishedRun
 from plumbline.specs.spec import require_present_code
 
 

@@ -12,13 +12,13 @@ from torch import nn
 from plumbline.core.errors import PlumblineError
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.decoder import Decoder
+from plumbline.model.distributed import full
 from plumbline.model.init import initial_value
 from plumbline.model.mixers._base import Mixer
 from plumbline.model.mixers.softmax import Softmax
+from plumbline.model.numerics import autocast
 from plumbline.probes._base import ProbedModel, SiteCallback
 from plumbline.probes._scores import AttentionScores, AttentionWeights
-from plumbline.runtime.distributed import full
-from plumbline.runtime.numerics import autocast
 from plumbline.specs.spec import Precision
 
 #: Site -> (module of a block, whether it is the module's input or output).

@@ -1,4 +1,4 @@
-"""Makes the frame of probes from their values."""
+"""Makes the frame of probes from their values, and tells which runs leave one of what was read during training."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from plumbline.probes._base import ProbeValue
+from plumbline.specs.spec import RunSpec
 
 Row = dict[str, Any]
+
+#: The name, among a run's outputs, of the frame of probes that were read while it trained.
+ONLINE_FRAME = "online.parquet"
 
 
 def rows(
@@ -42,3 +46,8 @@ def write(path: Path, rows: list[Row], metadata: dict[str, str]) -> None:
     frame = pd.DataFrame(rows, columns=frames.SCHEMAS["probes"].names)
     frame = frame.astype({"step": "Int64", "layer": "Int64", "head": "Int64", "fraction": "float64"})
     frames.write(frame, "probes", path, metadata=metadata)
+
+
+def leaves_frame(spec: RunSpec) -> bool:
+    """Whether a run of `spec` writes a frame of what was read during training, even if it has no rows."""
+    return any(probe.every for probe in spec.probes) or bool(spec.interventions)

@@ -15,17 +15,15 @@ import torch
 from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
-from plumbline.data.loader import Pack
-from plumbline.data.verify_pack import verify_once
+from plumbline.core.run_files import MODEL, POINTS, POINTS_INDEX, read_points_index
+from plumbline.data.loader import Pack, verify_once
 from plumbline.model.decoder import Decoder
+from plumbline.model.finished_run import NOT_RECORDED, FinishedRun
 from plumbline.model.model_folder import load_weights
 from plumbline.probes._base import ProbeValue
 from plumbline.probes._decoder import ProbedDecoder
 from plumbline.probes._forward_pass import read_all
-from plumbline.probes._frame import Row, rows
-from plumbline.probes._online_frame import FILE, leaves_frame
-from plumbline.runtime.finished_run import MODEL, NOT_RECORDED, FinishedRun
-from plumbline.runtime.probe_checkpoints import FOLDER, INDEX, read_index
+from plumbline.probes._frame import ONLINE_FRAME, Row, leaves_frame, rows
 from plumbline.specs.components import code_class
 from plumbline.specs.spec import RunSpec, require_present_code
 
@@ -78,8 +76,8 @@ def read_run(folder: Path, manifest: Path, device: torch.device) -> ProbeResult:
     run = FinishedRun.read(folder)
     spec = run.spec
     require_present_code(spec)
-    run.require_file(f"{FOLDER}/{INDEX}")
-    points = read_index(folder)["points"]
+    run.require_file(f"{POINTS}/{POINTS_INDEX}")
+    points = read_points_index(folder)["points"]
     validation = Pack(manifest, context=spec.model.context)
     its_own = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["validation_fingerprint"]
     if validation.fingerprint != its_own:
@@ -95,8 +93,8 @@ def read_run(folder: Path, manifest: Path, device: torch.device) -> ProbeResult:
         last = rows(spec.run_id, "offline", read_points(folder, spec, [end], validation, device))
         found += [row | {"fraction": row["step"] / spec.train.steps} for row in last]
     if leaves_frame(spec):
-        run.require_file(f"{FOLDER}/{FILE}")
-        found += frames.read(folder / FOLDER / FILE, "probes").to_dict("records")
+        run.require_file(f"{POINTS}/{ONLINE_FRAME}")
+        found += frames.read(folder / POINTS / ONLINE_FRAME, "probes").to_dict("records")
     missed = [point for point in points if not point["reached"]]
     step = None if end is None else end["step"]
     return ProbeResult(run=run, rows=found, missed=missed, end=step, validation=validation, device=device)
@@ -178,7 +176,7 @@ def fill(model: Decoder, folder: Path, file: str, sha256: str) -> None:
     Raises:
         PlumblineError: the file is not there, is not as it was written, or is of another model.
     """
-    path = Path(os.path.normpath(folder / FOLDER / file))
+    path = Path(os.path.normpath(folder / POINTS / file))
     remedy = f"delete {folder} and pretrain again: what is whole in the run's state is not trained twice"
     if not path.is_file():
         raise PlumblineError(f"{path} is missing, though the index of probe points names it; {remedy}")

@@ -11,10 +11,10 @@ import torch
 
 from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
+from plumbline.model.numerics import numerics
 from plumbline.probes._checkpoint import LoadedCheckpoint, open_checkpoint, read_text
 from plumbline.probes._forward_pass import build, observe
 from plumbline.probes._frame import rows, write
-from plumbline.runtime.numerics import numerics
 from plumbline.specs.components import code_class, complete
 from plumbline.specs.spec import ProbeSpec
 

@@ -21,10 +21,10 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.model import hugging_face_folder
 from plumbline.probes._base import ProbedModel, SiteCallback
 from plumbline.probes._decoder import held
 from plumbline.probes._scores import AttentionScores
-from plumbline.runtime import hugging_face_folder
 
 ATTENTION = "plumbline_probes"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from plumbline.core import command_line
 from plumbline.core.files import sha256_text
-from plumbline.runtime.stop_request import StopRequest
+from plumbline.core.stop_request import StopRequest
 from plumbline.train.trainer_settings import TrainerSettings
 
 
@@ -96,9 +96,9 @@ def main() -> int:
     try:
         spec = RunSpec.from_json(text)
     except command_line.PlumblineError as error:
-        from plumbline.train.checkpoint import read_state
+        from plumbline.train.checkpoint import state_records
 
-        read_state.give_up(settings.state, str(error), {"spec_sha256": sha256_text(text)})
+        state_records.give_up(settings.state, str(error), {"spec_sha256": sha256_text(text)})
         raise
     from plumbline.train.pretrain import pretrain
 

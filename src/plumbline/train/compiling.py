@@ -19,8 +19,8 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from plumbline.model.decoder import Decoder
-from plumbline.runtime.distributed import RankGroup, Strategy
-from plumbline.runtime.numerics import autocast
+from plumbline.model.distributed import RankGroup, Strategy
+from plumbline.model.numerics import autocast
 from plumbline.specs.spec import Precision
 from plumbline.train import randomness
 

@@ -9,13 +9,14 @@ import math
 
 import torch
 
-from plumbline.runtime.distributed import gradient_sync
-from plumbline.runtime.stop_request import StopRequested
-from plumbline.train import held_out_loss, learning_rate, model_weights, randomness
+from plumbline.core.stop_request import StopRequested
+from plumbline.model.distributed import all_finite, gradient_sync
+from plumbline.train import held_out_loss, randomness
 from plumbline.train.batches.batch_prefetch import BatchReader
 from plumbline.train.checkpoint.training_state import TrainingState
 from plumbline.train.held_out_loss import loss_sum
 from plumbline.train.monitoring.deferred_metrics import DeferredMetrics, steps_late
+from plumbline.train.run_optimizer import make_schedule
 from plumbline.train.training_context import TrainingContext
 
 
@@ -28,7 +29,7 @@ class TrainingLoop:
         late = steps_late(parts.settings.metric_lag_steps, parts.ranks, parts.optimizer.can_skip)
         self.deferred = DeferredMetrics(parts.ranks, late)
         self.stop_wanted = self.save_wanted = False
-        self.factor = learning_rate.factor(parts.spec.schedule, parts.spec.train.steps)
+        self.factor = make_schedule(parts.spec.schedule, parts.spec.train.steps)
         ahead = parts.settings.background_io
         self.batches = BatchReader(parts.pack, parts.spec, parts.batching, parts.ranks, ahead=ahead)
 
@@ -136,7 +137,7 @@ class TrainingLoop:
         """Whether the last update made weights, or a held-out loss, that are no numbers: no step comes to notice."""
         loss = self.state.metrics.validated(self.step)
         assert loss is not None
-        finite = model_weights.finite(self.parts.model, self.parts.ranks)
+        finite = all_finite(self.parts.model, self.parts.ranks)
         if finite and math.isfinite(loss):
             return False
         what = f"held-out loss {loss}" if finite else "weights that are not finite"

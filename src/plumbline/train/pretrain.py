@@ -12,13 +12,13 @@ import torch
 
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
+from plumbline.core.stop_request import StopRequest, StopRequested
 from plumbline.model.decoder import create
+from plumbline.model.distributed import RankGroup, gather_weights, parallel, ranks
 from plumbline.model.kernel_choice import choose
-from plumbline.runtime.distributed import RankGroup, parallel, ranks
-from plumbline.runtime.numerics import numerics
-from plumbline.runtime.stop_request import StopRequest, StopRequested
+from plumbline.model.numerics import numerics
 from plumbline.specs.spec import RunSpec, require_present_code
-from plumbline.train import interventions, model_weights, randomness, run_outputs
+from plumbline.train import interventions, randomness, run_outputs
 from plumbline.train.batches import packs
 from plumbline.train.batches.micro_batch_search import (
     TooLarge,
@@ -28,16 +28,15 @@ from plumbline.train.batches.micro_batch_search import (
     searched,
 )
 from plumbline.train.batches.micro_batches import MicroBatching
+from plumbline.train.batches.packs import limit_to_held_out
 from plumbline.train.checkpoint.checkpoint_saver import CheckpointSaver
 from plumbline.train.checkpoint.resume_run import RunLock, RunResumer, locked
 from plumbline.train.compiling import CompiledModel
 from plumbline.train.disk_faults import in_words, require_writable
-from plumbline.train.held_out_access import handed
 from plumbline.train.loop import TrainingLoop
 from plumbline.train.monitoring import peak_memory
 from plumbline.train.monitoring.mlflow import mirrored
 from plumbline.train.monitoring.progress import SCALARS, ScalarsFile, TensorBoardSink, TrainingProgress
-from plumbline.train.run_manifest import manifest
 from plumbline.train.run_optimizer import RunOptimizer
 from plumbline.train.trainer_settings import TrainerSettings
 from plumbline.train.training_context import TrainingContext
@@ -207,7 +206,7 @@ class _Run:
                     spec=spec,
                     model=model,
                     ranks=group,
-                    validation=handed(hook, self.validation, spec.train.validation_sequences),
+                    validation=limit_to_held_out(hook, self.validation, spec.train.validation_sequences),
                     progress=progress,
                 )
             )
@@ -271,7 +270,7 @@ class _Run:
         return loop
 
     def _leave(self, loop: TrainingLoop) -> None:
-        whole = model_weights.whole(loop.parts.model, self.group)
+        whole = gather_weights(loop.parts.model, self.group)
         if not self.group.leader:
             return
         hooks, state = loop.parts.interventions, loop.state
@@ -285,7 +284,7 @@ class _Run:
             saver=loop.parts.saver,
             online=state.online,
             last=state.step,
-            manifest=manifest(loop, self.resumption.starts, self.how),
+            manifest=run_outputs.compose_manifest(loop, self.resumption.starts, self.how),
             result=result,
         )
         loop.parts.progress.event(result["outcome"], result["step"], loss=result["validation_loss"])

@@ -1,18 +1,21 @@
-"""Makes a run's optimizer: parameter groups by role, and the learning rate of each, set anew before every step."""
+"""Makes a run's optimizer: parameter groups by role, and the learning rate of each, set anew before every step.
+
+The learning rate of a step is a pure function of the spec: nothing to save, nothing to resume.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
 from plumbline.core.errors import PlumblineError
+from plumbline.model.distributed import local, local_rows
 from plumbline.model.roles import ParameterRole
-from plumbline.runtime.distributed import local, local_rows
 from plumbline.specs.components import load
-from plumbline.specs.spec import OptimizerSpec, Precision
+from plumbline.specs.spec import OptimizerSpec, Precision, ScheduleSpec
 from plumbline.train.interventions import Intervention
 from plumbline.train.optimizers._base import undone_where
 
@@ -149,3 +152,25 @@ class RunOptimizer:
         self.inner.state.clear()
         for name, state in states.items():
             self.inner.state[self.parameters[name]] = state
+
+
+def make_schedule(spec: ScheduleSpec, steps: int) -> Callable[[int], float]:
+    """Make the function step (1..steps) -> share of the peak learning rate.
+
+    Warm-up is linear: step n of `warmup_steps` gets n / warmup_steps, so the first step is not wasted at zero and step
+    `warmup_steps` is at the peak. The decay then ends exactly at the last step.
+
+    Raises:
+        PlumblineError: an unknown schedule, or a warm-up that does not end within the run.
+    """
+    decay = load("schedule", spec.name)
+    warmup = spec.warmup_steps
+    if not 0 <= warmup <= steps:
+        raise PlumblineError(f"schedule.warmup_steps ({warmup}) must lie within the run's {steps} steps (train.steps)")
+
+    def share(step: int) -> float:
+        if step < warmup:
+            return step / warmup
+        return decay((step - warmup) / max(steps - warmup, 1), **spec.options)
+
+    return share

@@ -11,19 +11,20 @@ from typing import Any
 
 import torch
 
-from plumbline.core import fingerprint_file
+from plumbline.core import fingerprint_file, process_record, provenance
 from plumbline.core.files import atomic_write_json, fsync_directory, sha256_file
-from plumbline.probes._online_frame import FILE, leaves_frame
-from plumbline.runtime.finished_run import MODEL
-from plumbline.runtime.probe_checkpoints import FOLDER, INDEX
+from plumbline.core.run_files import MODEL, POINTS, POINTS_INDEX
+from plumbline.model.numerics import float32_error
+from plumbline.probes._frame import ONLINE_FRAME, leaves_frame
 from plumbline.specs.spec import RunSpec
 from plumbline.train.checkpoint.checkpoint_saver import CheckpointSaver
 from plumbline.train.disk_faults import guarded
-from plumbline.train.monitoring.run_metrics import RunMetrics
-from plumbline.train.online_probes import OnlineProbes
+from plumbline.train.loop import TrainingLoop
+from plumbline.train.monitoring import peak_memory
+from plumbline.train.monitoring.run_metrics import OnlineProbes, RunMetrics
 
 #: The outputs in the order in which they come to their place.
-OUTPUTS = ("metrics.parquet", MODEL, FOLDER, "manifest.json", "outcome.json")
+OUTPUTS = ("metrics.parquet", MODEL, POINTS, "manifest.json", "outcome.json")
 
 #: Where they are written first, with a name of this trainer's own.
 _STAGING = ".leaving-"
@@ -60,6 +61,45 @@ def outcome(spec: RunSpec, metrics: RunMetrics, divergence: dict[str, Any] | Non
     }
 
 
+def compose_manifest(loop: TrainingLoop, starts: list[dict[str, Any]], settings_used: dict[str, Any]) -> dict[str, Any]:
+    """Compose the content of ``manifest.json``.
+
+    Args:
+        starts: the entries of ``starts.json``.
+        settings_used: as they came out (micro-batch, compilation and so on).
+    """
+    parts = loop.parts
+    here = {
+        **provenance.code(),
+        **provenance.machine(parts.ranks.device, float32_error(parts.ranks.device)),
+        "packages": provenance.packages(),
+        "lock_sha256": provenance.lock_sha256(),
+        **settings_used,
+    }
+    # A finished run's outputs may be given again elsewhere, under other code and settings: its start knows.
+    begun = here | {key: value for key, value in starts[-1].items() if key in here}
+    return {
+        "run_id": parts.spec.run_id,
+        "spec": parts.spec.to_dict(),
+        **begun,
+        "code": provenance.code_of(starts),
+        "code_sha256": provenance.one_code(starts),
+        "data_fingerprint": parts.pack.fingerprint,
+        "validation_fingerprint": parts.validation.fingerprint,
+        "tokenizer_sha256": parts.pack.tokenizer_sha256,
+        "precision": parts.spec.train.precision,
+        "started": starts[0]["time"],
+        "finished": process_record.now(),
+        "wall_seconds": round(loop.state.seconds, 3),
+        **peak_memory.of_starts(starts),
+        "attempts": len(starts),
+        "resumed_from": [entry["step"] for entry in starts if entry["resumed"]],
+        "starts": starts,
+        "parameters": sum(value.numel() for value in parts.model.parameters()),
+        "tokens": loop.tokens,
+    }
+
+
 def write(
     directory: Path,
     *,
@@ -92,9 +132,9 @@ def write(
             metrics.write(staging / "metrics.parquet", result["run_id"])
             saver.leave(staging, weights, last, result["outcome"] == "completed")
             if leaves_frame(online.spec):
-                online.write(staging / FOLDER / FILE)
+                online.write(staging / POINTS / ONLINE_FRAME)
             atomic_write_json(staging / "outcome.json", result)
-            named = ("metrics.parquet", MODEL, f"{FOLDER}/{INDEX}", f"{FOLDER}/{FILE}", "outcome.json")
+            named = ("metrics.parquet", MODEL, f"{POINTS}/{POINTS_INDEX}", f"{POINTS}/{ONLINE_FRAME}", "outcome.json")
             files = {name: _facts(staging / name) for name in named if (staging / name).exists()}
             fingerprint_file.write_facts(staging / "manifest.json", manifest | {"files": files})
             saver.check()

@@ -23,9 +23,9 @@ import torch
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, sha256_file
-from plumbline.runtime.distributed import ranks
-from plumbline.runtime.numerics import numerics
-from plumbline.runtime.stop_request import StopRequest
+from plumbline.core.stop_request import StopRequest
+from plumbline.model.distributed import ranks
+from plumbline.model.numerics import numerics
 from plumbline.specs.spec import RunSpec
 from plumbline.train.compiling import CompiledModel
 from plumbline.train.loop import TrainingLoop

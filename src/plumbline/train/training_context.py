@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from plumbline.core.stop_request import StopRequest
 from plumbline.data.loader import Pack
-from plumbline.runtime.distributed import RankGroup
-from plumbline.runtime.stop_request import StopRequest
+from plumbline.model.distributed import RankGroup
 from plumbline.specs.spec import RunSpec
 from plumbline.train.batches.micro_batches import MicroBatching
 from plumbline.train.checkpoint.checkpoint_saver import CheckpointSaver

@@ -13,12 +13,12 @@ import numpy as np
 import torch
 
 from plumbline.model.decoder import create, on_meta
+from plumbline.model.distributed import RankGroup
 from plumbline.model.norms_per_block import norms_per_block
 from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import ComputedValues
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 from plumbline.results.claims.claim_tolerances import near
-from plumbline.runtime.distributed import RankGroup
 from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
 from plumbline.train.interventions import InterventionInputs, build

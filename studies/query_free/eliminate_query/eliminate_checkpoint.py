@@ -12,11 +12,11 @@ import torch
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, sha256_file
+from plumbline.core.provenance import code, packages
 from plumbline.model import model_folder
 from plumbline.model.decoder import Decoder
-from plumbline.runtime.finished_run import FinishedRun
-from plumbline.runtime.numerics import require_float32
-from plumbline.runtime.provenance import code, packages
+from plumbline.model.finished_run import FinishedRun
+from plumbline.model.numerics import require_float32
 from plumbline.specs.spec import RunSpec
 
 from ..theory.theorem_check import ROUNDING

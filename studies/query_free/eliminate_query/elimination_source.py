@@ -12,12 +12,10 @@ from typing import Any
 import torch
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.run_files import POINTS, POINTS_INDEX, TOKENIZER, read_points_index, require_unchanged_export
 from plumbline.model import model_folder
 from plumbline.model.decoder import Decoder
-from plumbline.runtime import export_record
-from plumbline.runtime.finished_run import FinishedRun
-from plumbline.runtime.probe_checkpoints import FOLDER, INDEX, read_index
-from plumbline.runtime.run_tokenizer import TOKENIZER
+from plumbline.model.finished_run import FinishedRun
 from plumbline.specs.spec import ModelSpec, Precision, RunSpec, require_present_code
 
 from .equal_logits import Logits, at_precision, in_double
@@ -58,7 +56,7 @@ def open_source(path: Path) -> CheckpointOfKnownArchitecture:
     Raises:
         PlumblineError: it is neither, or something in it is not what it should be.
     """
-    if path.is_file() and path.parent.name == FOLDER:
+    if path.is_file() and path.parent.name == POINTS:
         return _point(path)
     if (path / "manifest.json").is_file():
         run = _run(path)
@@ -76,7 +74,7 @@ def open_source(path: Path) -> CheckpointOfKnownArchitecture:
         return _hugging_face(path)
     raise PlumblineError(
         f"{path} holds neither manifest.json (a run of ours), {model_folder.SPEC} (a model of ours) nor config.json (a "
-        f"model in Hugging Face form), and is no file of a run's {FOLDER}/"
+        f"model in Hugging Face form), and is no file of a run's {POINTS}/"
     )
 
 
@@ -111,8 +109,8 @@ def _point(path: Path) -> CheckpointOfKnownArchitecture:
 
     folder = path.parent.parent
     run = _run(folder)
-    run.require_file(f"{FOLDER}/{INDEX}")
-    entries = [entry for entry in read_index(folder)["points"] if entry["file"] == path.name]
+    run.require_file(f"{POINTS}/{POINTS_INDEX}")
+    entries = [entry for entry in read_points_index(folder)["points"] if entry["file"] == path.name]
     if not entries:
         raise PlumblineError(f"{path} is not in the index of probe points next to it; give a file that it names")
     entry = entries[0]
@@ -136,7 +134,7 @@ def _hugging_face(folder: Path) -> CheckpointOfKnownArchitecture:
     from plumbline.probes import _transformers
 
     logging.disable_progress_bar()  # of no use in a log
-    export_record.require_unchanged(folder)
+    require_unchanged_export(folder)
     config = _transformers.read_config(folder)
 
     def load() -> OriginalModel:

@@ -11,7 +11,7 @@ from torch.nn.functional import linear as apply_linear
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.context import ForwardContext
 from plumbline.model.decoder import Decoder
-from plumbline.runtime.numerics import autocast
+from plumbline.model.numerics import autocast
 from plumbline.specs.spec import Precision
 
 #: Tokens (1, T) -> logits (1, T, V).

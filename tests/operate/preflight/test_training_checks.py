@@ -14,8 +14,9 @@ import torch
 
 from plumbline.core.errors import PlumblineError
 from plumbline.operate.preflight import own_training
+from plumbline.specs.components import load
 from plumbline.specs.spec import RunSpec
-from plumbline.train import interventions, learning_rate, run_optimizer
+from plumbline.train import interventions, run_optimizer
 from plumbline.train.interventions import Intervention
 from plumbline.train.optimizers._base import OptimizerBase
 from tests.model_specs import run_spec
@@ -131,9 +132,11 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, str]]:
 
     def of(optimizer: type | None = None, intervention: type | None = None) -> dict[str, str]:
         if optimizer is not None:
-            monkeypatch.setattr(run_optimizer, "load", lambda kind, name: optimizer)
             monkeypatch.setattr(
-                "plumbline.train.checkpoint.check_fit.OURS", ()
+                run_optimizer, "load", lambda kind, name: optimizer if kind == "optimizer" else load(kind, name)
+            )
+            monkeypatch.setattr(
+                "plumbline.train.checkpoint.training_state.OURS", ()
             )  # what AdamW keeps is known, not what this does
         if intervention is not None:
             monkeypatch.setattr(interventions, "load", lambda kind, name: intervention)
@@ -226,5 +229,5 @@ def test_a_schedule_is_a_finite_function_of_its_step(
     spec = run_spec()
     spec = msgspec.structs.replace(spec, schedule=msgspec.structs.replace(spec.schedule, options={}))
     assert own_training.schedule(spec) is None
-    monkeypatch.setattr(learning_rate, "load", lambda kind, name: schedule)
+    monkeypatch.setattr(run_optimizer, "load", lambda kind, name: schedule)
     assert words in (own_training.schedule(spec) or "")

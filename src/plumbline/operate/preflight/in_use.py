@@ -9,7 +9,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.operate.locks import workflow_lock
 from plumbline.operate.preflight.check_result import NOTE, OK, STOP, CheckResult
 from plumbline.operate.preflight.dry_run import DryRun
-from plumbline.train.checkpoint import read_state
+from plumbline.train.checkpoint import state_records
 
 
 def check(directory: Path) -> list[CheckResult]:
@@ -27,9 +27,9 @@ def trainers(dry_run: DryRun) -> list[CheckResult]:
     found = []
     for run in dry_run.runs():
         state = Path(dry_run.project.paths.work) / "state" / run.key
-        holder = read_state.holder(state)
+        holder = state_records.read_holder(state)
         if holder and process_record.here(holder) and not process_record.gone(holder):
-            words = f"{run.key} is being trained by {read_state.holder_in_words(state)}; "
+            words = f"{run.key} is being trained by {state_records.describe_holder(state)}; "
             words += "a second trainer waits, and gives up"
             found.append(CheckResult(state=NOTE, what="trainers", words=words))
     return found

@@ -12,11 +12,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from plumbline.core.allocator import keep_memory
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.files import atomic_write_json
 from plumbline.operate.preflight import own_training
 from plumbline.operate.preflight.method_checks import checks_report
-from plumbline.runtime.allocator import keep_memory
 from plumbline.specs import corpus, study_config
 from plumbline.specs.checked_models import of_experiment
 from plumbline.specs.own_methods_file import OwnMethodsFile, load

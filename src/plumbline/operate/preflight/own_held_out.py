@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from plumbline.runtime.distributed import ranks
-from plumbline.runtime.numerics import numerics
-from plumbline.runtime.stop_request import StopRequest
+from plumbline.core.stop_request import StopRequest
+from plumbline.model.distributed import ranks
+from plumbline.model.numerics import numerics
 from plumbline.specs.spec import RunSpec
 from plumbline.train import held_out_loss as held_out_reading
 from plumbline.train.interventions import Intervention

@@ -22,12 +22,12 @@ import torch
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, sha256_file
+from plumbline.core.stop_request import StopRequest
 from plumbline.operate.preflight.own_held_out import held_out
-from plumbline.runtime.stop_request import StopRequest
 from plumbline.specs import components
 from plumbline.specs.spec import RunSpec
-from plumbline.train import learning_rate
 from plumbline.train.pretrain import pretrain
+from plumbline.train.run_optimizer import make_schedule
 from plumbline.train.trainer_settings import TrainerSettings
 
 #: Steps of a run that is tried: at least, and at most.
@@ -116,7 +116,7 @@ def schedule(spec: RunSpec) -> str | None:
     """Check that the learning rate of every step of a run is a finite number, not below zero, and the step's alone."""
     steps = spec.train.steps
     try:
-        share = learning_rate.factor(spec.schedule, steps)
+        share = make_schedule(spec.schedule, steps)
         there = [share(step) for step in range(1, steps + 1)]
         back = [share(step) for step in range(steps, 0, -1)][::-1]
     except PlumblineError:

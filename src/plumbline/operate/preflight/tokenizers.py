@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from plumbline.core import fingerprint_file
+from plumbline.core import fingerprint_file, run_files
 from plumbline.core.errors import PlumblineError
 from plumbline.operate.preflight.dry_run import DryRun
-from plumbline.runtime import run_tokenizer
 
 
 def refused(dry_run: DryRun) -> list[str]:
@@ -31,7 +30,7 @@ def refused(dry_run: DryRun) -> list[str]:
         if run.key in trained or corpus in remade or not finished or not tokenizer.is_file():
             continue
         try:
-            run_tokenizer.require(folder, manifest, tokenizer)
+            run_files.require_tokenizer(folder, manifest, tokenizer)
         except PlumblineError as error:
             found.append(str(error))
     more = f" (and so for {len(found) - 1} more runs)" if len(found) > 1 else ""

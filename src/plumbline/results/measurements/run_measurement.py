@@ -21,11 +21,10 @@ from typing import Any
 
 import pandas as pd
 
-from plumbline.core import numeric_environment
+from plumbline.core import numeric_environment, provenance
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.results.measurements import measurement_file
-from plumbline.runtime import provenance
 from plumbline.specs import study_config, study_parts
 from plumbline.specs.measurement import Measurement
 from plumbline.specs.measurement_code import measurement_code, of_measurement
@@ -80,11 +79,11 @@ def _machine() -> dict[str, Any]:
     """Host and device, as a run's manifest has them; what never loaded torch was measured on the processor."""
     torch = sys.modules.get("torch")
     if torch is not None:
-        from plumbline.runtime.numerics import require_float32
+        from plumbline.model.numerics import float32_error, require_float32
 
         device = torch.device("cuda" if torch.cuda.is_initialized() else "cpu")
         require_float32(device)
-        return provenance.machine(device)
+        return provenance.machine(device, float32_error(device))
     processor = platform.processor() or platform.machine()
     return {"host": socket.gethostname(), "device": "cpu", "device_name": processor}
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from plumbline.data.loader import Pack, batch_indices
-from plumbline.runtime.distributed import RankGroup
+from plumbline.model.distributed import RankGroup
 from plumbline.specs.spec import RunSpec
 from plumbline.train.batches.micro_batches import MicroBatching
 

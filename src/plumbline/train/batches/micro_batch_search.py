@@ -14,8 +14,8 @@ from collections.abc import Callable
 import torch
 
 from plumbline.model.decoder import Decoder
-from plumbline.runtime.distributed import RankGroup, Strategy
-from plumbline.runtime.numerics import autocast
+from plumbline.model.distributed import RankGroup, Strategy
+from plumbline.model.numerics import autocast
 from plumbline.specs.spec import RunSpec
 from plumbline.train import randomness
 from plumbline.train.batches.micro_batches import MicroBatching

@@ -1,9 +1,9 @@
 """Writes a run's checkpoints while it trains, one at a time.
 
-What is written is a copy in the host's memory, so that steps go on changing the tensors meanwhile. A thread writes,
-syncs, hashes and renames (`plumbline.train.checkpoint.background_thread`); what goes wrong there is raised in the loop,
-at the next step at the latest. A kill at any moment leaves a temporary directory, which the next start clears, or a
-whole checkpoint.
+What is written is a copy in the host's memory (`HostCopies`), so that steps go on changing the tensors meanwhile. A
+thread writes, syncs, hashes and renames (`BackgroundThread`); what goes wrong there is raised in the loop, at the next
+step at the latest. A kill at any moment leaves a temporary directory, which the next start clears, or a whole
+checkpoint.
 
 A model in one piece is the leader's to write, and no other rank is asked. Of a sharded one every rank writes its rows,
 and only when all have done so may the checkpoint get its name: the ranks ask one another 1, 2, 4, 8 ... steps after
@@ -13,18 +13,20 @@ thread takes part in a collective.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from plumbline.runtime.distributed import RankGroup
+import torch
+
+from plumbline.model.distributed import RankGroup
 from plumbline.train.checkpoint import weight_files
-from plumbline.train.checkpoint.background_thread import BackgroundThread
-from plumbline.train.checkpoint.host_copies import HostCopies
-from plumbline.train.checkpoint.rolling_checkpoints import RollingCheckpoints
+from plumbline.train.checkpoint.checkpoint_folders import RollingCheckpoints
 from plumbline.train.checkpoint.run_lock import RunLock
 from plumbline.train.checkpoint.training_state import SavedLoopState
+from plumbline.train.checkpoint.weight_files import TensorFile
 from plumbline.train.disk_faults import guarded
 from plumbline.train.monitoring.progress import TrainingProgress
 
@@ -39,7 +41,7 @@ class CheckpointContents:
     step: int
     diverged: bool
     sharded: bool
-    files: list[weight_files.TensorFile]
+    files: list[TensorFile]
     state: SavedLoopState
     metadata: dict[str, Any]
 
@@ -62,7 +64,7 @@ class BackgroundSaving:
         """Whether a checkpoint is being written and has no name yet, as far as this rank knows."""
         return self._shards is not None or self._writer.busy
 
-    def prepare(self, files: list[weight_files.TensorFile]) -> None:
+    def prepare(self, files: list[TensorFile]) -> None:
         """Get ready for checkpoints of such files, in another thread, as far as that takes time on this device."""
         self._copies.prepare(files)
 
@@ -169,3 +171,120 @@ class BackgroundSaving:
         saved.state.write(temporary)
         self.checkpoints.finish(temporary, saved.step, saved.metadata, saved.diverged, check=self.run_lock.check)
         self._done = saved.step
+
+
+class BackgroundThread:
+    """Runs work in a thread. The work takes no part in collectives and touches nothing that training changes.
+
+    The thread is a daemon: a process that is told to end at once (the second Ctrl-C) does not wait for the disk, and
+    what was half written is a temporary directory, as after a kill.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether the thread is at work."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self, work: Callable[[], None]) -> None:
+        """Start `work` in the thread as soon as the work before it has ended.
+
+        Raises:
+            Exception: what the work before it raised, which nobody has asked for yet.
+        """
+        self.wait()
+        self._thread = threading.Thread(target=self._run, args=(work,), name=self.name, daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Wait until no work is under way.
+
+        Raises:
+            Exception: what the work raised, as it was; once.
+        """
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def _run(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            self._failure = error
+
+
+class HostCopies:
+    """Copies the tensors of one run's checkpoints into the host's memory, one checkpoint at a time.
+
+    From a GPU they go into pinned memory, which takes seconds to get where a checkpoint has some ten gigabytes. A
+    thread gets it while the first steps are taken, and every checkpoint uses it again.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self._held: dict[tuple[str, str], torch.Tensor] = {}
+        self._thread = BackgroundThread("pinned memory")
+
+    def prepare(self, files: list[TensorFile]) -> None:
+        """Begin to get the memory for tensors like these, in a thread, where it is to be pinned."""
+        if self.device.type == "cuda":
+            self._thread.start(lambda: self._get(files))
+
+    def copied(self, files: list[TensorFile]) -> tuple[list[TensorFile], Callable[[], None]]:
+        """Copy the tensors of files, whose copies before these nobody reads any more.
+
+        Returns the copies, and a function that waits until they are there. From a GPU they are copied in the order of
+        its work, so that the caller need not wait.
+
+        Raises:
+            RuntimeError: the memory could not be had.
+        """
+        if self.device.type != "cuda":
+            return [
+                _with(file, {name: _clone(value) for name, value in file.tensors.items()}) for file in files
+            ], _there
+        self._thread.wait()
+        self._get(files)
+        copies = [
+            _with(file, {
+                name: self._held[str(file.path), name].copy_(value, non_blocking=True)
+                for name, value in file.tensors.items()
+            })
+            for file in files
+        ]  # fmt: skip
+        there = torch.cuda.Event()
+        there.record(torch.cuda.current_stream(self.device))
+        return copies, there.synchronize
+
+    def _get(self, files: list[TensorFile]) -> None:
+        """Hold memory for each tensor of files, and for no other."""
+        torch.cuda.set_device(self.device)  # a thread's own is the first one
+        before, self._held = self._held, {}
+        for file in files:
+            for name, value in file.tensors.items():
+                held = before.get((str(file.path), name))
+                fits = held is not None and (held.shape, held.dtype) == (value.shape, value.dtype)
+                self._held[str(file.path), name] = held if fits else _pinned(value)
+
+
+def _with(file: TensorFile, tensors: dict[str, torch.Tensor]) -> TensorFile:
+    return replace(file, tensors=tensors)
+
+
+def _clone(value: torch.Tensor) -> torch.Tensor:
+    return value.clone(memory_format=torch.contiguous_format)
+
+
+def _pinned(value: torch.Tensor) -> torch.Tensor:
+    return torch.empty(value.shape, dtype=value.dtype, pin_memory=True)
+
+
+def _there() -> None:
+    """Wait for copies that were made at once."""

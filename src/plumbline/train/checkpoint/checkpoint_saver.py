@@ -16,11 +16,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from plumbline.runtime.probe_checkpoints import FOLDER
-from plumbline.train import model_weights
+from plumbline.core.run_files import MODEL, POINTS
+from plumbline.model.distributed import all_finite, gather_weights, is_sharded
 from plumbline.train.checkpoint import weight_files
 from plumbline.train.checkpoint.background_saving import BackgroundSaving, CheckpointContents
-from plumbline.train.checkpoint.run_directory import RunDirectory
+from plumbline.train.checkpoint.resume_run import RunDirectory
 from plumbline.train.checkpoint.training_state import TrainingState
 from plumbline.train.disk_faults import guarded
 from plumbline.train.interventions import Intervention
@@ -83,7 +83,7 @@ class CheckpointSaver:
         self.wait(state.step)
         if ranks.broadcast(directory.checkpoints.has(state.step, diverged)):
             return
-        finite = model_weights.finite(self.model, ranks)
+        finite = all_finite(self.model, ranks)
         written = state.so_far(ranks, self.interventions)
         metadata = {
             **directory.whose,
@@ -96,7 +96,7 @@ class CheckpointSaver:
         saved = CheckpointContents(
             step=state.step,
             diverged=diverged,
-            sharded=model_weights.is_sharded(self.model),
+            sharded=is_sharded(self.model),
             files=weight_files.files(self.model, self.optimizer, ranks),
             state=written,
             metadata=metadata,
@@ -148,11 +148,12 @@ class CheckpointSaver:
             return
         if ranks.broadcast(ranks.leader and points.has(step, directory.made_with)):
             return
-        whole = model_weights.whole(self.model, ranks)
+        whole = gather_weights(self.model, ranks)
         if run_lock is not None:
             run_lock.check()
             metadata = {**directory.whose, **directory.made_with}
-            keep = partial(points.keep, step, whole, metadata, run_lock.check)
+            write = partial(weight_files.write_weights, tensors=whole)
+            keep = partial(points.keep, step, write, metadata, run_lock.check)
             guarded(points.kept.directory, keep, state=directory.settings.state)
         ranks.barrier()
 
@@ -162,8 +163,8 @@ class CheckpointSaver:
         Raises:
             PlumblineError: a probe point is not as it was written.
         """
-        weight_files.write_weights(outputs / weight_files.MODEL, whole)
-        self.directory.points.leave(outputs / FOLDER, last, completed)
+        weight_files.write_weights(outputs / MODEL, whole)
+        self.directory.points.leave(outputs / POINTS, last, completed)
 
     # How the start went
 

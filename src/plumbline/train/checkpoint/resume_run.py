@@ -2,7 +2,8 @@
 
 `locked` keeps other trainers away. `RunResumer.find` makes the state directory this run's (state of another run moves
 aside), refuses a run that was given up, finds the newest whole checkpoint and sets damaged ones aside, and records the
-start. `RunResumer.put_back` fills weights, optimizer, training state and interventions from it.
+start. `RunResumer.put_back` fills weights, optimizer, training state and interventions from it. `RunDirectory` names
+what lies in a state directory, for both doors: records, rolling and probe checkpoints.
 """
 
 from __future__ import annotations
@@ -10,28 +11,96 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
+from plumbline.core import provenance
 from plumbline.core.errors import PlumblineError
-from plumbline.runtime import provenance
-from plumbline.runtime.distributed import RankGroup
-from plumbline.runtime.stop_request import StopRequest
+from plumbline.core.stop_request import StopRequest
+from plumbline.model.distributed import RankGroup, RankLost, all_finite
+from plumbline.model.numerics import float32_error
 from plumbline.specs.spec import RunSpec
-from plumbline.train import model_weights
 from plumbline.train.checkpoint import weight_files
-from plumbline.train.checkpoint.rolling_checkpoints import CompleteCheckpoint
-from plumbline.train.checkpoint.run_directory import RunDirectory
-from plumbline.train.checkpoint.run_lock import RunLock
-from plumbline.train.checkpoint.state_records import how_to_restart
-from plumbline.train.checkpoint.training_state import TrainingState
-from plumbline.train.disk_faults import guarded, readable
+from plumbline.train.checkpoint.checkpoint_folders import (
+    CompleteCheckpoint,
+    ProbeCheckpoints,
+    RollingCheckpoints,
+    how_to_restart,
+)
+from plumbline.train.checkpoint.run_lock import RunLock, RunLockError
+from plumbline.train.checkpoint.state_records import COUNTED, StateRecords
+from plumbline.train.checkpoint.training_state import TrainingState, require_fit
+from plumbline.train.disk_faults import guarded, in_words, is_full, readable
 from plumbline.train.interventions import Intervention
 from plumbline.train.run_optimizer import RunOptimizer
 from plumbline.train.trainer_settings import TrainerSettings
+
+
+class RunDirectory:
+    """Names what lies in the state directory of one run, as one rank sees it.
+
+    Only the rank with the lock changes it.
+
+    Attributes:
+        whose: what says of a checkpoint or a probe point which run's it is.
+        made_with: the code and torch at work.
+        started: whether this process has recorded a start, which it then ends.
+    """
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        settings: TrainerSettings,
+        ranks: RankGroup,
+        run_lock: RunLock | None,
+        fingerprints: dict[str, str],
+    ) -> None:
+        """`fingerprints` are those of the run's packs, by their keys in the metadata of checkpoints."""
+        self.spec, self.settings, self.ranks, self.run_lock = spec, settings, ranks, run_lock
+        self.whose = {"run_id": spec.run_id, **fingerprints}
+        self.made_with = provenance.made_with()
+        self.records = StateRecords(settings.state)
+        fits = partial(require_fit, spec=spec)
+        self.checkpoints = RollingCheckpoints(settings.state, settings.keep_checkpoints, fits)
+        self.points = ProbeCheckpoints(settings.state, spec)
+        self.started = False
+
+    @property
+    def circumstances(self) -> dict[str, Any]:
+        """The settings, ranks and code under which a run that was given up is not started again."""
+        return self.settings.circumstances() | {"ranks": self.ranks.world} | self.made_with
+
+    def end(self, how: str, step: int, facts: dict[str, Any]) -> None:
+        """Record how this process's start has ended, with `facts` of it; a failure to write them is ignored."""
+        if not self.started or self.run_lock is None:
+            return
+        with contextlib.suppress(PlumblineError, OSError):
+            self.run_lock.check()
+            self.records.amend(ended=how, ended_at=step, **facts)
+
+    def end_by(self, error: BaseException, step: int, facts: dict[str, Any], *, in_loop: bool) -> None:
+        """Record that this process's start ended by an error.
+
+        An error in the loop counts towards giving the run up, unless it is the disk's or the lock's, or another rank
+        was killed.
+        """
+        if isinstance(error, KeyboardInterrupt):
+            how = "interrupted"
+        elif is_full(error):
+            how = "disk full"
+        elif in_words(error, self.settings.state) is not None:
+            how = "disk error"
+        elif isinstance(error, RunLockError):
+            how = "lock lost"
+        elif isinstance(error, RankLost):
+            how = "rank lost"
+        else:
+            how = COUNTED if in_loop else "error"
+        self.end(how, step, facts | {"reason": f"{type(error).__name__}: {error}"})
 
 
 @contextlib.contextmanager
@@ -119,7 +188,7 @@ class RunResumer:
         are put back.
         """
         ranks = self.directory.ranks
-        if model_weights.finite(model, ranks):
+        if all_finite(model, ranks):
             return step
         found = ranks.broadcast(self.directory.checkpoints.newest_finite() if ranks.leader else None)
         if found is not None:
@@ -171,7 +240,8 @@ class RunResumer:
                 file=sys.stderr,
             )
         if step < spec.train.steps:
-            details = provenance.code() | provenance.machine(directory.ranks.device) | directory.made_with
+            device = directory.ranks.device
+            details = provenance.code() | provenance.machine(device, float32_error(device)) | directory.made_with
             details |= {"threads": threads, "resumed": found is not None}
             details |= {"packages": provenance.packages(), "lock_sha256": provenance.lock_sha256()}
             recorded = len(records.starts)

@@ -27,7 +27,7 @@ from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import make_folder
 from plumbline.core.operating_system import fcntl
-from plumbline.runtime.stop_request import StopRequest
+from plumbline.core.stop_request import StopRequest
 from plumbline.train.disk_faults import readable
 
 NAME = "run_lock.json"

@@ -7,6 +7,8 @@ ended; `fault.json` the reason why the run may not be started again; `progress.j
 State belongs to a run id and its data. Where another run comes (an edited learning rate), what is there moves beside
 the directory, to ``<name>.of-<run id>-<data>``, and comes back with its run. Nothing is removed, and nobody starts
 from step 0 that had got anywhere, unless that is asked for (``plumbline cleanup --restart DIR``).
+
+The functions are for whoever does not train the run: status, clean-up, checks before a start. Nothing here needs torch.
 """
 
 from __future__ import annotations
@@ -14,17 +16,25 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import shlex
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_json, canonical_json, free_name, fsync_directory, parse_json, sha256_text
+from plumbline.core.files import (
+    atomic_write_json,
+    canonical_json,
+    free_name,
+    fsync_directory,
+    parse_json,
+    read_json,
+    sha256_text,
+)
 from plumbline.train.checkpoint import run_lock
-from plumbline.train.checkpoint.rolling_checkpoints import RollingCheckpoints
+from plumbline.train.checkpoint.checkpoint_folders import METADATA, RollingCheckpoints, how_to_restart
 
 IDENTITY = "run.json"
 STARTS = "starts.json"
@@ -36,6 +46,8 @@ WHOSE = ("run_id", "data_fingerprint", "validation_fingerprint")
 COUNTED = "fault"
 _OURS = {run_lock.NAME, run_lock.LOCK}
 _ASIDE = re.compile(r"(.+)\.(set-aside-\d+|of-[0-9a-f]+-[0-9a-f]+)")
+_DAMAGED = re.compile(r".+\.(damaged|unreadable|replaced|set-aside)(-\d+)?")
+_HALF = re.compile(r"\.step-\d{7,}(-diverged)?")
 
 
 class RunBlocked(PlumblineError):
@@ -192,11 +204,6 @@ class StateRecords:
         atomic_write_json(self.path / STARTS, [*earlier, last | facts])
 
 
-def how_to_restart(state: Path) -> str:
-    """Spell, for an error message, the command that makes a run begin at step 0."""
-    return f"restart the run with `plumbline cleanup --restart {shlex.quote(str(state))}`"
-
-
 def is_aside(name: str) -> bool:
     """Whether a directory of this name beside the state of a run was set aside, or is another run's."""
     return _ASIDE.fullmatch(name) is not None
@@ -218,3 +225,87 @@ def read_or_set_aside(path: Path) -> Any:
         os.rename(path, aside)
         print(f"{path} is damaged ({error}); set aside as {aside.name}, continuing without it", file=sys.stderr)
         return None
+
+
+def list_claimed(work: Path) -> list[Path]:
+    """List the state directories of all runs that were ever started, below ``work/<preset>/state``."""
+    found = work.glob(f"*/state/*/*/*/*/{IDENTITY}")
+    return sorted(path.parent for path in found if not is_aside(path.parent.name))
+
+
+def is_state(directory: Path) -> bool:
+    """Whether a folder is the state of a run: it has a record or a checkpoint of one. Others are nobody's to move."""
+    records = (IDENTITY, STARTS, FAULT)
+    checkpoints = (path.parent for path in directory.glob(f"step-*/{METADATA}"))
+    return any((directory / name).is_file() for name in records) or any(checkpoints)
+
+
+def read_identity(directory: Path) -> Any:
+    """Read which run a state directory belongs to; None if nothing says so."""
+    return read_json(directory / IDENTITY)
+
+
+def read_starts(directory: Path) -> list[dict[str, Any]]:
+    """Read the starts of a run, one entry each, oldest first."""
+    return read_json(directory / STARTS) or []
+
+
+def read_fault(directory: Path) -> dict[str, Any] | None:
+    """Read why a run may not be started again; None if it may."""
+    return read_json(directory / FAULT)
+
+
+def read_save_time(directory: Path) -> float | None:
+    """Look up when a run's newest rolling checkpoint was written, in seconds since the epoch; None if there is none."""
+    times = [path.stat().st_mtime for path in directory.glob(f"step-*[0-9d]/{METADATA}")]
+    return max(times) if times else None
+
+
+def read_holder(directory: Path) -> dict[str, Any] | None:
+    """Read which process has the lock of a run, as `process_record.read` gives it.
+
+    Empty where the record is broken, None if nobody has it.
+    """
+    return process_record.read(directory / run_lock.NAME)
+
+
+def describe_holder(directory: Path) -> str:
+    """Say for people which process has the lock of a run."""
+    return run_lock.who(directory / run_lock.NAME)
+
+
+def is_alive(directory: Path, holder: dict[str, Any]) -> bool:
+    """Whether the `holder` of the lock gave a sign of life within its limit; one that lies further in the future than
+    that says nothing.
+    """
+    if process_record.gone(holder):
+        return False
+    try:
+        silent = time.time() - (directory / run_lock.NAME).stat().st_mtime
+    except FileNotFoundError:
+        return False
+    return abs(silent) <= holder.get("limit", 120.0)
+
+
+def list_leftovers(directory: Path) -> Iterator[tuple[str, Path]]:
+    """Find what a run does not need of its state: each thing's kind, ``damaged`` or ``half`` written, and its path."""
+    for path in [*directory.iterdir(), *directory.glob("points/*")]:
+        if _DAMAGED.fullmatch(path.name):
+            yield "damaged", path
+        elif _HALF.fullmatch(path.name):
+            yield "half", path
+
+
+def set_aside(directory: Path) -> Path:
+    """Move a run's state to a sibling directory for good, so that the run starts at step 0; returns where it is.
+
+    Raises:
+        RunLockError: a trainer is at work in it.
+    """
+    with run_lock.RunLock(directory, limit=120.0, wait=0.0):
+        return StateRecords(directory).set_aside()
+
+
+def give_up(directory: Path, reason: str, circumstances: dict[str, Any]) -> None:
+    """Record why a run may not be started again under the same circumstances."""
+    StateRecords(directory).give_up(reason, circumstances)

@@ -1,7 +1,12 @@
 """Writes weights and optimizer to files and reads them back.
 
-They are written whole by one rank, or each rank's rows by itself (`plumbline.train.checkpoint.sharded_tensors`). Either
-form can be read into either kind of model: a run that was saved by N ranks resumes on M, sharded or not.
+They are written whole by one rank, or each rank's rows by itself. Either form can be read into either kind of model: a
+run that was saved by N ranks resumes on M, sharded or not.
+
+Of sharded training, ``rank-00003.safetensors`` has rank 3's rows of every tensor, and its header says in JSON how many
+ranks wrote, and of each tensor its whole shape and the first of these rows. What is not cut is in rank 0's. Numbers and
+JSON are all there is: reading such a file runs nothing of it (torch.distributed.checkpoint keeps its index as a pickle,
+which would).
 """
 
 from __future__ import annotations
@@ -11,23 +16,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic, naming
+from plumbline.core.files import atomic, canonical_json, naming, parse_json
+from plumbline.core.run_files import MODEL
 from plumbline.model.decoder import create
+from plumbline.model.distributed import RankGroup, held_rows, is_sharded, local
 from plumbline.model.init import initialise
-from plumbline.runtime.distributed import RankGroup
 from plumbline.train import disk_faults
-from plumbline.train.checkpoint.sharded_tensors import ShardReader, file_name, pieces
-from plumbline.train.checkpoint.state_records import how_to_restart
-from plumbline.train.model_weights import is_sharded
+from plumbline.train.checkpoint.checkpoint_folders import how_to_restart
 from plumbline.train.run_optimizer import RunOptimizer
 
-MODEL = "model.safetensors"
 OPTIMIZER = "optimizer.safetensors"
 SHARDS = "shards"
+#: Key of a header's own entry.
+HEADER = "plumbline"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,14 +48,14 @@ class TensorFile:
 def files(model: nn.Module, optimizer: RunOptimizer, ranks: RankGroup) -> list[TensorFile]:
     """Collect the files that this rank writes of weights and optimizer.
 
-    Training goes on changing their tensors (`plumbline.train.checkpoint.host_copies`).
+    Training goes on changing their tensors: what is written meanwhile is a copy (`background_saving`).
     """
     weights = {name: value.detach() for name, value in model.named_parameters()}
     state = optimizer.tensors()
     if is_sharded(model):
         both = {f"model.{name}": value for name, value in weights.items()}
         held, header = pieces(both | {f"optimizer.{name}": value for name, value in state.items()}, ranks)
-        return [TensorFile(path=Path(SHARDS, file_name(ranks.rank)), tensors=held, header=header)]
+        return [TensorFile(path=Path(SHARDS, shard_name(ranks.rank)), tensors=held, header=header)]
     if ranks.leader:
         return [TensorFile(path=Path(MODEL), tensors=weights), TensorFile(path=Path(OPTIMIZER), tensors=state)]
     return []
@@ -172,3 +178,109 @@ def _load_shards(directory: Path, model: nn.Module, optimizer: RunOptimizer | No
             else:
                 state[name] = shards.whole(key).to(parameter.device)
     optimizer.load(state)
+
+
+def shard_name(rank: int) -> str:
+    """Name the file that a rank of sharded training writes."""
+    return f"rank-{rank:05d}.safetensors"
+
+
+def pieces(tensors: dict[str, torch.Tensor], ranks: RankGroup) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """Cut from `tensors` (sharded by rows, or the same on every rank) what this rank writes, and make the file's
+    header.
+    """
+    held, places = {}, {}
+    for name, value in tensors.items():
+        first, last = held_rows(value)
+        if first < last and (hasattr(value, "full_tensor") or ranks.leader):
+            held[name] = local(value.detach())
+            places[name] = {"shape": list(value.shape), "first": first}
+    return held, {HEADER: canonical_json({"ranks": ranks.world, "tensors": places})}
+
+
+class ShardReader:
+    """Reads the files of one checkpoint of sharded training.
+
+    Attributes:
+        shapes: tensor -> its shape when it is whole.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        """Read the headers of the files in a checkpoint's folder of shards.
+
+        Raises:
+            PlumblineError: a file is not there or not of this form, they are not of one checkpoint, or some rows of a
+                tensor are in none of them.
+            OSError: a file cannot be read.
+        """
+        self.directory = directory
+        self.shapes: dict[str, torch.Size] = {}
+        self.pieces: dict[str, list[tuple[int, int, Path]]] = {}
+        self.dtypes: dict[str, str] = {}
+        ranks = self._read_header(directory / shard_name(0))
+        for rank in range(1, ranks):
+            path = directory / shard_name(rank)
+            others = self._read_header(path)
+            if others != ranks:
+                raise PlumblineError(
+                    f"{path} is one of {others} ranks' files, and {shard_name(0)} one of {ranks}: "
+                    "they are not of one checkpoint"
+                )
+        for name, found in self.pieces.items():
+            found.sort()
+            ends = [0, *(last for _, last, _ in found)]
+            if [first for first, _, _ in found] != ends[:-1] or ends[-1] != _rows(self.shapes[name]):
+                raise PlumblineError(f"{directory}: rows of {name} are missing from its files, or in two of them")
+
+    def _read_header(self, path: Path) -> int:
+        """Take in a file; returns how many ranks wrote."""
+        try:
+            with safe_open(path, framework="pt") as file:
+                header = parse_json((file.metadata() or {})[HEADER])
+                for name, place in header["tensors"].items():
+                    shape, first = torch.Size(place["shape"]), place["first"]
+                    rows = file.get_slice(name)
+                    held, dtype = rows.get_shape(), rows.get_dtype()
+                    if self.shapes.setdefault(name, shape) != shape or held[1:] != list(shape[1:]):
+                        raise ValueError(f"{name} has another shape here")
+                    if self.dtypes.setdefault(name, dtype) != dtype:
+                        raise ValueError(f"{name} is {dtype} here, and {self.dtypes[name]} in another rank's file")
+                    self.pieces.setdefault(name, []).append((first, first + _rows(held), path))
+            return int(header["ranks"])
+        except FileNotFoundError:
+            raise PlumblineError(f"{path} is missing") from None
+        except (
+            SafetensorError,
+            KeyError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            OverflowError,
+            RecursionError,
+        ) as error:
+            raise PlumblineError(f"{path} is not a file of sharded training: {error!r}") from error
+
+    def read(self, name: str, first: int, last: int) -> torch.Tensor:
+        """Read rows `first` to `last` (exclusive) of a tensor, on the CPU; a tensor of no dimensions is one row."""
+        found = []
+        for begins, ends, path in self.pieces[name]:
+            start, stop = max(first, begins) - begins, min(last, ends) - begins
+            if start < stop:
+                with safe_open(path, framework="pt") as file:
+                    if not self.shapes[name]:
+                        return file.get_tensor(name)
+                    found.append(file.get_slice(name)[start:stop])
+        return torch.cat(found) if found else torch.empty(0, *self.shapes[name][1:])
+
+    def whole(self, name: str) -> torch.Tensor:
+        """Read a tensor in one piece, on the CPU."""
+        return self.read(name, 0, _rows(self.shapes[name]))
+
+    @torch.no_grad()
+    def fill(self, name: str, value: torch.Tensor) -> None:
+        """Fill `value`, sharded or not, with as much of a tensor as this rank holds."""
+        local(value).copy_(self.read(name, *held_rows(value)))
+
+
+def _rows(shape: torch.Size | list[int]) -> int:
+    return shape[0] if len(shape) else 1

@@ -17,8 +17,8 @@ import torch
 from torch import nn
 
 from plumbline.data.loader import Pack
+from plumbline.model.distributed import RankGroup
 from plumbline.model.roles import ParameterRole
-from plumbline.runtime.distributed import RankGroup
 from plumbline.specs.spec import RunSpec
 from plumbline.train.monitoring.progress import TrainingProgress
 

@@ -17,8 +17,8 @@ from plumbline.model.attention import Attention
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.component import build
 from plumbline.model.context import ForwardContext
+from plumbline.model.distributed import full
 from plumbline.model.roles import QUERY_KEY, roles
-from plumbline.runtime.distributed import full
 from plumbline.specs.spec import ModelSpec
 from plumbline.train.interventions._base import InterventionInputs
 

@@ -9,8 +9,8 @@ import torch
 
 from plumbline.core.errors import PlumblineError
 from plumbline.model.attention_mask import AttentionMask
+from plumbline.model.distributed import local, local_rows
 from plumbline.model.mixers._base import Mixer
-from plumbline.runtime.distributed import local, local_rows
 from plumbline.specs.components import component
 from plumbline.train.interventions._base import Intervention, InterventionInputs
 from plumbline.train.interventions._heads import QueryKeyMatrices

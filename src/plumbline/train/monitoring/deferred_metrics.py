@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from plumbline.runtime.distributed import RankGroup
+from plumbline.model.distributed import RankGroup
 
 #: How many steps late a GPU is read. A wish to stop is read as late where ranks must agree, and then time is short; two
 #: steps are still more than the launches that a device's queue holds, but for the smallest models.

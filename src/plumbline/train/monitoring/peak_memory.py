@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from plumbline.runtime.distributed import RankGroup
+    from plumbline.model.distributed import RankGroup
 
 #: What a peak is called in a start's entry, by the kind of device it is counted on.
 WORDS = {"cuda": "allocated by torch on the device", "cpu": "resident, beside its packages"}

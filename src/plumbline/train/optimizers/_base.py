@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.optim.adamw import adamw
 
-from plumbline.runtime.distributed import local
+from plumbline.model.distributed import local
 
 
 @contextlib.contextmanager

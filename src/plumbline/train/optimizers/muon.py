@@ -8,8 +8,8 @@ from typing import Any, Literal
 import torch
 
 from plumbline.core.errors import PlumblineError
+from plumbline.model.distributed import full
 from plumbline.model.roles import ATTENTION, ORTHOGONALISED, ParameterRole
-from plumbline.runtime.distributed import full
 from plumbline.specs.components import component
 from plumbline.specs.spec import OptimizerSpec
 from plumbline.train.optimizers._base import OptimizerBase, undone_where

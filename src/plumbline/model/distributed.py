@@ -1,4 +1,5 @@
-"""Joins the processes of one run: ranks from torchrun's environment, and the few collectives the loop needs.
+"""Joins the processes of one run: ranks from torchrun's environment, the few collectives the loop needs, and models
+that are whole on each rank or cut into rows.
 
 With one rank nothing of torch.distributed is imported and every collective is the identity.
 """
@@ -16,10 +17,10 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from plumbline.core.allocator import grow_segments
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import of_disk
-from plumbline.runtime.allocator import grow_segments
-from plumbline.runtime.stop_request import StopRequest, StopRequested
+from plumbline.core.stop_request import StopRequest, StopRequested
 
 Strategy = Literal["ddp", "fsdp"]
 #: Key under which a rank that falls to an error of its own leaves word for the others.
@@ -303,3 +304,26 @@ def local_rows(values_X: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
         assert all(placement.is_shard(0) for placement in parameter.placements), "sharded by rows"
         values_X = distribute_tensor(values_X, parameter.device_mesh, parameter.placements, src_data_rank=None)
     return local(values_X).reshape(-1, *[1] * (parameter.ndim - 1))
+
+
+def is_sharded(model: nn.Module) -> bool:
+    """Whether any parameter of a model is cut into rows that different ranks hold."""
+    return any(hasattr(value, "full_tensor") for value in model.parameters())
+
+
+def all_finite(model: nn.Module, ranks: RankGroup) -> bool:
+    """Whether every weight is a finite number, on every rank (a collective)."""
+    with torch.no_grad():
+        values = [value.to_local() if hasattr(value, "to_local") else value for value in model.parameters()]
+        bad = sum(int(not bool(torch.isfinite(value).all())) for value in values)
+    return ranks.sum([float(bad)])[0] == 0
+
+
+def gather_weights(model: nn.Module, ranks: RankGroup) -> dict[str, torch.Tensor]:
+    """Gather all weights in one piece on the CPU of rank 0, which writes them (a collective if they are sharded)."""
+    pieces = {}
+    for name, value in model.named_parameters():
+        piece = full(value.detach())
+        if ranks.leader:
+            pieces[name] = piece.cpu()
+    return pieces

@@ -1,10 +1,13 @@
-"""Stores what was read of a hub's data set so far next to the corpus: an interrupted fetch continues from there.
+"""Stores what was read of documents so far next to the corpus: a stage that was interrupted continues from there.
 
 `.hub-<hash>` in the folder of the documents, by the hash of what is read and how, holds the files of the shuffle and,
 written last, `cursor.json`: the place in the data set up to which they go, and what was counted. Both reach the disk
 every `SAVE_BYTES` of text; what a kill leaves beyond that is cut off. When the documents are written these files are
 removed, and hard links to the documents are kept instead (they take no room on the disk while the documents are there),
 so that a later fetch which is asked for more reads on, and merges what is new.
+
+Of a folder of one's own it is `.local-<hash>`, by the files' own hashes and how they are cut and held out: a folder
+whose files have changed since is read from the beginning.
 
 The bytes of the documents depend on the data set and what is asked of it, never on where a fetch was interrupted.
 """
@@ -39,8 +42,8 @@ FORMAT = 2
 #: Text between two saves: 20 s of a stream of 50 MB/s, which a kill costs, against some seconds of waiting for a disk.
 SAVE_BYTES = 1_000_000_000
 
-#: Begins the names of the folders.
-PREFIX = ".hub-"
+#: Begin the names of the folders, of a hub's data set and of a folder of one's own.
+HUB_PREFIX, LOCAL_PREFIX = ".hub-", ".local-"
 
 _CURSOR = "cursor.json"
 
@@ -85,7 +88,7 @@ class StreamCache:
     _saved: int
 
     #: Begins the names of the folders of this kind.
-    prefix = PREFIX
+    prefix = HUB_PREFIX
 
     def __init__(self, out: Path, asked: dict[str, Any], corpus: str) -> None:
         """Find what `out` keeps of what is `asked`; what it keeps of anything else is named, and left alone.
@@ -263,3 +266,39 @@ def _unused(folder: Path) -> str:
         "used; it "
         f"takes {size / 1e6:,.1f} MB until you delete it"
     )
+
+
+class LocalReadCache(StreamCache):
+    """The folder that keeps what was read of one's own files; this process is its only user.
+
+    Nothing is kept once the documents are written: the folder itself can be read again, and faster than a network.
+    """
+
+    prefix = LOCAL_PREFIX
+
+    def _found_other(self, folder: Path) -> None:
+        print(
+            f"{folder}: was read before a file of the folder of texts, or what is asked of them, changed: reading "
+            "starts again, and what was read before is removed",
+            file=sys.stderr,
+        )
+        shutil.rmtree(folder)
+
+    def ended(self, shuffles: dict[str, DocumentShuffle]) -> None:
+        """All documents were taken; a small folder is read again as fast as this is synced."""
+        if self._worth_it():
+            self.save(shuffles)
+
+    def interrupted(self, shuffles: dict[str, DocumentShuffle]) -> bool:
+        """Keep what was taken when reading failed or was stopped, if it is much; whether it is kept."""
+        if self._worth_it():
+            return super().interrupted(shuffles)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return False
+
+    def finish(self, out: Path, described: dict[str, dict[str, Any]]) -> None:
+        """Remove what the documents were made from."""
+        shutil.rmtree(self.folder)
+
+    def _worth_it(self) -> bool:
+        return self.tally.bytes >= SAVE_BYTES

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from plumbline.runtime.stop_request import StopRequest, StopRequested
+from plumbline.core.stop_request import StopRequest, StopRequested
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 

@@ -55,7 +55,7 @@ def lock_sha256() -> str | None:
 def code_sha256() -> str:
     """SHA-256 over the sources that training runs through, in order of their paths."""
     package = Path(__file__).resolve().parents[1]
-    folders = ("data", "kernels", "model", "probes", "runtime", "specs", "train")
+    folders = ("data", "kernels", "model", "probes", "specs", "train")
     files = sorted(path for folder in folders for path in (package / folder).rglob("*.py"))
     return sha256_text("".join(f"{path.relative_to(package)}:{sha256_file(path)}\n" for path in files))
 
@@ -91,11 +91,12 @@ def one_code(starts: list[dict[str, Any]]) -> str:
     return hashes.pop() if len(hashes) == 1 else "mixed"
 
 
-def machine(device: Any) -> dict[str, Any]:
-    """Host, device and the numerical settings in force, with the error of a float32 product that was probed."""
-    import torch
+def machine(device: Any, float32_error: float) -> dict[str, Any]:
+    """Host, device and the numerical settings in force.
 
-    from plumbline.runtime.numerics import float32_error
+    `float32_error`: of a product that was probed on the device (`plumbline.model.numerics`).
+    """
+    import torch
 
     processor = platform.processor() or platform.machine()
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor
@@ -106,7 +107,7 @@ def machine(device: Any) -> dict[str, Any]:
         "torch_threads": torch.get_num_threads(),
         "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
         "tf32": torch.backends.cuda.matmul.allow_tf32,
-        "float32_error": float32_error(device),
+        "float32_error": float32_error,
         "environment": numeric_environment.recorded(),
         "slurm_job_id": os.environ.get("SLURM_JOB_ID"),
     }

@@ -12,15 +12,13 @@ from tokenizers import Tokenizer
 from plumbline.core import run_files
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import of_disk, parse_json, sha256_file
-from plumbline.core.run_files import REMEDY
+from plumbline.core.run_files import MODEL, REMEDY, TOKENIZER
 from plumbline.data import tokenizer as tokenizers
 from plumbline.data.loader import Pack
 from plumbline.model.decoder import Decoder
 from plumbline.model.model_folder import read_decoder
-from plumbline.runtime import run_tokenizer
 from plumbline.specs.spec import RunSpec
 
-MODEL = "model.safetensors"
 #: The label of a frame where the run's manifest has no checksum.
 NOT_RECORDED = "not recorded"
 
@@ -63,7 +61,7 @@ class FinishedRun:
         Raises:
             PlumblineError: it is another one, or nothing says which one it should be.
         """
-        return run_tokenizer.require(self.folder, self.manifest, tokenizer)
+        return run_files.require_tokenizer(self.folder, self.manifest, tokenizer)
 
     def read_tokenizer(self, tokenizer: Path) -> Tokenizer:
         """Read the tokenizer that the run was trained with from its tokenizer.json, which is compared first.
@@ -80,7 +78,7 @@ class FinishedRun:
         Raises:
             PlumblineError: naming both.
         """
-        expected = self.manifest.get(run_tokenizer.TOKENIZER)
+        expected = self.manifest.get(TOKENIZER)
         if expected not in (None, pack.tokenizer_sha256):
             raise PlumblineError(
                 f"{pack.path} was cut with another tokenizer (sha256 {pack.tokenizer_sha256}) than {self.folder} was "

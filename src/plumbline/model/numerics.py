@@ -9,10 +9,10 @@ import torch
 import torch.utils.deterministic
 
 from plumbline.core import numeric_environment
+from plumbline.core.allocator import keep_memory
 from plumbline.core.errors import PlumblineError
 from plumbline.model.cpu_matmul import product
 from plumbline.model.float32_widening import wide_attention
-from plumbline.runtime.allocator import keep_memory
 from plumbline.specs.spec import Precision
 
 #: The most that a number of the float32 products that are probed may be off, as a share of the sum of what is added

@@ -18,8 +18,8 @@ from safetensors import safe_open
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import of_disk, parse_json
+from plumbline.core.run_files import require_unchanged_export
 from plumbline.model.model_folder import WEIGHTS, TensorHeader, read_headers
-from plumbline.runtime import export_record
 
 CONFIG, INDEX, ADAPTER = "config.json", "model.safetensors.index.json", "adapter_config.json"
 #: Ends of the names of files that would have to be unpickled.
@@ -102,7 +102,7 @@ def read_model(folder: Path, *, trust_remote_code: bool = False) -> Any:
     import transformers
     from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
 
-    export_record.require_unchanged(folder)
+    require_unchanged_export(folder)
     tensors = _tensors(folder)
     config = read_config(folder, trust_remote_code=trust_remote_code)
     _require_causal(folder, config)
