@@ -12,7 +12,7 @@ from plumbline.operate.locks import workflow_lock
 from plumbline.operate.preflight import before_first_job
 from plumbline.operate.prefork import client as prefork_client
 from plumbline.plan import data_stage, job_needs
-from plumbline.plan.job_requests import JobRequests
+from plumbline.plan.run_estimate import JobRequests
 from plumbline.plan.run_estimate import estimator
 from plumbline.project import load, snakemake_internals, use_this_interpreter
 from plumbline.project.paths import REPORT_INDEX, RESULTS
