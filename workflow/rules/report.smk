@@ -4,7 +4,7 @@
 rule report:
     """The report of this preset: a folder of static pages, of which the first is named."""
     input:
-        PROJECT.reports.files(),
+        PROJECT.report_files(),
     output:
         PROJECT.paths.report,
     log:
