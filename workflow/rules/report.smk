@@ -14,7 +14,7 @@ rule report:
         "../../envs/plumbline.yaml"
     params:
         configuration=json.dumps(PROJECT.config),
-        fingerprint=report_fingerprint,
+        fingerprint=lambda wildcards: PROJECT.fingerprints.report(),
     shell:
         "exec python -m plumbline.report --configuration-json {params.configuration:q} --fingerprint {params.fingerprint:q} "
         "--out {output:q} > {log:q} 2>&1"
