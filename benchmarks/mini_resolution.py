@@ -31,7 +31,7 @@ from machine_description import describe
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
-from plumbline.plan.model_cost import estimated
+from plumbline.plan.model_counts import estimated
 from plumbline.results.runs.expected_runs import expected_runs
 from plumbline.results.runs.finished_runs import COMPLETED, RunFrames, load
 from plumbline.specs import study_config

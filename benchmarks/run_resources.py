@@ -69,7 +69,7 @@ def _smoke(work: Path) -> Any:
 
 def _training(folder: Path, width: int) -> tuple[float, list[str]]:
     """Millions of parameters of a model, and the command that trains it for two steps."""
-    from plumbline.plan.model_cost import estimated
+    from plumbline.plan.model_counts import estimated
     from plumbline.specs.spec import RunSpec
 
     project, run = _smoke(folder / "work")

@@ -80,10 +80,15 @@ def _imported_from(folder: Path) -> Iterator[None]:
         sys.modules.update(kept)
 
 
+def build_graph(root: Path = ROOT) -> grimp.ImportGraph:
+    """Read which module of a repository, studies included, imports which."""
+    with tempfile.TemporaryDirectory() as folder, _imported_from(assemble(Path(folder), root)):
+        return grimp.build_graph(PACKAGE, *BESIDE, cache_dir=None)
+
+
 def count(root: Path = ROOT) -> House:
     """Count the house of a repository."""
-    with tempfile.TemporaryDirectory() as folder, _imported_from(assemble(Path(folder), root)):
-        graph = grimp.build_graph(PACKAGE, *BESIDE, cache_dir=None)
+    graph = build_graph(root)
     files = networkx.DiGraph()
     files.add_nodes_from(graph.modules)
     for module in graph.modules:
@@ -92,7 +97,7 @@ def count(root: Path = ROOT) -> House:
     rooms.add_nodes_from(room(module) for module in graph.modules if module != PACKAGE)
     # Everybody may ask the package itself for its version and that of its numerics.
     arrows = {(room(a), room(b)) for a, b in files.edges if PACKAGE not in (a, b)} | {
-        (WORKFLOW, room(module)) for module in _imported_by_the_workflow(root, graph.modules)
+        (WORKFLOW, room(module)) for module in modules_of_rules(root, graph.modules)
     }
     rooms.add_edges_from((a, b) for a, b in arrows if a != b)
     place = {name: number for number, name in enumerate(reversed(order(root)))}
@@ -116,12 +121,14 @@ def count(root: Path = ROOT) -> House:
     )
 
 
-def _imported_by_the_workflow(root: Path, modules: Iterable[str]) -> set[str]:
+def modules_of_rules(root: Path, modules: Iterable[str]) -> set[str]:
     """Modules that rules import; Snakemake's language is not Python's, but its imports are."""
-    found = set()
+    known, found = set(modules), set[str]()
     for path in (root / WORKFLOW).rglob("*.smk"):
-        for source in re.findall(r"^from (plumbline\S*) import", path.read_text(encoding="utf-8"), re.MULTILINE):
-            found |= {module for module in modules if module == source or module.startswith(f"{source}.")}
+        text = path.read_text(encoding="utf-8")
+        for source, names in re.findall(r"^from (plumbline\S*) import (.+)$", text, re.MULTILINE):
+            imported = {f"{source}.{name.split()[0]}" for name in names.split(",")}
+            found |= imported & known or {source}
     return found
 
 

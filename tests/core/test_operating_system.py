@@ -12,21 +12,6 @@ from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
 from plumbline.core.operating_system import unsupported
 
-#: Modules that lock; some are run as commands, and imported before anything can be said.
-LOCKING = (
-    "train.checkpoint.run_lock",
-    "operate.locks.workflow_lock",
-    "operate.gpu_queue",
-    "verdict.decision.bank",
-    "core.append_only_log",
-    "data.verify_files",
-    "data.folder_lock",
-    "train.monitoring.mlflow",
-    "verdict.own_trainer.folder",
-    "operate.experiments.profile_runs",
-    "verdict.own_trainer.run_one",
-)
-
 
 @pytest.mark.parametrize(
     ("system", "said"),
@@ -48,10 +33,10 @@ def test_another_system_is_refused_before_anything_is_tried(
 
 
 def test_what_locks_can_be_imported_where_there_is_nothing_to_lock_with() -> None:
-    modules = ", ".join(f"plumbline.{module}" for module in LOCKING)
-    subprocess.run([sys.executable, "-c", f"import sys; sys.modules['fcntl'] = None; import {modules}"], check=True)
+    """Some modules that lock are run as commands, and imported before anything can be said."""
     source = Path(command_line.__file__).parents[1]
     using = {path for path in source.rglob("*.py") if "import fcntl" in path.read_text()}
     using -= set((source / "verdict/own_trainer/child").iterdir())  # in a user's own Python
-    locking = {source / f"{module.replace('.', '/')}.py" for module in LOCKING}
-    assert using == locking | {source / "core/operating_system.py"}
+    assert using == {source / "core/locks.py"}
+    code = "import sys; sys.modules['fcntl'] = None; import plumbline.core.locks"
+    subprocess.run([sys.executable, "-c", code], check=True)

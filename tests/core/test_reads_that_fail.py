@@ -15,11 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from plumbline.core import command_line, frames, run_files
+from plumbline.core import command_line, errors, frames
 from plumbline.core.files import read_json
 from plumbline.data import npy, tokenizer
 from plumbline.data.sources import packaged
 from plumbline.evaluate.score_models import one_by_one
-from plumbline.plan import calibration, plan_warnings
+from plumbline.plan import calibration
 from plumbline.results.measurements import measurement_file
 from tests.core.fuse_folder import mounted
 
@@ -75,7 +76,7 @@ def test_the_file_is_named(sick: Path, name: str, read: Callable[[Path], Any], c
 
 def test_a_plan_does_without_and_says_so(sick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr(plan_warnings, "warn", said.append)
+    monkeypatch.setattr(errors, "warn_once", said.append)
     (sick.parent / "held/benchmarks/pretrain").mkdir(parents=True)
     (sick.parent / "held/benchmarks/pretrain/a.jsonl").write_text('{"s": 3}')
 

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.core import process_record, temporary_files
+from plumbline.core import locks, process_record, temporary_files
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json
-from plumbline.data import folder_lock
 from plumbline.operate import cleanup
 from plumbline.train.checkpoint import run_lock
 
@@ -150,7 +149,7 @@ def test_what_a_killed_data_job_was_writing_is_listed_with_its_owner(
     assert listed[dead].owner.endswith("which has ended") and "another machine" in listed[other].owner
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["cleanup", "--remove", "half"])
-    with folder_lock.alone(documents):
+    with locks.alone_in(documents):
         cleanup.main()
     assert (
         ours.exists()

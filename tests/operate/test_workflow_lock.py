@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.core import process_record
+from plumbline.core import locks, process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.operate.locks import workflow_lock
 
@@ -64,7 +64,7 @@ def without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     def unsupported(*arguments: object) -> None:
         raise OSError(errno.ENOTSUP, "not supported")
 
-    monkeypatch.setattr(workflow_lock.fcntl, "flock", unsupported)
+    monkeypatch.setattr(locks.fcntl, "flock", unsupported)
 
 
 def locked(directory: Path) -> bool:

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from plumbline import project
-from plumbline.plan import data_stage, evaluation_workload, machines
+from plumbline.plan import data_stage, job_needs, machines
 from plumbline.plan.run_estimate import estimator
 from plumbline.plan.target_costs import WHOLE, row
 from plumbline.project import Project
@@ -27,7 +27,7 @@ def test_an_evaluation_grows_with_items_context_and_model(paper: Project, tmp_pa
     suite = suites.suite("climb12")
 
     def amount(limit: int, context: int) -> tuple[int, float]:
-        found = evaluation_workload.suite_size(suite, limit, tmp_path / "items.json", context, 4096)
+        found = job_needs.suite_size(suite, limit, tmp_path / "items.json", context, 4096)
         assert found is not None
         return found
 
@@ -43,16 +43,16 @@ def test_an_evaluation_grows_with_items_context_and_model(paper: Project, tmp_pa
 def test_the_items_that_were_made_are_the_items_that_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     index, suite = tmp_path / "items.json", suites.suite("climb12")
     index.write_text(json.dumps({"piqa": {"n": 5}}))
-    assert evaluation_workload.suite_size(suite, 16, index, 128, 4096)[0] == 11 * 16 + 5
+    assert job_needs.suite_size(suite, 16, index, 128, 4096)[0] == 11 * 16 + 5
     for text in ("[", "[" * 100_000, '{"piqa": {"n": Infinity}}', '{"piqa": {"n": -5}}'):
         index.write_text(text)
-        assert evaluation_workload.suite_size(suite, 16, index, 128, 4096)[0] == 12 * 16
+        assert job_needs.suite_size(suite, 16, index, 128, 4096)[0] == 12 * 16
         assert f"warning: {index} is not an index of items" in capsys.readouterr().err
 
 
 def test_items_of_packages_and_made_ones_are_those_that_will_be_there() -> None:
     mini = project.load(load_config() | {"preset": "mini", "studies": ["transfer"]})
-    found = evaluation_workload.amount(mini, mini.runs[BASELINE])
+    found = job_needs.amount(mini, mini.runs[BASELINE])
     shipped = [task.packaged.items for task in suites.suite("climb12") if task.packaged]
     assert found is not None and found[0] == sum(shipped) + 7 * 2000 and len(shipped) == 5
 

@@ -16,10 +16,9 @@ import yaml
 from plumbline.data import split
 from plumbline.operate.preflight import dry_run
 from plumbline.operate.preflight.method_checks import trained_checks, trained_run
-from plumbline.plan import data_stage, job_needs, job_requests, machines, target_costs
-from plumbline.plan.evaluation_workload import amount
-from plumbline.plan.job_requests import JobRequests
-from plumbline.plan.run_estimate import RunEstimator, estimator
+from plumbline.plan import data_stage, job_needs, machines, run_estimate, target_costs
+from plumbline.plan.job_needs import amount
+from plumbline.plan.run_estimate import JobRequests, RunEstimator, estimator
 from plumbline.project import Project, load, snakemake_internals
 from plumbline.specs.study_config import Run
 from plumbline.specs.yaml_files import ROOT, load_config
@@ -197,7 +196,7 @@ def test_what_no_job_at_paper_makes_asks_by_the_same_laws(planned: tuple[Any, Pr
         need = needed(NEEDS[name], units)
         assert need.mb <= asked.asked_mb(1) <= MOST * need.mb and asked.extrapolated
         assert need.minutes <= asked.asked_minutes() <= MOST * need.minutes + LITTLE_MINUTES
-    assert (job_requests.LOOKED_AT_STATES, job_requests.LOOKED_AT_TOKENS) == (trained_checks.LARGE, trained_run.TOKENS)
+    assert (run_estimate.LOOKED_AT_STATES, run_estimate.LOOKED_AT_TOKENS) == (trained_checks.LARGE, trained_run.TOKENS)
 
 
 def replaced(run: Run, **changes: Any) -> Run:

@@ -16,7 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from plumbline.model import decoder, flops
 from plumbline.model.decoder import on_meta
 from plumbline.plan import machines, model_counts
-from plumbline.plan.model_cost import estimated, training_tokens, update_operations
+from plumbline.plan.model_counts import estimated, training_tokens, update_operations
 from plumbline.plan.run_estimate import estimator
 from plumbline.project import Project, load
 from plumbline.specs import study_config

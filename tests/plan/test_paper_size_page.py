@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.plan import data_stage, model_cost, model_counts, stages, step_memory, target_costs
+from plumbline.plan import data_stage, model_counts, step_memory, target_costs
+from plumbline.plan.data_stage import DataRule
 from plumbline.plan.run_estimate import RunEstimator, estimator
-from plumbline.plan.stages import DataRule
 from plumbline.project import Project
 from tests.plan.finished_run_files import by_target
 
@@ -26,8 +26,8 @@ def priced(paper: Project) -> RunEstimator:
 
 
 def rules(paper: Project, pack: str) -> dict[str, DataRule]:
-    smaller = stages.up_to_pack(paper, "climbmix", pack)
-    return {one.rule: one for one in stages.data_rules(smaller, "climbmix")}
+    smaller = data_stage.up_to_pack(paper, "climbmix", pack)
+    return {one.rule: one for one in data_stage.rules(smaller, "climbmix")}
 
 
 def numbers(text: str) -> list[str]:
@@ -47,7 +47,7 @@ def test_the_table_says_what_the_plan_says(page: str, paper: Project, priced: Ru
     lines = page[: page.index("The bottleneck")].splitlines()
     rows = {line.split("|")[1].strip(): line.split("|", 2)[2] for line in lines if line.startswith("| ")}
     assert numbers(rows.pop("stage")) == ["23", "1.2", "60", "3"]
-    base, large = stages.run_classes(priced)
+    base, large = target_costs.run_classes(priced)
     targets, one, other = by_target(priced), rules(paper, "base"), rules(paper, "large")
     shards = paper.preset["tokenize_shards"]
     beside = {"tokenize": (data_stage.TOGETHER,)}
@@ -55,18 +55,19 @@ def test_the_table_says_what_the_plan_says(page: str, paper: Project, priced: Ru
         (name,) = (name for name in rows if name.startswith(f"`{rule}`"))
         assert (f"{shards} shards" in name) == (rule == "tokenize")
         made = [
-            (each.wall / 3600, each.disk / 1e9)[: 1 if rule == "tokenizer" else 2] for each in (one[rule], other[rule])
+            (each.seconds / 3600, each.disk / 1e9)[: 1 if rule == "tokenizer" else 2]
+            for each in (one[rule], other[rule])
         ]
-        says(rows.pop(name), *made[0], *made[1], other[rule].megabytes / 1e3, *beside.get(rule, ()))
-    sums = [(sum(each.wall for each in all_.values()) / 3600, sum(each.disk for each in all_.values()) / 1e9)
+        says(rows.pop(name), *made[0], *made[1], other[rule].cost.megabytes / 1e3, *beside.get(rule, ()))
+    sums = [(sum(each.seconds for each in all_.values()) / 3600, sum(each.disk for each in all_.values()) / 1e9)
             for all_ in (one, other)]  # fmt: skip
     says(rows.pop("all, before the first training"), *sums[0], *sums[1])
     hours, memory = [each.longest / 3600 for each in (base, large)], [each.node_mb / 1e3 for each in (base, large)]
     says(rows.pop("a run"), *hours, *memory)
     runs = [paper.runs[f"transfer/{scale}/baseline/s42"] for scale in ("base", "large")]
     billions = [priced.size(run).parameters / 1e9 for run in runs]
-    points = [model_cost.probe_points(run) for run in runs]
-    assert points == [6, 6] and sorted(map(model_cost.probe_points, paper.runs.values()))[len(paper.runs) // 2] == 1
+    points = [model_counts.probe_points(run) for run in runs]
+    assert points == [6, 6] and sorted(map(model_counts.probe_points, paper.runs.values()))[len(paper.runs) // 2] == 1
     says(rows.pop("its checkpoints (three) and weights"),
          *(size * number for number, more in zip(billions, points) for size in (36, 8, 4 * (1 + more))))  # fmt: skip
     says(rows.pop(f"Table 2: {targets.loc['table2', 'runs_to_do']} runs, evaluated"),
@@ -80,7 +81,7 @@ def test_the_words_say_what_the_plan_says(page: str, paper: Project, priced: Run
     start = page.index("The bottleneck")
     words = " ".join(page[start : page.index("##", start)].split())
     one, targets = rules(paper, "large"), by_target(priced)
-    slowest = stages.bottleneck(one.values())
+    slowest = data_stage.bottleneck(one.values())
     assert slowest.rule == "documents"
     network, disk = slowest.network / 3600, slowest.disk_seconds / 3600
     speed = priced.machine.disk_mb_per_second
@@ -94,7 +95,7 @@ def test_the_words_say_what_the_plan_says(page: str, paper: Project, priced: Run
     says(given[1], targets.loc["table2", "disk_gb"] / 1e3)
     assert "two slices of 24 hours" in rest and priced.machine.slice_hours == 24
     base = [run for run in paper.runs.values() if run.spec.scale == "base"]
-    longest = {run.spec.method: jobs for run in base if (jobs := stages.training_jobs(priced, run)) > 1}
+    longest = {run.spec.method: jobs for run in base if (jobs := target_costs.training_jobs(priced, run)) > 1}
     assert set(longest.values()) == {2} and {"attnres", "hyper.official"} <= set(longest)
     assert all(name.startswith("attnres") for name in set(longest) - {"hyper.official"})
     assert "AttnRes and `hyper.official` take two" in rest
@@ -105,7 +106,7 @@ def test_the_words_say_what_the_plan_says(page: str, paper: Project, priced: Run
     assert numbers(sent) == ["8.5", "1.2", "22.8", "3"]
     large = next(row for row in target_costs.published(priced, paper.root).to_dict("records") if row["run"][0] == "3")
     (own,) = re.findall(r"The paper's own (.*? h)\.\n\n", page, re.S)
-    longest = stages.run_classes(priced)[1].longest / 3600
+    longest = target_costs.run_classes(priced)[1].longest / 3600
     hours = (large["published_hours"], large["published_devices"], large["estimated_hours"])
     says(own, 3, *hours, 3, 1 / large["ratio"], longest, longest / large["ratio"])
     (half,) = re.findall(r"At half the speed Table 2 takes (\S+) GPU-hours", open_)

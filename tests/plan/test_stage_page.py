@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from math import ceil
 from pathlib import Path
 
@@ -11,10 +12,10 @@ from msgspec import structs
 
 from plumbline.operate import gpu_queue
 from plumbline.plan import __main__ as plan_verb
-from plumbline.plan import data_stage, machines, model_counts, stage_page, stages
+from plumbline.plan import data_stage, machines, model_counts, stage_page, target_costs
+from plumbline.plan.data_stage import DataRule, bottleneck
 from plumbline.plan.run_estimate import estimator
-from plumbline.plan.stages import DataRule, bottleneck, training_jobs
-from plumbline.plan.target_costs import table
+from plumbline.plan.target_costs import table, training_jobs
 from plumbline.project import Project, load
 from plumbline.specs.yaml_files import load_config
 from tests import run_in_process
@@ -24,29 +25,29 @@ LARGE = "transfer/large/baseline/s42"
 
 
 def rules(project: Project, pack: str) -> dict[str, DataRule]:
-    smaller = stages.up_to_pack(project, "climbmix", pack)
-    return {one.rule: one for one in stages.data_rules(smaller, "climbmix")}
+    smaller = data_stage.up_to_pack(project, "climbmix", pack)
+    return {one.rule: one for one in data_stage.rules(smaller, "climbmix")}
 
 
 def test_each_pack_of_a_corpus_is_priced_as_if_there_were_no_larger_one(paper: Project) -> None:
     """23 and 60 billion tokens of a thousand each (appendix A), and the text that they take over a network."""
-    assert list(stages.packs(paper, "climbmix")) == ["base", "large"]
+    assert list(data_stage.packs(paper, "climbmix")) == ["base", "large"]
     sequences = {"base": 22_738_794, "large": 58_637_625}
     for pack, number in sequences.items():
-        smaller = stages.up_to_pack(paper, "climbmix", pack)
+        smaller = data_stage.up_to_pack(paper, "climbmix", pack)
         assert data_stage.tokens(smaller, "climbmix") == (number + 131_072) * 1024
         text = data_stage.text_bytes(smaller, "climbmix")
         assert text == pytest.approx(1.1 * ceil((number + 1) * 1024 / 0.97) * (3.1 + 0.36 * 4))
         documents = rules(paper, pack)["documents"]
         disk = 6 * 1.05 * text / 80e6
-        assert documents.wall == pytest.approx(15 + 0.0667 * text / 1e6 + disk, rel=1e-3)
+        assert documents.seconds == pytest.approx(15 + 0.0667 * text / 1e6 + disk, rel=1e-3)
         assert (documents.network, documents.disk_seconds) == pytest.approx((0.0667 * text / 1e6, disk))
-        assert documents.disk == pytest.approx(2.1 * text) and documents.extrapolated
+        assert documents.disk == pytest.approx(2.1 * text) and documents.cost.extrapolated
     small, large = rules(paper, "base"), rules(paper, "large")
     ratio = sequences["large"] / sequences["base"]
     assert large["pack"].disk / small["pack"].disk == pytest.approx(ratio, rel=1e-2)
     verifying = large["tokenizer"].disk_seconds - small["tokenizer"].disk_seconds
-    assert large["tokenizer"].wall - small["tokenizer"].wall == pytest.approx(verifying), (
+    assert large["tokenizer"].seconds - small["tokenizer"].seconds == pytest.approx(verifying), (
         "it reads a sample, of whichever"
     )
 
@@ -54,11 +55,11 @@ def test_each_pack_of_a_corpus_is_priced_as_if_there_were_no_larger_one(paper: P
 def test_the_largest_pack_is_what_the_plan_of_targets_has(paper: Project) -> None:
     found, whole = rules(paper, "large").values(), by_target(estimator(paper)).loc["table2"]
     assert sum(one.cpu_seconds for one in found) / 3600 == pytest.approx(whole["data_cpu_hours"])
-    assert max(one.megabytes for one in found) / 1e3 == pytest.approx(whole["data_memory_gb"])
-    assert sum(one.wall for one in found) == pytest.approx(3600 * whole["data_hours"])
+    assert max(one.cost.megabytes for one in found) / 1e3 == pytest.approx(whole["data_memory_gb"])
+    assert sum(one.seconds for one in found) == pytest.approx(3600 * whole["data_hours"])
     assert sum(one.disk for one in found) == pytest.approx(1e9 * whole["data_disk_gb"])
     shard = data_stage.tokenize(paper, "climbmix")
-    assert rules(paper, "large")["tokenize"].wall > 15 * (shard.seconds - shard.verifying), "sixteen in a job"
+    assert rules(paper, "large")["tokenize"].seconds > 15 * (shard.seconds - shard.verifying), "sixteen in a job"
 
 
 @pytest.mark.parametrize(("machine", "chained"), [("h100", 16), ("core", 128)])
@@ -76,11 +77,11 @@ def test_shards_wait_for_one_another_in_a_job_or_for_a_core(tmp_path: Path, mach
 
 
 def test_the_bottleneck_is_the_longest_of_what_a_training_waits_for() -> None:
-    def rule(name: str, wall: float | None, **other: bool) -> DataRule:
-        sizes = dict.fromkeys(("jobs", "cpu_seconds", "network", "disk_seconds", "megabytes", "disk"), 1)
-        return DataRule(rule=name, wall=wall, extrapolated=False, **(sizes | other))
+    def rule(name: str, seconds: float | None) -> DataRule:
+        sizes = dict.fromkeys([field.name for field in fields(data_stage.DataJobCost)], 1)
+        return DataRule(name, 1, 1, data_stage.DataJobCost(**sizes | {"seconds": seconds}))
 
-    made = [rule("documents", 5.0), rule("tokenize", 7.0), rule("items", 90.0, aside=True)]
+    made = [rule("documents", 5.0), rule("tokenize", 7.0)]
     assert bottleneck(made).rule == "tokenize"
     assert bottleneck([*made, rule("pack", None)]) is None and bottleneck([]) is None
 
@@ -101,7 +102,7 @@ def test_a_run_is_chained_over_slices_that_each_start_and_stop(paper: Project) -
 def test_size_classes_add_up_to_the_plan_of_targets(paper: Project) -> None:
     priced = estimator(paper)
     whole = by_target(priced).loc["(whole study)"]
-    base, large = stages.run_classes(priced)
+    base, large = target_costs.run_classes(priced)
     assert [(one.size, one.devices) for one in (base, large)] == [("node", 8), ("two_nodes", 16)]
     assert base.runs + large.runs == whole["runs_to_do"]
     assert base.device_hours + large.device_hours == pytest.approx(whole["training_device_hours"])
@@ -110,7 +111,7 @@ def test_size_classes_add_up_to_the_plan_of_targets(paper: Project) -> None:
     assert large.node_mb > base.node_mb > 8000
     assert (large.jobs, large.jobs_slower) == (2, 3), "AttnRes, beyond a slice"
     finish(paper, paper.runs[LARGE], seconds=10.0)
-    assert stages.run_classes(estimator(paper, calibrate_on=[]))[1].runs == large.runs - 1
+    assert target_costs.run_classes(estimator(paper, calibrate_on=[]))[1].runs == large.runs - 1
 
 
 @pytest.mark.parametrize(
@@ -137,11 +138,11 @@ def test_the_page_is_one_of_80_columns_and_marks_what_is_reckoned(preset: str, m
 
 def test_a_disk_that_cannot_save_a_checkpoint_in_time_is_warned_of(paper: Project) -> None:
     """Weights and two moments in float32 within torchrun's 280 s: 14.6 GB at 1.2 billion parameters, 36.5 GB at 3."""
-    assert stages.SAVE_SECONDS == gpu_queue.SHUTDOWN_SECONDS < stages.STOP_SECONDS
+    assert target_costs.SAVE_SECONDS == gpu_queue.SHUTDOWN_SECONDS < target_costs.STOP_SECONDS
 
     def said(speed: float) -> list[str]:
         priced = estimator(paper, structs.replace(machines.load("h100"), disk_mb_per_second=speed))
-        return stage_page.saving(priced, stages.run_classes(priced))
+        return stage_page.saving(priced, target_costs.run_classes(priced))
 
     must, late = said(80)
     assert re.search(
@@ -151,7 +152,7 @@ def test_a_disk_that_cannot_save_a_checkpoint_in_time_is_warned_of(paper: Projec
     assert re.match(r"WARNING: at 50 MB/s node takes 29\d s, two_nodes takes 73\d s: killed", said(50)[1])
     assert said(140) == [must]
     core = estimator(paper, machines.load("core"))
-    assert stage_page.saving(core, stages.run_classes(core)) == [], "no torchrun there"
+    assert stage_page.saving(core, target_costs.run_classes(core)) == [], "no torchrun there"
 
 
 def test_what_is_made_is_not_on_the_page(demo: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.project import resource_arguments, snakemake_internals
+from plumbline.project import config_arguments, snakemake_internals
 
 SLURM = """
 default-resources: {slurm_account: a, slurm_partition: gpu}
@@ -52,7 +52,7 @@ def merged(line: str, monkeypatch: pytest.MonkeyPatch, *, main: bool = True) -> 
     )
     monkeypatch.setattr(sys, "argv", ["bin/snakemake", *argv])
     workflow = SimpleNamespace(resource_settings=settings, is_main_process=main)
-    resource_arguments.merge_resource_arguments(workflow)
+    config_arguments.merge_resource_arguments(workflow)
     return workflow
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.report import __main__ as verb
-from plumbline.report import agreement_with_print, claims_page, markdown_page, run_comparison, study_readme
+from plumbline.report import agreement_with_print, claims_page, markdown_page, run_comparison, study_front
 from plumbline.report.page_frame import PresetWarning
 from plumbline.report.page_table import badges
 from plumbline.report.results_on_disk import ResultsOnDisk
@@ -121,7 +121,7 @@ def test_every_preset_is_named_and_every_figure_has_a_title() -> None:
     for preset in PRESETS:
         banner = PresetWarning.of(preset, {"transfer": ""})
         assert banner.words and banner.short.startswith(preset) and banner.loud == (preset != "paper")
-    read = {study: study_readme.read(study_config.load(study, "demo")) for study in studies()}
+    read = {study: study_front.read_readme(study_config.load(study, "demo")) for study in studies()}
     for name, readme in read.items():
         assert readme.found and "findings.yaml" not in markdown_page.html(readme.found), name
         targets = load_study(name)["targets"]
@@ -140,7 +140,7 @@ def test_every_preset_is_named_and_every_figure_has_a_title() -> None:
     ],
 )
 def test_a_row_of_several_targets_is_parted_where_it_says_so(words: str, count: int, parts: list[str]) -> None:
-    assert study_readme.parts(words, count) == parts
+    assert study_front.parts(words, count) == parts
 
 
 def test_a_claim_that_was_not_judged_is_said_so() -> None:
@@ -192,7 +192,7 @@ def test_a_rebuilt_folder_of_other_code_names_its_commit(tmp_path: Path, monkeyp
 def test_a_plan_knows_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is made of every product, and made anew when a template changes; nothing else answers for its name."""
     smoke = planned("smoke", "transfer")
-    files = smoke.reports.files()
+    files = smoke.report_files()
     assert "results/smoke/transfer/table2.csv" in files and "results/smoke/audit.csv" in files
     assert not any("report" in path for path in smoke.targets.everything()), "no part of `all`"
     for path in ("report/index.html", "smoke/report/index.html"):

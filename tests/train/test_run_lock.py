@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from plumbline.core import process_record
 from plumbline.core.stop_request import StopRequest, StopRequested
 from plumbline.train.checkpoint import run_lock, state_records
+from plumbline.core import locks, process_record
 from plumbline.train.checkpoint.run_lock import RunLock, RunLockError
 
 
@@ -185,7 +185,7 @@ def test_without_locks_the_lock_file_alone_decides(tmp_path: Path, monkeypatch: 
     def unsupported(*arguments: object) -> None:
         raise OSError(95, "not supported")
 
-    monkeypatch.setattr(run_lock.fcntl, "flock", unsupported)
+    monkeypatch.setattr(locks.fcntl, "flock", unsupported)
     with take(tmp_path), pytest.raises(RunLockError, match="held by"):
         take(tmp_path).acquire()
     with take(tmp_path):

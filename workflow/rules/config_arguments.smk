@@ -6,7 +6,7 @@ from plumbline.core import end_on_ctrl_c
 from plumbline.core.errors import PlumblineError
 from plumbline.core.operating_system import unsupported
 from plumbline.operate.preflight import sharing
-from plumbline.project import snakemake_internals, config_arguments, resource_arguments
+from plumbline.project import config_arguments, snakemake_internals
 
 # From here on, Ctrl-C ends Snakemake without a traceback while it reads the rules. And whatever a user can put right is
 # raised as a PlumblineError, and its sentence alone is shown.
@@ -22,4 +22,4 @@ if set("{}") & set(str(snakemake_internals.source_folder(workflow))):
     )
 sharing.require_notes(Path.cwd())
 config_arguments.merge_config_arguments(workflow)
-resource_arguments.merge_resource_arguments(workflow)
+config_arguments.merge_resource_arguments(workflow)

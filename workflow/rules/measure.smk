@@ -19,12 +19,16 @@ rule measure:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
-        mem_mb=measure_mb,
-        runtime=measure_minutes,
+        mem_mb=lambda wildcards, attempt: REQUESTS.measurement(
+            measurement_of(wildcards).device == "gpu"
+        ).asked_mb(attempt, job_needs.LEAST_MB),
+        runtime=lambda wildcards: ESTIMATOR.measure_minutes(measurement_of(wildcards)),
         launch="python",
     params:
         preset=PROJECT.name,
-        fingerprint=measurement_fingerprint,
+        fingerprint=lambda wildcards: PROJECT.fingerprints.measurement(
+            measurement_of(wildcards)
+        ),
     shell:
         "exec {resources.launch} -m plumbline.results.measurements.run_measurement {wildcards.study:q} {wildcards.measurement:q} "
         "--preset {params.preset:q} --out {output.parquet:q} > {log:q} 2>&1"

@@ -14,6 +14,6 @@ rule plan:
         "../../envs/plumbline.yaml"
     params:
         configuration=json.dumps(PROJECT.config),
-        state=plan_state,
+        state=lambda wildcards: ESTIMATOR.digest(),
     shell:
         "exec python -m plumbline.plan --configuration-json {params.configuration:q} --out {output.csv:q} > {log:q} 2>&1"

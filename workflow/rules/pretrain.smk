@@ -12,8 +12,8 @@ rule pretrain:
     another one.
     """
     input:
-        training_shards,
-        validation_shards,
+        shards_of_run("train"),
+        shards_of_run("validation"),
     output:
         outcome=f"{RUN}/outcome.json",
         manifest=f"{RUN}/manifest.json",
@@ -29,15 +29,17 @@ rule pretrain:
     threads: 1
     resources:
         mem_mb=run_mb("pretrain"),
-        disk_mb=pretrain_disk_mb,
-        runtime=pretrain_minutes,
+        # What a run keeps: checkpoints, weights, and those of its probe points.
+        disk_mb=of_run(lambda run: round(ESTIMATOR.disk_bytes(run) / 1e6) + 100),
+        runtime=of_run(ESTIMATOR.pretrain_minutes),  # a longer run is chained over several
         launch="python",
         trainer_flags="",
         compiled=COMPILED,  # a resource: where it lies reruns nothing
     params:
-        spec=run_spec,
-        data=training_manifest,
-        validation=validation_manifest,
+        # One string, so that key order can never rerun anything.
+        spec=of_run(lambda run: run.spec.to_json()),
+        data=of_run(PROJECT.paths.pack_manifest),
+        validation=of_run(PROJECT.paths.validation_manifest),
         state=f"{WORK}/state/{{study}}/{{scale}}/{{method}}/s{{seed}}",
         out=subpath(output.outcome, parent=True),
     shell:
@@ -53,7 +55,7 @@ rule probe:
         manifest=f"{RUN}/manifest.json",
         weights=f"{RUN}/model.safetensors",
         points=f"{RUN}/points",
-        packs=validation_shards,
+        packs=shards_of_run("validation"),
     output:
         f"{WORK}/probes/{{study}}/{{scale}}/{{method}}/s{{seed}}/probes.parquet",
     log:
@@ -65,12 +67,12 @@ rule probe:
     threads: 1
     resources:
         mem_mb=run_mb("probe"),
-        runtime=probe_minutes,
+        runtime=of_run(ESTIMATOR.probe_minutes),
         launch="python",
     params:
-        fingerprint=probes_fingerprint,
+        fingerprint=of_run(PROJECT.fingerprints.probes),
         run=subpath(input.outcome, parent=True),
-        validation=validation_manifest,
+        validation=of_run(PROJECT.paths.validation_manifest),
     shell:
         "exec {resources.launch} -m plumbline.probes --run {params.run:q} --validation-pack {params.validation:q} "
         "--fingerprint {params.fingerprint:q} --out {output:q} > {log:q} 2>&1"

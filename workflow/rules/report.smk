@@ -4,7 +4,7 @@
 rule report:
     """The report of this preset: a folder of static pages, of which the first is named."""
     input:
-        PROJECT.reports.files(),
+        PROJECT.report_files(),
     output:
         PROJECT.paths.report,
     log:
@@ -14,7 +14,7 @@ rule report:
         "../../envs/plumbline.yaml"
     params:
         configuration=json.dumps(PROJECT.config),
-        fingerprint=report_fingerprint,
+        fingerprint=lambda wildcards: PROJECT.fingerprints.report(),
     shell:
         "exec python -m plumbline.report --configuration-json {params.configuration:q} --fingerprint {params.fingerprint:q} "
         "--out {output:q} > {log:q} 2>&1"

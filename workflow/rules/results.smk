@@ -37,7 +37,9 @@ rule table:
         preset=PROJECT.name,
         work=WORK,
         source=PROJECT.config["data"]["source"],
-        expected=target_runs("table"),
+        expected=lambda wildcards: PROJECT.targets.expected(
+            wildcards.study, wildcards.table
+        ),
         fingerprint=fingerprint("table"),
     shell:
         "exec {resources.launch} -m plumbline.results table {wildcards.study:q} {wildcards.table:q} --preset {params.preset:q} "
@@ -74,7 +76,9 @@ rule figure:
         preset=PROJECT.name,
         work=WORK,
         source=PROJECT.config["data"]["source"],
-        expected=target_runs("figure"),
+        expected=lambda wildcards: PROJECT.targets.expected(
+            wildcards.study, wildcards.figure
+        ),
         fingerprint=fingerprint("figure"),
     shell:
         "exec {resources.launch} -m plumbline.results figure {wildcards.study:q} {wildcards.figure:q} --preset {params.preset:q} "
@@ -85,7 +89,7 @@ rule figure:
 rule claims:
     """Each claim of a paper with a verdict."""
     input:
-        claims_files,
+        lambda wildcards: PROJECT.targets.claims_files(wildcards.study),
     output:
         csv=report(
             f"{MADE}/{{study}}/claims.csv",
@@ -110,7 +114,7 @@ rule claims:
         preset=PROJECT.name,
         work=WORK,
         source=PROJECT.config["data"]["source"],
-        expected=study_runs,
+        expected=lambda wildcards: PROJECT.targets.study_expected(wildcards.study),
         fingerprint=fingerprint("claims"),
     shell:
         "exec {resources.launch} -m plumbline.results claims {wildcards.study:q} --preset {params.preset:q} --work {params.work:q} "

@@ -23,8 +23,10 @@ rule verdict:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
-        mem_mb=verdict_mb,
-        runtime=verdict_minutes,
+        mem_mb=lambda wildcards, attempt: verdict_need().asked_mb(
+            attempt, job_needs.LEAST_MB
+        ),
+        runtime=lambda wildcards: verdict_need().asked_minutes(),
     params:
         file=PROJECT.config.get("mine", ""),
         preset=PROJECT.name,

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from plumbline.core import locks
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_bytes, canonical_json, free_name, fsync_directory, sha256_text
-from plumbline.core.operating_system import fcntl
 
 #: What the first line names as the hash before it.
 NO_HEAD = "0" * 64
@@ -68,7 +68,7 @@ class AppendOnlyLog:
         try:
             with open(self.path, "rb") as file:
                 with contextlib.suppress(OSError):  # without locks here, a line being written looks torn: see below
-                    fcntl.flock(file, fcntl.LOCK_SH)
+                    locks.lock(file, wait=True, shared=True)
                 content = file.read()
         except FileNotFoundError:
             content = b""
@@ -178,7 +178,7 @@ class AppendOnlyLog:
             raise PlumblineError(f"{self.path} cannot be written ({error.strerror}); {self.remedy}") from None
         try:
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                locks.lock(descriptor, wait=True)
             except OSError as error:
                 raise PlumblineError(
                     f"{self.path} cannot be locked on this file system ({error.strerror}); {self.remedy}"

@@ -1,13 +1,16 @@
-"""Declares the error that a user can fix, suggests the nearest name to a misspelt one, and makes foreign names safe to
-print.
+"""Declares the error that a user can fix, prints warnings, suggests the nearest name to a misspelt one, and makes
+foreign names safe to print.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
+import sys
 import unicodedata
 from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
 
 #: A character that may have to be shown as an escape.
 _NOT_PLAIN = re.compile(r"[^ -~\n\t]")
@@ -55,3 +58,14 @@ def nearest(given: str, known: Iterable[str]) -> str:
     """``; did you mean 'x'?`` for the known name that is most like the `given` one; empty where none is like it."""
     close = difflib.get_close_matches(given, list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+@cache
+def warn_once(sentence: str) -> None:
+    """Print a warning on standard error, once in a process; the sentence names a file and the remedy."""
+    print(f"warning: {visible(sentence)}", file=sys.stderr)
+
+
+def warn_unread(path: Path, error: OSError) -> None:
+    """Warn that a file could not be read, which says nothing of what is in it: the caller does without."""
+    warn_once(f"{path} cannot be read ({error.strerror}) and is not used")

@@ -4,14 +4,6 @@ from __future__ import annotations
 
 import platform
 import sys
-from types import ModuleType
-
-try:
-    import fcntl
-except ImportError:  # Windows, which is refused before anything is locked
-    fcntl = ModuleType("fcntl")
-
-__all__ = ["fcntl", "unsupported"]
 
 #: As a user knows them.
 NAMES = {"darwin": "macOS", "win32": "Windows"}

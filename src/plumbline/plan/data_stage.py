@@ -6,17 +6,19 @@ the speed of the disk that config/machines.yaml states.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import dataclasses
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec import structs
+
 from plumbline.data import hub_read_budget, split
 from plumbline.data.hub_read_budget import MARGIN_PERCENT
 from plumbline.plan import machines
-from plumbline.plan.evaluation_workload import bytes_per_token
-from plumbline.plan.job_needs import LEAST_MB, Need, need
+from plumbline.plan.job_needs import LEAST_MB, Need, bytes_per_token, need
 from plumbline.project import Project
 from plumbline.specs.corpus import Corpus
 from plumbline.specs.study_config import Run
@@ -38,10 +40,8 @@ STORED = 1.05
 SHUFFLE_FILES = 256
 
 
-class RulePath(NamedTuple):
-    """A rule on the path to a corpus's packs: `jobs` of the training side that each take `cost`, `chained` of them one
-    after another.
-    """
+class DataRule(NamedTuple):
+    """A rule for a corpus: `jobs` of the training side that each take `cost`, `chained` of them one after another."""
 
     rule: str
     jobs: int
@@ -50,8 +50,28 @@ class RulePath(NamedTuple):
 
     @property
     def seconds(self) -> float | None:
-        """Of those that wait for one another."""
+        """Of those that wait for one another; None where the corpus's size is not known."""
         return self.cost.chained(self.chained)
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Of all jobs."""
+        return self.jobs * self.cost.cpu_seconds
+
+    @property
+    def network(self) -> float:
+        """Of `seconds` at most, those that a network takes."""
+        return self.chained * self.cost.network
+
+    @property
+    def disk_seconds(self) -> float:
+        """Of `seconds` at most, those that a disk takes, verifying what is read included."""
+        return self.cost.verifying + self.chained * self.cost.reading_writing
+
+    @property
+    def disk(self) -> float:
+        """Bytes that all jobs write."""
+        return self.jobs * self.cost.disk
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -206,14 +226,35 @@ def job(project: Project, rule: str, wildcards: Any) -> DataJobCost:
     return {"documents": documents, "tokenizer": tokenizer, "tokenize": tokenize}[rule](project, wildcards.corpus)
 
 
-def path(project: Project, name: str) -> list[RulePath]:
+def rules(project: Project, name: str) -> list[DataRule]:
     """List the rules that make a corpus's packs, in their order; the training side stands for both."""
     return [
-        RulePath("documents", 1, 1, documents(project, name)),
-        RulePath("tokenizer", 1, 1, tokenizer(project, name)),
-        RulePath("tokenize", project.preset["tokenize_shards"], one_after_another(project), tokenize(project, name)),
-        *(RulePath("pack", 1, 1, pack(project, name, context)) for context in project.contexts[name]),
+        DataRule("documents", 1, 1, documents(project, name)),
+        DataRule("tokenizer", 1, 1, tokenizer(project, name)),
+        DataRule("tokenize", project.preset["tokenize_shards"], one_after_another(project), tokenize(project, name)),
+        *(DataRule("pack", 1, 1, pack(project, name, context)) for context in project.contexts[name]),
     ]
+
+
+def packs(project: Project, name: str) -> dict[str, int | None]:
+    """List a corpus's packs by their sequences, the smallest first; packs of equal size count once."""
+    sizes: dict[int | None, str] = {}
+    for pack, sequences in project.corpora[name].packs.items():
+        sizes.setdefault(sequences, pack)
+    return {sizes[size]: size for size in sorted(sizes, key=lambda size: (size is None, size or 0))}
+
+
+def up_to_pack(project: Project, name: str, pack: str) -> Project:
+    """Copy a project as if the corpus had this pack and no larger one."""
+    corpus = project.corpora[name]
+    alone = structs.replace(corpus, packs={pack: corpus.packs[pack]})
+    return dataclasses.replace(project, corpora=project.corpora | {name: alone})
+
+
+def bottleneck(rules: Sequence[DataRule]) -> DataRule | None:
+    """Name the rule with most time on the path; None where a time is not known."""
+    walls = [one.seconds for one in rules]
+    return None if None in walls or not rules else max(rules, key=lambda one: one.seconds or 0.0)
 
 
 def one_after_another(project: Project) -> int:
@@ -224,7 +265,7 @@ def one_after_another(project: Project) -> int:
 
 def jobs(project: Project, name: str) -> list[DataJobCost]:
     """Estimate all jobs of a corpus."""
-    return [one.cost for one in path(project, name) for _ in range(one.jobs)]
+    return [one.cost for one in rules(project, name) for _ in range(one.jobs)]
 
 
 def seconds(project: Project, runs: Iterable[Run]) -> float | None:
@@ -265,7 +306,7 @@ def _entry(corpus: Corpus) -> int:
 
 def _path(project: Project, name: str) -> float | None:
     """Seconds of the jobs that wait for one another."""
-    taken = [one.seconds for one in path(project, name)]
+    taken = [one.seconds for one in rules(project, name)]
     known = [one for one in taken if one is not None]
     return sum(known) if len(known) == len(taken) else None
 

@@ -1,23 +1,118 @@
-"""Counts operations and parameters of models from their real modules on the meta device, and keeps them in one file.
+"""Gives operations and parameters of a model: counted from its real modules on the meta device, else estimated from its
+spec.
 
-A dry run reads the file without importing torch; `python -m plumbline.plan` counts what is missing and adds it.
+Counts stand in one file, which a dry run reads without importing torch; `python -m plumbline.plan` counts what is
+missing and adds it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from plumbline import NUMERICS
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, warn_once, warn_unread
 from plumbline.core.files import atomic_write_json, canonical_json, sha256_text
-from plumbline.plan.model_cost import ModelCost, estimated, sized
-from plumbline.plan.plan_warnings import warn, warn_unread
 from plumbline.specs.components import SLOTS, code_class
-from plumbline.specs.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec, OptimizerSpec
 from plumbline.specs.study_config import Run
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelCost:
+    """A model's cost: `training`, operations a token of training; `forward`, those of a forward pass in evaluation,
+    where few positions go through the head; `separate` and `concatenated`, those of one of Muon's steps of
+    orthogonalising each matrix once, attention's four by themselves or as one.
+
+    `exact`: counted from the modules, rather than estimated.
+    """
+
+    training: float
+    forward: float
+    parameters: int
+    exact: bool
+    separate: float = 0.0
+    concatenated: float = 0.0
+
+
+#: How sizes are found.
+Sizes = Callable[[ModelSpec], ModelCost]
+
+
+def estimated(model: ModelSpec) -> ModelCost:
+    """Estimate a model's size from its spec alone, without torch and whatever the components are.
+
+    It counts embeddings, and in each layer four attention projections and a gated FFN. Operations are 6 for each weight
+    of a matrix, the head's included, and all pairs of attention, scores and values; they are those of the transfer
+    study's baseline.
+    """
+    inner = model.heads * model.head_width
+    attention = 2 * model.width * (inner + model.key_value_heads * model.head_width)
+    weights = model.layers * (attention + 3 * model.width * model.ffn_width)
+    pairs = model.layers * 2 * inner * model.context
+    embeddings = model.vocabulary * model.width
+    ffn = 3 * _orthogonalised(model.ffn_width, model.width)
+    narrow = model.key_value_heads * model.head_width
+    alone = 2 * _orthogonalised(inner, model.width) + 2 * _orthogonalised(narrow, model.width)
+    together = _orthogonalised(inner + 2 * narrow + model.width, model.width)
+    return sized(
+        model,
+        training=6 * (weights + pairs + embeddings),
+        parameters=weights + embeddings * (1 if model.tied_embeddings else 2),
+        exact=False,
+        separate=model.layers * (alone + ffn),
+        concatenated=model.layers * ((together if inner == model.width else alone) + ffn),
+    )
+
+
+def _orthogonalised(rows: int, columns: int) -> int:
+    short, long = sorted((rows, columns))
+    return 2 * short * short * (2 * long + short)
+
+
+def sized(
+    model: ModelSpec, *, training: float, parameters: int, exact: bool, separate: float, concatenated: float
+) -> ModelCost:
+    """Make a model's size from the operations a token of training, of which a third are the forward pass."""
+    head = 2 * model.vocabulary * model.width
+    return ModelCost(
+        training=training,
+        forward=training / 3 - head,
+        parameters=parameters,
+        exact=exact,
+        separate=separate,
+        concatenated=concatenated,
+    )
+
+
+def training_operations(run: Run, cost: ModelCost, devices: int) -> float:
+    """Count the operations of a whole run's training: of its tokens, and of updates, which each device makes alike."""
+    updates = devices * run.spec.train.steps * update_operations(run.spec.optimizer, cost)
+    return training_tokens(run) * cost.training + updates
+
+
+def update_operations(optimizer: OptimizerSpec, cost: ModelCost) -> float:
+    """Count the matrix products of an update: Muon's, which are of the precision of the run's own on a GPU; AdamW has
+    none."""
+    if optimizer.name != "muon":
+        return 0.0
+    together = optimizer.options["matrices"] == "concatenated"
+    return optimizer.options["steps"] * (cost.concatenated if together else cost.separate)
+
+
+def training_tokens(run: Run) -> float:
+    """Count the tokens of a whole run; those of its validations weigh a third, since they have only a forward pass."""
+    train, context = run.spec.train, run.spec.model.context
+    passes = train.steps // train.validate_every + (train.steps % train.validate_every > 0)
+    return train.steps * train.batch_tokens + passes * train.validation_sequences * context / 3
+
+
+def probe_points(run: Run) -> int:
+    """Count the checkpoints of a run that its probes read."""
+    return len({fraction for probe in run.spec.probes for fraction in probe.at})
+
 
 #: Raised when `plumbline.model.flops` counts otherwise: what was counted before is then counted again.
 COUNTING = 2
@@ -65,7 +160,7 @@ def read(path: Path) -> Known:
         warn_unread(path, error)
         return {}
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
-        warn(f"{path} does not hold counts of models ({error!r}) and is not used; the next plan rewrites it")
+        warn_once(f"{path} does not hold counts of models ({error!r}) and is not used; the next plan rewrites it")
         return {}
 
 
@@ -82,7 +177,7 @@ def update(path: Path, runs: Iterable[Run]) -> Known:
             # Another plan may have added its own meanwhile.
             atomic_write_json(path, read(path) | found)
         except (OSError, PlumblineError) as error:
-            warn(f"counts of models cannot be kept in {path} ({error}); they are counted again next time")
+            warn_once(f"counts of models cannot be kept in {path} ({error}); they are counted again next time")
     return known | found
 
 
@@ -101,5 +196,5 @@ def _count(run: Run) -> dict[str, int] | None:
             "concatenated": orthogonalisation(decoder, concatenated=True),
         }
     except Exception as error:  # of a component's own code, or of a machine without torch
-        warn(f"{run.key}: its model cannot be counted and is estimated from its sizes ({error!r})")
+        warn_once(f"{run.key}: its model cannot be counted and is estimated from its sizes ({error!r})")
         return None

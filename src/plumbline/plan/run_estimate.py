@@ -1,21 +1,22 @@
-"""Estimates what a run costs on a machine: seconds of its jobs, and the time limits they ask for. Imports no torch."""
+"""Estimates what a run costs on a machine, and chooses the time limits and the memory that jobs outside the data stage
+ask for. Imports no torch.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
 from typing import Any
 
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, warn_once
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.plan import data_stage, machines, model_counts
 from plumbline.plan.calibration import Calibration, calibrate, finished, group
-from plumbline.plan.evaluation_workload import amount, inside_evaluation
+from plumbline.plan.job_needs import LEAST_MB, Need, amount, inside_evaluation, need
 from plumbline.plan.machines import Machine
-from plumbline.plan.model_cost import ModelCost, Sizes, probe_points, training_operations
-from plumbline.plan.plan_warnings import warn
+from plumbline.plan.model_counts import ModelCost, Sizes, probe_points, training_operations
 from plumbline.project import Project
 from plumbline.results.measurements import measurement_file
 from plumbline.specs.measurement import Measurement
@@ -164,7 +165,7 @@ class RunEstimator:
         try:
             return measurement_file.made_with(path)["fingerprint"] == self.project.fingerprints.measurement(one)
         except PlumblineError as problem:
-            warn(f"{problem}; it counts as not done")
+            warn_once(f"{problem}; it counts as not done")
             return False
 
     def digest(self) -> str:
@@ -208,3 +209,77 @@ def estimator(
     return RunEstimator(
         project=project, machine=machine, calibration=calibrate(project, machine, sizes, runs), sizes=sizes
     )
+
+
+#: Ranks that a node of several devices has.
+NODE = 8
+#: What a verdict holds of a model that it looks at: at most so many tokens' states of all layers, and no more numbers
+#: than that (`plumbline.operate.preflight.method_checks`).
+LOOKED_AT_TOKENS, LOOKED_AT_STATES = 8_192, 2**24
+#: A training asks for so many times the memory that it needs, at every attempt: attempts are also its slices.
+PRETRAIN_MEMORY_MARGIN = 2.0
+
+
+def _states(run: Run) -> int:
+    """Numbers of a token's states in all layers."""
+    return run.spec.model.width * run.spec.model.layers
+
+
+@dataclass(frozen=True)
+class JobRequests:
+    """What the jobs of one configuration ask for."""
+
+    priced: RunEstimator
+    _suites: dict[str, float] = field(default_factory=dict)
+
+    def run_mb(self, rule: str, run: Run, attempt: int) -> int:
+        """Choose the memory of a training, an evaluation or a probe job; on a cluster it is that of each node."""
+        found = need(rule, self.units(run))
+        if rule == "pretrain":
+            return max(LEAST_MB, ceil(PRETRAIN_MEMORY_MARGIN * found.megabytes))
+        return found.asked_mb(attempt, LEAST_MB)
+
+    def product(self, rule: str) -> Need:
+        """Estimate a job that makes items, or a product of all runs: by the largest suite that is asked for."""
+        return need(rule, {"items_k": self._items_k(), "answers_k": self._items_k()})
+
+    def verdict(self, runs: list[Run]) -> Need:
+        """Estimate a verdict on runs: one of each arm and scale is looked at whole, and all are read again."""
+        each = [(run.spec.scale, run.spec.method, self.priced.size(run).parameters / 1e6) for run in runs]
+        arms = {(scale, method): millions for scale, method, millions in each}
+        units = {
+            "parameters_m": max((millions for *_, millions in each), default=0.0),
+            "states_m": min(LOOKED_AT_STATES, LOOKED_AT_TOKENS * max(map(_states, runs), default=0)) / 1e6,
+            "looked_at_m": sum(arms.values()),
+            "all_runs_m": sum(millions for *_, millions in each),
+        }
+        return need("verdict", units)
+
+    def measurement(self, on_gpu: bool) -> Need:
+        """Estimate a measurement; its time is what its entry states."""
+        return need("measure", {"devices": float(on_gpu)})
+
+    def units(self, run: Run) -> dict[str, float]:
+        """The size of a run as the table of needs names it: millions of parameters, processes of a node with a GPU
+        each, and millions of parameters that these hold together.
+        """
+        millions = self.priced.size(run).parameters / 1e6
+        gpu = self.priced.machine.device != "cpu"
+        ranks = min(NODE, self.priced.machine.devices_of(run)) if gpu else 1
+        return {
+            "parameters_m": millions,
+            "other_ranks": float(ranks - 1),
+            "other_rank_parameters_m": (ranks - 1) * millions,
+            "devices": float(gpu),
+            "rank_devices": float(ranks if gpu else 0),
+        }
+
+    def _items_k(self) -> float:
+        """Thousands of items of the largest suite; 50, more than any of the studies has, where none tells."""
+        if not self._suites:
+            of_suites = {run.suite: run for run in self.priced.project.scored_runs.values() if run.suite}
+            for suite, run in of_suites.items():
+                there = amount(self.priced.project, run)
+                self._suites[suite] = 50.0 if there is None else there[0] / 1000
+            self._suites.setdefault("", 0.0)
+        return max(self._suites.values())

@@ -12,19 +12,19 @@ from math import ceil
 import pandas as pd
 from tabulate import tabulate
 
-from plumbline.plan import data_stage, job_needs, stages, step_memory
+from plumbline.plan import data_stage, job_needs, step_memory, target_costs
 from plumbline.plan.calibration import group
+from plumbline.plan.data_stage import DataRule
 from plumbline.plan.plan_page import WIDTH, hours, number
-from plumbline.plan.run_estimate import WEIGHT_BYTES, RunEstimator
-from plumbline.plan.stages import DataRule, RunClass
-from plumbline.plan.target_costs import WHOLE, memory_in_words, speed_in_words
+from plumbline.plan.run_estimate import KEPT, STATE_BYTES, WEIGHT_BYTES, RunEstimator
+from plumbline.plan.target_costs import WHOLE, RunClass, memory_in_words, speed_in_words
 from plumbline.project import Project
 from plumbline.specs.study_config import Run
 
 
 def terminal(priced: RunEstimator, frame: pd.DataFrame) -> str:
     """Write the page; `frame` is the plan's table, whose rows of whole studies it shows last."""
-    project, classes = priced.project, stages.run_classes(priced)
+    project, classes = priced.project, target_costs.run_classes(priced)
     to_do = [run for run in project.runs.values() if not priced.trained(run)]
     making = [_Corpus.of(project, name) for name in data_stage.to_make(project, to_do)]
     making.sort(key=lambda one: one.most, reverse=True)
@@ -54,18 +54,18 @@ class _Corpus:
     @classmethod
     def of(cls, project: Project, name: str) -> _Corpus:
         corpus = project.corpora[name]
-        sized = {pack: stages.up_to_pack(project, name, pack) for pack in stages.packs(project, name)}
+        sized = {pack: data_stage.up_to_pack(project, name, pack) for pack in data_stage.packs(project, name)}
         return cls(
             name=name,
             source=corpus.hub.path if corpus.source == "hub" else corpus.source,
-            by_pack={pack: (one, stages.data_rules(one, name)) for pack, one in sized.items()},
+            by_pack={pack: (one, data_stage.rules(one, name)) for pack, one in sized.items()},
         )
 
     @property
     def most(self) -> float:
         """Seconds to its largest pack; none where they are not known."""
         _, rules = list(self.by_pack.values())[-1]
-        return sum(one.wall or 0.0 for one in rules)
+        return sum(one.seconds or 0.0 for one in rules)
 
 
 def sizes(priced: RunEstimator) -> str:
@@ -79,7 +79,7 @@ def sizes(priced: RunEstimator) -> str:
             method,
             f"{'' if (one := priced.size(run)).exact else 'about '}{one.parameters:,}",
             f"{one.training / 1e9:.3g}",
-            f"{one.parameters * stages.STATE_BYTES / 1e9:.3g}",
+            f"{one.parameters * STATE_BYTES / 1e9:.3g}",
         ]
         for (study, scale, method), run in found.items()
     ]
@@ -110,8 +110,8 @@ def _data(priced: RunEstimator, making: list[_Corpus]) -> str:
     for one in making:
         for pack, (project, rules) in one.by_pack.items():
             text = data_stage.text_bytes(project, one.name)
-            slowest, wall = stages.bottleneck(rules), _wall(rules)
-            share = f"{(slowest.wall or 0.0) / wall:.0%}" if slowest and wall else "?"
+            slowest, wall = data_stage.bottleneck(rules), _wall(rules)
+            share = f"{(slowest.seconds or 0.0) / wall:.0%}" if slowest and wall else "?"
             rows.append(
                 [
                     f"{one.name}/{pack}",
@@ -134,7 +134,7 @@ def _data(priced: RunEstimator, making: list[_Corpus]) -> str:
 def _rules(priced: RunEstimator, corpus: _Corpus) -> str:
     """What every rule takes for a corpus, for each of its packs."""
     heads = ["rule", "pack", "jobs", "CPU-\nhours", "hours", "net,\nhours", "disk,\nhours", "disk,\nGB", "RAM,\nGB"]
-    made = stages.items(priced)
+    made = target_costs.items(priced)
     rows = [
         [one.rule, pack, *_cells(one)]
         for place in range(len(next(iter(corpus.by_pack.values()))[1]))
@@ -148,24 +148,24 @@ def _rules(priced: RunEstimator, corpus: _Corpus) -> str:
 
 
 def _cells(one: DataRule) -> list[str]:
-    memory = f"{one.megabytes / 1e3:.2g}{'*' if one.extrapolated else ''}"
-    waits = [f"{seconds / 3600:.2f}" for seconds in (one.network, one.disk_seconds)]
-    return [str(one.jobs), _figure(one.cpu_seconds / 3600), _hours(one.wall), *waits, _figure(one.disk / 1e9), memory]
+    memory = f"{one.cost.megabytes / 1e3:.2g}{'*' if one.cost.extrapolated else ''}"
+    hours = [_figure(one.cpu_seconds / 3600), *map(_hours, (one.seconds, one.network, one.disk_seconds))]
+    return [str(one.jobs), *hours, _figure(one.disk / 1e9), memory]
 
 
 def _wall(rules: list[DataRule]) -> float | None:
     """Seconds of all rules that a training waits for; None where one is not known."""
-    walls = [one.wall for one in rules if not one.aside]
+    walls = [one.seconds for one in rules]
     known = [wall for wall in walls if wall is not None]
     return sum(known) if len(known) == len(walls) else None
 
 
 def _bottleneck(rules: list[DataRule]) -> str:
     """Which rule takes most of the time to the packs, and why."""
-    one, wall = stages.bottleneck(rules), _wall(rules)
+    one, wall = data_stage.bottleneck(rules), _wall(rules)
     if one is None or not wall:
         return "Bottleneck: not known, since the configuration does not say how many tokens there are."
-    taken, share = one.wall or 0.0, (one.wall or 0.0) / wall
+    taken, share = one.seconds or 0.0, (one.seconds or 0.0) / wall
     each = ((one.network, "a network"), (one.disk_seconds, "a disk"))
     waits = [f"{_hours(seconds)} h for {what}" for seconds, what in each if seconds > 0.01 * taken]
     waited = one.network + one.disk_seconds
@@ -209,7 +209,7 @@ def _disk(priced: RunEstimator, classes: list[RunClass], making: list[str]) -> s
     corpora = sum(data_stage.corpus_bytes(priced.project, name) for name in making)
     rows = [
         ["corpora: documents, tokens, packs", _figure(corpora / 1e9)],
-        [f"checkpoints, {stages.KEPT} of each run (work/*/state)", _figure(sum(one.state for one in classes) / 1e9)],
+        [f"checkpoints, {KEPT} of each run (work/*/state)", _figure(sum(one.state for one in classes) / 1e9)],
         ["weights, those for probes among them", _figure(sum(one.kept for one in classes) / 1e9)],
     ]
     table = tabulate(rows, tablefmt="plain", disable_numparse=True, colalign=["left", "right"])
@@ -218,7 +218,7 @@ def _disk(priced: RunEstimator, classes: list[RunClass], making: list[str]) -> s
 
 def saving(priced: RunEstimator, classes: list[RunClass]) -> list[str]:
     """Say what a disk must write of runs of several GPUs that are told to stop, and of which the machine's does not."""
-    speed, most, limit = priced.machine.disk_mb_per_second, dict[str, float](), stages.SAVE_SECONDS
+    speed, most, limit = priced.machine.disk_mb_per_second, dict[str, float](), target_costs.SAVE_SECONDS
     for one in classes:
         if one.devices > 1 and priced.machine.device == "cuda":
             most[one.size] = max(most.get(one.size, 0.0), one.checkpoint / 1e6)
@@ -285,7 +285,7 @@ def _unmeasured(priced: RunEstimator) -> list[tuple[Run, float]]:
 def _what_runs_are(priced: RunEstimator) -> str:
     machine, memory = priced.machine, memory_in_words(priced)
     seen = f" Memory of a finished run at its most: {memory}." if memory else ""
-    devices = ", ".join(f"{size} {machine.devices[size]}" for size in stages.CLASSES if size in machine.devices)
+    devices = ", ".join(f"{size} {machine.devices[size]}" for size in target_costs.CLASSES if size in machine.devices)
     return (
         f"Devices of a run: {devices}, of {machine.memory_gib:g} GiB. Jobs a run: slices of {machine.slice_hours:g} h "
         "at most that it is cut into (in brackets: if half as long again). Hours a run: the longest, and the limit of "

@@ -1,21 +1,64 @@
-"""Adds up what targets cost: one row a target, from the estimates of its runs."""
+"""Adds up what a plan costs, from the estimates of its runs: one row a target, and trainings by their size class."""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 
 import pandas as pd
 
 from plumbline.plan import data_stage
-from plumbline.plan.run_estimate import RunEstimator
+from plumbline.plan.data_stage import DataJobCost, DataRule
+from plumbline.plan.model_counts import probe_points
+from plumbline.plan.run_estimate import KEPT, STATE_BYTES, WEIGHT_BYTES, JobRequests, RunEstimator
 from plumbline.specs.measurement import Measurement
 from plumbline.specs.study_config import Run, Study
 
 WHOLE = "(whole study)"
 #: Devices of a node in papers that give nodes.
 NODE = 8
+
+#: Seconds before the end of a slice at which SLURM sends TERM (profiles/slurm), from which on a training saves.
+STOP_SECONDS = 300
+#: Seconds that torchrun gives its ranks to save (profiles/slurm and profiles/gpus).
+SAVE_SECONDS = 280
+#: Size classes, the smallest first.
+CLASSES = ("one_gpu", "node", "two_nodes")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunClass:
+    """The trainings of one scale of a study, all of one size class.
+
+    Attributes:
+        runs: how many are to do.
+        devices: that each takes.
+        device_hours: of all.
+        longest: seconds of the longest.
+        limit: minutes that one of its jobs asks for at most.
+        jobs: over how many that one is chained; `jobs_slower`: if it takes half as long again.
+        node_mb: memory that a job asks for on each node, at most.
+        checkpoint: bytes of its largest.
+        state, kept: bytes of a run's checkpoints and of its weights, those for probes among them, of all.
+    """
+
+    study: str
+    scale: str
+    size: str
+    runs: int
+    devices: int
+    device_hours: float
+    longest: float
+    limit: int
+    jobs: int
+    jobs_slower: int
+    node_mb: int
+    checkpoint: float
+    state: float
+    kept: float
 
 
 def table(estimator: RunEstimator) -> pd.DataFrame:
@@ -220,3 +263,70 @@ def _published_rows(estimator: RunEstimator, study: Study, root: Path) -> list[d
             }
         )
     return rows
+
+
+def items(priced: RunEstimator) -> DataRule | None:
+    """Price the jobs that make evaluation items, one for each suite and corpus; None where nothing is evaluated."""
+    suites = {(run.spec.data.corpus, run.suite) for run in priced.project.scored_runs.values() if run.suite}
+    if not suites:
+        return None
+    need = JobRequests(priced).product("items")
+    cost = DataJobCost(
+        seconds=need.seconds,
+        verifying=0.0,
+        reading_writing=0.0,
+        network=need.waits,
+        cpu_seconds=need.cpu_seconds,
+        megabytes=need.megabytes,
+        disk=0.0,
+        extrapolated=need.extrapolated,
+    )
+    return DataRule("items", len(suites), 1, cost)
+
+
+def run_classes(priced: RunEstimator) -> list[RunClass]:
+    """Group the trainings that are to do by study, scale and size class."""
+    found: dict[tuple[str, str, str], list[Run]] = {}
+    for run in priced.project.runs.values():
+        if not priced.trained(run):
+            found.setdefault((run.spec.study, run.spec.scale, run.size), []).append(run)
+    order = sorted(found, key=lambda key: (key[0], CLASSES.index(key[2]) if key[2] in CLASSES else 0))
+    return [_class(priced, *key, found[key]) for key in order]
+
+
+def training_jobs(priced: RunEstimator, run: Run, slower: float = 1.0) -> int:
+    """Estimate over how many jobs a training is chained: each starts anew, and stops before the end of its slice.
+
+    Args:
+        slower: how many times the estimate it takes.
+    """
+    seconds = slower * priced.pretrain_seconds(run)
+    start = priced.machine.start_seconds.pretrain
+    if seconds <= 60 * priced.pretrain_minutes(run) - STOP_SECONDS:
+        return 1
+    useful = 60 * priced.pretrain_minutes(run) - STOP_SECONDS - start
+    return max(1, ceil((seconds - start) / useful)) if useful > 0 else 1
+
+
+def _class(priced: RunEstimator, study: str, scale: str, size: str, runs: list[Run]) -> RunClass:
+    longest = max(runs, key=priced.pretrain_seconds)
+    requests = JobRequests(priced)
+    devices = priced.machine.devices_of(longest)
+    parameters = [priced.size(run).parameters for run in runs]
+    weights = [number * WEIGHT_BYTES * (1 + probe_points(run)) for number, run in zip(parameters, runs)]
+    return RunClass(
+        study=study,
+        scale=scale,
+        size=size,
+        runs=len(runs),
+        devices=devices,
+        device_hours=sum(priced.pretrain_seconds(run) for run in runs) * devices / 3600,
+        longest=priced.pretrain_seconds(longest),
+        limit=priced.pretrain_minutes(longest),
+        jobs=training_jobs(priced, longest),
+        jobs_slower=training_jobs(priced, longest, 1.5),
+        node_mb=max(requests.run_mb("pretrain", run, 1) for run in runs),
+        checkpoint=float(max(parameters) * STATE_BYTES),
+        state=float(sum(parameters) * KEPT * STATE_BYTES),
+        kept=float(sum(weights)),
+    )

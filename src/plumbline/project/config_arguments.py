@@ -1,8 +1,10 @@
-"""Puts together what Snakemake was asked for on its command line and what its profiles say of the configuration.
+"""Puts together what Snakemake's command line and its profiles say of the configuration, and of the resources of jobs.
 
 Snakemake takes a profile's options for defaults of its command line: `--config work=/scratch` drops a profile's whole
 `config:`, a later profile that of an earlier one, and a second `--config` the first. On a cluster that plans another
-preset than the profile names, or another machine, without a word. Here every key survives that nothing later names.
+preset than the profile names, or another machine, without a word. `--set-resources tokenizer:mem_mb=20000` drops a
+profile's `set-resources:` likewise, and with it the GPUs, launchers and time limits of every training. Here every word
+survives that nothing later names, of `set-threads` and `default-resources` too.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from plumbline.project import snakemake_internals
 from plumbline.specs.yaml_files import parse_yaml, read_yaml
 
 CONFIG = Path("config") / "config.yaml"
+#: Option of resources, which is also a profile's key -> its other spelling on the command line, if any.
+RESOURCES = {"set-resources": (), "set-threads": (), "default-resources": ("--default-res",)}
 
 
 def merge_config_arguments(workflow: Any) -> None:
@@ -35,6 +39,39 @@ def merge_config_arguments(workflow: Any) -> None:
     if snakemake_internals.is_main_process(workflow) and is_snakemake_command():
         words = in_force(sys.argv[1:], snakemake_internals.config_words(workflow))
         snakemake_internals.use_config(workflow, parsed(words), words)
+
+
+def merge_resource_arguments(workflow: Any) -> None:
+    """Make a workflow use the resources of all profiles and of its command line, the last word of each winning.
+
+    To be called before the first rule. The processes that run jobs are given what is in force here.
+
+    Raises:
+        PlumblineError: the words cannot be told from the command line.
+    """
+    if not (snakemake_internals.is_main_process(workflow) and is_snakemake_command()):
+        return
+    argv = sys.argv[1:]
+    profiles = snakemake_internals.profile_files(argv)
+    known = snakemake_internals.resources_in_force(workflow)
+    last, merged = {}, {}
+    for option in RESOURCES:
+        told = _told(argv, profiles, option)
+        last[option] = told[-1] if told else []
+        merged[option] = list({word.partition("=")[0]: word for words in told for word in words}.values())
+    if snakemake_internals.parsed_resources(last) != known:
+        raise PlumblineError(
+            f"which words of the command line belong to {', '.join(f'--{option}' for option in RESOURCES)} cannot be "
+            "determined, nor what of the profiles they leave; write each option once and in full, as "
+            "--set-resources RULE:NAME=VALUE ..."
+        )
+    snakemake_internals.use_resources(workflow, merged)
+
+
+def _told(argv: Sequence[str], profiles: Sequence[Path], option: str) -> list[list[str]]:
+    """The words of each profile for an option, in the order of the profiles, and those of the command line."""
+    of_profiles = [profile_words(path, option) for path in profiles]
+    return [words for words in (*of_profiles, *_given(argv, option, *RESOURCES[option])) if words]
 
 
 def is_snakemake_command() -> bool:
@@ -55,7 +92,7 @@ def in_force(argv: Sequence[str], known: list[str]) -> list[str]:
     """
     files = snakemake_internals.profile_files(argv)
     of_profiles = [words for words in map(profile_words, files) if words]
-    given = _given(argv)
+    given = _given(argv, "config", "-C")
     if known != (given[-1] if given else of_profiles[-1] if of_profiles else []):
         raise PlumblineError(
             f"which words of the command line belong to --config cannot be determined ({known} or {given}), nor "
@@ -95,11 +132,11 @@ def profile_words(path: Path, key: str = "config") -> list[str]:
     return [words] if isinstance(words, str) else [str(word) for word in words]
 
 
-def _given(argv: Sequence[str]) -> list[list[str]]:
-    """The words of every `--config` of a command line."""
+def _given(argv: Sequence[str], option: str, *others: str) -> list[list[str]]:
+    """The words of each time that an option stands on a command line; `others`: its other spellings."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    parser.add_argument("--config", "-C", nargs="*", action="append", default=[])
-    given: list[list[str]] = parser.parse_known_args(list(argv))[0].config
+    parser.add_argument(f"--{option}", *others, nargs="*", action="append", default=[], dest="given")
+    given: list[list[str]] = parser.parse_known_args(list(argv))[0].given
     return given
 
 

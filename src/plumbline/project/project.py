@@ -16,15 +16,13 @@ from plumbline.core.errors import PlumblineError, nearest, visible
 from plumbline.project import profiles
 from plumbline.project.bundle_products import BundleProducts
 from plumbline.project.configuration import Configuration
-from plumbline.project.external_inputs import ExternalInputs
+from plumbline.project.external_inputs import ExternalInputs, UserTokenFiles
 from plumbline.project.fingerprints import Fingerprints
 from plumbline.project.job_command_lines import JobCommandLines
 from plumbline.project.paths import WorkflowPaths
 from plumbline.project.planned_measurements import PlannedMeasurements
-from plumbline.project.report_files import ReportFiles
 from plumbline.project.study_targets import StudyTargets
 from plumbline.project.unknown_paths import UnknownPaths
-from plumbline.project.user_token_files import UserTokenFiles
 from plumbline.project.verdict_pages import VerdictPages
 from plumbline.specs import (
     corpus,
@@ -78,11 +76,6 @@ class Project(Configuration):
         return VerdictPages(self, self.paths)
 
     @cached_property
-    def reports(self) -> ReportFiles:
-        """The files that the report shows."""
-        return ReportFiles(self, self.paths, self.targets, self.verdicts)
-
-    @cached_property
     def bundles(self) -> BundleProducts:
         """The products and files that a release bundle packs."""
         return BundleProducts(self, self.paths, self.targets)
@@ -101,6 +94,12 @@ class Project(Configuration):
     def unknown_paths(self) -> UnknownPaths:
         """The answers to paths that nothing makes."""
         return UnknownPaths(self, self.paths, self.targets, self.measurements, self.verdicts)
+
+    def report_files(self) -> list[str]:
+        """List what the report shows: every product of the configured studies, the audit, and the verdict asked for."""
+        made = [path for study in self.studies for path in self.targets.products(study)]
+        verdict = [path for path in self.verdicts.pages if path.endswith(".md")]
+        return [f"{self.paths.results}/{path}" for path in [*made, "audit.csv", *verdict]]
 
 
 def use_this_interpreter() -> None:

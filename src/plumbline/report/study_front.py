@@ -7,22 +7,42 @@ audit in its rows; the picture is the figure that sets most printed numbers besi
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.core import fingerprint_file
-from plumbline.report import claims_page, study_readme
+from plumbline.report import claims_page
 from plumbline.report.page_table import HtmlCell, text
 from plumbline.report.results_on_disk import ResultsOnDisk, RunCounts, StudyProduct
-from plumbline.report.study_readme import StudyReadme
 from plumbline.report.study_tables import problem
 from plumbline.results.tables import provenance
+from plumbline.specs import study_folders
 from plumbline.specs.study_config import Study
 
 #: With what the line above a table begins that names its preset: what a table found stands before it.
 PRESET_LINE = "Preset: "
 #: How many tables stand on the first page with what they found, and how many claims that say more than a number.
 TABLES, CLAIMS = 2, 2
+#: Headings of a study's README (studies/README.md).
+TARGETS, FOUND = "Targets", "What was found here"
+#: A row of the table of targets: names in back quotes, and what they show.
+_ROW = re.compile(r"^\|\s*(`[^|]+`)\s*\|\s*(.+?)\s*\|$", flags=re.MULTILINE)
+#: A file beside the README in brackets, which the report has not.
+_BESIDE = re.compile(r"\s*\(\[[^\]]*\]\((?!https?:)[^)]*\)\)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StudyReadme:
+    """What a study's README says. `targets`: name -> what it shows; `found`: Markdown; empty where it says nothing."""
+
+    targets: dict[str, str]
+    found: str
+
+    def title(self, target: str) -> str:
+        """Say what a target shows, or its name as words where the README does not say it."""
+        words = self.targets.get(target, target.replace("_", " "))
+        return words[:1].upper() + words[1:]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,7 +111,7 @@ def front(found: ResultsOnDisk, study: Study) -> StudyFront:
     products = found.products(study)
     return StudyFront(
         study=study,
-        readme=study_readme.read(study),
+        readme=read_readme(study),
         products=products,
         runs=RunCounts.of(found.of_study(study)),
         leads=_leads(products),
@@ -142,3 +162,31 @@ def _picture(study: Study, products: list[StudyProduct]) -> StudyProduct | None:
         key=lambda one: (bool(targets[one.name]["runs"]), len(targets[one.name]["published"])),
         default=None,
     )
+
+
+def read_readme(study: Study) -> StudyReadme:
+    """Read the README of the folder that a study's tables and figures are from."""
+    path = study_folders.folder(study.code, study.root) / study_folders.README
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return StudyReadme(targets=_targets(_section(text, TARGETS)), found=_BESIDE.sub("", _section(text, FOUND)).strip())
+
+
+def _section(text: str, heading: str) -> str:
+    """The text below a heading of the second level, up to the next one."""
+    found = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", text, flags=re.MULTILINE | re.DOTALL)
+    return found[1] if found else ""
+
+
+def _targets(section: str) -> dict[str, str]:
+    """Each target with its words."""
+    found: dict[str, str] = {}
+    for names, words in _ROW.findall(section):
+        listed = re.findall(r"`([^`]+)`", names)
+        found |= dict(zip(listed, parts(words, len(listed)), strict=True))
+    return found
+
+
+def parts(words: str, count: int) -> list[str]:
+    """The words of a row of `count` targets, each its own part, or all of them the whole where it has no such parts."""
+    signs = ("; ", ", and ", *([", "] if count > 2 else []))  # between two a comma alone may be anything
+    return next((split for sign in signs if len(split := words.split(sign)) == count), [words] * count)

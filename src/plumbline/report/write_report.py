@@ -20,16 +20,17 @@ from plumbline.report import (
     audit_page,
     claims_page,
     markdown_page,
-    overview_page,
     plan_page,
     run_page,
     study_front,
     study_page,
     verdict_pages,
 )
+from plumbline.report.agreement_with_print import MARKS
 from plumbline.report.page_frame import PresetWarning, ReportPage
 from plumbline.report.page_table import BADGES
-from plumbline.report.results_on_disk import ResultsOnDisk
+from plumbline.report.results_on_disk import ResultsOnDisk, RunCounts
+from plumbline.report.study_front import StudyFront
 
 #: Files beside the pages, as they are.
 ASSETS = ("report.css", "report.js", "compare.js")
@@ -99,7 +100,7 @@ def _written(site: ReportSite) -> int:
     beside = [claims_page.page(found), audit_page.page(found), plan_page.page(found), verdict_pages.page(found)]
     # Last of all: by now every page has named the runs that it opens.
     runs = run_page.index(found)
-    pages = [overview_page.page(found, fronts, beside), *studies, *beside, runs]
+    pages = [_overview(found, fronts, beside), *studies, *beside, runs]
     pages += verdict_pages.verdict_pages(found)
     nav = [page for page in pages if page.nav]
     used, compared = run_page.used(found), _compared(pages)
@@ -111,6 +112,21 @@ def _written(site: ReportSite) -> int:
         asset = resources.files("plumbline.report").joinpath("assets", name)
         (site.folder / name).write_text(asset.read_text(encoding="utf-8"), encoding="utf-8")
     return len(pages) + len(found.runs)
+
+
+def _overview(found: ResultsOnDisk, fronts: list[StudyFront], beside: list[ReportPage]) -> ReportPage:
+    """Build the first page from what is said first of each study; `beside`: the pages of claims, audit, plan and
+    verdicts.
+    """
+    content = {
+        "studies": [(one, study_page.figure(one, one.picture) if one.picture else None) for one in fronts],
+        "counts": RunCounts.of(found.runs),
+        "packed": found.packed,
+        "marks": MARKS,
+        "verdicts": verdict_pages.listed(found),
+        "audited": next(one for one in beside if one.path == "audit.html").content["grid"],
+    }
+    return ReportPage(path="index.html", title="Overview", template="index.html.j2", content=content, nav="Overview")
 
 
 def _compared(pages: list[ReportPage]) -> dict[str, list[tuple[str, str]]]:

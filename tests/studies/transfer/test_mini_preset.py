@@ -8,7 +8,7 @@ import re
 import pytest
 
 from plumbline.plan.data_stage import CORPUS_TOKENS
-from plumbline.plan.model_cost import estimated
+from plumbline.plan.model_counts import estimated
 from plumbline.specs import corpus, study_config
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.yaml_files import ROOT, load_preset

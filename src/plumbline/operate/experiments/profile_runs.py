@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import importlib
 import math
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from plumbline.core import package_data
+from plumbline.core import locks, package_data
 from plumbline.core.called_program import call
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.core.operating_system import fcntl
 from plumbline.core.pipeline_packages import lacking
 from plumbline.verdict.own_trainer.folder import Folder
 from plumbline.verdict.own_trainer.pool import say_progress
@@ -142,22 +140,12 @@ class ProfileRuns:
                 "what is finished is used"
             )
 
-    @contextmanager
-    def _alone(self) -> Iterator[int]:
+    def _alone(self) -> AbstractContextManager[int]:
         """Hold the folder's jobs by an open file, which Snakemake then holds too."""
-        path = self.folder.own / "jobs.lock"
         self.folder.make()
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                words = "a try was killed here, and its Snakemake still makes the runs that it was at"
-                print(f"{words} (it has {path} open): waiting for it", file=sys.stderr, flush=True)
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield descriptor
-        finally:
-            os.close(descriptor)
+        path = self.folder.own / "jobs.lock"
+        held = "a try was killed here, and its Snakemake still makes the runs that it was at"
+        return locks.alone(path, f"{held} (it has {path} open): waiting for it")
 
 
 def _say(results: Mapping[Path, Path], tell: Callable[[str], None]) -> None:

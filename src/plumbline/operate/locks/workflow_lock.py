@@ -36,10 +36,9 @@ from typing import Any
 
 import psutil
 
-from plumbline.core import process_record
+from plumbline.core import locks, process_record
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
-from plumbline.core.operating_system import fcntl
 from plumbline.project import snakemake_internals
 
 #: In .snakemake. The first is never removed: a lock on a file that has lost its name keeps nobody out.
@@ -164,7 +163,7 @@ def _flock(persistence: Path) -> Iterator[bool]:
     """Have the kernel's lock; False where the file system has none."""
     path = persistence / LOCK
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = locks.open_file(path)
     except OSError as error:
         raise PlumblineError(f"{path} cannot be opened ({error.strerror}); make it a file that you can write") from None
     try:
@@ -177,7 +176,7 @@ def _lock(descriptor: int, persistence: Path) -> bool:
     patience = time.monotonic() + PATIENCE
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locks.lock(descriptor)
             return True
         except BlockingIOError:
             record = process_record.read(persistence / RECORD)

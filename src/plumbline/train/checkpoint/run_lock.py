@@ -23,10 +23,9 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from plumbline.core import process_record
+from plumbline.core import locks, process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import make_folder
-from plumbline.core.operating_system import fcntl
 from plumbline.core.stop_request import StopRequest
 from plumbline.train.disk_faults import readable
 
@@ -135,9 +134,9 @@ class RunLock:
         """Take the flock; True also where the file system has none, since the lock file alone then decides."""
         if self._lock is not None:
             return True
-        descriptor = os.open(self.directory / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = locks.open_file(self.directory / LOCK)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locks.lock(descriptor)
         except BlockingIOError:
             os.close(descriptor)
             holder = process_record.read(self.path)  # a suspended holder keeps its lock; its heartbeat tells

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit, urlunsplit
 
-from plumbline.core.operating_system import fcntl
+from plumbline.core import locks
 from plumbline.specs.spec import RunSpec
 from plumbline.train.monitoring.progress import SCALARS
 
@@ -154,7 +154,7 @@ class MLflowFollower:
         if self.record is None:
             self.record = open(self.state / RECORD, "a+", encoding="utf-8")  # noqa: SIM115
             with contextlib.suppress(OSError):  # no locks here
-                fcntl.flock(self.record, fcntl.LOCK_EX)  # what still tells of an earlier start does so first
+                locks.lock(self.record, wait=True)  # what still tells of an earlier start does so first
         self.record.seek(0)
         client, earlier = MlflowClient(tracking_uri=self.uri), self.record.read()
         try:

@@ -15,11 +15,10 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from plumbline.core import process_record
+from plumbline.core import locks, process_record
 from plumbline.core.append_only_log import AppendOnlyLog
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import make_folder
-from plumbline.core.operating_system import fcntl
 from plumbline.verdict.decision.outcome import CRASHED, FINISHED, TIMEOUT, ArmRun
 
 #: The form of a record; a reader refuses any other one.
@@ -119,10 +118,10 @@ def hold(folder: Path, command: str) -> Iterator[None]:
     """
     make_folder(folder)
     path = folder / "lock"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    descriptor = locks.open_file(path)
     try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locks.lock(descriptor)
         except BlockingIOError:
             holder = process_record.read(path)
             who = process_record.describe(holder or {})

@@ -13,10 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.core import process_record
+from plumbline.core import locks, process_record
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import atomic_write_json, make_folder, naming, read_json
-from plumbline.core.operating_system import fcntl
 from plumbline.verdict.decision import bank as banks
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.own_trainer.snapshot import FOLDER, ROWS, Arm, Repository
@@ -82,14 +81,7 @@ class Folder:
 
     def at_work(self, run_id: str) -> bool:
         """Whether a process makes this run: a job of a cluster may outlive all that waits for it."""
-        try:
-            with open(self.runs / f"{run_id}.result.lock", "a") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except FileNotFoundError:
-            return False
-        except BlockingIOError:
-            return True
-        return False
+        return not locks.is_free(self.runs / f"{run_id}.result.lock")
 
     def remove_copies(self, repository: Repository) -> None:
         """Take away the copies of arms in which no run is made."""

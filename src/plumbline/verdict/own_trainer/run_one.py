@@ -31,11 +31,10 @@ from types import FrameType
 
 import msgspec
 
-from plumbline.core import command_line, process_record
+from plumbline.core import command_line, locks, process_record
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import FULL, atomic_write_json, of_disk, read_json
-from plumbline.core.operating_system import fcntl
 from plumbline.verdict.decision.outcome import CRASHED, DIVERGED, FINISHED, TIMEOUT
 from plumbline.verdict.own_trainer import (
     fingerprint,
@@ -151,7 +150,7 @@ class _Run:
         with open(path, "a") as file:
             while True:
                 try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    locks.lock(file)
                     break
                 except BlockingIOError:
                     if self.stopped is not None or time.monotonic() > until:
