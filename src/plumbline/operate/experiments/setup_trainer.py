@@ -27,9 +27,9 @@ from plumbline.operate.experiments.folder_verbs import place_of, remember_trust,
 from plumbline.operate.experiments.past_experiments import print_noise
 from plumbline.operate.experiments.setup_guesses import SeenMetric
 from plumbline.verdict.decision.outcome import BASELINE
-from plumbline.verdict.own_trainer import log_end, metric, own_tree
-from plumbline.verdict.own_trainer.folder import Folder
-from plumbline.verdict.own_trainer.pool import pool
+from plumbline.verdict.own_trainer import log_end, metric
+from plumbline.verdict.own_trainer.folder import Folder, warn_of_own_tree
+from plumbline.verdict.own_trainer.processes import pool
 from plumbline.verdict.own_trainer.requests import Result, interrupted_file, read_request, read_result
 from plumbline.verdict.own_trainer.snapshot import FOLDER, ROWS, Repository
 from plumbline.verdict.own_trainer.trainer_file import FLAGS, INJECT, NAME, MetricPart, TrainerFile, load, parsed
@@ -164,7 +164,7 @@ def _written(given: argparse.Namespace, repository: Repository, folder: Folder) 
     program = Path(shlex.split(given.command)[0])  # of an environment of the folder's own
     if len(program.parts) > 1 and not program.is_absolute() and _is_ignored(root, program.parts[0]):
         share.append(program.parts[0])
-    if said := own_tree.mind(repository, "HEAD", given.command):
+    if said := warn_of_own_tree(repository, "HEAD", given.command):
         tell(said)
     output: list[str] = []
     for _ in range(TRIES):

@@ -17,12 +17,19 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, canonical_json, read_json, sha256_text
 from plumbline.verdict.decision.outcome import BASELINE, CRASHED, FINISHED, TIMEOUT, ArmRun
 from plumbline.verdict.formatting import counted
-from plumbline.verdict.own_trainer import compare_ends, fingerprint, seed
+from plumbline.verdict.own_trainer import compare_ends, fingerprint
 from plumbline.verdict.own_trainer.folder import Folder
 from plumbline.verdict.own_trainer.git_call import LEAST_FREE
-from plumbline.verdict.own_trainer.pool import pool
-from plumbline.verdict.own_trainer.processes import REPORT, TOKEN, kill_carriers
-from plumbline.verdict.own_trainer.requests import NO_COMMAND, Request, Result, interrupted_file, read_result
+from plumbline.verdict.own_trainer.processes import REPORT, TOKEN, kill_carriers, pool
+from plumbline.verdict.own_trainer.requests import (
+    NO_COMMAND,
+    Request,
+    Result,
+    fill_command,
+    interrupted_file,
+    read_result,
+    seed_variables,
+)
 from plumbline.verdict.own_trainer.snapshot import Arm, Repository
 from plumbline.verdict.own_trainer.trainer_file import INJECT, TrainerFile
 
@@ -190,7 +197,7 @@ class CommandTrainer:
             run_id=run_id,
             seed=number,
             words=chosen.words or arm,
-            command=seed.command_line(run.command, run.seed, number, chosen.flags),
+            command=fill_command(run.command, run.seed, number, chosen.flags),
             folder=str(here),
             top=str(self.repository.top),
             copy=str(copy),
@@ -198,7 +205,7 @@ class CommandTrainer:
             log=str(self.folder.log(chosen.method, number)),
             progress=str(self._file(arm, number, "progress")),
             metric=self.file.metric,
-            environment=seed.variables(run.seed, number),
+            environment=seed_variables(run.seed, number),
             timeout=run.timeout_seconds,
             shared=[str(self.file.folder / one) for one in run.share],
             fingerprint={"data": said} if (said := fingerprint.data(self.file.folder, run.data)) else {},
