@@ -51,23 +51,23 @@ def check(project: Project, jobs: list[Any]) -> None:
         environment,
         folders,
         hub,
-        own_method,
         sharing,
         slurm_paths,
         tokenizers,
     )
     from plumbline.operate.preflight.check_result import STOP
+    from plumbline.operate.preflight.method_checks import check_file
 
     asked = _asked(project, jobs)
     refused = [found.words for found in folders.check(asked) if found.state == STOP]
     if account := dry_run.account(jobs):
         refused += [found.words for found in slurm_paths.check(project.root)]
-    refused += own_method.refused(asked) + sharing.refused(jobs) + tokenizers.refused(asked) + clock.refused(jobs)
+    refused += check_file.refused(asked) + sharing.refused(jobs) + tokenizers.refused(asked) + clock.refused(jobs)
     refused += environment.refused(asked)
     if refused:
         raise ApiError("\n".join(refused))
     warnings = (
-        own_method.flagged(asked)
+        check_file.flagged(asked)
         + sharing.withheld(project.paths.work, jobs)
         + folders.replaced(asked)
         + [found.words for found in (*data_archives.tools(asked), *hub.offline(asked)) if found.state == STOP]

@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from plumbline.model.cache import DecodingCache
 from plumbline.model.decoder import Decoder, on_meta
-from plumbline.operate.preflight.method_checks import decoded_losses, leak_inputs, leaks
+from plumbline.operate.preflight.method_checks import decoded_losses, leaks
 from plumbline.operate.preflight.method_checks.leaks import BATCHES, LONG, MODES, TRAINED, Leak, Mode
 from plumbline.specs.checked_models import TrainedSize
 from plumbline.specs.spec import ModelSpec
@@ -59,7 +59,7 @@ def calls(size: TrainedSize, length: int) -> list[tuple[Mode, int]]:
 def leak(model: Decoder, size: TrainedSize) -> Leak | None:
     """Look for a leak from the shortest input to the trained context; it is told of the shortest that shows it."""
     before = 1
-    source, again = leak_inputs.like_text(model.spec.vocabulary), leak_inputs.uniform(model.spec.vocabulary)
+    source, again = leaks.like_text(model.spec.vocabulary), leaks.uniform(model.spec.vocabulary)
     for length in sorted({*(one for one in SHORT if one < size.context), size.context}):
         asked = calls(size, length)
         shown = leaks.searched(model, asked, length, source, again)
@@ -95,7 +95,7 @@ def leak_in_depth(spec: ModelSpec, size: TrainedSize) -> Leak | None:
     """Look for a leak of a layer, or of a width, that the reduced model has not; `spec`: of that model."""
     model = leaks.lively(spec)
     length, rows = deep(size)
-    source, asked = leak_inputs.like_text(spec.vocabulary), [(TRAINED[size.half], rows), (Mode(half=size.half), rows)]
+    source, asked = leaks.like_text(spec.vocabulary), [(TRAINED[size.half], rows), (Mode(half=size.half), rows)]
     with torch.no_grad():
         if not model(source(2, length)).isfinite().all():
             return None  # off its start, what has no norms grows beyond numbers
@@ -115,7 +115,7 @@ def leak_in_depth(spec: ModelSpec, size: TrainedSize) -> Leak | None:
 @torch.no_grad()
 def decoding(model: Decoder, size: TrainedSize) -> str | None:
     """Check that the trained context, read in parts, gives the logits that it gives at once."""
-    tokens_BT = leak_inputs.like_text(model.spec.vocabulary)(1, size.context)
+    tokens_BT = leaks.like_text(model.spec.vocabulary)(1, size.context)
     expected, cache = model(tokens_BT), DecodingCache()
     parts = tokens_BT.split(-(-size.context // PARTS), dim=1)
     off = leaks.differs(torch.cat([model(part, cache=cache) for part in parts], dim=1), expected)
@@ -129,7 +129,7 @@ def decoding(model: Decoder, size: TrainedSize) -> str | None:
 
 def loss(model: Decoder, size: TrainedSize) -> str | None:
     """Check that the loss that training asks a model for is the cross-entropy of its logits."""
-    tokens_BT = leak_inputs.like_text(model.spec.vocabulary)(2, size.context)
+    tokens_BT = leaks.like_text(model.spec.vocabulary)(2, size.context)
     mode = TRAINED[size.half]
     with mode.of(model):
         asked = float(model(tokens_BT, loss=True).detach())
