@@ -58,7 +58,7 @@ NARROW = 256
 LARGE = 2**24
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TrainedRun:
     """A finished run: where its outputs are, and its spec."""
 
@@ -106,8 +106,7 @@ class TrainedModel:
         """Say by how much tokens are predicted better when they are there already; None where they are not."""
         one = decoded_losses.decoded(self.model, tokens_BT)
         for mode in dict.fromkeys((Mode(), self.validated)):
-            words = decoded_losses.early(self.of_tokens(tokens_BT, mode), one, half=mode.half)
-            if words is not None:
+            if words := decoded_losses.early(self.of_tokens(tokens_BT, mode), one, half=mode.half):
                 return f"{words}{mode.words}"
         return None
 
@@ -189,9 +188,9 @@ class TrainedLook:
     `key`: the run with the leak, or the one that was looked at.
     """
 
-    leak: str | None
-    words: str
-    key: str = ""
+    key: str
+    leak: str | None = None
+    words: str = ""
 
 
 def of_arm(runs: Sequence[TrainedRun], work: Path, baseline: TrainedRun | None) -> TrainedLook:
@@ -213,9 +212,8 @@ def of_arm(runs: Sequence[TrainedRun], work: Path, baseline: TrainedRun | None) 
         return seen
     said = [seen.words]
     for run in others:
-        wrong = _of_loss_alone(run, held_out_pack(work, run.spec))
-        if wrong is not None:
-            return TrainedLook(leak=wrong, words="", key=run.spec.key)
+        if wrong := _of_loss_alone(run, held_out_pack(work, run.spec)):
+            return TrainedLook(key=run.spec.key, leak=wrong)
     if others:
         said.append(f"the losses of {len(others)} more of its runs were computed again")
     if baseline is not None:
@@ -223,9 +221,9 @@ def of_arm(runs: Sequence[TrainedRun], work: Path, baseline: TrainedRun | None) 
         if elsewhere.leak is not None:
             return elsewhere
         said.append(elsewhere.words)
-    if (words := checks_report.find_replaced(before)) is not None:
-        return TrainedLook(leak=f"{checks_report.REPLACED_CODE}: {words}", words="", key=first.spec.key)
-    return TrainedLook(leak=None, words="; ".join(filter(None, said)), key=first.spec.key)
+    if words := checks_report.find_replaced(before):
+        return TrainedLook(key=first.spec.key, leak=f"{checks_report.REPLACED_CODE}: {words}")
+    return TrainedLook(key=first.spec.key, words="; ".join(filter(None, said)))
 
 
 def look(folder: Path, spec: RunSpec, pack: Path) -> TrainedLook:
@@ -243,23 +241,21 @@ def look(folder: Path, spec: RunSpec, pack: Path) -> TrainedLook:
     model, rows, at_once = trained.model, trained.rows, trained.at_once
     model.recompute = rows * context * spec.model.width * spec.model.layers > LARGE
     there = pack.is_file()
-    text_BT = (
-        sequences(pack, spec, rows, LOSS_TOKENS) if there else leaks.like_text(spec.model.vocabulary)(2 * rows, context)
-    )
+    like_text = leaks.like_text(spec.model.vocabulary)
+    text_BT = sequences(pack, spec, rows, LOSS_TOKENS) if there else like_text(2 * rows, context)
     early = trained.early(text_BT[:rows])
     wrong, again = trained.loss(text_BT) if there else (None, "")
     shown = _of_pairs(model, text_BT) or _of_batches(model, [trained.validated, trained.trained], text_BT, rows)
-    if shown is not None:
-        return TrainedLook(leak=f"{shown.check}: {shown.words}", words="", key=spec.key)
-    if early is not None or wrong is not None:
-        return TrainedLook(leak=wrong if early is None else f"causality: {early}", words="", key=spec.key)
+    leak = f"{shown.check}: {shown.words}" if shown else f"causality: {early}" if early else wrong
+    if leak is not None:
+        return TrainedLook(key=spec.key, leak=leak)
     whose = "its held-out sequences" if there else "sequences like text (its pack is not there)"
     batch = f"batches of {rows:,}" + (f" of the {at_once:,} rows that it read at once" if rows < at_once else " rows")
     words = (
         f"held at {context:,} tokens of {whose}, in {batch}, as validated and as trained ({spec.key}), with the loss "
         f"of the same tokens read one after another{again}"
     )
-    return TrainedLook(leak=None, words=words, key=spec.key)
+    return TrainedLook(key=spec.key, words=words)
 
 
 def gained_elsewhere(runs: Sequence[TrainedRun], baseline: TrainedRun, work: Path) -> TrainedLook:
@@ -271,7 +267,7 @@ def gained_elsewhere(runs: Sequence[TrainedRun], baseline: TrainedRun, work: Pat
     spec = runs[0].spec
     held_out = opened(held_out_pack(work, spec), spec)
     if held_out is None:
-        return TrainedLook(leak=None, words="", key=spec.key)
+        return TrainedLook(key=spec.key)
     most, first = max(1, MORE_TOKENS // spec.model.context), spec.train.validation_sequences
     own = held_out.rows(np.arange(min(first, most, held_out.sequences)))
     others = {"held-out sequences behind those of the loss": held_out.rows(np.arange(first, held_out.sequences)[:most])}
@@ -280,7 +276,7 @@ def gained_elsewhere(runs: Sequence[TrainedRun], baseline: TrainedRun, work: Pat
         others["training sequences that no run was to read"] = there.rows(left[:most])
     others = {words: rows for words, rows in others.items() if len(rows) >= 2 * BLOCKS}
     if not others or len(own) < 2 * BLOCKS:
-        return TrainedLook(leak=None, words="", key=spec.key)
+        return TrainedLook(key=spec.key)
     groups = [torch.from_numpy(each) for each in (own, *others.values())]
     theirs = [TrainedModel(baseline).of_sequences(each) for each in groups]
     for run in runs:
@@ -289,13 +285,12 @@ def gained_elsewhere(runs: Sequence[TrainedRun], baseline: TrainedRun, work: Pat
         for words, elsewhere_S in zip(others, gains[1:], strict=True):
             if (short := missing_elsewhere(gains[0], elsewhere_S)) is not None:
                 return TrainedLook(
+                    key=run.spec.key,
                     leak=f"held-out tokens: its gain over {baseline.spec.key} is {short} {words}: the sequences of the "
                     "loss were read in training, by a component that may not read them",
-                    words="",
-                    key=run.spec.key,
                 )
     counts = [f"{len(rows):,} {words}" for words, rows in others.items()]
-    return TrainedLook(leak=None, words=f"its gain was looked for on {' and '.join(counts)}", key=spec.key)
+    return TrainedLook(key=spec.key, words=f"its gain was looked for on {' and '.join(counts)}")
 
 
 def _of_loss_alone(run: TrainedRun, pack: Path) -> str | None:
@@ -312,19 +307,15 @@ def _of_pairs(model: Decoder, text_BT: torch.Tensor) -> Leak | None:
     def source(rows: int, length: int) -> torch.Tensor:
         return text_BT[:rows, :length]
 
-    calls = [(Mode(), min(2, len(text_BT))), (TRAINED[False], min(2, len(text_BT)))]
-    shown = leaks.searched(model, calls, context, source, leaks.uniform(model.spec.vocabulary))
-    return None if shown is None else leaks.smallest(model, calls, shown, 1, context, source)
+    calls = [(mode, min(2, len(text_BT))) for mode in (Mode(), TRAINED[False])]
+    return leaks.find(model, calls, context, source, leaks.uniform(model.spec.vocabulary))
 
 
 def _of_batches(model: Decoder, modes: Sequence[Mode], text_BT: torch.Tensor, rows: int) -> Leak | None:
     """A leak of the very batch that was validated first, whose rows end otherwise the second time."""
     batch_BT, others_BT = text_BT[:rows], text_BT.roll(-rows if len(text_BT) > rows else -1, 0)[:rows]
-    for mode in dict.fromkeys(modes):
-        shown = leaks.of_batch(model, mode, batch_BT, others_BT)
-        if shown is not None:
-            return shown
-    return None
+    shown = (leaks.find_in_batch(model, mode, batch_BT, others_BT) for mode in dict.fromkeys(modes))
+    return next(filter(None, shown), None)
 
 
 def causality(mine: OwnMethodsFile, work: Path, completed: Callable[[str, str], Sequence[str]]) -> dict[str, str]:
@@ -337,13 +328,10 @@ def causality(mine: OwnMethodsFile, work: Path, completed: Callable[[str, str], 
     """
     seen: dict[str, str] = {}
     for scale in [mine.scale, *([mine.larger] if mine.larger else [])]:
+        finished = {arm: completed(scale, arm) for arm in mine.compared}
         there = {
-            arm: [
-                TrainedRun(folder=work / "runs" / run.key, spec=run.spec)
-                for run in mine.runs(scale, arm)
-                if run.key in completed(scale, arm)
-            ]
-            for arm in mine.compared
+            arm: [TrainedRun(work / "runs" / run.key, run.spec) for run in mine.runs(scale, arm) if run.key in keys]
+            for arm, keys in finished.items()
         }
         for arm, runs in there.items():
             if not runs:

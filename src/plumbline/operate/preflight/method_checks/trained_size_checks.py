@@ -61,10 +61,8 @@ def leak(model: Decoder, size: TrainedSize) -> Leak | None:
     before = 1
     source, again = leaks.like_text(model.spec.vocabulary), leaks.uniform(model.spec.vocabulary)
     for length in sorted({*(one for one in SHORT if one < size.context), size.context}):
-        asked = calls(size, length)
-        shown = leaks.searched(model, asked, length, source, again)
-        if shown is not None:
-            return leaks.smallest(model, asked, shown, before, length, source)
+        if shown := leaks.find(model, calls(size, length), length, source, again, before):
+            return shown
         before = length
     return None
 
@@ -101,9 +99,8 @@ def leak_in_depth(spec: ModelSpec, size: TrainedSize) -> Leak | None:
             return None  # off its start, what has no norms grows beyond numbers
     text_BT = source(rows, length)
     one = decoded_losses.decoded(model, text_BT)
-    shown = leaks.searched(model, asked, length, source)
-    if shown is not None:
-        return leaks.smallest(model, asked, shown, 1, length, source)
+    if shown := leaks.find(model, asked, length, source):
+        return shown
     for mode in (Mode(), Mode(training=True)):
         with mode.of(model), torch.no_grad():
             words = decoded_losses.other(decoded_losses.at_once(model, text_BT), one)
@@ -151,19 +148,14 @@ def failed(spec: ModelSpec, size: TrainedSize, whole: Sequence[ModelSpec] = ()) 
     `whole`: the models that are trained.
     """
     model = leaks.lively(reduced(spec, size))
-    found: dict[str, str] = {}
-    shown = leak(model, size)
-    if shown is not None:
+    if shown := leak(model, size):
         return {shown.check: shown.words}
     deeper = whole_or_deep(spec, size, whole)
-    shown = None if deeper is None else leak_in_depth(deeper, size)
-    if shown is not None:
-        wide = f" of the width {deeper.width}" if deeper is not None and deeper in whole else ""
+    if deeper is not None and (shown := leak_in_depth(deeper, size)):
+        wide = f" of the width {deeper.width}" if deeper in whole else ""
         return {shown.check: f"{shown.words}, with the {size.layers} layers{wide} that are trained"}
-    for name, words in (("prefill = decode", decoding(model, size)), ("loss", loss(model, size))):
-        if words is not None:
-            found[name] = f"{words}, at the trained context of {size.context:,}"
-    return found
+    results = {"prefill = decode": decoding(model, size), "loss": loss(model, size)}
+    return {name: f"{words}, at the trained context of {size.context:,}" for name, words in results.items() if words}
 
 
 def words(size: TrainedSize, spec: ModelSpec, whole: Sequence[ModelSpec] = ()) -> str:
