@@ -47,11 +47,16 @@ def git(
     return done
 
 
+def free_bytes(folder: Path) -> int:
+    """Count the bytes that are free for this user where a folder lies."""
+    free = os.statvfs(folder)
+    return free.f_bavail * free.f_frsize
+
+
 def _full(folder: Path, said: list[str]) -> bool:
     """Whether the disk is full, by what git says, or by what is left: not every line of git's has the reason."""
-    free = os.statvfs(folder)
     words = ("No space left on device", "Disk quota exceeded")
-    return free.f_bavail * free.f_frsize < LEAST_FREE or any(word in line for line in said for word in words)
+    return free_bytes(folder) < LEAST_FREE or any(word in line for line in said for word in words)
 
 
 def require_clean_submodules(top: Path, environment: Mapping[str, str]) -> None:

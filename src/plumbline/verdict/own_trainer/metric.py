@@ -106,35 +106,22 @@ def read(
             if gap.end:
                 texts = _texts(metric, backwards(log, end=gap.begin)) | gap.texts | texts
     said = texts.pop("", "")
-    others = {name: value for name, text in texts.items() if (value := number(text)) is not None}
+    values = {name: number(text) for name, text in texts.items()}
+    others = {name: value for name, value in values.items() if value is not None and math.isfinite(value)}
     if not said:
-        return LoggedMetric(others={name: value for name, value in others.items() if math.isfinite(value)})
+        return LoggedMetric(others=others)
     value = number(said)
     if value is None:
         raise PlumblineError(
             f"{metric.called} is {said[:60]!r}, which is no number; mend the [metric] of plumbline.toml"
         )
-    return LoggedMetric(
-        value=value, text=said, others={name: one for name, one in others.items() if math.isfinite(one)}
-    )
-
-
-def part(metric: MetricPart, log: Path, begin: int, end: int, seconds: float) -> dict[str, str]:
-    """Read what a part of a log says, as it is written, by the metric's name ("" for the primary one).
-
-    Raises:
-        PlumblineError: the reading took longer than it may.
-    """
-    if metric.json or metric.file:
-        return {}
-    with alarm(seconds):
-        return _texts(metric, backwards(log, begin=begin, end=end))
+    return LoggedMetric(value=value, text=said, others=others)
 
 
 def has_value(metric: MetricPart, line: str) -> bool:
     """Whether a line of a log, or of the file of rows, has the primary metric."""
     if metric.json:
-        return _below(_row(line), metric.json.rpartition(":")[2]) is not None
+        return _below(read_row(line), metric.json.rpartition(":")[2]) is not None
     return bool(_texts(metric, iter([line])).get(""))
 
 
@@ -219,7 +206,7 @@ def _rows(wanted: dict[str, str], folder: Path, most: int | None) -> dict[str, s
         file, _, key = words.rpartition(":")
         files.setdefault(file, {})[name] = key
     for file, keys in files.items():
-        rows = (_row(line) for line in backwards(folder / file, most))
+        rows = (read_row(line) for line in backwards(folder / file, most))
         for row in whole(folder / file) or rows:
             for name in keys.keys() - found.keys():
                 value = _below(row, keys[name])
@@ -241,7 +228,8 @@ def whole(path: Path) -> list[Any]:
     return [value] if isinstance(value, dict) else list(reversed(value)) if isinstance(value, list) else []
 
 
-def _row(line: str) -> Any:
+def read_row(line: str) -> Any:
+    """Read a line of JSON; None of anything else."""
     try:
         return json.loads(line)
     except (ValueError, RecursionError):
@@ -309,7 +297,8 @@ def bound(path: Path, said: MetricPart, gap: LeftOut) -> LeftOut:
             end += _after_line(file.read(_BLOCK), last=True) - _BLOCK
             texts, unread = {}, 0
             try:
-                texts = part(said, path, begin, end, HOLE_SECONDS)
+                with alarm(HOLE_SECONDS):
+                    texts = {} if said.files else _texts(said, backwards(path, begin=begin, end=end))
             except PlumblineError:
                 unread = end - begin
             if not _make_hole(file.fileno(), begin // _PAGE * _PAGE if gap.end else begin, end // _PAGE * _PAGE):
