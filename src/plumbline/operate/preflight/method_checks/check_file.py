@@ -50,21 +50,19 @@ def checked(plan: Project, mine: OwnMethodsFile, path: Path) -> list[str]:
     Returns a sentence for each check that fails. `path`: the file of what is found.
     """
     fingerprint = fingerprint_checks(mine)
-    if checks_report.kept(path, fingerprint) is None:
+    report = checks_report.kept(path, fingerprint)
+    if report is None:
         asked = [mine.path] if mine.experiment is None else ["--experiment", json.dumps(mine.experiment)]
         command = [sys.executable, "-m", "plumbline.operate.preflight.method_checks.check_file", *asked]
         command += ["--preset", plan.name, "--documents-source", plan.config["data"]["source"], "--out", str(path)]
         one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
         done = subprocess.run(command, capture_output=True, text=True, env=one_thread)
-        if checks_report.kept(path, fingerprint) is None:
-            if done.returncode == 0:
-                return [
-                    f"{mine.path}: it, or a component's code, was edited while it was checked; run the command again"
-                ]
+        report = checks_report.kept(path, fingerprint)
+        if report is None and done.returncode == 0:
+            return [f"{mine.path}: it, or a component's code, was edited while it was checked; run the command again"]
+        if report is None:
             return [f"{mine.path}: it could not be checked: {done.stderr.strip()[-2000:]}"]
-    found = checks_report.kept(path, fingerprint)
-    failing = checks_report.sentences(found, mine.path, "failed") if found is not None else []
-    return [*failing, "nothing was trained; fix the component and run the command again"] if failing else []
+    return checks_report.refusals(report, mine.path)
 
 
 def flagged(dry_run: DryRun) -> list[str]:

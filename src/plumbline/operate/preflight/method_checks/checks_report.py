@@ -134,11 +134,17 @@ def sentences(found: dict[str, Any], path: str, kind: str) -> list[str]:
     ]
 
 
+def refusals(found: dict[str, Any], path: str) -> list[str]:
+    """Write a sentence for each check of a report that failed, and the remedy; none where all hold."""
+    failing = sentences(found, path, "failed")
+    return [*failing, "nothing was trained; fix the component and run the command again"] if failing else []
+
+
 def require(found: dict[str, Any], path: str) -> None:
     """Refuse a report in which a check failed.
 
     Raises:
         PlumblineError: naming every check that failed.
     """
-    if failing := sentences(found, path, "failed"):
-        raise PlumblineError("\n".join([*failing, "nothing was trained; fix the component and run the command again"]))
+    if failing := refusals(found, path):
+        raise PlumblineError("\n".join(failing))
