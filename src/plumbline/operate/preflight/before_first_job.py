@@ -15,7 +15,7 @@ from typing import Any
 from plumbline import __version__
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import visible
-from plumbline.operate.preflight import dry_run, slurm_account
+from plumbline.operate.preflight import dry_run
 from plumbline.project import Project, snakemake_internals
 from plumbline.specs.yaml_files import PROJECT
 
@@ -47,12 +47,12 @@ def check(project: Project, jobs: list[Any]) -> None:
 
     from plumbline.operate.preflight import (
         clock,
+        cluster,
         data_archives,
         environment,
         folders,
         hub,
         sharing,
-        slurm_paths,
         tokenizers,
     )
     from plumbline.operate.preflight.check_result import STOP
@@ -61,7 +61,7 @@ def check(project: Project, jobs: list[Any]) -> None:
     asked = _asked(project, jobs)
     refused = [found.words for found in folders.check(asked) if found.state == STOP]
     if account := dry_run.account(jobs):
-        refused += [found.words for found in slurm_paths.check(project.root)]
+        refused += [found.words for found in cluster.check_paths(project.root)]
     refused += check_file.refused(asked) + sharing.refused(jobs) + tokenizers.refused(asked) + clock.refused(jobs)
     refused += environment.refused(asked)
     if refused:
@@ -72,8 +72,8 @@ def check(project: Project, jobs: list[Any]) -> None:
         + folders.replaced(asked)
         + [found.words for found in (*data_archives.tools(asked), *hub.offline(asked)) if found.state == STOP]
     )
-    if slurm_account.placeholder(account):
-        warnings.append(slurm_account.account_words(account))
+    if account == cluster.PLACEHOLDER:
+        warnings.append(cluster.PLACEHOLDER_WORDS)
     written = (fingerprint_file.read(project.root / PROJECT) or {}).get("version", __version__)
     if written != __version__:
         warnings.append(

@@ -9,13 +9,15 @@ executor plugin depends on are looked at as well.
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from plumbline.operate.preflight import slurm_account, slurm_paths
 from plumbline.operate.preflight.check_result import NOTE, OK, STOP, UNKNOWN, CheckResult, State, at_once
 from plumbline.operate.preflight.dry_run import DryRun, JobToRun
 
@@ -34,6 +36,25 @@ OPTIONS = {
 }
 #: Seconds that SLURM must remember an ended job: the executor polls at most every 180 s.
 MIN_JOB_AGE = 200
+#: The account that profiles/slurm names until a site puts its own there.
+PLACEHOLDER = "plumbline"
+#: What to do about that account, of which few sites will know.
+PLACEHOLDER_WORDS = (
+    "profiles/slurm/config.v9+.yaml: default-resources.slurm_account: 'plumbline' is a placeholder; put your account "
+    "and partitions into an overlay (docs/on-your-cluster.md, step 2): sacctmgr show associations user=$USER"
+)
+
+
+def check_paths(root: Path) -> list[CheckResult]:
+    """Report paths that jobs cannot be submitted with: Snakemake writes them into a shell's command without quoting."""
+    found = []
+    if re.search(r"""['"\\$`]""", str(root.resolve())):
+        words = f"{root.resolve()}: SLURM's jobs start in no folder with quotation marks, backslash or $; rename it"
+        found.append(CheckResult(state=STOP, what="SLURM: folder", words=words))
+    if shlex.quote(sys.executable) != sys.executable:
+        words = f"{sys.executable}: SLURM's jobs are started with it, unquoted; make the environment where no space is"
+        found.append(CheckResult(state=STOP, what="SLURM: interpreter", words=words))
+    return found
 
 
 def kinds(jobs: Iterable[JobToRun]) -> dict[str, list[JobToRun]]:
@@ -129,14 +150,12 @@ def check(dry_run: DryRun) -> list[CheckResult]:
         if not dry_run.account:
             words = "default-resources.slurm_account: none in force; the executor plug-in will guess one"
             found.append(CheckResult(state=NOTE, what="SLURM account", words=words))
-        elif slurm_account.placeholder(dry_run.account):
-            found.append(
-                CheckResult(state=STOP, what="SLURM account", words=slurm_account.account_words(dry_run.account))
-            )
+        elif dry_run.account == PLACEHOLDER:
+            found.append(CheckResult(state=STOP, what="SLURM account", words=PLACEHOLDER_WORDS))
         return found
-    found = [*slurm_paths.check(dry_run.project.root), *answers(kinds(dry_run.jobs)), *_settings()]
-    if slurm_account.placeholder(dry_run.account) and any(one.state == STOP for one in found):
-        found.append(CheckResult(state=STOP, what="SLURM account", words=slurm_account.account_words(dry_run.account)))
+    found = [*check_paths(dry_run.project.root), *answers(kinds(dry_run.jobs)), *_settings()]
+    if dry_run.account == PLACEHOLDER and any(one.state == STOP for one in found):
+        found.append(CheckResult(state=STOP, what="SLURM account", words=PLACEHOLDER_WORDS))
     return found
 
 

@@ -250,7 +250,7 @@ class _Watch(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = func(*args, **(kwargs or {}))
         if torch.is_grad_enabled() and isinstance(made, torch.Tensor) and made.requires_grad:
-            for value in _tensors([args, kwargs]):
+            for value in filter(torch.is_tensor, _leaves([args, kwargs])):
                 if value.dtype == torch.int64 and value.numel() > 1 and bool((value >= self.half).all()):
                     raise _GradientTaken
         return made
@@ -302,7 +302,7 @@ def _steps(loop: TrainingLoop, states: list[list[Any]], *, replayed: bool) -> st
                 due = loop.state.online.due(step - 1)
                 if due:
                     held_out_reading.probe_values(loop.parts, due)
-                if not _equal(before, parameters) or any(value.grad is not None for value in parameters):
+                if _are_changed(before, parameters):
                     return f"a probe changes parameters or leaves gradients: one of {[one.name for one in due]}"
                 loop.train_step()
                 loop.catch_up()
@@ -317,7 +317,7 @@ def _steps(loop: TrainingLoop, states: list[list[Any]], *, replayed: bool) -> st
         if first:
             states.append([json.loads(json.dumps(hook.state())) for hook in hooks])
             for hook in hooks:
-                kept = _count(hook.state())
+                kept = sum(1 for _ in _leaves(hook.state()))
                 if hook.held_out != "none" and kept > max(SHARE * numbers, 64):
                     return (
                         f"intervention {hook.name!r} reads held-out tokens, and its state() has {kept:,} "
@@ -337,7 +337,7 @@ def _guard(hook: Intervention, place: int, parameters: list[Any], states: list[l
     def unchanged(call: Any, where: str, step: int) -> None:
         before = [value.detach().clone() for value in parameters]
         call(step)
-        if not _equal(before, parameters) or any(value.grad is not None for value in parameters):
+        if _are_changed(before, parameters):
             raise _ChangedBy(
                 f"intervention {hook.name!r} changes parameters, or leaves gradients, in {where}(), where held-out "
                 "tokens are read: change them in after_step()"
@@ -354,21 +354,18 @@ def _guard(hook: Intervention, place: int, parameters: list[Any], states: list[l
     hook.end = lambda step: unchanged(end, "end", step)  # type: ignore[method-assign]
 
 
+def _are_changed(before: list[Any], parameters: list[Any]) -> bool:
+    return not _equal(before, parameters) or any(value.grad is not None for value in parameters)
+
+
 def _equal(one: Iterable[torch.Tensor], two: Iterable[torch.Tensor]) -> bool:
     return all(torch.equal(a.detach(), b.detach()) for a, b in zip(one, two, strict=True))
 
 
-def _tensors(given: Any) -> Iterable[torch.Tensor]:
-    if isinstance(given, torch.Tensor):
-        yield given
-    elif isinstance(given, (list, tuple)):
-        for one in given:
-            yield from _tensors(one)
-    elif isinstance(given, dict):
-        yield from _tensors(list(given.values()))
-
-
-def _count(state: Any) -> int:
-    if isinstance(state, dict):
-        return sum(map(_count, state.values()))
-    return sum(map(_count, state)) if isinstance(state, (list, tuple)) else 1
+def _leaves(value: Any) -> Iterator[Any]:
+    """What nested dictionaries and lists hold."""
+    if isinstance(value, (dict, list, tuple)):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(part)
+    else:
+        yield value
