@@ -24,18 +24,19 @@ LOOKED_AT = (128, 256)
 LOOK = """
 import sys
 from pathlib import Path
-from plumbline.operate.preflight.method_checks import trained_checks
-from plumbline.operate.preflight.method_checks.trained_run import TrainedModel, TrainedRun, held_out_pack, sequences
+from plumbline.operate.preflight.method_checks import finished_run_checks
+from plumbline.operate.preflight.method_checks.finished_run_checks import TrainedModel, TrainedRun
+from plumbline.operate.preflight.method_checks.finished_run_checks import held_out_pack, sequences
 from plumbline.specs.spec import RunSpec
 kind, spec, folder, work = sys.argv[1], RunSpec.from_json(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4])
 if kind == "whole":
-    seen = trained_checks.look(folder, spec, held_out_pack(work, spec))
+    seen = finished_run_checks.look(folder, spec, held_out_pack(work, spec))
     assert seen.leak is None, seen.leak
 else:
     run = TrainedRun(folder=folder, spec=spec)
-    wrong, _ = TrainedModel(run).loss(sequences(held_out_pack(work, spec), spec, 0, trained_checks.MORE_TOKENS))
+    wrong, _ = TrainedModel(run).loss(sequences(held_out_pack(work, spec), spec, 0, finished_run_checks.MORE_TOKENS))
     assert wrong is None, wrong
-    seen = trained_checks.gained_elsewhere([run], run, work)
+    seen = finished_run_checks.gained_elsewhere([run], run, work)
     assert seen.leak is None and "training sequences" in seen.words, seen
 """
 
@@ -136,7 +137,7 @@ def _packs(folder: Path) -> Path:
 
 def _looked_at(folder: Path, width: int) -> tuple[float, Path, Path, Path]:
     """Millions of parameters, spec, run and work folder of a model that was trained for two steps at context 1,024."""
-    from plumbline.operate.preflight.method_checks.trained_run import held_out_pack, training_pack
+    from plumbline.operate.preflight.method_checks.finished_run_checks import held_out_pack, training_pack
     from plumbline.specs.spec import RunSpec
 
     millions, _ = _training(folder, width)

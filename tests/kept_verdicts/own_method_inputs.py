@@ -52,7 +52,7 @@ def _verdicts(folder: Path) -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(REPOSITORY)  # whose studies it extends
         held = {"base/capped": "held at 128 tokens (caps/base/capped/s42)"}
-        patch.setattr(own_verdict.trained_checks, "causality", lambda *_: held)  # the runs have no weights
+        patch.setattr(own_verdict.finished_run_checks, "causality", lambda *_: held)  # the runs have no weights
         made = Made(folder, gain=0.05, tries=20)
         for title, change in STATES.items():
             change(made)

@@ -46,7 +46,7 @@ def _stand_ins(gains: Mapping[str, float | None]) -> dict[str, object]:
     return {
         "plumbline.project.arms.StudyArms.run": _runs(gains),
         "plumbline.operate.experiments.study_verbs._checks": lambda project, arms: ([], {}),
-        "plumbline.operate.preflight.method_checks.trained_checks.of_arm": lambda *_: seen,
+        "plumbline.operate.preflight.method_checks.finished_run_checks.of_arm": lambda *_: seen,
     }
 
 

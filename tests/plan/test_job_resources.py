@@ -15,10 +15,10 @@ import yaml
 
 from plumbline.data import split
 from plumbline.operate.preflight import dry_run
-from plumbline.operate.preflight.method_checks import trained_checks, trained_run
 from plumbline.plan import data_stage, job_needs, machines, run_estimate, target_costs
 from plumbline.plan.job_needs import amount
 from plumbline.plan.run_estimate import JobRequests, RunEstimator, estimator
+from plumbline.operate.preflight.method_checks import finished_run_checks
 from plumbline.project import Project, load, snakemake_internals
 from plumbline.specs.study_config import Run
 from plumbline.specs.yaml_files import ROOT, load_config
@@ -191,12 +191,13 @@ def test_what_no_job_at_paper_makes_asks_by_the_same_laws(planned: tuple[Any, Pr
     millions = priced.size(run).parameters / 1e6
     arms = [replaced(run, method=method, init_seed=seed) for method in ("baseline", "mine") for seed in (1, 2, 3)]
     units = {"parameters_m": millions, "looked_at_m": 2 * millions, "all_runs_m": 6 * millions}
-    units |= {"states_m": trained_checks.LARGE / 1e6}  # it has more than are held
+    units |= {"states_m": finished_run_checks.LARGE / 1e6}  # it has more than are held
     for name, asked in (("bundle", requests.product("bundle")), ("verdict", requests.verdict(arms))):
         need = needed(NEEDS[name], units)
         assert need.mb <= asked.asked_mb(1) <= MOST * need.mb and asked.extrapolated
         assert need.minutes <= asked.asked_minutes() <= MOST * need.minutes + LITTLE_MINUTES
-    assert (run_estimate.LOOKED_AT_STATES, run_estimate.LOOKED_AT_TOKENS) == (trained_checks.LARGE, trained_run.TOKENS)
+    looked_at = (run_estimate.LOOKED_AT_STATES, run_estimate.LOOKED_AT_TOKENS)
+    assert looked_at == (finished_run_checks.LARGE, finished_run_checks.TOKENS)
 
 
 def replaced(run: Run, **changes: Any) -> Run:

@@ -1,6 +1,6 @@
 """A verdict on your own modification: --config mine=my/cosine.yaml, results/verdict/cosine.md.
 
-Its runs are made by the rules of every study; before the first of them the method is checked (operate/preflight/own_method.py).
+Its runs are made by the rules of every study; before the first of them the method is checked (operate/preflight/method_checks/check_file.py).
 """
 
 

@@ -109,7 +109,7 @@ def fingerprint_checks(mine: OwnMethodsFile) -> str:
 
     It changes with their code, the models' code, and the models checked.
     """
-    entries = ("operate/preflight/method_checks/checks_report.py", "operate/preflight/own_training.py")
+    entries = ("operate/preflight/method_checks/checks_report.py", "operate/preflight/method_checks/training_checks.py")
     files = {file for entry in entries for file in code_hash.product_files(code_hash.PACKAGE / entry)}
     asked: list[Any] = [mine.against, mine.asked["parity"]]
     for method, (small, whole) in models(mine).items():

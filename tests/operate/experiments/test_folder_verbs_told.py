@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.operate.experiments import setup_trainer
-from plumbline.verdict.own_trainer import own_tree
-from plumbline.verdict.own_trainer.folder import Folder
+from plumbline.verdict.own_trainer.folder import Folder, warn_of_own_tree
 from plumbline.verdict.own_trainer.snapshot import Repository
 from tests import run_in_process
 from tests.operate import fake_terminal
@@ -51,7 +50,7 @@ def test_who_has_no_home_folder_is_told_what_is_not_remembered_and_goes_on(
         assert why in done.stderr and "export XDG_STATE_HOME=FOLDER" in done.stderr, done.stderr
         done = plumbline(folder, "try", "-m", "x", "--dry-run", "--trust", "--", "--worse", "1")
         assert done.returncode == 0 and "mind: that this command may be run is not remembered: " in done.stderr
-        assert own_tree.mind(Repository(folder), "HEAD", f"python {folder}/train.py").startswith("mind: the command")
+        assert warn_of_own_tree(Repository(folder), "HEAD", f"python {folder}/train.py").startswith("mind: the command")
 
 
 @pytest.mark.slow

@@ -37,7 +37,7 @@ SIZE = "At 1.2M parameters and 44 steps of 2,304 tokens (preset demo)"
 def held(monkeypatch: pytest.MonkeyPatch) -> None:
     """The made-up runs have no weights: they are taken to hold."""
     told = {"base/capped": "held at 128 tokens (caps/base/capped/s42)"}
-    monkeypatch.setattr(own_verdict.trained_checks, "causality", lambda *_: told)
+    monkeypatch.setattr(own_verdict.finished_run_checks, "causality", lambda *_: told)
 
 
 class Made:

@@ -15,8 +15,8 @@ from plumbline.core.errors import PlumblineError
 from plumbline.operate.experiments import folder_baseline, setup_trainer
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
 from plumbline.verdict.decision.outcome import BASELINE
-from plumbline.verdict.own_trainer import seed as seeds
 from plumbline.verdict.own_trainer.folder import Folder
+from plumbline.verdict.own_trainer.requests import only_a_seed
 from plumbline.verdict.own_trainer.snapshot import Repository
 from plumbline.verdict.own_trainer.trainer_file import load
 from tests import run_in_process
@@ -365,10 +365,10 @@ def test_a_change_of_a_seed_alone_is_known_for_what_it_is(tmp_path: Path, was: s
     change(repository.folder, "random.seed(7)  ", "random.seed(1)") if was == "-- a" else None
     (repository.folder / "plumbline.toml").write_text("no part of an arm")
     lines = repository.changed_lines(repository.arm("HEAD").commit, repository.candidate().commit)
-    assert seeds.only_a_seed(*lines) == only, lines
+    assert only_a_seed(*lines) == only, lines
     (repository.folder / "new.py").write_text("")
     lines = repository.changed_lines(repository.arm("HEAD").commit, repository.candidate().commit)
-    assert not seeds.only_a_seed(*lines), lines
+    assert not only_a_seed(*lines), lines
 
 
 def test_a_try_of_another_seed_says_that_runs_have_others_anyway(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.verdict.decision.outcome import BASELINE
-from plumbline.verdict.own_trainer import compare_ends, log_end, pipeline, process_ends
-from plumbline.verdict.own_trainer.process_ends import ProcessEnds
+from plumbline.verdict.own_trainer import compare_ends, log_end, process_ends
+from plumbline.verdict.own_trainer.process_ends import PartEnd, ProcessEnds
 from plumbline.verdict.own_trainer.requests import Result, read_result
 from plumbline.verdict.own_trainer.run_one import CHILD
 from plumbline.verdict.own_trainer.trainer_file import MetricPart
@@ -101,7 +101,7 @@ def ended(folder: Path, command: str, end: str = "pass", code: str = "") -> tupl
             stdout=file,
             stderr=subprocess.STDOUT,
         )
-    return process_ends.read(reports, log, but=process_ends.running(reports)), done.returncode
+    return process_ends.read(reports, log, left_running=process_ends.running(reports)), done.returncode
 
 
 @pytest.mark.parametrize(
@@ -227,9 +227,13 @@ def test_a_part_of_a_pipeline_that_is_no_python_counts_and_filters_do_not(
 ) -> None:
     ended(tmp_path, f"echo $$ > shell; {command}; echo done", "sys.exit(3)", "import time; time.sleep(60)")
     reports, log = tmp_path / "reports", tmp_path / "log"
-    parts = [pipeline.PartEnd("part 1", 3), pipeline.PartEnd("part 2", 4), pipeline.PartEnd("grep", 1, is_filter=True)]
+    parts = [
+        PartEnd("part 1", 3),
+        PartEnd("part 2", 4),
+        PartEnd("grep", 1, is_filter=True),
+    ]
     shell = int((tmp_path / "shell").read_text())
-    ends = process_ends.read(reports, log, but=process_ends.running(reports), parts=parts, shell=shell)
+    ends = process_ends.read(reports, log, left_running=process_ends.running(reports), parts=parts, shell=shell)
     assert sorted(ends.of_output) == sorted(of_output) and ends.others == [*others, "grep: exit code 1"], ends
 
 
@@ -584,11 +588,11 @@ def test_the_parts_of_pipelines_are_known_and_the_command_is_not_altered(command
     file.parent.mkdir()
     plain, noted = (
         subprocess.run(["bash", "-c", each], cwd=tmp_path, stdout=-1, stderr=-1, text=True, check=False)
-        for each in (command, pipeline.noting(command, file))
+        for each in (command, process_ends.note_parts(command, file))
     )
     assert (plain.returncode, plain.stdout) == (noted.returncode, noted.stdout)
     assert "PIPESTATUS" not in noted.stderr and "printf" not in noted.stderr
-    end = pipeline.read(file, noted.returncode, command)
+    end = process_ends.read_pipeline(file, noted.returncode, command)
     parts = [f"{part.name}: {part.code}{' (filter)' * part.is_filter}" for part in end.parts]
     assert (end.code, end.no_reader, parts, noted.stdout.strip()) == PIPELINES[command], noted
 

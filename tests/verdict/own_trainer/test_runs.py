@@ -22,7 +22,7 @@ import pytest
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun
-from plumbline.verdict.own_trainer import pool, run_one, shared
+from plumbline.verdict.own_trainer import fingerprint, processes, run_one
 from plumbline.verdict.own_trainer.folder import Folder
 from plumbline.verdict.own_trainer.processes import REPORT, carriers
 from plumbline.verdict.own_trainer.requests import read_request, read_result
@@ -113,15 +113,15 @@ def test_what_changes_is_seen_in_as_many_shared_files_as_there_is_time_for(tmp_p
     for number in range(3):
         (tmp_path / f"data/{number}").mkdir(parents=True)
         (tmp_path / f"data/{number}/tokens").write_text("1 2 3")
-    whole, none = shared.look([str(tmp_path / "data")]), shared.look([str(tmp_path / "data")], seconds=0)
+    whole, none = fingerprint.look([str(tmp_path / "data")]), fingerprint.look([str(tmp_path / "data")], seconds=0)
     assert len(whole.files) == 3 and not whole.left and none.left == {str(tmp_path / "data")}
     for name in ("data/0/more", "data/new/deep/file", "data/1/tokens"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("4")
     (tmp_path / "data/2/tokens").unlink()
     changed = ["data/0/more", "data/1/tokens", "data/2/tokens", "data/new/deep/file"]
-    assert shared.touched(whole) == [str(tmp_path / name) for name in changed]
-    assert shared.touched(none) == []
+    assert fingerprint.touched(whole) == [str(tmp_path / name) for name in changed]
+    assert fingerprint.touched(none) == []
 
 
 def test_shared_files_that_are_too_many_to_be_looked_at_are_told(tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ def test_each_run_has_its_device_and_its_last_metric_is_told(tmp_path: Path, mon
         tmp_path / "mine", "import os\nprint('val_bpb:', 1 + int(os.environ['CUDA_VISIBLE_DEVICES']))\n" + TRAIN
     )
     write_toml(folder, 'seed = "--wait 3.5 --seed {seed}"', more='[where]\ngpus = "4,5"')
-    monkeypatch.setattr(pool, "TOLD_EVERY", 3.0)
+    monkeypatch.setattr(processes, "TOLD_EVERY", 3.0)
     told: list[str] = []
     arms = trainer(folder, "--gain", "1", told=told)
     assert len(list(arms.run([(BASELINE, 1), (BASELINE, 2)]))) == 2

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.verdict.own_trainer import seed, trainer_file, trust
+from plumbline.verdict.own_trainer import folder, trainer_file
+from plumbline.verdict.own_trainer.requests import fill_command
 
 WHOLE = """\
 [run]
@@ -70,16 +71,13 @@ def test_what_is_not_said_has_a_default(tmp_path: Path) -> None:
 def test_seed_and_flags_go_where_they_are_named_or_to_the_end_of_a_single_command() -> None:
     flags = ["--name", "a b", "$(touch x)"]
     words = "--seed 7 --name 'a b' '$(touch x)'"
-    assert seed.command_line("python train.py", "--seed {seed}", 7, flags) == f"python train.py {words}"
-    assert seed.command_line("uv run train.py > run.log 2>&1", "--seed {seed}", 7, []).endswith("2>&1 --seed 7")
-    assert (
-        seed.command_line("python t.py {flags} | tee log", "--seed {seed}", 7, flags)
-        == f"python t.py {words} | tee log"
-    )
-    assert seed.command_line("S={seed} python t.py", "--seed {seed}", 7, []) == "S=7 python t.py"
+    assert fill_command("python train.py", "--seed {seed}", 7, flags) == f"python train.py {words}"
+    assert fill_command("uv run train.py > run.log 2>&1", "--seed {seed}", 7, []).endswith("2>&1 --seed 7")
+    assert fill_command("python t.py {flags} | tee log", "--seed {seed}", 7, flags) == f"python t.py {words} | tee log"
+    assert fill_command("S={seed} python t.py", "--seed {seed}", 7, []) == "S=7 python t.py"
     with pytest.raises(PlumblineError, match=r"more than one command; write \{flags\}"):
-        seed.command_line("python prepare.py && python t.py", "--seed {seed}", 7, [])
-    assert seed.command_line("python prepare.py && python t.py", "inject", 7, []) == "python prepare.py && python t.py"
+        fill_command("python prepare.py && python t.py", "--seed {seed}", 7, [])
+    assert fill_command("python prepare.py && python t.py", "inject", 7, []) == "python prepare.py && python t.py"
 
 
 def test_a_command_is_trusted_once_and_again_when_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,13 +85,13 @@ def test_a_command_is_trusted_once_and_again_when_it_changes(tmp_path: Path, mon
     path = tmp_path / "plumbline.toml"
     path.write_text(WHOLE)
     file = trainer_file.load(tmp_path)
-    assert not trust.is_trusted(tmp_path, file)
-    trust.trust(tmp_path, file)
+    assert not folder.is_trusted(file)
+    folder.trust(file)
     path.write_text(WHOLE + "[decide]\nalpha = 0.01\n")
-    assert trust.is_trusted(tmp_path, trainer_file.load(tmp_path))
+    assert folder.is_trusted(trainer_file.load(tmp_path))
     path.write_text(WHOLE.replace("[run]", "[run]\nseed = '--rng {seed}; touch x'"))
     file = trainer_file.load(tmp_path)  # it runs nothing: the shell is given its words quoted
-    assert trust.is_trusted(tmp_path, file)
-    assert seed.command_line("python train.py", file.run.seed, 7, []) == "python train.py --rng '7;' touch x"
+    assert folder.is_trusted(file)
+    assert fill_command("python train.py", file.run.seed, 7, []) == "python train.py --rng '7;' touch x"
     path.write_text(WHOLE.replace("train.py", "other.py"))
-    assert not trust.is_trusted(tmp_path, trainer_file.load(tmp_path))
+    assert not folder.is_trusted(trainer_file.load(tmp_path))

@@ -28,13 +28,13 @@ def looked_at_again(decision: Decision, arms: StudyArms, preset: str, *, looked_
     """
     if decision.verdict != Outcome.KEEP:
         return decision
-    from plumbline.operate.preflight.method_checks import trained_checks, trained_run
+    from plumbline.operate.preflight.method_checks import finished_run_checks
 
     held: dict[str, str] = {}
     work, candidate = Path(arms.project.paths.work), decision.terms.candidate
     there = {
         arm: [
-            trained_run.TrainedRun(folder=arms.folder(arm, run.seed), spec=arms.spec_of(arm, run.seed))
+            finished_run_checks.TrainedRun(folder=arms.folder(arm, run.seed), spec=arms.spec_of(arm, run.seed))
             for run in decision.runs
             if run.arm == arm and run.has_value
         ]
@@ -44,7 +44,7 @@ def looked_at_again(decision: Decision, arms: StudyArms, preset: str, *, looked_
         (BASELINE, decision.terms.baseline, None),
         (candidate, candidate, there[BASELINE][0]),
     ):
-        seen = trained_checks.of_arm(there[arm], work, baseline)
+        seen = finished_run_checks.of_arm(there[arm], work, baseline)
         if seen.leak is not None:
             why = (
                 f"with the weights that {label} was trained to ({seen.key}), {seen.leak}; what was gained may be the "

@@ -47,9 +47,10 @@ from plumbline.verdict.decision.fix_design import claim
 from plumbline.verdict.decision.outcome import BASELINE, Decision
 from plumbline.verdict.formatting import counted
 from plumbline.verdict.outcome import Outcome
-from plumbline.verdict.own_trainer import metric, own_tree, seed, trust
+from plumbline.verdict.own_trainer import metric
 from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
-from plumbline.verdict.own_trainer.folder import Folder
+from plumbline.verdict.own_trainer.folder import Folder, is_trusted, trust, trust_obstacle, warn_of_own_tree
+from plumbline.verdict.own_trainer.requests import only_a_seed
 from plumbline.verdict.own_trainer.snapshot import Arm, Repository
 from plumbline.verdict.own_trainer.trainer_file import INJECT, NAME, TrainerFile, load
 
@@ -143,10 +144,10 @@ def try_(given: argparse.Namespace, root: Path) -> int:
             return _told(partial(told, decision, page, as_json=given.json), rest, as_json=given.json)
         baseline.require_same_machine(bank)
         candidate, other = arms_of(given, baseline)
-        if said := own_tree.mind(baseline.repository, candidate.commit, file.run.command):
+        if said := warn_of_own_tree(baseline.repository, candidate.commit, file.run.command):
             tell(said)
         lines = baseline.repository.changed_lines(other.commit, candidate.commit) if file.run.seed == INJECT else None
-        if lines and candidate.flags == other.flags and seed.only_a_seed(*lines):
+        if lines and candidate.flags == other.flags and only_a_seed(*lines):
             tell("mind: this changes only a seed, which every run changes anyway")
         trainer = baseline.trainer(candidate, other)
         question = question_of(given, baseline, candidate, other)
@@ -266,11 +267,11 @@ def require_trust(file: TrainerFile, said: bool, verb: str) -> None:
     Raises:
         PlumblineError: nobody can be asked, or the answer was no.
     """
-    if trust.is_trusted(file.folder, file):
+    if is_trusted(file):
         return
     if not said:
         if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
-            lost = trust.obstacle()
+            lost = trust_obstacle()
             raise PlumblineError(
                 f"{file.path} would run {file.run.command!r}, and may have come from elsewhere: read it, and say "
                 f"{'each time' if lost else 'once'} that it may (plumbline {verb} --trust)"
@@ -287,7 +288,7 @@ def require_trust(file: TrainerFile, said: bool, verb: str) -> None:
 
 def remember_trust(file: TrainerFile) -> None:
     """Remember that a folder's command may be run, or tell why it will be asked for again."""
-    if lost := trust.trust(file.folder, file):
+    if lost := trust(file):
         tell(f"mind: that this command may be run is not remembered: {lost}")
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from plumbline.core import files, fingerprint_file
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
-from plumbline.operate.preflight.method_checks import checks_report, trained_checks
+from plumbline.operate.preflight.method_checks import checks_report, finished_run_checks
 from plumbline.results.runs.expected_runs import expected_runs, require_expected
 from plumbline.results.runs.finished_runs import load as load_runs
 from plumbline.specs import corpus
@@ -91,7 +91,7 @@ def write(request: VerdictInputs) -> str:
     seen.require_there()
     unpaid = judged(seen, {})  # no noise to judge by is no try
     last_evaluation.require_gains(seen, unpaid)
-    found = found | {"trained_weights": trained_checks.causality(mine, request.work, seen.completed)}
+    found = found | {"trained_weights": finished_run_checks.causality(mine, request.work, seen.completed)}
     loss, preset = seen.deciding.name == "validation_loss", mine.study.preset
     found["implausible"] = {
         method: words

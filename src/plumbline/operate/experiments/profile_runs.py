@@ -19,7 +19,7 @@ from plumbline.core.called_program import call
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.pipeline_packages import lacking
 from plumbline.verdict.own_trainer.folder import Folder
-from plumbline.verdict.own_trainer.pool import say_progress
+from plumbline.verdict.own_trainer.processes import say_progress
 from plumbline.verdict.own_trainer.requests import interrupted_file
 from plumbline.verdict.own_trainer.trainer_file import TrainerFile
 

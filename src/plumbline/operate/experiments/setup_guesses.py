@@ -9,24 +9,16 @@ import json
 import re
 import shlex
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
-from plumbline.verdict.own_trainer.metric import METRIC_LINE, backwards, whole
+from plumbline.verdict.own_trainer.metric import METRIC_LINE, backwards, read_row, whole
 from plumbline.verdict.own_trainer.trainer_file import ENVIRONMENT, INJECT
 
 #: Names of metrics, the likeliest to decide first; a blank stands for a blank or an underline.
 KNOWN = (
-    *(
-        "val bpb",
-        "validation bpb",
-        "val loss",
-        "validation loss",
-        "valid loss",
-        "eval loss",
-        "test loss",
-        "val ppl",
-        "val perplexity",
-    ),
+    *("val bpb", "validation bpb", "val loss", "validation loss", "valid loss", "eval loss", "test loss", "val ppl"),
+    "val perplexity",
     *("val accuracy", "val acc", "validation accuracy", "eval accuracy", "test accuracy", "test acc"),
     *("val", "valid", "validation", "test", "accuracy"),
     *("bpb", "perplexity", "ppl", "score", "reward", "loss", "train loss"),
@@ -88,12 +80,7 @@ class SeenMetric:
 
 def metrics(log: Path, folder: Path) -> list[SeenMetric]:
     """List the metrics that a run said, the likeliest first: `METRIC` lines, known names in its log, rows of JSON."""
-    lines = []
-    for line in backwards(log):
-        lines.append(line)
-        if len(lines) == LINES:
-            break
-    lines.reverse()
+    lines = list(islice(backwards(log), LINES))[::-1]
     found = {one.name: one for one in (*_rows(folder), *_in_lines(lines), *_announced(lines))}
     return sorted(found.values(), key=lambda one: (not one.announced, _rank(one.name), one.name.startswith("best_")))
 
@@ -116,11 +103,8 @@ def _plain(name: str) -> str:
 
 
 def _announced(lines: list[str]) -> list[SeenMetric]:
-    found = {}
-    for line in lines:
-        if match := METRIC_LINE.match(line):
-            found[match[1]] = SeenMetric(name=match[1], said={"name": match[1]}, text=match[2], line=line)
-    return list(found.values())
+    matches = {match[1]: match for line in lines if (match := METRIC_LINE.match(line))}
+    return [SeenMetric(name=n, said={"name": n}, text=match[2], line=match.string) for n, match in matches.items()]
 
 
 def _in_lines(lines: list[str]) -> list[SeenMetric]:
@@ -229,7 +213,7 @@ def _rows(folder: Path) -> list[SeenMetric]:
     found = []
     files = [path for pattern in ("*.jsonl", "*.json", "*/*.jsonl") for path in folder.glob(pattern)]
     for path in sorted(path for path in files if path.is_file() and not path.is_symlink()):
-        for row in whole(path) or map(_row, backwards(path, MOST)):
+        for row in whole(path) or map(read_row, backwards(path, MOST)):
             if isinstance(row, dict):
                 file = path.relative_to(folder).as_posix()
                 for key, value in row.items():
@@ -246,13 +230,6 @@ def _written(value: object, *, bare: bool) -> str:
         return value if re.fullmatch(_FRACTION if bare else _NUMBER, value, re.IGNORECASE) else ""
     kind = float if bare else int | float
     return f"{value:g}" if isinstance(value, kind) and not isinstance(value, bool) else ""
-
-
-def _row(line: str) -> object:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None
 
 
 def script(command: str, folder: Path) -> Path | None:
@@ -290,13 +267,11 @@ def seed(path: Path | None) -> tuple[str, str]:
 def missed(log_lines: list[str], folder: Path, ignored: list[str]) -> list[str]:
     """What git ignores and a failed run missed, by the paths that its log names: with what lies beside it."""
     words = [word for line in log_lines for word in re.split(r"""[\s"'(),;:=\[\]]+""", line) if word]
-    found = set()
-    for word in words:
-        parts = Path(word).parts
-        for one in ignored:
-            own = Path(one).parts
-            if any(parts[at : at + len(own)] == own for at in range(len(parts))):
-                found.add(one)
+    found = {one for one in ignored if any(_has_parts(Path(word).parts, Path(one).parts) for word in words)}
     beside = {Path(one).parent for one in found if not (folder / one).is_dir()}
     found |= {one for one in ignored if Path(one).parent in beside and not (folder / one).is_dir()}
     return sorted(one.rstrip("/") for one in found)
+
+
+def _has_parts(path: tuple[str, ...], parts: tuple[str, ...]) -> bool:
+    return any(path[at : at + len(parts)] == parts for at in range(len(path)))

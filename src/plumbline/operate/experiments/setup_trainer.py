@@ -27,9 +27,9 @@ from plumbline.operate.experiments.folder_verbs import place_of, remember_trust,
 from plumbline.operate.experiments.past_experiments import print_noise
 from plumbline.operate.experiments.setup_guesses import SeenMetric
 from plumbline.verdict.decision.outcome import BASELINE
-from plumbline.verdict.own_trainer import log_end, metric, own_tree
-from plumbline.verdict.own_trainer.folder import Folder
-from plumbline.verdict.own_trainer.pool import pool
+from plumbline.verdict.own_trainer import log_end, metric
+from plumbline.verdict.own_trainer.folder import Folder, warn_of_own_tree
+from plumbline.verdict.own_trainer.processes import pool
 from plumbline.verdict.own_trainer.requests import Result, interrupted_file, read_request, read_result
 from plumbline.verdict.own_trainer.snapshot import FOLDER, ROWS, Repository
 from plumbline.verdict.own_trainer.trainer_file import FLAGS, INJECT, NAME, MetricPart, TrainerFile, load, parsed
@@ -113,17 +113,15 @@ def _unlike(given: argparse.Namespace, file: TrainerFile) -> str:
     that a set-up that was stopped goes on by them.
     """
     run, said = file.run, file.metric
-    for name, is_same in (
-        ("command", run.command in (given.command, _with_flags(given.command))),
-        ("--metric", given.metric in (None, said.called, said.json)),
-        ("--direction", given.direction in (None, said.direction)),
-        ("--seed", given.seed in (None, run.seed)),
-        ("--share", set(given.share) <= set(run.share)),
-        ("--timeout", given.timeout in (None, run.timeout)),
-    ):
-        if not is_same:
-            return name
-    return ""
+    is_same = {
+        "command": run.command in (given.command, _with_flags(given.command)),
+        "--metric": given.metric in (None, said.called, said.json),
+        "--direction": given.direction in (None, said.direction),
+        "--seed": given.seed in (None, run.seed),
+        "--share": set(given.share) <= set(run.share),
+        "--timeout": given.timeout in (None, run.timeout),
+    }
+    return next((name for name, same in is_same.items() if not same), "")
 
 
 def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: bool) -> int:
@@ -137,16 +135,9 @@ def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: b
     baseline.require_same_machine(bank)
     runs = baseline.take_bank(baseline.trainer(), bank, file.decide.baseline_runs, baseline.first_seed)
     if lost := [run for run in runs if not run.has_value]:
-        log = folder.log(baseline.arm.method, lost[0].seed)
-        raise PlumblineError(
-            "\n".join(
-                [
-                    f"the baseline's seed {lost[0].seed} {lost[0].outcome}: {lost[0].why}; {log} ends with:",
-                    *_tail(log),
-                    f"put that right in {NAME}, or in the code, and commit that; then plumbline setup-trainer again",
-                ]
-            )
-        )
+        remedy = f"put that right in {NAME}, or in the code, and commit that; then plumbline setup-trainer again"
+        words = f"the baseline's seed {lost[0].seed} {lost[0].outcome}: {lost[0].why}; "
+        raise _refusal([words], folder.log(baseline.arm.method, lost[0].seed), remedy)
     place = place_of(file.folder)
     print_noise(argparse.Namespace(json=False), place, baseline.beside_next(bank, place.tried()))
     print("Next: change something, and: plumbline try -m 'what was changed'")
@@ -162,9 +153,10 @@ def _written(given: argparse.Namespace, repository: Repository, folder: Folder) 
     head = repository.arm("HEAD").commit[:7]
     tell(f"the baseline is the commit {head}: what has changed since is what plumbline try will try")
     program = Path(shlex.split(given.command)[0])  # of an environment of the folder's own
-    if len(program.parts) > 1 and not program.is_absolute() and _is_ignored(root, program.parts[0]):
-        share.append(program.parts[0])
-    if said := own_tree.mind(repository, "HEAD", given.command):
+    if len(program.parts) > 1 and not program.is_absolute():
+        is_ignored = subprocess.run(["git", "check-ignore", "-q", program.parts[0]], cwd=root).returncode == 0
+        share += [program.parts[0]] if is_ignored else []
+    if said := warn_of_own_tree(repository, "HEAD", given.command):
         tell(said)
     output: list[str] = []
     for _ in range(TRIES):
@@ -172,13 +164,12 @@ def _written(given: argparse.Namespace, repository: Repository, folder: Folder) 
         result, copy = _first_run(draft, folder, repository)
         wanted = [name for name in result.opened if not (copy / name).exists() and (root / name).exists()]
         missed = setup_guesses.missed([*wanted, *(result.tail if result.exit_code else ())], root, ignored)
-        missed = [one for one in missed if one not in (*share, *output)]
+        missed = [entry for entry in missed if entry not in (*share, *output)]
         if not missed:
             break
-        read = {name for name in result.opened if name not in result.written}
         for entry in missed:
-            below = [name for name in result.written if _is_below(name, entry, repository)]
-            if below and not any(_is_below(name, entry, repository) for name in read):
+            below = {name for name in result.opened + result.written if _is_below(name, entry, repository)}
+            if below and below <= set(result.written):
                 tell(f"the run writes into what git ignores: output = [{json.dumps(entry)}], empty in each copy")
                 output.append(entry)
             else:
@@ -188,16 +179,16 @@ def _written(given: argparse.Namespace, repository: Repository, folder: Folder) 
     seen = setup_guesses.metrics(log, copy)
     chosen = _chosen(seen, given.metric, copy)
     if chosen is not None and not math.isfinite(metric.number(chosen.text) or 0.0):
-        others = [one.name for one in seen if one is not chosen]
-        choice = f"; or name another metric ({', '.join(f'--metric {name}' for name in others)})" if others else ""
-        said = f"the baseline diverged: {chosen.name} is {chosen.text}{_in_line(chosen)}"
+        others = ", ".join(f"--metric {other.name}" for other in seen if other is not chosen)
+        choice = f"; or name another metric ({others})" if others else ""
         remedy = f"put that right in the code, commit that, and repeat the command{choice}"
-        raise PlumblineError("\n".join([said, f"nothing was written; {remedy}. {log} ends with:", *_tail(log)]))
-    if result.exit_code or chosen is None:
-        said = f": {result.why}" if result.exit_code else f" {_nothing(seen, given.metric)}"
-        lines = [] if result.exit_code else ["", _toml(draft)]
-        ending = f"nothing was written. {log} ends with:"
-        raise PlumblineError("\n".join([f"{given.command}{said}", *lines, ending, *_tail(log)]))
+        words = f"the baseline diverged: {chosen.name} is {chosen.text}{_in_line(chosen)}"
+        raise _refusal([words, f"nothing was written; {remedy}. "], log)
+    if result.exit_code:
+        raise _refusal([f"{given.command}: {result.why}", "nothing was written. "], log)
+    if chosen is None:
+        words = f"{given.command} {_nothing(seen, given.metric)}"
+        raise _refusal([words, "", _toml(draft), "nothing was written. "], log)
     part = chosen.said | {"direction": given.direction or chosen.direction}
     file = _file(given, root, way, share, output, part)
     if into := [name for name in result.written if any(_is_below(name, one, repository) for one in share)]:
@@ -227,19 +218,16 @@ def _first_run(file: TrainerFile, folder: Folder, repository: Repository) -> tup
     path = trainer.request(BASELINE, seed)
     request = msgspec.structs.replace(read_request(path), watch=True)
     atomic_write_json(path, msgspec.to_builtins(request))
-    tell(f"{_words_of(file)}: the first run, seed {seed}")
+    command = file.run.command.replace(FLAGS, "").strip()
+    tell(f"{command}: the first run, seed {seed}")
     for _ in pool(file.where.devices[:1], [path], tell):
         pass
     result = read_result(Path(request.result))
     if result is None:
         why = (read_json(interrupted_file(Path(request.result))) or {}).get("why", "its process ended without a word")
-        raise PlumblineError(f"{_words_of(file)} was not run: {why}; nothing was written")
+        raise PlumblineError(f"{command} was not run: {why}; nothing was written")
     Path(request.result).unlink()
     return result, Path(request.folder)
-
-
-def _words_of(file: TrainerFile) -> str:
-    return file.run.command.replace(FLAGS, "").strip()
 
 
 def _keep_run(file: TrainerFile, folder: Folder, repository: Repository, result: Result, copy: Path) -> None:
@@ -252,11 +240,9 @@ def _keep_run(file: TrainerFile, folder: Folder, repository: Repository, result:
             f"{file.run.command}: the baseline diverged: with its last {file.metric.called}, {read.text}, or after it, "
             f"it printed {end.diverged}; nothing was written ({result.log} is its log)"
         )
-    kept = msgspec.structs.replace(
-        result, run_id=run_id, outcome="finished", value=read.value, text=read.text, others=read.others, why=""
-    )
-    kept = msgspec.structs.replace(kept, signs=end.signs, place=end.place, interval=end.interval)
-    atomic_write_json(folder.runs / f"{run_id}.result.json", msgspec.to_builtins(kept))
+    known = {"outcome": "finished", "why": "", "value": read.value, "text": read.text, "others": read.others}
+    known |= {"run_id": run_id, "signs": end.signs, "place": end.place, "interval": end.interval}
+    atomic_write_json(folder.runs / f"{run_id}.result.json", msgspec.to_builtins(result) | known)
     repository.remove(folder.copy(result.run_id))
 
 
@@ -278,10 +264,6 @@ def _nothing(seen: list[SeenMetric], name: str | None) -> str:
         "said no metric that is known by its name: print a line METRIC name=value, or name a file that the run writes "
         f"(--metric out.json:eval.loss), or write this as {NAME}, with a pattern of yours:"
     )
-
-
-def _is_ignored(root: Path, name: str) -> bool:
-    return subprocess.run(["git", "check-ignore", "-q", name], cwd=root).returncode == 0
 
 
 def _is_below(name: str, entry: str, repository: Repository) -> bool:
@@ -314,8 +296,10 @@ def _in_line(one: SeenMetric) -> str:
     return f": the last in {visible(line if len(line) <= 100 else f'{line[:99]}...')!r}" if line else ""
 
 
-def _tail(log: Path) -> list[str]:
-    return [f"  {visible(line)}" for line in metric.last_lines(log)]
+def _refusal(lines: list[str], log: Path, *more: str) -> PlumblineError:
+    """Say in lines what went wrong, with the end of the run's log."""
+    tail = [f"  {visible(line)}" for line in metric.last_lines(log)]
+    return PlumblineError("\n".join([*lines[:-1], f"{lines[-1]}{log} ends with:", *tail, *more]))
 
 
 def _dry(given: argparse.Namespace, root: Path) -> str:

@@ -139,8 +139,8 @@ def _baseline(arms: StudyArms) -> str:
 def _checks(project: Project, arms: StudyArms) -> tuple[list[str], dict[str, Any]]:
     """What the checks of a user's own method refuse before anything is trained, and their report; a study's own
     methods, which extend none, are tested where they are kept."""
-    from plumbline.operate.preflight import dry_run, own_method
-    from plumbline.operate.preflight.method_checks import checks_report
+    from plumbline.operate.preflight import dry_run
+    from plumbline.operate.preflight.method_checks import check_file, checks_report
     from plumbline.specs.checked_models import fingerprint_checks
 
     if project.mine is None:
@@ -148,13 +148,13 @@ def _checks(project: Project, arms: StudyArms) -> tuple[list[str], dict[str, Any
         if mine is None:
             return [], {}
         path = Path(project.paths.work) / VERDICTS / mine.name / "checks.json"
-        failing = own_method.checked(project, mine, path)
+        failing = check_file.checked(project, mine, path)
         return failing, checks_report.kept(path, fingerprint_checks(mine)) or {}
 
     run = arms.run_of(arms.candidate).spec
     wildcards = {"study": run.study, "scale": run.scale, "method": run.method, "seed": "0"}
     job = dry_run.JobToRun(rule="pretrain", wildcards=wildcards)
-    failing = own_method.refused(dry_run.DryRun(project=project, jobs=(job,)))
+    failing = check_file.refused(dry_run.DryRun(project=project, jobs=(job,)))
     return failing, checks_report.kept(Path(project.paths.verdict_checks), project.fingerprints.checks()) or {}
 
 

@@ -16,6 +16,7 @@ from plumbline import __version__
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import visible
 from plumbline.operate.preflight import cluster, dry_run
+from plumbline.operate.preflight import dry_run
 from plumbline.project import Project, snakemake_internals
 from plumbline.specs.yaml_files import PROJECT
 
@@ -47,27 +48,27 @@ def check(project: Project, jobs: list[Any]) -> None:
 
     from plumbline.operate.preflight import (
         clock,
+        cluster,
         data_archives,
         environment,
         folders,
         hub,
-        own_method,
         sharing,
         tokenizers,
     )
     from plumbline.operate.preflight.check_result import STOP
+    from plumbline.operate.preflight.method_checks import check_file
 
     asked = _asked(project, jobs)
     refused = [found.words for found in folders.check(asked) if found.state == STOP]
-    account = dry_run.account(jobs)
-    if account:
+    if account := dry_run.account(jobs):
         refused += [found.words for found in cluster.check_paths(project.root)]
-    refused += own_method.refused(asked) + sharing.refused(jobs) + tokenizers.refused(asked) + clock.refused(jobs)
+    refused += check_file.refused(asked) + sharing.refused(jobs) + tokenizers.refused(asked) + clock.refused(jobs)
     refused += environment.refused(asked)
     if refused:
         raise ApiError("\n".join(refused))
     warnings = (
-        own_method.flagged(asked)
+        check_file.flagged(asked)
         + sharing.withheld(project.paths.work, jobs)
         + folders.replaced(asked)
         + [found.words for found in (*data_archives.tools(asked), *hub.offline(asked)) if found.state == STOP]

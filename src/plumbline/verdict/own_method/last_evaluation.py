@@ -1,6 +1,6 @@
 """Asks whether a gain in losses that are averaged over a run's last part is there in its last evaluation too.
 
-The last one is computed again of the weights that the run left (`checks.trained_checks`); those before it cannot be,
+The last one is computed again of the weights that the run left (`finished_run_checks`); those before it cannot be,
 for their weights are gone.
 """
 

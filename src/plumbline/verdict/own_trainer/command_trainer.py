@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Protocol
 
@@ -17,12 +16,19 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, canonical_json, read_json, sha256_text
 from plumbline.verdict.decision.outcome import BASELINE, CRASHED, FINISHED, TIMEOUT, ArmRun
 from plumbline.verdict.formatting import counted
-from plumbline.verdict.own_trainer import compare_ends, fingerprint, seed
+from plumbline.verdict.own_trainer import compare_ends, fingerprint
 from plumbline.verdict.own_trainer.folder import Folder
-from plumbline.verdict.own_trainer.git_call import LEAST_FREE
-from plumbline.verdict.own_trainer.pool import pool
-from plumbline.verdict.own_trainer.processes import REPORT, TOKEN, kill_carriers
-from plumbline.verdict.own_trainer.requests import NO_COMMAND, Request, Result, interrupted_file, read_result
+from plumbline.verdict.own_trainer.git_call import LEAST_FREE, free_bytes
+from plumbline.verdict.own_trainer.processes import REPORT, TOKEN, kill_carriers, pool
+from plumbline.verdict.own_trainer.requests import (
+    NO_COMMAND,
+    Request,
+    Result,
+    fill_command,
+    interrupted_file,
+    read_result,
+    seed_variables,
+)
 from plumbline.verdict.own_trainer.snapshot import Arm, Repository
 from plumbline.verdict.own_trainer.trainer_file import INJECT, TrainerFile
 
@@ -112,40 +118,36 @@ class CommandTrainer:
         if not self._begun:
             self._end_leftovers()
             self._begun = True
-        open_: dict[Path, tuple[str, int]] = {}
-        held: list[tuple[str, Result]] = []
+        left: dict[Path, tuple[str, int]] = {}
+        ended: list[tuple[str, Result]] = []
         for arm, number in wanted:
             result = self._finished(arm, number)
             if result is None:
-                open_[self.request(arm, number)] = (arm, number)
+                left[self.request(arm, number)] = (arm, number)
             elif arm == BASELINE:
                 yield self._given(arm, result)
             else:
-                held.append((arm, result))
-        if not self._is_open(open_):
-            yield from self._every(held)
-        made = self._jobs or self._pool
-        for path in made(list(open_), self.tell) if open_ else ():
-            arm, number = open_.pop(path)
+                ended.append((arm, result))
+        yield from self._comparable(ended, left)
+        make = self._jobs or partial(pool, self.file.where.devices)
+        for path in make(list(left), self.tell) if left else ():
+            arm, number = left.pop(path)
             result = self._result_of(self.run_id(arm, number))
             if result is None:
                 kill_carriers(f"{TOKEN}={self.run_id(arm, number)}:")
                 raise self._not_made(arm, number)
             self.repository.remove(self.folder.copy(self.run_id(arm, number)))
             self.tell_of_shared(arm, result)
-            held.append((arm, result))
             if arm == BASELINE:
-                yield self._given(*held.pop())
-            if not self._is_open(open_):
-                yield from self._every(held)
+                yield self._given(arm, result)
+            else:
+                ended.append((arm, result))
+            yield from self._comparable(ended, left)
 
-    def _is_open(self, left: Mapping[Path, tuple[str, int]]) -> bool:
-        """Whether runs of the baseline are yet to be made, without which the end of another cannot be compared."""
-        return any(arm == BASELINE for arm, _ in left.values())
-
-    def _every(self, held: list[tuple[str, Result]]) -> Iterator[ArmRun]:
-        while held:
-            yield self._given(*held.pop(0))
+    def _comparable(self, ended: list[tuple[str, Result]], left: Mapping[Path, tuple[str, int]]) -> Iterator[ArmRun]:
+        """Give runs once none of the baseline is left to be made, without which they cannot be compared."""
+        while ended and all(arm != BASELINE for arm, _ in left.values()):
+            yield self._given(*ended.pop(0))
 
     def tell_of_shared(self, arm: str, result: Result) -> None:
         """Tell once of each shared file that changed, and of shared files that were not looked at."""
@@ -165,13 +167,13 @@ class CommandTrainer:
 
     def memory_gb(self, runs: Sequence[ArmRun]) -> float | None:
         """The largest memory of a GPU in these runs: `peak_vram_mb` of the other metrics, or what torch counted."""
-        said = [found for run in runs if (found := self._result_of(run.run_id)) is not None]
-        named = [one.others["peak_vram_mb"] / 1024 for one in said if "peak_vram_mb" in one.others]
-        return max(named or [one.memory_gb for one in said if one.memory_gb is not None], default=None)
+        results = self._results_of(runs)
+        named = [result.others["peak_vram_mb"] / 1024 for result in results if "peak_vram_mb" in result.others]
+        return max(named or [result.memory_gb for result in results if result.memory_gb is not None], default=None)
 
     def changed(self, runs: Sequence[ArmRun]) -> list[str]:
         """Say in what the machines differ on which runs were made: `torch: 2.5.1, 2.6.0`."""
-        parts = [found.fingerprint for run in runs if (found := self._result_of(run.run_id)) is not None]
+        parts = [result.fingerprint for result in self._results_of(runs)]
         keys = sorted({key for each in parts for key in each})
         told = ((key, list(dict.fromkeys(each.get(key, "none") for each in parts))) for key in keys)
         return [f"{key}: {', '.join(values)}" for key, values in told if len(values) > 1]
@@ -190,7 +192,7 @@ class CommandTrainer:
             run_id=run_id,
             seed=number,
             words=chosen.words or arm,
-            command=seed.command_line(run.command, run.seed, number, chosen.flags),
+            command=fill_command(run.command, run.seed, number, chosen.flags),
             folder=str(here),
             top=str(self.repository.top),
             copy=str(copy),
@@ -198,7 +200,7 @@ class CommandTrainer:
             log=str(self.folder.log(chosen.method, number)),
             progress=str(self._file(arm, number, "progress")),
             metric=self.file.metric,
-            environment=seed.variables(run.seed, number),
+            environment=seed_variables(run.seed, number),
             timeout=run.timeout_seconds,
             shared=[str(self.file.folder / one) for one in run.share],
             fingerprint={"data": said} if (said := fingerprint.data(self.file.folder, run.data)) else {},
@@ -227,9 +229,7 @@ class CommandTrainer:
                 "(PYTHONPATH=src:$PYTHONPATH)"
             )
         value = result.others.get(self.metric) if self.held_out else result.value
-        why = result.why
-        outcome = result.outcome
-        end = self._compared(arm, result)
+        outcome, why, end = result.outcome, result.why, self._compared(arm, result)
         if end.why:
             outcome, why = CRASHED, end.why
             result = msgspec.structs.replace(result, outcome=outcome, why=why)
@@ -300,8 +300,10 @@ class CommandTrainer:
     def _banked(self, method: str) -> dict[int, Result]:
         """The finished runs of an arm that an earlier try made, by their seeds."""
         runs = [one.run for one in self.folder.bank().runs if (one.group, one.method) == (self.group, method)]
-        found = ((run.seed, self._result_of(run.run_id)) for run in runs if run.has_value)
-        return {seed: result for seed, result in found if result is not None}
+        return {result.seed: result for result in self._results_of([run for run in runs if run.has_value])}
+
+    def _results_of(self, runs: Sequence[ArmRun]) -> list[Result]:
+        return [result for run in runs if (result := self._result_of(run.run_id)) is not None]
 
     def _others_vary(self, arm: str) -> bool:
         """Whether runs of another arm have gone well here, and differ by their seeds."""
@@ -313,8 +315,7 @@ class CommandTrainer:
 
     def _not_made(self, arm: str, number: int) -> PlumblineError:
         said = read_json(interrupted_file(self._file(arm, number, "result"))) or {}
-        free = os.statvfs(self.folder.runs)  # where it is full, the reason could not be written
-        full = free.f_bavail * free.f_frsize < LEAST_FREE
+        full = free_bytes(self.folder.runs) < LEAST_FREE  # where it is full, the reason could not be written
         why = said.get("why") or ("the disk is full" if full else "its process ended without a word")
         self.repository.remove(self.folder.copy(self.run_id(arm, number)))
         return PlumblineError(
@@ -327,9 +328,6 @@ class CommandTrainer:
         """What makes the runs where a profile is named."""
         return self.profile_jobs(self.file, self.folder) if self.file.where.profile else None
 
-    def _pool(self, requests: Sequence[Path], tell: Callable[[str], None]) -> Iterator[Path]:
-        yield from pool(self.file.where.devices, requests, tell)
-
     def _end_leftovers(self) -> None:
         """End what a try that was killed has left running here: it holds a device, and writes where new runs do.
 
@@ -337,7 +335,6 @@ class CommandTrainer:
         """
         if self._jobs:
             self._jobs.settle()
-        else:
-            if ended := kill_carriers(f"{REPORT}={self.folder.runs.absolute()}/"):
-                self.tell(f"{counted(ended, 'process', 'processes')} of an earlier try still ran here, and had to end")
+        elif ended := kill_carriers(f"{REPORT}={self.folder.runs.absolute()}/"):
+            self.tell(f"{counted(ended, 'process', 'processes')} of an earlier try still ran here, and had to end")
         self.folder.remove_copies(self.repository)

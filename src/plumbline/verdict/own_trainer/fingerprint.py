@@ -1,4 +1,8 @@
-"""Describes on what a run was made: means do not cross what is in it. The host stands beside it, not in it."""
+"""Describes on what a run was made, across which means do not go: machine, data, versions; and what it changed of that.
+
+The host stands beside it. The folders that all runs share are the user's own, and can be written to: what changes in
+them while a run runs is noticed.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,25 @@ import hashlib
 import os
 import platform
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import canonical_json, sha256_text
+from plumbline.core.files import canonical_json, read_json, sha256_text
 
 #: Larger files are known by their size and by so many bytes of their begin and their end.
 _SAMPLE = 2**25
+#: Seconds that a look before a run may take. Of more files than it comes to, the others are not looked at.
+LOOK_SECONDS = 3.0
+#: What Python writes wherever it imports.
+_CACHES = ("__pycache__",)
+_Stamp = tuple[int, int, int]
+#: What reports list.
+LISTED = ("borrowed", "seeded", "left_alone", "opened", "written")
 
 
 def machine(devices: str = "") -> dict[str, str]:
@@ -82,3 +96,92 @@ def _cpu() -> str:
         lines = []
     named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return named[0] if named else platform.machine()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """What a look saw.
+
+    Attributes:
+        files: size, time and inode of each file, by its path.
+        folders: those whose every file was looked at.
+        left: those that it did not come to.
+    """
+
+    files: dict[str, _Stamp] = field(default_factory=dict)
+    folders: set[str] = field(default_factory=set)
+    left: set[str] = field(default_factory=set)
+
+
+def look(shared: Sequence[str], seconds: float = LOOK_SECONDS) -> Look:
+    """Look at the files that are shared, folder by folder, as far as the time goes."""
+    until, open_ = time.monotonic() + seconds, list(reversed(shared))
+    seen = Look()
+    while open_:
+        if time.monotonic() > until:
+            return Look(files=seen.files, folders=seen.folders, left=set(open_))
+        path = open_.pop()
+        if os.path.isdir(path):
+            files, folders = _listed(path)
+            seen.files.update(_stamps(files))
+            seen.folders.add(path)
+            open_ += reversed(folders)
+        else:
+            seen.files.update(_stamps([path]))
+    return seen
+
+
+def touched(before: Look) -> list[str]:
+    """The files that differ from a look, new ones and those that are gone among them, in what it came to."""
+    now: dict[str, _Stamp] = {}
+    known = before.folders | before.left
+    for folder in before.folders:
+        files, folders = _listed(folder)
+        now.update(_stamps(files))
+        now.update(look([new for new in folders if new not in known]).files)
+    now.update(_stamps(path for path in before.files if path not in now))
+    return sorted(path for path in before.files.keys() | now.keys() if before.files.get(path) != now.get(path))
+
+
+def _listed(folder: str) -> tuple[list[str], list[str]]:
+    """The files and the folders in a folder; links to folders are neither, as `os.walk` has it."""
+    files: list[str] = []
+    folders: list[str] = []
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                folders += [] if entry.name in _CACHES else [entry.path]
+            elif not entry.is_dir():
+                files.append(entry.path)
+    return files, sorted(folders)
+
+
+def _stamps(paths: Sequence[str] | Iterator[str]) -> Iterator[tuple[str, _Stamp]]:
+    for path in paths:
+        with suppress(OSError):  # it was there a moment ago, or is a link to nothing
+            there = os.stat(path)
+            yield path, (there.st_size, there.st_mtime_ns, there.st_ino)
+
+
+def read_reports(folder: Path) -> dict[str, Any]:
+    """Read the reports in a folder; the names of `LISTED` are always there."""
+    versions: dict[str, str] = {}
+    shifted: dict[str, int] = {}
+    listed = {name: set[str]() for name in LISTED}
+    memory: list[float] = []
+    for path in sorted(folder.glob("*.json")):
+        said = read_json(path)
+        if not isinstance(said, Mapping):
+            continue
+        versions.update(said.get("versions", {}))
+        for name, count in said.get("shifted", {}).items():
+            shifted[name] = shifted.get(name, 0) + count
+        for name, found in listed.items():
+            found.update(said.get(name, ()))
+        memory += [said["memory_gb"]] if "memory_gb" in said else []
+    return {
+        "versions": versions,
+        "shifted": shifted,
+        **{name: sorted(found) for name, found in listed.items()},
+        "memory_gb": max(memory, default=None),
+    }

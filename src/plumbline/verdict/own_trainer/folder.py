@@ -1,27 +1,36 @@
 """Keeps what a trainer's folder knows below `.plumbline/`: runs, decisions, pages, logs, the baseline, `results.tsv`.
 
 `results.tsv` lies in the folder itself, in the columns that autoresearch writes. Git is told to see neither, by a
-file of its own (`.git/info/exclude`).
+file of its own (`.git/info/exclude`). Which `plumbline.toml` a user has agreed to run on this machine, as its command
+is somebody's code, is remembered outside of the folder.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.core import locks, process_record
 from plumbline.core.errors import PlumblineError, visible
-from plumbline.core.files import atomic_write_json, make_folder, naming, read_json
+from plumbline.core.files import atomic_write_json, make_folder, naming, read_json, sha256_file, sha256_text
+from plumbline.core.permissions import home, nearest
+from plumbline.core.process_record import now
 from plumbline.verdict.decision import bank as banks
 from plumbline.verdict.decision.bank import Bank
+from plumbline.verdict.own_trainer.git_call import git
 from plumbline.verdict.own_trainer.snapshot import FOLDER, ROWS, Arm, Repository
+from plumbline.verdict.own_trainer.trainer_file import TrainerFile
 
 #: The columns of `results.tsv`: the first five are those of autoresearch, the second is named as the metric is.
 COLUMNS = ("commit", "val_bpb", "memory_gb", "status", "description", "seeds", "p")
+_REMEDY = "name a folder of yours for what is remembered: export XDG_STATE_HOME=FOLDER"
+#: What ends a path in a text.
+_END = r"[^\s\"'`,;:)}\]>|&]*"
 
 
 @dataclass(frozen=True)
@@ -138,3 +147,103 @@ class Folder:
                 file.write(f"{line}\n")
             file.flush()
             os.fsync(file.fileno())
+
+
+def is_trusted(file: TrainerFile) -> bool:
+    """Whether this user has run this folder's command before, as it is now; not where that cannot be read."""
+    try:
+        lines = _trust_file().read_text(encoding="utf-8", errors="replace").splitlines()
+    except (OSError, PlumblineError):
+        return False
+    key = json.dumps(_trust_key(file))
+    return any(line.startswith(f'{{"key": {key}') for line in lines)
+
+
+def trust(file: TrainerFile) -> str:
+    """Remember that this user agreed to run this folder's command; returns why that is not remembered, mostly nothing.
+
+    It was agreed to for now all the same, so that a user without a home folder (in a container, say) can go on.
+    """
+    record = {"key": _trust_key(file), "folder": str(file.folder.resolve()), "command": file.run.command, "at": now()}
+    record["sha256"] = sha256_file(file.path)
+    try:
+        path = _trust_file()
+        make_folder(path.parent)
+        with open(path, "a", encoding="utf-8") as out:
+            out.write(json.dumps(record) + "\n")
+    except OSError as error:
+        return f"{path} cannot be written ({error.strerror}); {_REMEDY}"
+    except PlumblineError as error:
+        return str(error)
+    return ""
+
+
+def trust_obstacle() -> str:
+    """Why nothing can be remembered for this user; empty where it can."""
+    try:
+        place = nearest(path := _trust_file())
+    except PlumblineError as error:
+        return str(error)
+    can = os.access(place, os.W_OK) and (place == path or place.is_dir())
+    return "" if can else f"{path} cannot be written; {_REMEDY}"
+
+
+def _trust_key(file: TrainerFile) -> str:
+    """The folder and what of its file is executed: another seed, level or metric is no other program."""
+    return sha256_text(f"{file.folder.resolve()}\0{file.run.command}\0{file.where.profile}")
+
+
+def _trust_file() -> Path:
+    state = os.environ.get("XDG_STATE_HOME")
+    own = Path(state) if state else home()
+    if own is None:
+        raise PlumblineError(f"no home folder is known of user {os.geteuid()}, and HOME is not set; {_REMEDY}")
+    return (own if state else own / ".local" / "state") / "plumbline" / "trusted.jsonl"
+
+
+def warn_of_own_tree(repository: Repository, commit: str, command: str) -> str:
+    """Say in a sentence which texts, the command or tracked files, name a path of the user's own tree; empty where none
+    does. Both arms would read the working copy there; what git ignores is shared by all arms anyway, and is not told.
+    """
+    texts = [("the command", command), *_tracked(repository, commit)]
+    named = [(where, path) for where, text in texts for path in _paths(text, repository.top)]
+    ignored = _ignored(repository.top, [path for _, path in named])
+    left = list(dict.fromkeys((where, path) for where, path in named if path not in ignored))
+    if not left:
+        return ""
+    told = ", ".join(f"{where} names {path}" for where, path in left[:3])
+    return (
+        f"mind: {told}: there every run reads your own tree, as it is then, and not its arm's copy; write a path below "
+        "the folder"
+    )
+
+
+def _tracked(repository: Repository, commit: str) -> Iterable[tuple[str, str]]:
+    """The lines of a commit's text files that have the tree's path, each with its file's name."""
+    words = [word for form in _forms(repository.top) for word in ("-e", form)]
+    for line in repository.lines_with(words, commit):
+        name, _, text = line.removeprefix(f"{commit}:").partition("\0")
+        yield name, text
+
+
+def _forms(top: Path) -> list[str]:
+    """How a text may write a path: as it is, or from the home folder."""
+    forms, own = [str(top)], home()
+    if own is not None and top != own and top.is_relative_to(own):
+        forms += [f"{begin}/{top.relative_to(own)}" for begin in ("~", "$HOME")]
+    return forms
+
+
+def _paths(text: str, top: Path) -> Iterable[Path]:
+    for form in _forms(top):
+        for match in re.finditer(rf"(?<![\w./-]){re.escape(form)}((?:/{_END})?)(?![\w.-])", text):
+            path = Path(str(top) + match[1].rstrip("."))
+            if not path.is_relative_to(top / FOLDER):
+                yield path
+
+
+def _ignored(top: Path, paths: list[Path]) -> set[Path]:
+    if not paths:
+        return set()
+    done = git(top, "check-ignore", "-z", "--stdin", check=False, given="\0".join(map(str, paths)))
+    return set(map(Path, filter(None, done.stdout.split("\0"))))

@@ -1,12 +1,17 @@
-"""Reads the metric of a run from its log or its rows: the last one that is there.
+"""Reads the metric of a run from its log or its rows: the last one that is there. Keeps the begin and the end of a log.
 
 Files are read from their end, line by line (a carriage return ends a line too, and a line has at most `LONGEST`
 characters), and reading is stopped by an alarm: neither a log of gigabytes nor a pattern that backtracks for ever holds
 up whoever reads. To be called in a process's main thread, as alarms are.
+
+While a run writes to its log, the middle is read for the metric and taken out of the file as a hole, which takes no
+room, each time that it has grown by `HOLE_AFTER`; when the run has ended, the hole is closed. A file system without
+holes has the whole log until then.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import os
@@ -33,6 +38,13 @@ _BLOCK = 2**20
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*(e[-+]?[0-9]+)?|\.[0-9]+(e[-+]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
 #: A line that says a metric by its name, whatever else is printed.
 METRIC_LINE = re.compile(r"^\s*METRIC\s+([\w./@-]+)\s*[=:]\s*(\S+)")
+#: Bytes of a log that are kept: of its begin, and of its end.
+KEPT_HEAD, KEPT_TAIL = 2**22, 2**24
+#: Bytes of the middle after which it is taken out, and seconds that reading them may take.
+HOLE_AFTER, HOLE_SECONDS = 2**24, 2.0
+_PAGE = 4096
+#: Of fallocate: keep the size, make a hole.
+_HOLE = 0x01 | 0x02
 
 
 class LoggedMetric(Struct, frozen=True):
@@ -94,35 +106,22 @@ def read(
             if gap.end:
                 texts = _texts(metric, backwards(log, end=gap.begin)) | gap.texts | texts
     said = texts.pop("", "")
-    others = {name: value for name, text in texts.items() if (value := number(text)) is not None}
+    values = {name: number(text) for name, text in texts.items()}
+    others = {name: value for name, value in values.items() if value is not None and math.isfinite(value)}
     if not said:
-        return LoggedMetric(others={name: value for name, value in others.items() if math.isfinite(value)})
+        return LoggedMetric(others=others)
     value = number(said)
     if value is None:
         raise PlumblineError(
             f"{metric.called} is {said[:60]!r}, which is no number; mend the [metric] of plumbline.toml"
         )
-    return LoggedMetric(
-        value=value, text=said, others={name: one for name, one in others.items() if math.isfinite(one)}
-    )
-
-
-def part(metric: MetricPart, log: Path, begin: int, end: int, seconds: float) -> dict[str, str]:
-    """Read what a part of a log says, as it is written, by the metric's name ("" for the primary one).
-
-    Raises:
-        PlumblineError: the reading took longer than it may.
-    """
-    if metric.json or metric.file:
-        return {}
-    with alarm(seconds):
-        return _texts(metric, backwards(log, begin=begin, end=end))
+    return LoggedMetric(value=value, text=said, others=others)
 
 
 def has_value(metric: MetricPart, line: str) -> bool:
     """Whether a line of a log, or of the file of rows, has the primary metric."""
     if metric.json:
-        return _below(_row(line), metric.json.rpartition(":")[2]) is not None
+        return _below(read_row(line), metric.json.rpartition(":")[2]) is not None
     return bool(_texts(metric, iter([line])).get(""))
 
 
@@ -207,7 +206,7 @@ def _rows(wanted: dict[str, str], folder: Path, most: int | None) -> dict[str, s
         file, _, key = words.rpartition(":")
         files.setdefault(file, {})[name] = key
     for file, keys in files.items():
-        rows = (_row(line) for line in backwards(folder / file, most))
+        rows = (read_row(line) for line in backwards(folder / file, most))
         for row in whole(folder / file) or rows:
             for name in keys.keys() - found.keys():
                 value = _below(row, keys[name])
@@ -229,7 +228,8 @@ def whole(path: Path) -> list[Any]:
     return [value] if isinstance(value, dict) else list(reversed(value)) if isinstance(value, list) else []
 
 
-def _row(line: str) -> Any:
+def read_row(line: str) -> Any:
+    """Read a line of JSON; None of anything else."""
     try:
         return json.loads(line)
     except (ValueError, RecursionError):
@@ -283,3 +283,69 @@ def alarm(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def bound(path: Path, said: MetricPart, gap: LeftOut) -> LeftOut:
+    """Take the middle out of a log that is written to; returns what is left out now."""
+    begin = max(gap.end, KEPT_HEAD)
+    try:
+        end = path.stat().st_size - KEPT_TAIL
+        if end - begin < HOLE_AFTER:
+            return gap
+        with open(path, "r+b") as file:
+            file.seek(end - _BLOCK)
+            end += _after_line(file.read(_BLOCK), last=True) - _BLOCK
+            texts, unread = {}, 0
+            try:
+                with alarm(HOLE_SECONDS):
+                    texts = {} if said.files else _texts(said, backwards(path, begin=begin, end=end))
+            except PlumblineError:
+                unread = end - begin
+            if not _make_hole(file.fileno(), begin // _PAGE * _PAGE if gap.end else begin, end // _PAGE * _PAGE):
+                return gap
+    except OSError:
+        return gap
+    return LeftOut(begin=gap.begin or begin, end=end, texts=gap.texts | texts, unread=gap.unread + unread)
+
+
+def _make_hole(descriptor: int, begin: int, end: int) -> bool:
+    """Give the room of a file's bytes back; False where the system or the file system cannot."""
+    try:
+        call = ctypes.CDLL(None, use_errno=True).fallocate
+    except (OSError, AttributeError):
+        return False
+    call.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+    return bool(call(descriptor, _HOLE, begin, end - begin) == 0)
+
+
+def shorten(path: Path) -> None:
+    """Leave out the middle of a log that is longer, and say there how much; in place, as the disk may be full."""
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        return
+    if size <= KEPT_HEAD + KEPT_TAIL + _BLOCK:
+        return
+    with open(path, "r+b") as file:
+        begin = _after_line(file.read(KEPT_HEAD), last=True)
+        file.seek(size - KEPT_TAIL)
+        end = size - KEPT_TAIL + _after_line(file.read(_BLOCK), last=False)
+        file.seek(begin)
+        file.write(b"\n[plumbline left out %d bytes here]\n" % (end - begin))
+        to = file.tell()
+        while True:
+            file.seek(end)
+            block = file.read(_BLOCK)
+            if not block:
+                break
+            file.seek(to)
+            file.write(block)
+            to, end = to + len(block), end + len(block)
+        file.truncate(to)
+        os.fsync(file.fileno())
+
+
+def _after_line(block: bytes, *, last: bool) -> int:
+    """Where a line begins in a block: after its last line end, or after its first; its end, or 0, without one."""
+    at = block.rfind(b"\n") if last else block.find(b"\n")
+    return at + 1 if at >= 0 else len(block) if last else 0

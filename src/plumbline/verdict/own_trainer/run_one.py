@@ -36,18 +36,9 @@ from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import FULL, atomic_write_json, of_disk, read_json
 from plumbline.verdict.decision.outcome import CRASHED, DIVERGED, FINISHED, TIMEOUT
-from plumbline.verdict.own_trainer import (
-    fingerprint,
-    kept_log,
-    log_end,
-    metric,
-    pipeline,
-    process_ends,
-    reports,
-    shared,
-)
+from plumbline.verdict.own_trainer import fingerprint, log_end, metric, process_ends
 from plumbline.verdict.own_trainer.git_call import LEAST_FREE
-from plumbline.verdict.own_trainer.processes import REPORT, TOKEN, adopt_orphans, end, end_with_parent
+from plumbline.verdict.own_trainer.processes import GRACE, REPORT, TOKEN, adopt_orphans, end, end_with_parent
 from plumbline.verdict.own_trainer.requests import (
     NO_COMMAND,
     Request,
@@ -59,8 +50,8 @@ from plumbline.verdict.own_trainer.requests import (
 
 #: What goes in front of the child's PYTHONPATH.
 CHILD = Path(__file__).parent / "child"
-#: Seconds between looks at a running log, and those that a run is given to end when it is asked to.
-LOOK, GRACE = 2.0, 20.0
+#: Seconds between looks at a running log.
+LOOK = 2.0
 #: What a log says of a disk that is full, and how that stands in what is kept of a run that was not made.
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|Errno 28\b", re.IGNORECASE)
 SAYS_FULL = "full"
@@ -97,12 +88,12 @@ class _Run:
         self.late = False
         self.adopts = adopt_orphans()
         self.code_before: int | str | None = None
-        self.before = shared.Look()
+        self.before = fingerprint.Look()
         self.touched: list[str] = []
         self.left_out = metric.LeftOut()
         self.left_running: set[int] = set()
         self.remarks: list[str] = []
-        self.parts: list[pipeline.PartEnd] = []
+        self.parts: list[process_ends.PartEnd] = []
         self.shell = 0
         self.end = log_end.LogEnd()
         self.printed: int | None = None
@@ -128,7 +119,7 @@ class _Run:
                     atomic_write_json(result, msgspec.to_builtins(self._made()))
                     return 0
                 finally:
-                    kept_log.shorten(self.log)
+                    metric.shorten(self.log)
                     shutil.rmtree(self.reports, ignore_errors=True)
                     Path(self.request.progress).unlink(missing_ok=True)
         except _NotOfTheArm as error:
@@ -162,17 +153,17 @@ class _Run:
         """Run the command to its end, and say how it ended."""
         request, began = self.request, time.monotonic()
         bash = shutil.which("bash")
-        parts = self.reports / pipeline.FILE
+        parts = self.reports / process_ends.PIPELINE_FILE
         if not bash and "|" in request.command:
             self.remarks.append("there is no bash here: how the parts of its pipeline ended is not known")
         if not os.path.isdir(request.folder):
             raise _NotOfTheArm(f"its copy is gone ({request.folder})")
         for stale in request.metric.files:  # what the commit has of them is no word of this run
             Path(request.folder, stale).unlink(missing_ok=True)
-        self.before = shared.look(request.shared)
+        self.before = fingerprint.look(request.shared)
         with open(self.log, "wb") as log:
             process = subprocess.Popen(
-                [bash, "-c", pipeline.noting(request.command, parts)] if bash else ["/bin/sh", "-c", request.command],
+                [bash or "/bin/sh", "-c", process_ends.note_parts(request.command, parts) if bash else request.command],
                 cwd=request.folder,
                 env=self._environment(),
                 stdin=subprocess.DEVNULL,
@@ -182,12 +173,12 @@ class _Run:
                 preexec_fn=end_with_parent,
             )
             code = self._wait(process, began)
-        ends = pipeline.read(parts, code, request.command)
+        ends = process_ends.read_pipeline(parts, code, request.command)
         code, self.parts, self.shell = ends.code, ends.parts, process.pid
         self.left_running = process_ends.running(self.reports)
         seconds = time.monotonic() - began
         end(self._mark, 0.0, process.pid)  # what it left behind holds the device
-        self.touched = shared.touched(self.before)
+        self.touched = fingerprint.touched(self.before)
         self._keep_file()
         if self.stopped is not None:
             raise _NotOfTheArm(f"it was asked to stop ({signal.Signals(self.stopped).name})")
@@ -251,11 +242,11 @@ class _Run:
     def _result(
         self, outcome: str, seconds: float, code: int, read: metric.LoggedMetric | None = None, why: str = ""
     ) -> Result:
-        request, told, read = self.request, reports.read(self.reports), read or metric.LoggedMetric()
+        request, told, read = self.request, fingerprint.read_reports(self.reports), read or metric.LoggedMetric()
         ends = process_ends.read(
             self.reports,
             self.log,
-            but=self.left_running,
+            left_running=self.left_running,
             silent=bool(request.metric.files),
             parts=self.parts,
             shell=self.shell,
@@ -275,7 +266,7 @@ class _Run:
             at=process_record.now(),
             shifted=told["shifted"],
             memory_gb=told["memory_gb"],
-            **{name: told[name] for name in reports.LISTED},
+            **{name: told[name] for name in fingerprint.LISTED},
             touched=self.touched,
             looked_at=len(self.before.files),
             unseen=bool(self.before.left),
@@ -318,7 +309,7 @@ class _Run:
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return process.wait(timeout=0.2)
-            self.left_out = kept_log.bound(self.log, request.metric, self.left_out)
+            self.left_out = metric.bound(self.log, request.metric, self.left_out)
             now = time.monotonic()
             self.late = request.timeout is not None and now - began > request.timeout
             if self.stopped is not None or self.late:

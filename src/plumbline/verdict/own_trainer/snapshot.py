@@ -23,8 +23,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_bytes, make_folder, naming, sha256_text
-from plumbline.verdict.own_trainer import submodules
-from plumbline.verdict.own_trainer.git_call import git
+from plumbline.verdict.own_trainer.git_call import fill_submodules, git, require_clean_submodules
 from plumbline.verdict.own_trainer.trainer_file import NAME
 
 #: What Plumbline writes in a folder, and what pi-autoresearch keeps its session in; with `NAME` no part of an arm.
@@ -173,7 +172,7 @@ class Repository:
             with contextlib.suppress(FileNotFoundError):  # its times, and its own, tell git which files to read
                 shutil.copy2(index, environment["GIT_INDEX_FILE"])
             self._run("add", "--all", "--", ":/", environment=environment)
-            submodules.require_clean(self.top, environment)
+            require_clean_submodules(self.top, environment)
             own = [self._below_top(name) for name in (FOLDER, ROWS, AUTO)]
             own += [f":(top,literal){name}" for name in self.printed_to()]
             self._run("rm", "-rfq", "--cached", "--ignore-unmatch", "--", *own, environment=environment)
@@ -251,7 +250,7 @@ class Repository:
 
     def _filled(self, commit: str, copy: Path, share: Sequence[str], output: Sequence[str]) -> Path:
         """Put into a copy what its commit has not: submodules, what is shared, empty folders."""
-        submodules.fill(self.top, commit, copy)
+        fill_submodules(self.top, commit, copy)
         here = copy / self.prefix
         for one in share:
             if not os.path.lexists(self.folder / one):

@@ -19,15 +19,13 @@ from plumbline.model.decoder import Decoder, create
 from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.residual.standard import Standard
 from plumbline.operate.preflight.method_checks import (
+    checks_report,
     decoded_losses,
-    leak_inputs,
-    replaced_code,
-    trained_checks,
-    trained_run,
+    finished_run_checks,
+    leaks,
     trained_size_checks,
-    unread_sequences,
 )
-from plumbline.operate.preflight.method_checks.trained_run import TrainedRun
+from plumbline.operate.preflight.method_checks.finished_run_checks import TrainedRun, missing_elsewhere
 from plumbline.specs.spec import RunSpec
 from tests.model_specs import run_spec, small
 from tests.operate.preflight.method_checks.test_leaks import (
@@ -73,7 +71,7 @@ class AtOnePlaceOfTheTrainedContext(Standard):
 def test_a_window_of_places_at_the_trained_width_is_refused_before_training(uses: Callable[[type], None]) -> None:
     uses(InAWindowAtTheTrainedWidth)
     whole = small(layers=6, width=64, heads=4, head_width=16, context=160, vocabulary=1024)
-    assert not set(range(101, 112)) & set(leak_inputs.cuts(160))
+    assert not set(range(101, 112)) & set(leaks.cuts(160))
     assert trained_size_checks.failed(tiny(), SIZE) == {}
     found = trained_size_checks.failed(tiny(), SIZE, [whole])
     assert "of row 0 in a batch of 18 is predicted otherwise from 160 tokens" in found["causality"]
@@ -121,12 +119,12 @@ def test_every_run_of_an_arm_is_asked_for_its_loss(
     monkeypatch.setattr(InTheProcessThatTrains, "training_goes_on", False)
     model = Decoder(spec.model).eval()
     model.load_state_dict(load_file(honest.folder / "model.safetensors"))
-    rows_BT = torch.from_numpy(Pack(trained_run.held_out_pack(work, spec)).rows(np.arange(10)))
+    rows_BT = torch.from_numpy(Pack(finished_run_checks.held_out_pack(work, spec)).rows(np.arange(10)))
     mean = decoded_losses.at_once(model, rows_BT).mean()
     outcome = json.loads((honest.folder / "outcome.json").read_text())
     (honest.folder / "outcome.json").write_text(json.dumps(outcome | {"validation_loss": float(mean)}))
-    assert trained_checks.of_arm([honest], work, None).leak is None
-    found = trained_checks.of_arm([honest, leaking], work, None)
+    assert finished_run_checks.of_arm([honest], work, None).leak is None
+    found = finished_run_checks.of_arm([honest, leaking], work, None)
     assert (found.leak or "").startswith("loss: the mean over all 10 sequences") and found.key == spec.key
 
 
@@ -150,21 +148,21 @@ def test_a_gain_on_the_sequences_of_the_loss_alone_is_refused(trained: Callable[
     work = trained(Softmax)
     spec = run_spec(train__validation_sequences=16)
     start = TrainedRun(folder=work / "out", spec=spec)
-    held_out = Pack(trained_run.held_out_pack(work, spec))
-    training = trained_run.training_pack(work, spec)
+    held_out = Pack(finished_run_checks.held_out_pack(work, spec))
+    training = finished_run_checks.training_pack(work, spec)
     training.parent.mkdir(parents=True)
     for file in ("train.json", "train.bin"):
         shutil.copy(held_out.path.parent / file, training.with_name(file))
     shutil.copy(training.with_name("train.json"), training)
     on_read = torch.from_numpy(Pack(training).rows(batch_indices(Pack(training), 0, 0, 96)))
-    honest = trained_checks.gained_elsewhere([fitted(work, spec, on_read, "honest")], start, work)
+    honest = finished_run_checks.gained_elsewhere([fitted(work, spec, on_read, "honest")], start, work)
     assert honest.leak is None
     assert honest.words == (
         "its gain was looked for on 24 held-out sequences behind those of the loss and 84 training sequences that no "
         "run was to read"
     )
     thief = fitted(work, spec, torch.from_numpy(held_out.rows(np.arange(16))), "thief")
-    found = trained_checks.gained_elsewhere([thief], start, work)
+    found = finished_run_checks.gained_elsewhere([thief], start, work)
     assert (found.leak or "").startswith(f"held-out tokens: its gain over {spec.key} is ")
     assert "on 16 sequences of the loss, and " in (found.leak or "")
 
@@ -172,24 +170,24 @@ def test_a_gain_on_the_sequences_of_the_loss_alone_is_refused(trained: Callable[
 def test_a_gain_elsewhere_is_chance_in_most_worlds_and_few_sequences_say_nothing() -> None:
     draw = np.random.default_rng(0)
     refused = sum(
-        unread_sequences.short(draw.normal(0.02, 0.1, 64), draw.normal(0.02, 0.1, 64)) is not None for _ in range(2000)
+        missing_elsewhere(draw.normal(0.02, 0.1, 64), draw.normal(0.02, 0.1, 64)) is not None for _ in range(2000)
     )
     assert refused <= 8, "one in a thousand at most by design, and only where the gain is half as large"
-    assert unread_sequences.short(draw.normal(0.1, 0.02, 64), draw.normal(0.0, 0.02, 64)) is not None
-    assert unread_sequences.short(draw.normal(0.1, 0.02, 8), draw.normal(0.0, 0.02, 64)) is None
+    assert missing_elsewhere(draw.normal(0.1, 0.02, 64), draw.normal(0.0, 0.02, 64)) is not None
+    assert missing_elsewhere(draw.normal(0.1, 0.02, 8), draw.normal(0.0, 0.02, 64)) is None
 
 
 def test_code_that_a_component_replaces_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = replaced_code.taken()
-    assert replaced_code.replaced(before) is None
+    before = checks_report.list_code()
+    assert checks_report.find_replaced(before) is None
     other: Any = lambda *_: None  # noqa: E731
     with monkeypatch.context() as patched:
         patched.setattr(decoder, "next_token_loss", other)
-        assert "plumbline.model.decoder.next_token_loss is replaced" in (replaced_code.replaced(before) or "")
+        assert "plumbline.model.decoder.next_token_loss is replaced" in (checks_report.find_replaced(before) or "")
     with monkeypatch.context() as patched:
         patched.setattr(Decoder, "logits", other)
-        assert "plumbline.model.decoder.Decoder.logits is replaced" in (replaced_code.replaced(before) or "")
+        assert "plumbline.model.decoder.Decoder.logits is replaced" in (checks_report.find_replaced(before) or "")
     with monkeypatch.context() as patched:
         patched.setattr(torch.nn.functional, "cross_entropy", other)
-        assert "torch.nn.functional.cross_entropy is replaced" in (replaced_code.replaced(before) or "")
-    assert replaced_code.replaced(before) is None
+        assert "torch.nn.functional.cross_entropy is replaced" in (checks_report.find_replaced(before) or "")
+    assert checks_report.find_replaced(before) is None

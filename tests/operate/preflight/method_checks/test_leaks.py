@@ -16,7 +16,7 @@ from plumbline.model import component
 from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.roles import ConstantInit, parameter
 from plumbline.operate.experiments.checks_before_keep import looked_at_again
-from plumbline.operate.preflight.method_checks import model_checks, trained_checks, trained_run, trained_size_checks
+from plumbline.operate.preflight.method_checks import finished_run_checks, model_checks, trained_size_checks
 from plumbline.specs.checked_models import TrainedSize
 from plumbline.specs.spec import ModelSpec
 from plumbline.verdict import implausible_gain
@@ -266,10 +266,10 @@ def test_a_mixer_that_counts_its_calls_is_refused(uses: Callable[[type], None]) 
     assert "changes with every call" in model_checks.made(tiny(), tiny())[0]["repeatable"]
 
 
-def looked_at(work: Path) -> trained_checks.TrainedLook:
+def looked_at(work: Path) -> finished_run_checks.TrainedLook:
     """Look at the run of `trained`."""
     spec = run_spec()
-    return trained_checks.look(work / "out", spec, trained_run.held_out_pack(work, spec))
+    return finished_run_checks.look(work / "out", spec, finished_run_checks.held_out_pack(work, spec))
 
 
 @pytest.fixture
@@ -278,7 +278,7 @@ def trained(uses: Callable[[type], None], tmp_path: Path) -> Callable[[type], Pa
 
     def train(mixer: type) -> Path:
         uses(mixer)
-        packs = trained_run.held_out_pack(tmp_path, run_spec()).parent
+        packs = finished_run_checks.held_out_pack(tmp_path, run_spec()).parent
         packs.mkdir(parents=True)
         small_runs.train(run_spec(), small_runs.settings(small_runs.make_packs(packs), tmp_path))
         return tmp_path

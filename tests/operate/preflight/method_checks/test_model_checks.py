@@ -17,8 +17,7 @@ from plumbline.model import component
 from plumbline.model.ffn.swiglu import SwiGLU
 from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.roles import ConstantInit, parameter
-from plumbline.operate.preflight import own_checks
-from plumbline.operate.preflight.method_checks import checks_report, cost_parity, model_checks
+from plumbline.operate.preflight.method_checks import check_file, checks_report, cost_parity, model_checks
 from plumbline.specs.spec import ModelSpec
 from tests.model.transfer_methods import ALL, LENGTH_DEPENDENT, METHODS, overlay
 from tests.model_specs import small
@@ -259,10 +258,10 @@ def test_what_could_not_be_made_is_said_once_and_not_kept(
     path.unlink()
     found = {"checks": [], "methods": {"mine": {"failed": {"build": "no"}, "flagged": {}, "raised": ["build"]}}}
     monkeypatch.setattr(checks_report, "report", lambda mine, train: found)
-    monkeypatch.setattr(own_checks, "load", lambda *arguments, **options: SimpleNamespace(path="my.yaml"))
+    monkeypatch.setattr(check_file, "load", lambda *arguments, **options: SimpleNamespace(path="my.yaml"))
     monkeypatch.setattr("sys.argv", ["checks", "my.yaml", "--out", str(path)])
     with pytest.raises(PlumblineError, match=r"my.yaml: mine: build: no"):
-        own_checks.main()
+        check_file.main()
     assert not path.exists()
 
 

@@ -1,13 +1,16 @@
 """Reports the checks of the methods of a user's own file before any is trained, and refuses what does not hold.
 
 Small models on the CPU, a few seconds. What does not hold is named with the smallest input that shows it. Parity is
-only flagged.
+only flagged. A component that replaces code which is not its own (the loss, the evaluation, the checks, torch's
+functions) is noticed by what names stood for before components are imported, and stand for after they ran.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import sys
+import types
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,41 @@ from plumbline.specs.checked_models import fingerprint_checks, list_trained_size
 from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.specs.spec import RunSpec
 
+#: The name of the check.
+REPLACED_CODE = "replaced code"
+#: Modules of torch whose functions are compared beside all of Plumbline's.
+TORCH = ("torch", "torch.nn.functional", "torch.autograd", "torch.special")
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, staticmethod, classmethod, property)
+
+Names = dict[str, Any]
+
+
+def list_code() -> Names:
+    """Note what every function and method stands for, by its whole name."""
+    return dict(_functions())
+
+
+def find_replaced(before: Names) -> str | None:
+    """Name the first function that another one stands for since; None where all are as they were."""
+    for name, value in _functions():
+        if before.get(name, value) is not value:
+            return f"{name} is replaced by other code while the component is loaded or called: leave it as it is"
+    return None
+
+
+def _functions() -> Iterator[tuple[str, Any]]:
+    for name, module in list(sys.modules.items()):
+        if module is None or not (name in TORCH or name.startswith("plumbline.")):
+            continue
+        for key, value in list(vars(module).items()):
+            if isinstance(value, _FUNCTIONS):
+                yield f"{name}.{key}", value
+            elif isinstance(value, type) and value.__module__ == name and name.startswith("plumbline."):
+                for own, method in list(vars(value).items()):
+                    if isinstance(method, _FUNCTIONS):
+                        yield f"{name}.{key}.{own}", method
+
+
 #: A trial of what trains a method: of the file, the method, its small run and its baseline's; it adds to an entry.
 Train = Callable[[OwnMethodsFile, str, RunSpec, RunSpec, dict[str, Any]], None]
 
@@ -24,8 +62,8 @@ Train = Callable[[OwnMethodsFile, str, RunSpec, RunSpec, dict[str, Any]], None]
 def report(mine: OwnMethodsFile, train: Train | None = None) -> dict[str, Any]:
     """Make all checks of a user's own file, and return what was found by method.
 
-    `train` tries what trains a method (`plumbline.operate.preflight.own_training`), before any run of it; where its
-    runs are finished, that is left out.
+    `train` tries what trains a method (`training_checks`), before any run of it; where its runs are finished, that is
+    left out.
 
     Of each method: `failed` and `flagged` (name of a check -> words), the checks that could not be made because
     something was `raised`, `parity` by scale, and whether it starts with its baseline's logits (`starts_as`; None where
@@ -34,11 +72,11 @@ def report(mine: OwnMethodsFile, train: Train | None = None) -> dict[str, Any]:
     # torch, which who only reads a report goes without
     import torch
 
-    from plumbline.operate.preflight.method_checks import cost_parity, model_checks, replaced_code, trained_size_checks
+    from plumbline.operate.preflight.method_checks import cost_parity, model_checks, trained_size_checks
 
     torch.set_num_threads(1)  # small models: more threads wait for each other
     found: dict[str, Any] = {}
-    known, names = models(mine), replaced_code.taken()
+    known, names = models(mine), list_code()
     for method, against in mine.against.items():
         (small, whole), (small_baseline, whole_baseline) = known[method], known[against]
         sizes = list_trained_sizes(mine, method)
@@ -47,8 +85,8 @@ def report(mine: OwnMethodsFile, train: Train | None = None) -> dict[str, Any]:
         entry["starts_as"] = None
         if train is not None and "build" not in raised:
             train(mine, method, small, small_baseline, entry)
-        if (words := replaced_code.replaced(names)) is not None:
-            failed[replaced_code.CHECK], names = words, replaced_code.taken()
+        if (words := find_replaced(names)) is not None:
+            failed[REPLACED_CODE], names = words, list_code()
         if not failed:
             entry["starts_as"] = model_checks.starts_as(small.model, small_baseline.model)
             for scale, model in whole.items():
@@ -62,7 +100,7 @@ def report(mine: OwnMethodsFile, train: Train | None = None) -> dict[str, Any]:
     trained = list_trained_sizes(mine, *mine.against)
     return {
         "fingerprint": fingerprint_checks(mine),
-        "checks": [*model_checks.CHECKS, *trained_size_checks.CHECKS, replaced_code.CHECK],
+        "checks": [*model_checks.CHECKS, *trained_size_checks.CHECKS, REPLACED_CODE],
         "size": {"layers": size.layers, "width": size.width, "vocabulary": size.vocabulary},
         "trained": {
             "contexts": sorted({one.context for one in trained}),
@@ -96,11 +134,17 @@ def sentences(found: dict[str, Any], path: str, kind: str) -> list[str]:
     ]
 
 
+def refusals(found: dict[str, Any], path: str) -> list[str]:
+    """Write a sentence for each check of a report that failed, and the remedy; none where all hold."""
+    failing = sentences(found, path, "failed")
+    return [*failing, "nothing was trained; fix the component and run the command again"] if failing else []
+
+
 def require(found: dict[str, Any], path: str) -> None:
     """Refuse a report in which a check failed.
 
     Raises:
         PlumblineError: naming every check that failed.
     """
-    if failing := sentences(found, path, "failed"):
-        raise PlumblineError("\n".join([*failing, "nothing was trained; fix the component and run the command again"]))
+    if failing := refusals(found, path):
+        raise PlumblineError("\n".join(failing))

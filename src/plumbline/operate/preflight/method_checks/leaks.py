@@ -5,23 +5,27 @@ it on, so that what is written before the cut must be the same; where gradients 
 logits before their cut, by the embeddings from the cut on and by those of the other rows, must be exactly zero, which
 sees a leak of any size. Its first row must have the logits that it has alone.
 
-What is read comes from a `Source` (`leak_inputs`): sequences like text, since a leak may open where tokens come back
-alone, or a run's own held-out ones.
+What is read comes from a `Source`: sequences like text, since a leak may open where tokens come back alone, or a run's
+own held-out ones.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import torch
 
 from plumbline.model.decoder import Decoder, create
-from plumbline.operate.preflight.method_checks.leak_inputs import Source, cuts, pairs
 from plumbline.specs.spec import ModelSpec
 
+#: Makes so many rows of so many tokens (B, T); the first row is the same in every batch of a length.
+Source = Callable[[int, int], torch.Tensor]
+#: Tokens that are copied together in a sequence like text, in turn.
+SPANS = (3, 8)
 #: Logits agree within this share of their size (a tenth of the largest, at least 1): float32, in another order of sums.
 TOLERANCE = 2e-4
 #: The same for a batch of another size under bfloat16, whose numbers have 8 bits.
@@ -30,6 +34,73 @@ HALF_TOLERANCE = 5e-2
 LONG = 40
 #: Rows of a batch: alone, a pair, two pairs, and three with one left over.
 BATCHES = (1, 2, 4, 7)
+
+
+def like_text(vocabulary: int) -> Source:
+    """Make sequences in which tokens come back as in text: drawn by Zipf's law, half of them copied from what
+    stands before, a few at a time.
+    """
+
+    weights_V = 1.0 / torch.arange(2, vocabulary + 2)
+
+    def drawn(rows: int, length: int, generator: torch.Generator) -> torch.Tensor:
+        tokens_BT = torch.multinomial(weights_V, rows * length, replacement=True, generator=generator).view(rows, -1)
+        start = 0
+        for span in itertools.cycle(SPANS):
+            start += span
+            if start + span > length:
+                break
+            from_B1 = torch.randint(0, start - span + 1, (rows, 1), generator=generator)
+            tokens_BT[:, start : start + span] = tokens_BT.gather(1, from_B1 + torch.arange(span))
+            start += span
+        return tokens_BT * 7919 % vocabulary  # a prime: frequent tokens are not the first of the vocabulary
+
+    return _with_one_first_row(drawn)
+
+
+def uniform(vocabulary: int) -> Source:
+    """Make sequences of tokens that are all equally likely."""
+    return _with_one_first_row(
+        lambda rows, length, generator: torch.randint(0, vocabulary, (rows, length), generator=generator)
+    )
+
+
+def _with_one_first_row(drawn: Callable[[int, int, torch.Generator], torch.Tensor]) -> Source:
+    def source(rows: int, length: int) -> torch.Tensor:
+        parts = [(1, 7), *([(rows - 1, 8)] if rows > 1 else [])]
+        return torch.cat([drawn(many, length, torch.Generator().manual_seed(seed)) for many, seed in parts])
+
+    return source
+
+
+def cuts(length: int) -> list[int]:
+    """Places at which inputs of a length are cut, in the order in which they are tried.
+
+    The last token, the first past 64 and past half of the length, powers of two and their neighbours, where chunks of
+    queries begin; then others, the same each time.
+    """
+    powers = [2**k for k in range(int(math.log2(max(length, 2))), 0, -1)]
+    draw = torch.randint(1, max(length, 2), (16,), generator=torch.Generator().manual_seed(length)).tolist()
+    chosen = [length - 1, 66, length // 2 + 1, *powers, *draw, 1, *(power + 1 for power in powers), length - 2]
+    return [place for place in dict.fromkeys(chosen) if 0 < place < length]
+
+
+def pairs(tokens_BT: torch.Tensor, places: Sequence[int], vocabulary: int) -> torch.Tensor:
+    """Give rows 2k and 2k + 1 of a batch the same tokens before ``places[k]``, and another one there.
+
+    From there on the second keeps its own. An odd batch's last row becomes the first again.
+    """
+    tokens_BT = tokens_BT.clone()
+    rows = len(tokens_BT)
+    for pair in range(rows // 2):
+        place = places[pair % len(places)]
+        one, two = tokens_BT[2 * pair], tokens_BT[2 * pair + 1]
+        two[:place] = one[:place]
+        if two[place] == one[place]:
+            two[place] = (two[place] + 1) % vocabulary
+    if rows % 2:
+        tokens_BT[-1] = tokens_BT[0]
+    return tokens_BT
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,13 +115,13 @@ class Mode:
     @property
     def words(self) -> str:
         """What a message adds; empty for the plainest way: evaluation, without gradients, in float32."""
-        parts = [
-            *(["in training mode"] if self.training else []),
-            *(["with gradients enabled"] if self.gradients else []),
-            *(["in bfloat16"] if self.half else []),
-            *(["while it is compiled"] if self.compiled else []),
-        ]
-        return " " + ", ".join(parts) if parts else ""
+        parts = {
+            "in training mode": self.training,
+            "with gradients enabled": self.gradients,
+            "in bfloat16": self.half,
+            "while it is compiled": self.compiled,
+        }
+        return " " + ", ".join(words for words, is_so in parts.items() if is_so) if any(parts.values()) else ""
 
     @contextmanager
     def of(self, model: Decoder) -> Iterator[None]:
@@ -100,7 +171,7 @@ def lively(spec: ModelSpec) -> Decoder:
     return model.eval()
 
 
-def found(
+def _look_once(
     model: Decoder, mode: Mode, tokens_BT: torch.Tensor, places: Sequence[int], alone_1TV: torch.Tensor | None = None
 ) -> Leak | torch.Tensor:
     """Look for a leak in one call of `pairs`; returns the first, or the first row's logits (1, T, V).
@@ -111,36 +182,32 @@ def found(
         alone_1TV: the first row's logits without the others.
     """
     tokens_BT = tokens_BT.to(model.embedding.device)
-    rows, length = tokens_BT.shape
-    size = f" in a batch of {rows}" if rows > 1 else ""
+    rows = len(tokens_BT)
+    how = f"{mode.words} in a batch of {rows}" if rows > 1 else mode.words
     with mode.of(model):
         embedded_BTD, hidden_BTD = _called(model, mode, tokens_BT)
         read_BTD = hidden_BTD.detach()
         for pair in range(rows // 2):
             place = places[pair % len(places)]
             one, two = model.logits(read_BTD[2 * pair : 2 * pair + 2, :place])  # of each token by itself
-            off = differs(two[None], one[None])
-            if off is not None:
-                moved = f"moves the logits at token {off[0]}, which comes before it, by {off[1]:.2g}"
-                return Leak("causality", f"{_changed(place, length, tokens_BT[2 * pair])} {moved}{mode.words}{size}")
+            if leak := _by_change(two[None], one[None], tokens_BT[2 * pair], how):
+                return leak
         if mode.gradients:
             read = {min(2 * pair + pair % 2, rows - 1): places[pair % len(places)] for pair in range(max(1, rows // 2))}
             if rows == 2 and len(places) > 1:
                 read[1] = places[1]
-            leak = _by_gradient(embedded_BTD, hidden_BTD, tokens_BT, read, f"{mode.words}{size}")
-            if leak is not None:
+            if leak := _by_gradient(embedded_BTD, hidden_BTD, tokens_BT, read, how):
                 return leak
         first_1TV = model.logits(read_BTD[:1])
         if alone_1TV is None:
             return first_1TV
         for row in dict.fromkeys((0, rows - 1 if rows % 2 else 0)):
-            leak = _beside_others(model.logits(read_BTD[row : row + 1]), alone_1TV, mode, row, tokens_BT)
-            if leak is not None:
+            if leak := _beside_others(model.logits(read_BTD[row : row + 1]), alone_1TV, mode, row, tokens_BT):
                 return leak
     return first_1TV
 
 
-def of_batch(model: Decoder, mode: Mode, tokens_BT: torch.Tensor, others_BT: torch.Tensor) -> Leak | None:
+def find_in_batch(model: Decoder, mode: Mode, tokens_BT: torch.Tensor, others_BT: torch.Tensor) -> Leak | None:
     """Look for a leak of one batch as it is, which is read again with rows that end as those of another batch do."""
     rows, length = tokens_BT.shape
     tokens_BT, changed_BT = tokens_BT.to(model.embedding.device), tokens_BT.clone()
@@ -149,20 +216,17 @@ def of_batch(model: Decoder, mode: Mode, tokens_BT: torch.Tensor, others_BT: tor
         changed_BT[row, place:] = others_BT[row, place:]
         if changed_BT[row, place] == tokens_BT[row, place]:
             changed_BT[row, place] = (changed_BT[row, place] + 1) % model.spec.vocabulary
-    size = f" in a batch of {rows}"
+    how = f"{mode.words} in a batch of {rows}"
     with mode.of(model):
         embedded_BTD, hidden_BTD = _called(model, mode, tokens_BT)
         changed_BTD = _called(model, mode, changed_BT.to(tokens_BT.device))[1].detach()
         for row, place in enumerate(places):
             one, two = (model.logits(each[row : row + 1, :place].detach()) for each in (hidden_BTD, changed_BTD))
-            off = differs(two, one)
-            if off is not None:
-                moved = f"moves the logits at token {off[0]}, which comes before it, by {off[1]:.2g}"
-                return Leak("causality", f"{_changed(place, length, tokens_BT[row])} {moved}{mode.words}{size}")
+            if leak := _by_change(two, one, tokens_BT[row], how):
+                return leak
         if mode.gradients:
             read = {row: place for row, place in enumerate(places) if row % 2 == 0}
-            leak = _by_gradient(embedded_BTD, hidden_BTD, tokens_BT, read, f"{mode.words}{size}")
-            if leak is not None:
+            if leak := _by_gradient(embedded_BTD, hidden_BTD, tokens_BT, read, how):
                 return leak
         alone_1TV = model.logits(_called(model, mode, tokens_BT[:1])[1].detach())
         return _beside_others(model.logits(hidden_BTD[:1].detach()), alone_1TV, mode, 0, tokens_BT)
@@ -172,6 +236,17 @@ def _called(model: Decoder, mode: Mode, tokens_BT: torch.Tensor) -> tuple[torch.
     """The embedded tokens, and what the head reads of them; both (B, T, D)."""
     embedded_BTD = model.embedding[tokens_BT].detach().requires_grad_(mode.gradients)
     return embedded_BTD, model.carried(embedded_BTD, model.context(tokens_BT, None, None))
+
+
+def _by_change(found_1TV: torch.Tensor, expected_1TV: torch.Tensor, tokens_T: torch.Tensor, how: str) -> Leak | None:
+    """Compare the logits before a cut, behind which tokens are others."""
+    off = differs(found_1TV, expected_1TV)
+    if off is None:
+        return None
+    place, last = found_1TV.shape[1], len(tokens_T) - 1
+    which = f"token {place}" if place == last else f"tokens {place} to {last}"
+    moved = f"moves the logits at token {off[0]}, which comes before it, by {off[1]:.2g}"
+    return Leak("causality", f"{which} of {named(tokens_T)} changed {moved}{how}")
 
 
 def _beside_others(
@@ -217,7 +292,7 @@ def _by_gradient(
     return None
 
 
-def searched(
+def _search(
     model: Decoder, calls: Sequence[tuple[Mode, int]], length: int, source: Source, again: Source | None = None
 ) -> Leak | None:
     """Look for leaks in all `calls` (mode, rows) of one length; each is cut elsewhere, as far as there are cuts.
@@ -232,18 +307,18 @@ def searched(
     alone: dict[Mode, torch.Tensor] = {}
     begun: set[Mode] = set()
 
-    def asked(mode: Mode, rows: int, tokens: Source, cuts: int) -> Leak | torch.Tensor:
-        places = [next(place) for _ in range(cuts)]
+    def asked(mode: Mode, rows: int, tokens: Source, many: int) -> Leak | torch.Tensor:
+        places = [next(place) for _ in range(many)]
         if mode not in begun:
             places[0] = last
             begun.add(mode)
         read_BT = pairs(tokens(rows, length), places, model.spec.vocabulary)
-        return found(model, mode, read_BT, places, alone.get(mode))
+        return _look_once(model, mode, read_BT, places, alone.get(mode))
 
     for mode, rows in calls:
         long_pair = rows == 2 and length > LONG
         if mode not in alone and rows > 1 and not long_pair:
-            plain = found(model, mode, source(1, length), [next(place)])
+            plain = _look_once(model, mode, source(1, length), [next(place)])
             if isinstance(plain, Leak):
                 return plain
             alone[mode] = plain
@@ -257,18 +332,27 @@ def searched(
     return None
 
 
-def smallest(
-    model: Decoder, calls: Sequence[tuple[Mode, int]], shown: Leak, shortest: int, length: int, source: Source
-) -> Leak:
-    """Find the shortest input with the leak that was shown at `length`, by halving what lies between."""
-    low, best = shortest, shown
-    while length - low > 1:
-        middle = (low + length) // 2
-        leak = searched(model, calls, middle, source)
-        if leak is not None and leak.check == shown.check:
+def find(
+    model: Decoder,
+    calls: Sequence[tuple[Mode, int]],
+    length: int,
+    source: Source,
+    again: Source | None = None,
+    shortest: int = 1,
+) -> Leak | None:
+    """Look for a leak in all `calls` (mode, rows) of one length; it is told of the shortest input that shows it.
+
+    What lies between that length and the `shortest` is halved.
+    """
+    best = _search(model, calls, length, source, again)
+    check = best.check if best else ""
+    while best and length - shortest > 1:
+        middle = (shortest + length) // 2
+        leak = _search(model, calls, middle, source)
+        if leak is not None and leak.check == check:
             length, best = middle, leak
         else:
-            low = middle
+            shortest = middle
     return best
 
 
@@ -293,8 +377,3 @@ def named(tokens_T: torch.Tensor) -> str:
     listed = tokens_T.tolist()
     shown = ", ".join(map(str, listed[:8]))
     return f"the {len(listed)} tokens ({shown}{', ...' if len(listed) > 8 else ''})" if len(listed) > 1 else "one token"
-
-
-def _changed(place: int, length: int, tokens_T: torch.Tensor) -> str:
-    which = f"token {place}" if place == length - 1 else f"tokens {place} to {length - 1}"
-    return f"{which} of {named(tokens_T)} changed"

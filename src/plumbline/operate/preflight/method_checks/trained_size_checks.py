@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from plumbline.model.cache import DecodingCache
 from plumbline.model.decoder import Decoder, on_meta
-from plumbline.operate.preflight.method_checks import decoded_losses, leak_inputs, leaks
+from plumbline.operate.preflight.method_checks import decoded_losses, leaks
 from plumbline.operate.preflight.method_checks.leaks import BATCHES, LONG, MODES, TRAINED, Leak, Mode
 from plumbline.specs.checked_models import TrainedSize
 from plumbline.specs.spec import ModelSpec
@@ -59,12 +59,10 @@ def calls(size: TrainedSize, length: int) -> list[tuple[Mode, int]]:
 def leak(model: Decoder, size: TrainedSize) -> Leak | None:
     """Look for a leak from the shortest input to the trained context; it is told of the shortest that shows it."""
     before = 1
-    source, again = leak_inputs.like_text(model.spec.vocabulary), leak_inputs.uniform(model.spec.vocabulary)
+    source, again = leaks.like_text(model.spec.vocabulary), leaks.uniform(model.spec.vocabulary)
     for length in sorted({*(one for one in SHORT if one < size.context), size.context}):
-        asked = calls(size, length)
-        shown = leaks.searched(model, asked, length, source, again)
-        if shown is not None:
-            return leaks.smallest(model, asked, shown, before, length, source)
+        if shown := leaks.find(model, calls(size, length), length, source, again, before):
+            return shown
         before = length
     return None
 
@@ -95,15 +93,14 @@ def leak_in_depth(spec: ModelSpec, size: TrainedSize) -> Leak | None:
     """Look for a leak of a layer, or of a width, that the reduced model has not; `spec`: of that model."""
     model = leaks.lively(spec)
     length, rows = deep(size)
-    source, asked = leak_inputs.like_text(spec.vocabulary), [(TRAINED[size.half], rows), (Mode(half=size.half), rows)]
+    source, asked = leaks.like_text(spec.vocabulary), [(TRAINED[size.half], rows), (Mode(half=size.half), rows)]
     with torch.no_grad():
         if not model(source(2, length)).isfinite().all():
             return None  # off its start, what has no norms grows beyond numbers
     text_BT = source(rows, length)
     one = decoded_losses.decoded(model, text_BT)
-    shown = leaks.searched(model, asked, length, source)
-    if shown is not None:
-        return leaks.smallest(model, asked, shown, 1, length, source)
+    if shown := leaks.find(model, asked, length, source):
+        return shown
     for mode in (Mode(), Mode(training=True)):
         with mode.of(model), torch.no_grad():
             words = decoded_losses.other(decoded_losses.at_once(model, text_BT), one)
@@ -115,7 +112,7 @@ def leak_in_depth(spec: ModelSpec, size: TrainedSize) -> Leak | None:
 @torch.no_grad()
 def decoding(model: Decoder, size: TrainedSize) -> str | None:
     """Check that the trained context, read in parts, gives the logits that it gives at once."""
-    tokens_BT = leak_inputs.like_text(model.spec.vocabulary)(1, size.context)
+    tokens_BT = leaks.like_text(model.spec.vocabulary)(1, size.context)
     expected, cache = model(tokens_BT), DecodingCache()
     parts = tokens_BT.split(-(-size.context // PARTS), dim=1)
     off = leaks.differs(torch.cat([model(part, cache=cache) for part in parts], dim=1), expected)
@@ -129,7 +126,7 @@ def decoding(model: Decoder, size: TrainedSize) -> str | None:
 
 def loss(model: Decoder, size: TrainedSize) -> str | None:
     """Check that the loss that training asks a model for is the cross-entropy of its logits."""
-    tokens_BT = leak_inputs.like_text(model.spec.vocabulary)(2, size.context)
+    tokens_BT = leaks.like_text(model.spec.vocabulary)(2, size.context)
     mode = TRAINED[size.half]
     with mode.of(model):
         asked = float(model(tokens_BT, loss=True).detach())
@@ -151,19 +148,14 @@ def failed(spec: ModelSpec, size: TrainedSize, whole: Sequence[ModelSpec] = ()) 
     `whole`: the models that are trained.
     """
     model = leaks.lively(reduced(spec, size))
-    found: dict[str, str] = {}
-    shown = leak(model, size)
-    if shown is not None:
+    if shown := leak(model, size):
         return {shown.check: shown.words}
     deeper = whole_or_deep(spec, size, whole)
-    shown = None if deeper is None else leak_in_depth(deeper, size)
-    if shown is not None:
-        wide = f" of the width {deeper.width}" if deeper is not None and deeper in whole else ""
+    if deeper is not None and (shown := leak_in_depth(deeper, size)):
+        wide = f" of the width {deeper.width}" if deeper in whole else ""
         return {shown.check: f"{shown.words}, with the {size.layers} layers{wide} that are trained"}
-    for name, words in (("prefill = decode", decoding(model, size)), ("loss", loss(model, size))):
-        if words is not None:
-            found[name] = f"{words}, at the trained context of {size.context:,}"
-    return found
+    results = {"prefill = decode": decoding(model, size), "loss": loss(model, size)}
+    return {name: f"{words}, at the trained context of {size.context:,}" for name, words in results.items() if words}
 
 
 def words(size: TrainedSize, spec: ModelSpec, whole: Sequence[ModelSpec] = ()) -> str:

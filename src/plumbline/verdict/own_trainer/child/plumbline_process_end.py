@@ -69,13 +69,13 @@ def begin(folder):
     os.register_at_fork(after_in_child=_begin_child)
     with contextlib.suppress(Exception):  # a C library without on_exit, a Python without ctypes
         _arm()
-    os.kill = posix.kill = _noting(os.kill, _killed)
-    os.killpg = posix.killpg = _noting(os.killpg, lambda group: f"group-{group or os.getpgid(0)}")
+    os.kill = posix.kill = _noting(_note_kill, os.kill)
+    os.killpg = posix.killpg = _noting(_note_killpg, os.killpg)
     if hasattr(signal, "pidfd_send_signal"):
-        signal.pidfd_send_signal = _noting(signal.pidfd_send_signal, _process_of)
+        signal.pidfd_send_signal = _noting(_note_pidfd, signal.pidfd_send_signal)
     for waiting in ("wait", "waitpid", "wait3", "wait4"):
         setattr(os, waiting, _waiting(getattr(os, waiting)))
-    os._exit, os.write = _exiting(os._exit), _writing(os.write)
+    os._exit, os.write = _noting(_note_exit, os._exit), _noting(_note_write, os.write)
     os.execv, os.execve = _leaving(os.execv), _leaving(os.execve)
     for number, stream in ((1, sys.stdout), (2, sys.stderr)):
         way = _way(number)
@@ -170,30 +170,33 @@ def _moved_up(descriptor):
     return high
 
 
-def _noting(real, name):
-    """The function that sends a signal, which leaves a note of what it ends."""
+def _noting(note, real):
+    """The function that leaves a note first; what fails in that is not the caller's."""
 
     @functools.wraps(real)
-    def send(*arguments, **named):
-        if len(arguments) >= 2 and arguments[1] in _ENDING:
-            with (
-                contextlib.suppress(Exception),
-                open(os.path.join(_folder, f"{name(arguments[0])}.ended"), "a") as file,
-            ):
-                file.write(f"{os.getpid()}\n")
+    def call(*arguments, **named):
+        with contextlib.suppress(Exception):
+            note(*arguments, **named)
         return real(*arguments, **named)
 
-    return send
+    return call
 
 
-def _killed(process):
-    """What kill(2) ends: a group by a number below 0, its own by 0."""
-    return process if process > 0 else f"group-{-process or os.getpgid(0)}"
+def _note_kill(process, number):
+    """Note what kill(2) ends: a group by a number below 0, its own by 0."""
+    if number in _ENDING:
+        name = process if process > 0 else f"group-{-process or os.getpgid(0)}"
+        with open(os.path.join(_folder, f"{name}.ended"), "a") as file:
+            file.write(f"{os.getpid()}\n")
 
 
-def _process_of(descriptor):
+def _note_killpg(group, number):
+    _note_kill(-group, number)
+
+
+def _note_pidfd(descriptor, number, *more):
     with open(f"/proc/self/fdinfo/{descriptor}") as file:
-        return next(line.split()[1] for line in file if line.startswith("Pid:"))
+        _note_kill(next(int(line.split()[1]) for line in file if line.startswith("Pid:")), number)
 
 
 def _waiting(real):
@@ -217,34 +220,28 @@ def _living_children():
         for thread in os.listdir("/proc/self/task"):
             with open(f"/proc/self/task/{thread}/children") as file:
                 children += [int(child) for child in file.read().split()]
-    return [child for child in children if _state(child) not in ("Z", "")]
+    return [child for child in children if _stat(child)[0] not in ("Z", "")]
 
 
-def _state(process):
+def _stat(process):
+    """The state of a process, and its parent; "" and 0 of one that is gone."""
     try:
         with open(f"/proc/{process}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0]
+            state, parent = file.read().rpartition(")")[2].split()[:2]
+            return state, int(parent)
     except OSError:
-        return ""
+        return "", 0
 
 
-def _exiting(real):
-    """The function that ends this process at once, which leaves its code behind."""
-
-    @functools.wraps(real)
-    def leave(*arguments, **named):
-        status = arguments[0] if arguments else named.get("status")
-        if os.getpid() == _PROCESS and isinstance(status, int):
-            with contextlib.suppress(Exception):
-                if status & 255:
-                    _ensure_begun()
-                    _notice_other_streams()
-                if _begun:
-                    with open(_path(".exit"), "wb") as file:
-                        file.write(bytes([status & 255]))
-        return real(*arguments, **named)
-
-    return leave
+def _note_exit(status):
+    """Leave the code behind of a process that ends at once."""
+    if os.getpid() == _PROCESS:
+        if status & 255:
+            _ensure_begun()
+            _notice_other_streams()
+        if _begun:
+            with open(_path(".exit"), "wb") as file:
+                file.write(bytes([status & 255]))
 
 
 def _leaving(real):
@@ -292,11 +289,7 @@ def _is_read_above(pipe):
                         return True
         except OSError:  # another user's
             pass
-        try:
-            with open(folder + "stat") as file:
-                process = int(file.read().rpartition(")")[2].split()[1])
-        except OSError:
-            return False
+        process = _stat(process)[1]
     return False
 
 
@@ -325,19 +318,12 @@ def _notice(number, stream):
         stream.write = write
 
 
-def _writing(real):
-    """The function that writes to a descriptor, which notes what is written to the run's output."""
-
-    @functools.wraps(real)
-    def write(*arguments, **named):
-        if not _noticed and arguments and arguments[0] in (1, 2) and os.getpid() == _PROCESS:
-            with contextlib.suppress(Exception):
-                lines = [line.strip() for line in bytes(arguments[1]).decode(errors="replace").split("\n")]
-                if any(lines):
-                    _note(_way(arguments[0]), lines)
-        return real(*arguments, **named)
-
-    return write
+def _note_write(number, data):
+    """Note what is written to the run's output by its descriptor."""
+    if not _noticed and number in (1, 2) and os.getpid() == _PROCESS:
+        lines = [line.strip() for line in bytes(data).decode(errors="replace").split("\n")]
+        if any(lines):
+            _note(_way(number), lines)
 
 
 def _note(way, lines):

@@ -21,6 +21,7 @@ import functools
 import importlib.machinery
 import importlib.util
 import json
+import operator
 import os
 import sys
 import threading
@@ -30,7 +31,15 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 _STEP = 1000003
 _RANGE = 2**32
 _SHIFT = os.environ.get("PLUMBLINE_SHIFT_SEEDS", "")
-_TARGETS = ("random", "numpy", "torch")
+#: Of each module, the function that gives it a first seed, and those that are wrapped, by the name of their argument.
+_TARGETS = {
+    "random": ("seed", {"seed": "a"}),
+    "numpy": ("random.seed", {"random.seed": "seed", "random.default_rng": "seed"}),
+    "torch": (
+        "manual_seed",
+        dict.fromkeys(("manual_seed", "random.manual_seed", "cuda.manual_seed", "cuda.manual_seed_all"), "seed"),
+    ),
+}
 #: Modules with seeds of their own, which are left alone.
 _OTHERS = ("jax", "mlx", "tensorflow")
 _state = threading.local()
@@ -51,7 +60,7 @@ def _new(seed):
     return (seed.__index__() + _STEP * (int(_SHIFT) + 1)) % _RANGE
 
 
-def _wrapped(function, name, first="seed"):
+def _wrapped(function, name, first):
     @functools.wraps(function)
     def shift(*arguments, **named):
         if getattr(_state, "inside", False):  # torch.manual_seed calls torch.cuda.manual_seed_all
@@ -72,7 +81,7 @@ def _wrapped(function, name, first="seed"):
     return shift
 
 
-def _wrap(module, path, first="seed"):
+def _wrap(module, path, first):
     *way, last = path.split(".")
     for name in way:
         module = getattr(module, name, None)
@@ -81,33 +90,14 @@ def _wrap(module, path, first="seed"):
         setattr(module, last, _wrapped(function, f"{module.__name__}.{last}", first))
 
 
-def _seeds_of_random(module):
-    if _FIRST:
-        module.seed(_new(0))
-    _wrap(module, "seed", "a")
-
-
-def _seeds_of_numpy(module):
-    if _FIRST:
-        module.random.seed(_new(0))
-    _wrap(module, "random.seed")
-    _wrap(module, "random.default_rng")
-
-
-def _seeds_of_torch(module):
-    if _FIRST:
-        module.manual_seed(_new(0))
-    for path in ("manual_seed", "random.manual_seed", "cuda.manual_seed", "cuda.manual_seed_all"):
-        _wrap(module, path)
-
-
-_HOOKS = {"random": _seeds_of_random, "numpy": _seeds_of_numpy, "torch": _seeds_of_torch}
-
-
 def _imported(name, module):
     try:
         if _SHIFT:
-            _HOOKS[name](module)
+            first, wrapped = _TARGETS[name]
+            if _FIRST:
+                operator.attrgetter(first)(module)(_new(0))
+            for path, argument in wrapped.items():
+                _wrap(module, path, argument)
             _seeded.append(name)
         if name == "torch":
             _report()

@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from plumbline.core.errors import PlumblineError
-from plumbline.operate.preflight import own_training
 from plumbline.specs.components import load
+from plumbline.operate.preflight.method_checks import training_checks
 from plumbline.specs.spec import RunSpec
 from plumbline.train import interventions, run_optimizer
 from plumbline.train.interventions import Intervention
@@ -141,7 +141,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, str]]:
         if intervention is not None:
             monkeypatch.setattr(interventions, "load", lambda kind, name: intervention)
         chosen = ({"name": "none"},) if intervention is not None else ()
-        return own_training.failed(with_interventions(*chosen), run_spec())
+        return training_checks.failed(with_interventions(*chosen), run_spec())
 
     return of
 
@@ -207,7 +207,7 @@ def test_a_rule_is_handed_none_of_the_sequences_of_the_loss(
         def attach(self, run):
             super().attach(run)
             seen.append(self.tokens_BT.numpy())
-            assert run.validation.sequences == own_training.VALIDATION
+            assert run.validation.sequences == training_checks.VALIDATION
             with pytest.raises(PlumblineError, match=r"reads 9 held-out sequences, and 8 of .* lie behind the 8 "):
                 run.validation.rows(np.arange(9))
 
@@ -228,6 +228,6 @@ def test_a_schedule_is_a_finite_function_of_its_step(
 ) -> None:
     spec = run_spec()
     spec = msgspec.structs.replace(spec, schedule=msgspec.structs.replace(spec.schedule, options={}))
-    assert own_training.schedule(spec) is None
+    assert training_checks.schedule(spec) is None
     monkeypatch.setattr(run_optimizer, "load", lambda kind, name: schedule)
-    assert words in (own_training.schedule(spec) or "")
+    assert words in (training_checks.schedule(spec) or "")

@@ -1,0 +1,138 @@
+"""Checks the methods of a user's own file before any is trained: ``python -m
+plumbline.operate.preflight.method_checks.check_file my/cosine.yaml``.
+
+Its models, and what trains them, are tried small and on the CPU, in seconds. What does not hold ends with 1: nothing is
+trained then. Parity is only flagged.
+"""
+
+# The checks are also made before the first job that trains anything for `--config mine=...`. They are no rule: what a
+# failing one has to stop are also the runs of the reference, which are jobs of another study and must not wait for a
+# user's own file. They import torch and the component's code, so they are made by a process of their own, once for each
+# state of both (`checks.json` says of which).
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.command_line import described, prog, run
+from plumbline.core.files import atomic_write_json
+from plumbline.operate.preflight.dry_run import DryRun
+from plumbline.operate.preflight.method_checks import checks_report
+from plumbline.project import Project
+from plumbline.specs import corpus, study_config
+from plumbline.specs.checked_models import fingerprint_checks, of_experiment
+from plumbline.specs.own_methods_file import OwnMethodsFile, load
+from plumbline.specs.spec import RunSpec
+from plumbline.specs.yaml_files import PRESETS
+
+
+def refused(dry_run: DryRun) -> list[str]:
+    """Check the user's own method, or read what was found for this state of the code.
+
+    Returns a sentence for each check that fails. Nothing is checked where neither the page nor a run of the file's own
+    methods is among the jobs.
+    """
+    plan = dry_run.project
+    if plan.mine is None or not _asked(dry_run):
+        return []
+    return checked(plan, plan.mine, Path(plan.paths.verdict_checks))
+
+
+def checked(plan: Project, mine: OwnMethodsFile, path: Path) -> list[str]:
+    """Check methods of a user's own, or read what was found for this state of the code.
+
+    Returns a sentence for each check that fails. `path`: the file of what is found.
+    """
+    fingerprint = fingerprint_checks(mine)
+    report = checks_report.kept(path, fingerprint)
+    if report is None:
+        asked = [mine.path] if mine.experiment is None else ["--experiment", json.dumps(mine.experiment)]
+        command = [sys.executable, "-m", "plumbline.operate.preflight.method_checks.check_file", *asked]
+        command += ["--preset", plan.name, "--documents-source", plan.config["data"]["source"], "--out", str(path)]
+        one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
+        done = subprocess.run(command, capture_output=True, text=True, env=one_thread)
+        report = checks_report.kept(path, fingerprint)
+        if report is None and done.returncode == 0:
+            return [f"{mine.path}: it, or a component's code, was edited while it was checked; run the command again"]
+        if report is None:
+            return [f"{mine.path}: it could not be checked: {done.stderr.strip()[-2000:]}"]
+    return checks_report.refusals(report, mine.path)
+
+
+def flagged(dry_run: DryRun) -> list[str]:
+    """Report what is no reason to stop: a method that is larger or smaller than what it is compared with."""
+    plan = dry_run.project
+    if plan.mine is None or not _asked(dry_run):
+        return []
+    found = checks_report.kept(Path(plan.paths.verdict_checks), plan.fingerprints.checks())
+    return [] if found is None else checks_report.sentences(found, plan.mine.path, "flagged")
+
+
+def _asked(dry_run: DryRun) -> bool:
+    assert dry_run.project.mine is not None
+    name = dry_run.project.mine.name
+    return bool(dry_run.of("verdict")) or any(job.wildcards.get("study") == name for job in dry_run.of("pretrain"))
+
+
+def train_a_little(mine: OwnMethodsFile, method: str, small: RunSpec, baseline: RunSpec, entry: dict[str, Any]) -> None:
+    """Try what trains a method, and add what does not hold to its `entry`."""
+    from plumbline.operate.preflight.method_checks import training_checks
+
+    whole = {run.spec.scale: run.spec for run in mine.study.runs.values() if run.spec.method == method}
+    try:
+        found = training_checks.failed(small, baseline)
+        for scale, spec in whole.items():
+            if words := training_checks.schedule(spec):
+                found[f"schedule at {scale}"] = words
+    except Exception as error:
+        entry["raised"].append("training")
+        found = {"training": training_checks.raised(error)}
+    entry["failed"] |= found
+
+
+def arguments() -> argparse.ArgumentParser:
+    """Build the command-line parser of `python -m plumbline.operate.preflight.method_checks.check_file`."""
+    parser = argparse.ArgumentParser(
+        prog=prog("python -m plumbline.operate.preflight.method_checks.check_file"), description=described(__doc__)
+    )
+    parser.add_argument("mine", nargs="?", metavar="FILE.yaml", help="your file that says `extends:`")
+    parser.add_argument("--experiment", type=json.loads, metavar="JSON", help=argparse.SUPPRESS)
+    parser.add_argument("--preset", choices=PRESETS, default="demo")
+    parser.add_argument("--documents-source", default=corpus.AS_THE_CORPUS_SAYS, help="where documents come from")
+    parser.add_argument(
+        "--out", type=Path, metavar="CHECKS.json", help="also write the results there, if every check could be run"
+    )
+    return parser
+
+
+def main() -> None:
+    """Check a user's own file, print what is flagged, and write the report that ``--out`` asks for."""
+    from plumbline.operate.preflight.method_checks import training_checks
+    from plumbline.runtime.allocator import keep_memory
+
+    given = arguments().parse_args()
+    keep_memory()  # large tensors are made and dropped by the hundred
+    if given.experiment is not None:
+        study = study_config.load(given.experiment["study"], given.preset, source=given.documents_source)
+        mine = of_experiment(given.experiment, study, source=given.documents_source)
+        assert mine is not None, "whoever asks has looked"
+    else:
+        mine = load(given.mine, given.preset, source=given.documents_source)
+    found = checks_report.report(mine, train_a_little)
+    found["checks"] += training_checks.CHECKS
+    if given.out is not None and checks_report.to_keep(found):
+        atomic_write_json(given.out, found)
+    for words in checks_report.sentences(found, mine.path, "flagged"):
+        print(f"flagged: {words}")
+    checks_report.require(found, mine.path)
+    print(f"{', '.join(found['methods'])}: {', '.join(found['checks'])} hold")
+
+
+if __name__ == "__main__":
+    run(main)
