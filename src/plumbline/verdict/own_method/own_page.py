@@ -14,7 +14,6 @@ from plumbline.core.files import shown
 from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.verdict import formatting, ledger_pages
 from plumbline.verdict.checks_words import checked, implausible, repeated
-from plumbline.verdict.decision.decision_picture import DecisionPicture, PicturedArm, PicturedGain
 from plumbline.verdict.formatting import counted, grid, name
 from plumbline.verdict.judge import BaselineComparison
 from plumbline.verdict.ledger import Ledger
@@ -25,6 +24,7 @@ from plumbline.verdict.own_method import own_tables as tables
 from plumbline.verdict.own_method.decision_accuracy import DecisionAccuracy
 from plumbline.verdict.own_method.finished_run_reader import FinishedRunReader
 from plumbline.verdict.own_method.published_means import PublishedMean
+from plumbline.verdict.picture import DecisionPicture, PicturedArm, PicturedGain
 from plumbline.verdict.recipe_diff import differences
 from plumbline.verdict.size_words import size_words
 
