@@ -21,9 +21,9 @@ from machine_description import describe
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text
+from plumbline.verdict.board.board_page import description
 from plumbline.verdict.board.board_rows import board_of
 from plumbline.verdict.board.progress import progress
-from plumbline.verdict.board.progress_picture import description
 from plumbline.verdict.formatting import counted, grid, p
 from plumbline.verdict.gate.board_reading import read_board
 from plumbline.verdict.gate.evidence import NOT_SHOWN

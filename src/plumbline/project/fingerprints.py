@@ -220,7 +220,7 @@ class Fingerprints:
         if self.configuration.mine is None:
             return ""
         from plumbline.verdict import ledger
-        from plumbline.verdict.own_method import decision_accuracy, decision_accuracy_from_pages, ledger_costs
+        from plumbline.verdict.own_method import decision_accuracy, ledger_costs
 
         known = ledger.read(self.configuration.root / self.paths.verdict_ledger)
         counted = ledger_costs.counted(known, ledger_costs.entries(self.configuration.mine))
@@ -230,8 +230,8 @@ class Fingerprints:
             sha256_file(path)
             for path in decision_accuracy.files(self.configuration.mine.study.code, self.configuration.root)
         ]
-        cited += decision_accuracy_from_pages.known(
-            (self.configuration.root / self.paths.verdict_ledger).parent, but=self.configuration.mine.name
+        cited += decision_accuracy.of_pages(
+            (self.configuration.root / self.paths.verdict_ledger).parent, without=self.configuration.mine.name
         )
         asked = [
             self.configuration.mine.asked,

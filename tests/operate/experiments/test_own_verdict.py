@@ -19,7 +19,7 @@ from plumbline.specs import own_methods_file
 from plumbline.verdict import ledger
 from plumbline.verdict.__main__ import main as verdict
 from plumbline.verdict.ledger import LedgerEntry
-from plumbline.verdict.own_method import decision_accuracy, decision_accuracy_from_pages
+from plumbline.verdict.own_method import decision_accuracy
 from tests.studies.transfer.synthetic_runs import World, curve, history, tasks_of
 
 MINE = {
@@ -231,8 +231,8 @@ def test_decision_accuracy_of_this_page_and_those_before(tmp_path: Path) -> None
     made.page.parent.mkdir()
     means = {"my/a": (5.0, 4.8), "my/b": (4.9, 4.7), "my/c": (4.8, 4.75)}
     for name, study in (("before", "transfer"), ("elsewhere", "quack")):
-        entry = decision_accuracy_from_pages.entry(study, "validation_loss", ("base", "large"), means)
-        (made.page.parent / f"{name}.json").write_text(json.dumps({decision_accuracy_from_pages.KEY: entry}))
+        entry = {"study": study, "metric": "validation_loss", "scales": ["base", "large"], "means": means}
+        (made.page.parent / f"{name}.json").write_text(json.dumps({decision_accuracy.KEY: entry}))
     made.write()
     page = made.page.read_text()
     assert re.search(r"^\| your runs, from 2 pages +\| +validation loss \(nats\) +\| +5 +\| +3 of 4 ", page, flags=re.M)

@@ -17,9 +17,9 @@ from benchmarks import gate_faults
 from plumbline.core.run_files import id_of_spec
 from plumbline.verdict import __main__ as verdict_verb
 from plumbline.verdict.board import __main__ as board_verb
+from plumbline.verdict.board.board_page import progress_svg
 from plumbline.verdict.board.board_rows import Board, BoardRow, board_of, day_of
 from plumbline.verdict.board.progress import best_of, progress
-from plumbline.verdict.board.progress_picture import progress_svg
 from plumbline.verdict.gate.evidence import Evidence
 from plumbline.verdict.gate.judgement import judge_board, noise_of
 from plumbline.verdict.gate.records import Printed, Record, RunValue

@@ -19,10 +19,10 @@ from plumbline.stats.sequential import SequentialDesign, boundary, statistic
 from plumbline.stats.sessions import false_keeps
 from plumbline.verdict.decision import decision_page, decision_records
 from plumbline.verdict.decision.decision_console import print_decision
-from plumbline.verdict.decision.decision_picture import LEFT, RIGHT
 from plumbline.verdict.decision.decision_sentences import sentence
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision, ExperimentTerms
 from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.picture import LEFT, RIGHT
 
 BANK = (5.0021, 5.0043, 4.9972, 5.0011, 4.9993)
 HOSTILE = "<script>alert(1)</script>\u202e`|](http://x) &amp;\x07\uffff\ud800"

@@ -30,14 +30,7 @@ from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.judge import BaselineComparison
 from plumbline.verdict.ledger import Ledger
 from plumbline.verdict.numbers.numbers_request import of_judgement, plain
-from plumbline.verdict.own_method import (
-    decision_accuracy,
-    decision_accuracy_from_pages,
-    last_evaluation,
-    ledger_costs,
-    own_page,
-)
-from plumbline.verdict.own_method import published_means as prints
+from plumbline.verdict.own_method import decision_accuracy, ledger_costs, own_page
 from plumbline.verdict.own_method.finished_run_reader import FinishedRunReader
 
 
@@ -90,7 +83,7 @@ def write(request: VerdictInputs) -> str:
     seen = FinishedRunReader(mine, frames)
     seen.require_there()
     unpaid = judged(seen, {})  # no noise to judge by is no try
-    last_evaluation.require_gains(seen, unpaid)
+    seen.require_gains_at_the_end(unpaid)
     found = found | {"trained_weights": finished_run_checks.causality(mine, request.work, seen.completed)}
     loss, preset = seen.deciding.name == "validation_loss", mine.study.preset
     found["implausible"] = {
@@ -98,7 +91,6 @@ def write(request: VerdictInputs) -> str:
         for method, one in unpaid.items()
         if (words := implausible_gain.flagged(one.gain, one.sigma, one.freedom, one.mean_baseline, preset, loss=loss))
     }
-    published = prints.beside(mine, seen)
     with _entered(request) as ledger:
         corrected = ledger_costs.counted(ledger, ledger_costs.entries(mine))
         result = own_page.VerdictContents(
@@ -107,16 +99,14 @@ def write(request: VerdictInputs) -> str:
             found=found,
             tries=corrected,
             ledger=ledger,
-            statement=ledger_pages.statement(ledger, request.page.parent),
             orders=[*decision_accuracy.printed(mine.study.code), *_own_orders(seen, request.page)],
-            published=published,
             page=request.page,
         )
         page, picture, sentence = own_page.page(result), own_page.picture(result).svg(), own_page.first(result)
         files.atomic_write_json(request.page.with_suffix(".json"), _numbers(result, sentence))
         files.atomic_write_text(request.page.with_suffix(".svg"), picture)
         files.atomic_write_text(request.page, page)
-    numbers = {decision_accuracy_from_pages.NUMBERS: files.sha256_file(request.page.with_suffix(".json"))}
+    numbers = {decision_accuracy.NUMBERS: files.sha256_file(request.page.with_suffix(".json"))}
     others = [request.page.with_suffix(ending) for ending in (".json", ".svg")]
     fingerprint_file.write(request.page, request.fingerprint, companions=others, **numbers)
     return sentence
@@ -142,16 +132,19 @@ def _entered(request: VerdictInputs) -> AbstractContextManager[Ledger]:
 
 def _own_orders(seen: FinishedRunReader, page: Path) -> list[decision_accuracy.DecisionAccuracy]:
     """The pairs that these runs themselves order at both scales; and with them those of earlier pages."""
-    mine, label, found = seen.mine, seen.deciding.label, []
+    mine, label, orders = seen.mine, seen.deciding.label, []
     here = _at_both(seen)
     if here is not None:
         base, larger = ({method: each[place] for method, each in here["means"].items()} for place in (0, 1))
-        one = decision_accuracy.ordered(base, larger, source="the runs of this page", metric=label)
-        found += [one] if one.pairs > 1 else []  # 0 or 100 % of one pair says nothing
-    others = decision_accuracy_from_pages.known(page.parent, but=mine.name)
-    before = decision_accuracy_from_pages.alike(others, mine.study.code, seen.deciding.name, mine.scale)
-    every = decision_accuracy_from_pages.pooled([*before, *([here] if here else [])], label) if before else None
-    return [*found, *([every] if every else [])]
+        own_order = decision_accuracy.ordered(base, larger, source="the runs of this page", metric=label)
+        orders += [own_order] if own_order.pairs > 1 else []  # 0 or 100 % of one pair says nothing
+    before = [
+        entry
+        for entry in decision_accuracy.of_pages(page.parent, without=mine.name)
+        if (entry["study"], entry["metric"], entry["scales"][0]) == (mine.study.code, seen.deciding.name, mine.scale)
+    ]
+    every = decision_accuracy.pooled([*before, *([here] if here else [])], label) if before else None
+    return [*orders, *([every] if every else [])]
 
 
 def _at_both(seen: FinishedRunReader) -> dict[str, Any] | None:
@@ -159,16 +152,13 @@ def _at_both(seen: FinishedRunReader) -> dict[str, Any] | None:
     mine = seen.mine
     if mine.larger is None:
         return None
-    means: list[dict[str, float]] = []
-    for scale in (mine.scale, mine.larger):
-        values = {
-            f"{mine.runs(scale, method)[0].spec.study}/{method}": seen.values(seen.deciding, scale, method)
-            for method in mine.compared
-            if not seen.diverged(scale, method)
-        }
-        means.append({method: sum(each.values()) / len(each) for method, each in values.items() if each})
-    both = {method: (value, means[1][method]) for method, value in means[0].items() if method in means[1]}
-    return decision_accuracy_from_pages.entry(mine.study.code, seen.deciding.name, (mine.scale, mine.larger), both)
+    scales, means = [mine.scale, mine.larger], {}
+    for method in mine.compared:
+        values = [seen.values(seen.deciding, scale, method) for scale in scales]
+        if all(values) and not any(seen.diverged(scale, method) for scale in scales):
+            study = mine.runs(mine.scale, method)[0].spec.study
+            means[f"{study}/{method}"] = [sum(each.values()) / len(each) for each in values]
+    return {"study": mine.study.code, "metric": seen.deciding.name, "scales": scales, "means": means}
 
 
 def _numbers(result: own_page.VerdictContents, sentence: str) -> dict[str, Any]:
@@ -195,7 +185,7 @@ def _numbers(result: own_page.VerdictContents, sentence: str) -> dict[str, Any]:
             "ledger": {"length": len(result.ledger), "head": result.ledger.head},
             "checks": result.found,
             "orders": [dataclasses.asdict(one) for one in result.orders],
-            decision_accuracy_from_pages.KEY: _at_both(seen),
+            decision_accuracy.KEY: _at_both(seen),
             "runs": runs,
         }
     )

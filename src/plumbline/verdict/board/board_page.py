@@ -1,19 +1,25 @@
 """Writes a board as static pages: `index.html`, its pictures, and every number as `board.json`.
 
-Nothing is fetched from anywhere, nothing runs in the browser, and what others wrote is escaped by the template.
+Nothing is fetched from anywhere, nothing runs in the browser, and what others wrote is escaped by the templates.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from plumbline.core import fingerprint_file
 from plumbline.core.files import atomic_write_json, atomic_write_text, make_folder
 from plumbline.verdict.board.board_rows import TIERS, Board, BoardRow
-from plumbline.verdict.board.progress import progress
-from plumbline.verdict.board.progress_picture import card_svg, description, environment, progress_svg
+from plumbline.verdict.board.progress import ProgressPoint, beyond_luck, progress
+from plumbline.verdict.formatting import counted
 from plumbline.verdict.formatting import p as p_words
+from plumbline.verdict.picture import WIDTH, Axis, drawn, labels, shortened
+
+#: Where the data of the progress begins and ends, in pixels; its height.
+LEFT, RIGHT, TOP, HEIGHT = 76, 684, 56, 300
 
 
 def write_board(board: Board, folder: Path) -> list[Path]:
@@ -30,21 +36,17 @@ def write_board(board: Board, folder: Path) -> list[Path]:
 
 def page(board: Board) -> str:
     """The page as HTML."""
-    text: str = (
-        environment()
-        .get_template("board.html.j2")
-        .render(
-            board=board,
-            rows=[_shown(row) for row in reversed(board.rows)],
-            pictured=any(row.claimed is not None for row in board.rows),
-            wide=any(len(row.name) > 20 for row in board.rows),
-            tiers=[(tier, board.counted()[tier]) for tier in TIERS],
-            said=description(board, progress(board)),
-            goal=any(row.p_goal is not None for row in board.rows),
-            before=any(row.p_predecessor is not None for row in board.rows),
-        )
+    return drawn(
+        "board.html.j2",
+        board=board,
+        rows=[_shown(row) for row in reversed(board.rows)],
+        pictured=any(row.claimed is not None for row in board.rows),
+        wide=any(len(row.name) > 20 for row in board.rows),
+        tiers=[(tier, board.counted()[tier]) for tier in TIERS],
+        said=description(board, progress(board)),
+        goal=any(row.p_goal is not None for row in board.rows),
+        before=any(row.p_predecessor is not None for row in board.rows),
     )
-    return text
 
 
 def _shown(row: BoardRow) -> dict[str, Any]:
@@ -98,3 +100,112 @@ def as_json(board: Board) -> dict[str, Any]:
             for row in board.rows
         ],
     }
+
+
+def progress_svg(board: Board) -> str:
+    """Draw the records over time, the best so far as a line, and the band of luck."""
+    points = progress(board)
+    axis = Axis.of(
+        [point.value for point in points if point.best]
+        + [end for point in points for end in (point.low, point.high) if end is not None]
+    )
+    first, last = (points[0].at, points[-1].at) if points else (0.0, 1.0)
+
+    def x(at: float) -> float:
+        return round(LEFT + (at - first) / ((last - first) or 1.0) * (RIGHT - LEFT), 1)
+
+    def y(value: float) -> float:
+        return round(TOP + (1 - axis.share(value)) * HEIGHT, 1)
+
+    better = "lower" if board.lower else "higher"
+    write = labels([point.value for point in points])
+    dots = [
+        {
+            "x": x(point.at),
+            "y": y(point.value),
+            "best": point.best,
+            "checked": point.row.tier != "claimed",
+            "says": f"{point.row.name}: {point.row.shown or write(point.value)}, {point.row.tier}",
+        }
+        for point in points
+        if axis.low <= point.value <= axis.high
+    ]
+    beyond = len(points) - len(dots)
+    known = [point for point in points if point.low is not None and point.high is not None]
+    band = [f"{x(point.at)} {y(point.low or 0.0)}" for point in known]
+    band += [f"{x(point.at)} {y(point.high or 0.0)}" for point in reversed(known)]
+    luck = f"the best of so many tries if nothing helped ({board.error_words})"
+    return drawn(
+        "progress.svg.j2",
+        width=WIDTH,
+        height=TOP + HEIGHT + 64,
+        left=LEFT,
+        right=RIGHT,
+        top=TOP,
+        bottom=TOP + HEIGHT,
+        title=f"{board.title}: {board.headline} over time",
+        head=f"{shortened(board.headline, 24)} of each record; the line is the best so far, {better} is better",
+        description=description(board, points),
+        ticks=[(y(tick), axis.label(tick)) for tick in axis.ticks],
+        times=_times(points, x),
+        points=dots,
+        line=_steps([point for point in points if point.best], x, y),
+        band="M" + "L".join(band) + "Z" if len(known) > 1 else "",
+        band_says=luck if known else f"no band of luck: {board.error_words}",
+        beyond=f"{counted(beyond, 'record')} outside the picture" if beyond else "",
+    )
+
+
+def card_svg(board: Board) -> str:
+    """Draw the card: the title, the best record, and how many were checked."""
+    best = [point for point in progress(board) if point.best]
+    return drawn(
+        "card.svg.j2",
+        width=480,
+        height=150,
+        title=board.title,
+        best=f"{best[-1].row.shown} {board.headline}" if best else "no record",
+        by=f"record {best[-1].row.name}" if best else "",
+        tiers=", ".join(f"{number} {tier}" for tier, number in board.counted().items()),
+        kept=f"{sum(row.verdict == 'keep' for row in board.rows)} of {len(board.rows)} kept by the gate",
+    )
+
+
+def description(board: Board, points: Sequence[ProgressPoint]) -> str:
+    """Say what the picture shows, for who cannot see it."""
+    best = [point for point in points if point.best]
+    if not best:
+        return f"{counted(len(board.rows), 'row')}, none with a number that could be followed over time."
+    said = (
+        f"{counted(len(points), 'record')}, {len(best)} better than all before, from {best[0].row.shown} to "
+        f"{best[-1].row.shown} {board.headline}."
+    )
+    if board.error is not None:
+        said += (
+            " If nothing helped, the best of so many tries would lie beyond the shaded band in one case of twenty; "
+            f"{beyond_luck(points, lower=board.lower)} of the best do."
+        )
+    tested = [point.row for point in best if point.row.p_predecessor is not None]
+    if tested:
+        beaten = sum((row.p_predecessor or 0.0) < 0.01 for row in tested)
+        said += f" Of {len(tested)} that can be tested against the best before, {beaten} beat it at p < .01."
+    return said
+
+
+def _steps(best: Sequence[ProgressPoint], x: Any, y: Any) -> str:
+    if not best:
+        return ""
+    later = [f"H{x(point.at)}V{y(point.value)}" for point in best[1:]]
+    return "".join([f"M{x(best[0].at)} {y(best[0].value)}", *later, f"H{RIGHT}"])
+
+
+def _times(points: Sequence[ProgressPoint], x: Any) -> list[tuple[float, str, str]]:
+    """The first, the middle and the last time, as days where they are days, and how each is anchored."""
+    if not points:
+        return []
+    first, last = points[0].at, points[-1].at
+    dated = all(point.row.day is not None for point in points)
+    return [
+        (x(at), date.fromordinal(round(at)).isoformat() if dated else f"record {round(at)}", anchor)
+        for at, anchor in ((first, "start"), ((first + last) / 2, "middle"), (last, "end"))
+    ]

@@ -16,11 +16,11 @@ from plumbline.core.errors import visible
 from plumbline.core.files import atomic_write_json, atomic_write_text
 from plumbline.stats.fresh_runs import FRESH_LEVEL
 from plumbline.verdict.checks_words import checked, implausible, repeated
-from plumbline.verdict.decision.decision_picture import DecisionPicture, PicturedArm, PicturedGain, PicturedPath
 from plumbline.verdict.decision.decision_sentences import amount, interval, next_step, session_line
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision
 from plumbline.verdict.formatting import counted, fixed, grid, name, percent, seconds
 from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.picture import DecisionPicture, PicturedArm, PicturedGain, PicturedPath
 
 #: What the picture shows, where it cannot be seen.
 ALT = "values by arm, the gain and its interval, the path of T and its boundary"

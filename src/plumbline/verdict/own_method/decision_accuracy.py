@@ -1,18 +1,34 @@
 """Decision accuracy: of all pairs of methods whose order is known at the larger scale, the share that the smaller one
-orders alike. From a paper's printed tables (``studies/<study>/rank_agreement.yaml``), and from runs at hand."""
+orders alike.
+
+From a paper's printed tables (``studies/<study>/rank_agreement.yaml``), from runs at hand, and from the runs of the
+pages that a user has made so far: each page's numbers keep what it knows of two scales.
+"""
 
 from __future__ import annotations
 
+import itertools
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
 from plumbline.specs import study_folders
 from plumbline.specs.yaml_files import ROOT, read_yaml
 from plumbline.stats.order_agreement import order_agreement
 from plumbline.verdict.numbers.readers.row_files import read_rows
+
+#: The key of a page's numbers that holds what it knows of two scales: study, metric, scales, and each method's two
+#: means of the deciding metric; null where nothing does.
+KEY = "at_both"
+
+#: The fact of a page's fingerprint file that is the SHA-256 of its numbers.
+NUMBERS = "numbers_sha256"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,12 +54,6 @@ def ordered(base: Mapping[str, float], larger: Mapping[str, float], *, source: s
     """Compare the order of every pair of methods that have a value at both scales."""
     found = order_agreement(base, larger, draws=0)
     return DecisionAccuracy(source=source, metric=metric, methods=found.methods, alike=found.alike, pairs=found.pairs)
-
-
-def pair(one: float, one_larger: float, other: float, other_larger: float) -> float:
-    """Compare the order of two methods at both scales: 1 where it is the same, 0 where it is not, a half with a tie."""
-    product = (one - other) * (one_larger - other_larger)
-    return 1.0 if product > 0 else 0.5 if product == 0 else 0.0
 
 
 def files(study: str, root: Path = ROOT) -> list[Path]:
@@ -74,3 +84,52 @@ def printed(study: str, root: Path = ROOT) -> list[DecisionAccuracy]:
         source = f"{study}, {entry['table']} as printed ({entry['base']}, {entry['larger']})"
         found.append(ordered(one, other, source=source, metric=entry["metric"]))
     return found
+
+
+def of_pages(folder: Path, without: str) -> list[dict[str, Any]]:
+    """Read what the pages in a folder know of two scales (`KEY`), in the order of their names.
+
+    `without`: the name of a page that is left out.
+
+    Raises:
+        PlumblineError: a page's numbers cannot be read, or are not those that were written with it.
+    """
+    entries = []
+    for path in sorted(folder.glob("*.json")):
+        if path.stem == without:
+            continue
+        try:
+            numbers = json.loads(path.read_text(encoding="utf-8"))
+        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise PlumblineError(f"{path} is not JSON ({error}); remove it, its page's target rebuilds it") from error
+        expected = (fingerprint_file.read(fingerprint_file.beside(path)) or {}).get(NUMBERS)
+        if expected not in (None, sha256_file(path)):
+            raise PlumblineError(
+                f"{path} has other numbers than its page was written with: its sha256 is {sha256_file(path)}, and "
+                f"{fingerprint_file.beside(path)} says {expected}; restore it, or remove both, and the page's "
+                "target rebuilds them"
+            )
+        if isinstance(numbers, dict) and numbers.get(KEY):
+            entries.append(numbers[KEY])
+    return entries
+
+
+def pooled(entries: Sequence[Mapping[str, Any]], label: str) -> DecisionAccuracy | None:
+    """Compute decision accuracy over the pairs of methods of each page, each pair once.
+
+    None where there are no two methods. `label`: what the metric is called on a page.
+    """
+    alike: dict[tuple[Any, ...], float] = {}
+    methods = set()
+    for entry in entries:
+        for pair in itertools.combinations(sorted(entry["means"].items()), 2):
+            base, larger = ({method: means[place] for method, means in pair} for place in (0, 1))
+            methods |= base.keys()
+            # The same two methods with other runs are another observation.
+            alike[tuple((method, *means) for method, means in pair)] = order_agreement(base, larger, draws=0).alike
+    if len(alike) < 2:
+        return None
+    source = f"your runs, from {len(entries)} pages"
+    return DecisionAccuracy(
+        source=source, metric=label, methods=len(methods), alike=sum(alike.values()), pairs=len(alike)
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,6 +21,9 @@ from plumbline.verdict.judge import BaselineComparison, judge
 from plumbline.verdict.numbers.sentences import lost_sentence
 from plumbline.verdict.own_method import ledger_costs
 from plumbline.verdict.seed_values import Seeds
+
+#: The share of a gain in losses averaged over a run's last part that its last evaluations have at least.
+SHARE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -183,6 +186,32 @@ class FinishedRunReader:
         if metric.name != self.deciding.name:  # the gain that is asked for is in the deciding metric's units
             terms = dataclasses.replace(terms, minimum_gain=0.0)
         return judge(method, ours, theirs, terms, tries=tries_)
+
+    def require_gains_at_the_end(self, judged: Mapping[str, BaselineComparison]) -> None:
+        """Refuse a gain in averaged losses that is not there in the last evaluation of the runs.
+
+        That one alone is computed again of the weights that a run left (`checks.trained_checks`); the weights of those
+        before it are gone.
+
+        Raises:
+            PlumblineError: naming the method.
+        """
+        last = self.mine.asked["last"]
+        if self.deciding.name != "validation_loss" or not last:
+            return
+        losses = self.frames.runs["validation_loss"]
+        for method, comparison in judged.items():
+            ours, theirs = (
+                float(losses.loc[self.completed(self.mine.scale, side)].astype(float).mean())
+                for side in (method, self.mine.against[method])
+            )
+            if comparison.low > comparison.terms.minimum_gain and theirs - ours < SHARE * comparison.gain:
+                raise PlumblineError(
+                    f"{self.mine.path}: {method}: its gain is {comparison.gain:.3g} in the evaluations of the last "
+                    f"{100 * last:g} % of its steps and {theirs - ours:.3g} in the last one alone, which is the only "
+                    "one that its weights can be asked for again; it has no verdict: set `last: 0`, by which the last "
+                    "evaluation decides"
+                )
 
     def tasks(self, method: str) -> TaskComparison | None:
         """Compare a method with its baseline task by task.

@@ -14,7 +14,6 @@ from plumbline.core.files import shown
 from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.verdict import formatting, ledger_pages
 from plumbline.verdict.checks_words import checked, implausible, repeated
-from plumbline.verdict.decision.decision_picture import DecisionPicture, PicturedArm, PicturedGain
 from plumbline.verdict.formatting import counted, grid, name
 from plumbline.verdict.judge import BaselineComparison
 from plumbline.verdict.ledger import Ledger
@@ -24,7 +23,7 @@ from plumbline.verdict.own_method import ledger_costs
 from plumbline.verdict.own_method import own_tables as tables
 from plumbline.verdict.own_method.decision_accuracy import DecisionAccuracy
 from plumbline.verdict.own_method.finished_run_reader import FinishedRunReader
-from plumbline.verdict.own_method.published_means import PublishedMean
+from plumbline.verdict.picture import DecisionPicture, PicturedArm, PicturedGain
 from plumbline.verdict.recipe_diff import differences
 from plumbline.verdict.size_words import size_words
 
@@ -40,7 +39,6 @@ class VerdictContents:
         judged: method -> judgement by the metric that decides; without those that diverged runs leave unjudged.
         found: the report of the checks before the runs.
         tries: baseline, as the ledger has it -> what every p is multiplied by.
-        statement: the line that binds the page to the ledger.
     """
 
     seen: FinishedRunReader
@@ -48,9 +46,7 @@ class VerdictContents:
     found: dict[str, Any]
     tries: dict[str, int]
     ledger: Ledger
-    statement: str
     orders: Sequence[DecisionAccuracy]
-    published: Sequence[PublishedMean]
     page: Path
 
     def groups(self) -> dict[str, dict[str, BaselineComparison]]:
@@ -110,8 +106,7 @@ def page(result: VerdictContents) -> str:
     for judged in groups.values():
         sections += ["## Power", pages.power(list(judged.values())), tables.hours(seen, judged)]
     sections += ["## What such a verdict is worth at another scale", tables.orders(result.orders)]
-    if result.published:
-        sections += ["## Published next to reproduced", tables.published(result.published)]
+    sections += tables.published(seen)
     sections += ["## Ledger", _ledger(result), "## Limits", _limits(result), "## Runs", tables.runs(seen)]
     sections += ["## How to repeat", _repeat(result)]
     return "\n\n".join(section for section in sections if section) + "\n"
@@ -221,7 +216,7 @@ def _ledger(result: VerdictContents) -> str:
     if other := len({entry.identity for entry in result.ledger.entries}) - ours:
         said.append(f"{other} more, against other baselines or in other metrics, are not counted here.")
     again = f"Asked for again (`{_command(mine)}`), the page is rebuilt when there are new tries."
-    return "\n\n".join([" ".join([*said, again]), result.statement])
+    return "\n\n".join([" ".join([*said, again]), ledger_pages.statement(result.ledger, result.page.parent)])
 
 
 def _limits(result: VerdictContents) -> str:

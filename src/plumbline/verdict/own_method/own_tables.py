@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import shown
+from plumbline.specs.compared_metrics import METRICS
 from plumbline.verdict import formatting
 from plumbline.verdict.formatting import grid, name
 from plumbline.verdict.judge import BaselineComparison
 from plumbline.verdict.own_method.decision_accuracy import DecisionAccuracy
 from plumbline.verdict.own_method.finished_run_reader import FinishedRunReader
-from plumbline.verdict.own_method.published_means import PublishedMean
 
 
 def measures(seen: FinishedRunReader) -> str:
@@ -141,13 +141,19 @@ def orders(found: Sequence[DecisionAccuracy]) -> str:
     )
 
 
-def published(rows: Sequence[PublishedMean]) -> str:
-    """Write the published means next to those reproduced here."""
-    shown = [
-        (name(one.method), one.metric, one.scale, one.published, f"{one.reproduced:.5g}", str(one.seeds))
-        for one in rows
-    ]
-    return grid(("method", "metric", "scale", "published", "reproduced here", "seeds"), shown)
+def published(seen: FinishedRunReader) -> list[str]:
+    """Write the section of the numbers that somebody prints of these methods, each with the mean of the runs here.
+
+    Raises:
+        PlumblineError: as `OwnMethodsFile.printed`.
+    """
+    rows = []
+    for row in seen.mine.printed():
+        values = seen.values(METRICS[row["metric"]], row["scale"], row["method"])
+        mean = sum(values.values()) / len(values) if values else math.nan
+        rows.append((name(row["method"]), row["metric"], row["scale"], row["value"], f"{mean:.5g}", str(len(values))))
+    columns = ("method", "metric", "scale", "published", "reproduced here", "seeds")
+    return ["## Published next to reproduced", grid(columns, rows)] if rows else []
 
 
 def runs(seen: FinishedRunReader) -> str:

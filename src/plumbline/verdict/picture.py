@@ -1,0 +1,318 @@
+"""Draws a decision as SVG: the values of each arm, the gain with its interval, the path of T and its boundary.
+
+And what every picture of a verdict shares: its axis, the digits of its numbers, and `drawn`, which fills a template of
+`templates/`. Nothing but jinja2 is needed; a picture is 700 px wide, in the colours of a light and a dark page, with
+words for who cannot see it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+from rich.cells import cell_len
+
+from plumbline.core.errors import visible
+
+#: The picture in pixels: its width, and where names end and the data begins and ends.
+WIDTH, LEFT, RIGHT = 700, 172, 676
+#: An arm's row; the path of T; what is above a panel (its heading) and below it (numbers).
+ROW, PATH, ABOVE, BELOW = 38, 190, 44, 30
+#: Cells of a name that fit beside the data.
+NAME = 21
+#: How far above and below the boundary T is drawn; beyond, its dot is at the edge, with the number.
+BEYOND = 1.5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PicturedArm:
+    """The runs of an arm: (seed, value) of those that have a value, and the outcomes of the others."""
+
+    name: str
+    values: Sequence[tuple[str, float]]
+    lost: Sequence[str] = ()
+    baseline: bool = False
+
+    @property
+    def runs(self) -> str:
+        """How many runs there are, in words: ``2 runs, 1 diverged``."""
+        outcomes = [f"{self.lost.count(one)} {one}" for one in dict.fromkeys(self.lost)]
+        return ", ".join([f"{len(self.values)} run{'s' * (len(self.values) != 1)}", *outcomes])
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of the values; None without any."""
+        return math.fsum(value / len(self.values) for _, value in self.values) if self.values else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PicturedGain:
+    """What a candidate gains over its baseline, upwards when better: an estimate between `low` and `high`."""
+
+    name: str
+    middle: float
+    low: float
+    high: float
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PicturedPath:
+    """T after each run of the candidate: `looks` are (runs, T); `keep`, `discard`: the boundary after 1, 2, ... runs.
+
+    NaN where a look can keep, or discard, nothing.
+    """
+
+    looks: Sequence[tuple[int, float]]
+    keep: Sequence[float]
+    discard: Sequence[float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionPicture:
+    """Everything that is drawn. Without `path` one test at a fixed number of runs decided."""
+
+    title: str
+    metric: str
+    higher: bool
+    arms: Sequence[PicturedArm]
+    gains: Sequence[PicturedGain] = ()
+    interval: str = "90 %"
+    asked: float = 0.0
+    path: PicturedPath | None = None
+
+    def svg(self) -> str:
+        """Draw it."""
+        panels = {"values": self._values(ABOVE), "gains": None, "path": None}
+        bottom = panels["values"]["bottom"]
+        if self.gains:
+            panels["gains"] = self._gains(bottom + BELOW + ABOVE)
+            bottom = panels["gains"]["bottom"]
+        if self.path is not None and self.path.keep:
+            panels["path"] = _path(self.path, bottom + BELOW + ABOVE)
+            bottom = panels["path"]["bottom"]
+        size = {"width": WIDTH, "height": bottom + BELOW, "left": LEFT, "right": RIGHT}
+        return drawn("picture.svg.j2", title=self.title, description=self.description, **size, **panels)
+
+    @property
+    def description(self) -> str:
+        """What the picture shows, in words, for who cannot see it."""
+        sentences, label = [], labels(value for arm in self.arms for _, value in arm.values)
+        for arm in self.arms:
+            values = f" with {self.metric} {', '.join(label(value) for _, value in arm.values)}" if arm.values else ""
+            sentences.append(f"{arm.name}: {arm.runs}{values}.")
+        sentences += [f"{gain.name}: {_gain_in_words(gain, self.interval)}." for gain in self.gains]
+        if self.path is not None:
+            sentences += [f"{_look_in_words(runs, t, self.path)}." for runs, t in self.path.looks]
+        return " ".join(sentences)
+
+    def _values(self, top: int) -> dict[str, Any]:
+        every = [value for arm in self.arms for _, value in arm.values]
+        axis, label = Axis.of(every), labels(every)
+        rows = [
+            {
+                "kind": "baseline" if arm.baseline else "candidate",
+                "label": shortened(arm.name),
+                "below": shortened(arm.runs, NAME + 3),
+                "mean": None if arm.mean is None else axis.x(arm.mean),
+                "mean_says": "" if arm.mean is None else f"mean of {arm.name}: {label(arm.mean)}",
+                "points": [(axis.x(value), f"seed {seed}: {label(value)}") for seed, value in arm.values],
+            }
+            for arm in self.arms
+        ]
+        better = "higher is better" if self.higher else "lower is better"
+        head = f"{shortened(self.metric, 40)} of each run, and its mean; {better}"
+        banks = [axis.x(arm.mean) for arm in self.arms if arm.baseline and arm.mean is not None]
+        return _panel(top, head, axis, rows) | {"bank": banks}
+
+    def _gains(self, top: int) -> dict[str, Any]:
+        axis = Axis.of([0.0, self.asked, *(end for gain in self.gains for end in (gain.low, gain.middle, gain.high))])
+        rows = [
+            {
+                "label": shortened(gain.name),
+                "below": gain.note,
+                "low": axis.x(gain.low),
+                "middle": axis.x(gain.middle),
+                "high": axis.x(gain.high),
+                "ends": (math.isfinite(gain.low), math.isfinite(gain.high)),
+                "says": _gain_in_words(gain, self.interval),
+            }
+            for gain in self.gains
+        ]
+        required = "; dashed: what is required" if self.asked else ""
+        head = f"gain in {shortened(self.metric, 24)}, {self.interval} interval, better to the right{required}"
+        return _panel(top, head, axis, rows) | {
+            "zero": axis.x(0.0),
+            "asked": axis.x(self.asked) if self.asked else None,
+            "asked_says": f"required: more than {axis.label(self.asked)}",
+        }
+
+
+def _panel(top: int, head: str, axis: Axis, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """A row below the other, beside one axis from left to right."""
+    for number, row in enumerate(rows):
+        row["y"] = top + ROW * number + ROW // 2
+    ticks = [(axis.x(tick), axis.label(tick)) for tick in axis.ticks]
+    return {"head": head, "top": top, "bottom": top + ROW * len(rows), "ticks": ticks, "rows": rows}
+
+
+@cache
+def templates() -> Any:
+    """The templates of pictures and pages: what they are filled with is escaped, and stands in one line, visibly."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader("plumbline.verdict"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda each: clean(each) if isinstance(each, str) and not hasattr(each, "__html__") else each,
+    )
+
+
+def drawn(template: str, **contents: Any) -> str:
+    """Fill a template of `templates/`."""
+    text: str = templates().get_template(template).render(contents)
+    return text
+
+
+def clean(text: str) -> str:
+    """Write others' words in one line, visibly, and without what an XML file cannot hold."""
+    return re.sub("[\ufffe\uffff]", "\ufffd", re.sub(r"\s+", " ", visible(text)))
+
+
+def shortened(text: str, cells: int = NAME) -> str:
+    """Cut a text that takes more cells of a line than there are, with an ellipsis."""
+    text = clean(text)
+    if cell_len(text) <= cells:
+        return text
+    while cell_len(text) > cells - 1:
+        text = text[:-1]
+    return f"{text.rstrip()}…"
+
+
+def _gain_in_words(gain: PicturedGain, interval: str) -> str:
+    label = labels([gain.low, gain.middle, gain.high])
+    low = f"{label(gain.low)} to" if math.isfinite(gain.low) else "up to"
+    return f"gain {label(gain.middle)}, {interval} interval {low} {label(gain.high)}"
+
+
+def _look_in_words(runs: int, t: float, path: PicturedPath) -> str:
+    def bound(sides: Sequence[float]) -> str:
+        at = sides[runs - 1] if runs <= len(sides) else math.nan
+        return f"{at:.3f}" if math.isfinite(at) else "none"
+
+    return f"after {runs}: T = {t:.3f}, kept from {bound(path.keep)}, discarded below {bound(path.discard)}"
+
+
+def _path(path: PicturedPath, top: int) -> dict[str, Any]:
+    bottom, most = top + PATH, len(path.keep)
+    bounds = [each for each in (*path.keep, *path.discard) if math.isfinite(each)] or [0.0]
+    axis = Axis.of([min(0.0, *bounds) - BEYOND, min(max(bounds), 8.0) + BEYOND])
+
+    def x(runs: int) -> float:
+        return round(LEFT + (runs - 0.5) / most * (RIGHT - LEFT), 1)
+
+    def y(t: float) -> float:
+        return round(bottom - axis.share(t) * PATH, 1)
+
+    width = round((RIGHT - LEFT) / most - 4, 1)
+    bands = []
+    for runs, (keep, discard) in enumerate(zip(path.keep, path.discard), start=1):
+        begin = round(x(runs) - width / 2, 1)
+        for kind, at, first, last, says in (
+            ("keep", keep, top, y(keep), f"after {runs}: kept from {keep:.3f}"),
+            ("discard", discard, y(discard), bottom, f"after {runs}: discarded below {discard:.3f}"),
+        ):
+            if math.isfinite(at):
+                band = {"kind": kind, "x": begin, "y": first, "width": width, "height": round(last - first, 1)}
+                bands.append(band | {"edge": y(at), "says": says})
+    seen = [(x(runs), y(t), _look_in_words(runs, t, path)) for runs, t in path.looks if not math.isnan(t)]
+    beyond = [
+        (x(runs), top + 20 if t > axis.high else bottom - 12, f"T = {t:.1f}")
+        for runs, t in path.looks
+        if not axis.low <= t <= axis.high and not math.isnan(t)
+    ]
+    every = max(1, most // 16)
+    return {
+        "head": "T after each run of the candidate, and where it is kept or discarded",
+        "top": top,
+        "bottom": bottom,
+        "ticks": [(y(tick), axis.label(tick)) for tick in axis.ticks],
+        "bands": bands,
+        "above": "kept" if any(map(math.isfinite, path.keep)) else "",
+        "below": "discarded" if any(map(math.isfinite, path.discard)) else "",
+        "line": "M" + "L".join(f"{at} {height}" for at, height, _ in seen) if len(seen) > 1 else "",
+        "points": seen,
+        "beyond": beyond,
+        "looks": [(x(runs), str(runs)) for runs in range(1, most + 1) if (runs - 1) % every == 0 or runs == most],
+    }
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis from left to right that holds these values, with some room beside them."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Axis:
+        """The axis of these values; those that are not finite do not count."""
+        known = [value for value in values if math.isfinite(value)] or [0.0]
+        low, high, most = min(known), max(known), sys.float_info.max
+        # Halves, since the difference of two large numbers may be none.
+        room = (high / 2 - low / 2) * 0.12 or abs(high) * 0.05 or 1.0
+        return cls(max(low - room, -most), min(high + room, most))
+
+    def share(self, value: float) -> float:
+        """Where a value is between the ends, from 0 to 1; beyond them at the nearer one."""
+        inside = min(max(value, self.low), self.high)
+        return (inside / 2 - self.low / 2) / (self.high / 2 - self.low / 2)
+
+    def x(self, value: float) -> float:
+        """Where it lies in the picture, in pixels from the left."""
+        return round(LEFT + self.share(value) * (RIGHT - LEFT), 1)
+
+    @cached_property
+    def step(self) -> float:
+        """The distance of two ticks: 1, 2 or 5 times a power of ten."""
+        rough = (self.high / 2 - self.low / 2) / 2.5
+        power = 10.0 ** math.floor(math.log10(rough))
+        return power * min((1, 2, 5, 10), key=lambda times: abs(times - rough / power))
+
+    @property
+    def ticks(self) -> list[float]:
+        """The values that are written beside the axis."""
+        first, last = math.ceil(self.low / self.step - 1e-9), math.floor(self.high / self.step + 1e-9)
+        return [at * self.step for at in range(first, last + 1)]
+
+    def label(self, value: float) -> str:
+        """Write a value with the digits that tell it from the next tick."""
+        return _written(value, self.step)
+
+
+def labels(values: Iterable[float]) -> Any:
+    """How numbers that stand beside each other are written: so that a hundredth of their spread is seen."""
+    known = [value for value in values if math.isfinite(value)] or [0.0]
+    spread = max(known) / 2 - min(known) / 2 or abs(known[0]) / 2
+    return lambda value: _written(value, spread / 50)
+
+
+def _written(value: float, step: float) -> str:
+    """A number with the digits that tell it from one a step away."""
+    size = abs(value)
+    if not math.isfinite(value):
+        return "no limit"
+    if size < step / 2 or not step:
+        return "0" if size < step / 2 or not size else f"{value:.6g}"
+    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+    digits = math.floor(math.log10(size)) - math.floor(math.log10(step) + 1e-9) + 1
+    far = digits > 6 or not 1e-4 <= size < 1e6
+    return f"{value:.{min(17, max(1, digits))}g}" if far else f"{value:.{decimals}f}"
