@@ -27,12 +27,11 @@ from plumbline.verdict.comparison_terms import ALPHA, LOOP, ComparisonTerms
 from plumbline.verdict.formatting import grid
 from plumbline.verdict.judge import BaselineComparison, judge, judge_all
 from plumbline.verdict.ledger import append
-from plumbline.verdict.numbers.readers.row_files import ColumnNames, read_rows
-from plumbline.verdict.numbers.readers.score_table import MetricBySeed, read_table
-from plumbline.verdict.numbers.readers.search_log import read_search
 from plumbline.verdict.numbers.search import SearchJudgement, judge_search
 from plumbline.verdict.numbers.table_verdict import ComparedPair, table_entries
 from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.sources.row_files import ColumnNames, read_rows
+from plumbline.verdict.sources.run_rows import MetricBySeed, read_search, read_table
 
 TERMS = ComparisonTerms(higher=False)
 SIGMA = 0.003

@@ -20,8 +20,8 @@ from plumbline.stats.sample_spread import sample_deviation
 from plumbline.stats.welch_and_stouffer import welch
 from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.numbers.item_comparison import judge_items
-from plumbline.verdict.numbers.readers.lm_eval_items import LmEvalItem
 from plumbline.verdict.seed_values import CannotBeJudgedError
+from plumbline.verdict.sources.lm_eval_items import LmEvalItem
 
 VALUE = st.one_of(st.sampled_from([0.2, 0.1 + 0.2, 1 / 3, -1e-12]), st.floats(-1e150, 1e150, allow_subnormal=False))
 

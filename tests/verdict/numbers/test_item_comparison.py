@@ -13,8 +13,8 @@ from plumbline.core.errors import PlumblineError
 from plumbline.verdict.__main__ import main
 from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.numbers.item_comparison import judge_items, mcnemar
-from plumbline.verdict.numbers.readers.lm_eval_items import LmEvalItem, read_model
 from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.sources.lm_eval_items import LmEvalItem, read_model
 
 UP = ComparisonTerms(higher=True)
 

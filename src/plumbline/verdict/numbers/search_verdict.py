@@ -21,10 +21,10 @@ from plumbline.verdict.numbers.numbers_request import (
     repeat,
     section,
 )
-from plumbline.verdict.numbers.readers.search_log import SearchLog, SearchLogEntry
 from plumbline.verdict.numbers.search import judge_search
 from plumbline.verdict.numbers.search_page import search_page, search_sentence
 from plumbline.verdict.seed_values import CannotBeJudgedError
+from plumbline.verdict.sources.run_rows import SearchLog, SearchLogEntry
 
 
 def draft(request: NumbersRequest, log: SearchLog) -> tuple[Sequence[LedgerEntry], Draft]:

@@ -14,9 +14,8 @@ from plumbline.verdict import implausible_gain, ledger_pages
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.formatting import counted, name
-from plumbline.verdict.judge import BaselineComparison, judge
+from plumbline.verdict.judge import BaselineComparison, judge, judge_goal
 from plumbline.verdict.ledger import Ledger, LedgerEntry
-from plumbline.verdict.numbers.goal_comparison import judge_goal
 from plumbline.verdict.numbers.numbers_request import (
     Draft,
     NumbersRequest,
@@ -26,12 +25,12 @@ from plumbline.verdict.numbers.numbers_request import (
     repeat,
     section,
 )
-from plumbline.verdict.numbers.readers.score_table import MetricBySeed
 from plumbline.verdict.numbers.score_table_page import table_page
 from plumbline.verdict.numbers.sentences import headline, lost_sentence
 from plumbline.verdict.numbers.summary_comparison import judge_summaries
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.seed_values import CannotBeJudgedError, seed_words
+from plumbline.verdict.sources.run_rows import MetricBySeed
 
 #: What the methods of a chain are compared with, in a page's words.
 PREDECESSOR = "predecessor"

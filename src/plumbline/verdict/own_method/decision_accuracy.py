@@ -12,7 +12,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.specs import study_folders
 from plumbline.specs.yaml_files import ROOT, read_yaml
 from plumbline.stats.order_agreement import order_agreement
-from plumbline.verdict.numbers.readers.row_files import read_rows
+from plumbline.verdict.sources.row_files import read_rows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

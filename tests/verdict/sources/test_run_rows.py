@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.__main__ import main
-from plumbline.verdict.numbers.readers.row_files import ColumnNames, FileRow, FileRows, read_rows
-from plumbline.verdict.numbers.readers.score_table import MetricBySeed, read_table
-from plumbline.verdict.numbers.readers.search_log import read_search
-from plumbline.verdict.numbers.readers.submission_json import read_submissions
 from plumbline.verdict.seed_values import seed_name
+from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, read_rows
+from plumbline.verdict.sources.run_rows import MetricBySeed, read_search, read_table
+from plumbline.verdict.sources.submissions import read_submissions
 
 COLUMNS = ColumnNames(metric="loss")
 

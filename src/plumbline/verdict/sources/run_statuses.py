@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.escape_sequences import strip_escapes
 from plumbline.verdict.formatting import counted, listed, name
-from plumbline.verdict.numbers.readers.row_files import ColumnNames, FileRow, FileRows, at
+from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, at
 
 KEEP, DISCARD, CRASH, RUNNING, FINISHED = "keep", "discard", "crash", "running", "finished"
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.formatting import name
-from plumbline.verdict.numbers.readers.row_files import ColumnNames, FileRow, FileRows
 from plumbline.verdict.runs_summary import RunsSummary
+from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows
 
 #: What a spread may be: the standard deviation of the runs, or the standard error of their mean.
 STD, SEM = "std", "sem"

@@ -10,10 +10,9 @@ import pytest
 from plumbline.core.errors import PlumblineError
 from plumbline.operate.experiments.folder_rows import STATUS
 from plumbline.verdict.__main__ import main
-from plumbline.verdict.numbers.readers.row_files import ColumnNames, read_rows
-from plumbline.verdict.numbers.readers.run_statuses import CRASH, FINISHED, RUNNING, status_map, translated
-from plumbline.verdict.numbers.readers.score_table import read_table
-from plumbline.verdict.numbers.readers.search_log import read_search
+from plumbline.verdict.sources.row_files import ColumnNames, read_rows
+from plumbline.verdict.sources.run_rows import read_search, read_table
+from plumbline.verdict.sources.run_statuses import CRASH, FINISHED, RUNNING, status_map, translated
 
 COLUMNS = ColumnNames(metric="loss")
 AS_WRITTEN = {

@@ -18,7 +18,7 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import once, sha256_text
 from plumbline.core.foreign_rows import read_ordinary_text
 from plumbline.verdict.formatting import listed, name
-from plumbline.verdict.numbers.readers.row_files import MOST_BYTES
+from plumbline.verdict.sources.row_files import MOST_BYTES
 
 DATE = r"\d{4}-\d\d-\d\dT[\d.:\-]+"
 NAME = re.compile(rf"samples_(?P<task>.+?)(?:_(?P<date>{DATE}))?\.jsonl")
