@@ -33,9 +33,9 @@ import numpy as np
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.stats.welch_and_stouffer import WelchResult, welch, welch_of_summaries
 from plumbline.verdict.comparison_terms import POWER, ComparisonTerms
+from plumbline.verdict.evidence import RunsSummary
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.power import ComparisonDesign, Plan, seeds_each, sigma_interval, upper_tail
-from plumbline.verdict.runs_summary import RunsSummary
 from plumbline.verdict.seed_values import (
     CannotBeJudgedError,
     Seeds,

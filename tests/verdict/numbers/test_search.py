@@ -11,12 +11,12 @@ from scipy import integrate, stats
 
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.comparison_terms import ComparisonTerms
+from plumbline.verdict.evidence import SearchLogEntry
 from plumbline.verdict.numbers.search import SearchJudgement, judge_search
 from plumbline.verdict.numbers.search_noise import null_searches
 from plumbline.verdict.numbers.search_page import search_page, search_sentence
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.seed_values import CannotBeJudgedError
-from plumbline.verdict.sources.run_rows import SearchLogEntry
 
 LOG = Path("log.tsv")
 UP = ComparisonTerms(higher=True)

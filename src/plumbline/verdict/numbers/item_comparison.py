@@ -12,7 +12,7 @@ without changing a question is told; what the files of lm-eval do not say is nam
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,14 +21,15 @@ from scipy.special import bdtr
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.sample_spread import sample_deviation
 from plumbline.verdict.comparison_terms import POWER, ComparisonTerms
+from plumbline.verdict.evidence import Evidence, ItemEvidence
 from plumbline.verdict.formatting import counted, listed, name
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.power import ComparisonDesign, seeds_each, upper_tail
 from plumbline.verdict.seed_values import CannotBeJudgedError
-from plumbline.verdict.sources.lm_eval_items import OF_RUN, OF_TASK, LmEvalItem, LmEvalModel
+from plumbline.verdict.sources.lm_eval_items import OF_RUN, OF_TASK
 
 #: task -> item -> value, of one model.
-Items = dict[str, dict[str, LmEvalItem]]
+Items = Mapping[str, Mapping[str, ItemEvidence]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -151,7 +152,9 @@ def mcnemar(better: int, worse: int) -> float:
     return 1.0 if better == 0 else float(bdtr(worse, better + worse, 0.5))
 
 
-def _paired(task: str, ours: dict[str, LmEvalItem], theirs: dict[str, LmEvalItem]) -> tuple[np.ndarray, np.ndarray]:
+def _paired(
+    task: str, ours: Mapping[str, ItemEvidence], theirs: Mapping[str, ItemEvidence]
+) -> tuple[np.ndarray, np.ndarray]:
     if ours.keys() != theirs.keys():
         odd = sorted(ours.keys() ^ theirs.keys())
         raise PlumblineError(
@@ -184,7 +187,7 @@ class SameQuestions:
         return " ".join([*self.notes, unknown]).strip()
 
 
-def compare_questions(names: Sequence[str], ours: LmEvalModel, theirs: LmEvalModel) -> SameQuestions:
+def compare_questions(names: Sequence[str], ours: Evidence, theirs: Evidence) -> SameQuestions:
     """Compare the tasks that both models were scored on.
 
     Raises:
@@ -194,10 +197,10 @@ def compare_questions(names: Sequence[str], ours: LmEvalModel, theirs: LmEvalMod
     if ours.model and ours.model == theirs.model:
         notes.append(f"Both folders name one model, {name(ours.model[:200])}.")
     for side, model in zip(names, (ours, theirs)):
-        if not model.model and model.dates > 1:
+        if not model.model and (model.dates or 0) > 1:
             not_known[f"whether the files of {model.dates} dates in {name(side)} are of one model"] = None
     for task in sorted(ours.items.keys() & theirs.items.keys()):
-        asked = ours.asked.get(task, {}), theirs.asked.get(task, {})
+        asked = [(model.asked or {}).get(task, {}) for model in (ours, theirs)]
         known = {what: [each[what] for each in asked if what in each] for what in (*OF_TASK, *OF_RUN)}
         differ = {what: values for what, values in known.items() if len(set(values)) > 1}
         items = {what: _compare_items(what, ours.items[task], theirs.items[task]) for what in ("prompt", "target")}
@@ -221,7 +224,7 @@ def compare_questions(names: Sequence[str], ours: LmEvalModel, theirs: LmEvalMod
     return SameQuestions(notes=tuple(notes), not_known=tuple(not_known))
 
 
-def _compare_items(what: str, ours: dict[str, LmEvalItem], theirs: dict[str, LmEvalItem]) -> int | None:
+def _compare_items(what: str, ours: Mapping[str, ItemEvidence], theirs: Mapping[str, ItemEvidence]) -> int | None:
     """On how many items of a task the prompts, or the targets, differ; None where it is not known of every item."""
     differ, known = 0, True
     for key in ours.keys() & theirs.keys():

@@ -29,6 +29,7 @@ import numpy as np
 
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.comparison_terms import LARGEST, POWER, ComparisonTerms
+from plumbline.verdict.evidence import KEEP, SearchLogEntry
 from plumbline.verdict.judge import BaselineComparison, judge
 from plumbline.verdict.judge import outcome as outcome_of
 from plumbline.verdict.numbers.search_noise import (
@@ -44,8 +45,6 @@ from plumbline.verdict.numbers.search_noise import (
 )
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.power import ComparisonDesign, seeds_each
-from plumbline.verdict.sources.run_rows import SearchLogEntry
-from plumbline.verdict.sources.run_statuses import KEEP
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

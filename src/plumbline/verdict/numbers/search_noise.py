@@ -12,10 +12,9 @@ import numpy as np
 
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.comparison_terms import ComparisonTerms
+from plumbline.verdict.evidence import KEEP, SearchLogEntry
 from plumbline.verdict.formatting import counted
 from plumbline.verdict.seed_values import CannotBeJudgedError
-from plumbline.verdict.sources.run_rows import SearchLogEntry
-from plumbline.verdict.sources.run_statuses import KEEP
 
 #: The runs of a log by what was run: (commit, description) -> runs, in the order of time.
 Groups = dict[tuple[str, str], list[SearchLogEntry]]

@@ -3,60 +3,20 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import NoReturn
 
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.verdict.evidence import CRASH, FINISHED, KEEP, RUNNING, Evidence, RunEvidence, SearchLogEntry
 from plumbline.verdict.formatting import counted, name
-from plumbline.verdict.runs_summary import Summaries
 from plumbline.verdict.seed_values import rank_name, seed_name, seed_words
 from plumbline.verdict.sources.printed_spreads import PrintedSpread, read_summaries, unread, without_units
 from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, at
-from plumbline.verdict.sources.run_statuses import CRASH, FINISHED, KEEP, RUNNING, RunStatuses, mapping
+from plumbline.verdict.sources.run_statuses import RunStatuses, mapping
 
 #: Which of several steps of a run has its value, besides a step's number.
 LAST, BEST = "last", "best"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MetricBySeed:
-    """The values of one metric: method -> seed -> value; or what is printed of them.
-
-    Attributes:
-        summaries: mean and standard deviation of each method; there are no single values then, and none was lost.
-        lost: method -> the seeds that diverged or crashed -> the word for it.
-        unfinished: method -> the seeds that still run or wait -> the word for it, and its line.
-        notes: sentences about how the file was read.
-        order: the methods, as the file has them.
-        without: method without any value -> the lines of its rows; it is none of `order`.
-    """
-
-    metric: str
-    values: dict[str, dict[str, float]]
-    lost: Mapping[str, dict[str, str]]
-    notes: tuple[str, ...] = ()
-    order: tuple[str, ...] = ()
-    without: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    unfinished: Mapping[str, dict[str, str]] = field(default_factory=dict)
-    summaries: Summaries = field(default_factory=dict)
-
-    def missing(self) -> str:
-        """Say, at the end of a message that lacks a method, which ones have rows and no value; empty for none."""
-        rows = ", ".join(f"{method!r} ({at(lines)})" for method, lines in self.without.items())
-        return f". Without a value of {self.metric!r}: {rows}; write it, or nan where a run diverged" if rows else ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """A row of a run: its value, or the word for why there is none (yet); neither where the cell is empty."""
-
-    row: FileRow
-    step: float
-    value: float | None
-    lost: str = ""
-    unfinished: str = ""
 
 
 def read_table(
@@ -66,7 +26,7 @@ def read_table(
     higher: bool = True,
     at_step: str = "",
     told: PrintedSpread | None = None,
-) -> MetricBySeed:
+) -> Evidence:
     """Read a table's values by method and seed.
 
     `at_step`: the step whose value counts where runs have several: a number, `LAST` (also where runs end at different
@@ -82,51 +42,33 @@ def read_table(
     rows.require((column,), ("--metric",))
     rows, chosen, unit = without_units(rows, column, chosen)
     said = [unit] if unit else []
-    printed = read_summaries(rows, columns, column, chosen, told or PrintedSpread(), unit=bool(unit))
+    printed = read_summaries(rows, columns, metric, column, chosen, told or PrintedSpread(), unit=bool(unit))
     if printed is not None:
-        return MetricBySeed(
-            metric=metric,
-            values={},
-            lost={},
-            notes=(*printed.notes, *said, *_left_out(metric, printed.empty)),
-            order=tuple(printed.by_method),
-            without=printed.empty,
-            summaries=printed.by_method,
-        )
-    runs, notes = _runs(rows, columns, column, chosen)
+        return replace(printed, notes=(*printed.notes, *said, *_left_out(metric, printed.without)))
+    statuses = RunStatuses(rows, columns)
+    runs, notes = _runs(rows, columns, statuses, column, chosen)
     notes += [*said, *unread(rows, columns, column)]
-    picked = _at_steps(rows, columns, runs, higher=higher, at_step=at_step, notes=notes)
-    values: dict[str, dict[str, float]] = {}
-    lost: dict[str, dict[str, str]] = {}
-    unfinished: dict[str, dict[str, str]] = {}
-    empty: dict[str, list[_Reading]] = {}
-    for (method, seed), reading in picked.items():
-        if reading.unfinished:
-            unfinished.setdefault(method, {})[seed] = f"{reading.unfinished!r} in line {reading.row.line}"
-        elif reading.lost:
-            lost.setdefault(method, {})[seed] = reading.lost
-        elif reading.value is None:
-            empty.setdefault(method, []).append(reading)
-        else:
-            values.setdefault(method, {})[seed] = reading.value
-    for method, readings in empty.items():
-        if method in values or method in lost or method in unfinished:
+    by_method: dict[str, dict[str, RunEvidence]] = {}
+    for (method, seed), run in _at_steps(rows, columns, runs, higher=higher, at_step=at_step, notes=notes).items():
+        by_method.setdefault(method, {})[seed] = run
+    empty: dict[str, tuple[int, ...]] = {}
+    for method, of_method in by_method.items():
+        without = [run for run in of_method.values() if _is_empty(run)]
+        if without and len(without) < len(of_method):
             rows.fail(
-                readings[0].row,
+                without[0],
                 column,
                 f"is empty, and other runs of {method!r} have a value; write nan if the run diverged, or its value",
             )
-    notes += _left_out(metric, empty)
-    order = tuple(dict.fromkeys(method for method, _ in picked if method not in empty))
-    without = {method: tuple(reading.row.line for reading in readings) for method, readings in empty.items()}
-    return MetricBySeed(
+        if without:
+            empty[method] = tuple(run.line for run in without if run.line is not None)
+    return Evidence(
         metric=metric,
-        values=values,
-        lost=lost,
-        notes=tuple(notes),
-        order=order,
-        without=without,
-        unfinished=unfinished,
+        runs={method: of_method for method, of_method in by_method.items() if method not in empty},
+        files=(rows.path,),
+        without=empty,
+        statuses=statuses.columns,
+        notes=(*notes, *_left_out(metric, empty)),
     )
 
 
@@ -150,20 +92,19 @@ def _metric(rows: FileRows, columns: ColumnNames) -> tuple[str, str, tuple[FileR
 
 
 def _runs(
-    rows: FileRows, columns: ColumnNames, column: str, chosen: tuple[FileRow, ...]
-) -> tuple[dict[tuple[str, str], list[_Reading]], list[str]]:
+    rows: FileRows, columns: ColumnNames, statuses: RunStatuses, column: str, chosen: tuple[FileRow, ...]
+) -> tuple[dict[tuple[str, str], list[RunEvidence]], list[str]]:
     """The rows of each run, by method and seed."""
-    statuses = RunStatuses(rows, columns)
     notes = statuses.note()
     seeded, stepped = columns.seed in rows.columns, columns.step in rows.columns
-    readings: dict[str, list[tuple[str, _Reading]]] = {}
+    readings: dict[str, list[tuple[str, RunEvidence]]] = {}
     for row in chosen:
         seed = seed_name(rows.text(row, columns.seed)) if seeded else ""
         step = rows.number(row, columns.step) if stepped else 0.0
         if not math.isfinite(step):
             rows.fail(row, columns.step, "a step is a finite number")
         readings.setdefault(rows.text(row, columns.method), []).append(
-            (seed, _reading(rows, statuses, column, row, step))
+            (seed, _run(rows, statuses, column, row, step if stepped else None))
         )
     if not seeded:
         if stepped and any(len({each.step for _, each in of}) > 1 for of in readings.values()):
@@ -176,9 +117,11 @@ def _runs(
         )
         for method, of in readings.items():
             # By value, so that another order of the rows is the same table.
-            ranked = sorted((each for _, each in of), key=lambda each: (each.lost, each.value is None, each.value or 0))
+            ranked = sorted(
+                (each for _, each in of), key=lambda each: (_lost(each), each.value is None, each.value or 0)
+            )
             readings[method] = [(rank_name(method, rank), each) for rank, each in enumerate(ranked, start=1)]
-    runs: dict[tuple[str, str], list[_Reading]] = {}
+    runs: dict[tuple[str, str], list[RunEvidence]] = {}
     for method, of in readings.items():
         for seed, each in of:
             runs.setdefault((method, seed), []).append(each)
@@ -198,72 +141,83 @@ def _runs(
     return runs, notes
 
 
-def _resumed(of_run: list[_Reading]) -> list[_Reading] | None:
+def _resumed(of_run: list[RunEvidence]) -> list[RunEvidence] | None:
     """What counts of a run that was resumed from an earlier step: of what was done twice, the later rows.
 
     A run that was lost before it was resumed stays lost. None where the rows are no such run's: they do not begin at
     the first step, or that one is there again, as where two runs have one seed.
     """
-    first = of_run[0].step
-    left: list[_Reading] = []
+    first = _place(of_run[0])
+    left: list[RunEvidence] = []
     for reading in of_run:
-        if left and reading.step <= first:
+        if left and _place(reading) <= first:
             return None
-        while left and left[-1].step >= reading.step and not left[-1].lost:
+        while left and _place(left[-1]) >= _place(reading) and not _lost(left[-1]):
             left.pop()
         left.append(reading)
     return left
 
 
 def _refuse_repeat(
-    rows: FileRows, columns: ColumnNames, method: str, seed: str, of_run: list[_Reading], *, stepped: bool
+    rows: FileRows, columns: ColumnNames, method: str, seed: str, of_run: list[RunEvidence], *, stepped: bool
 ) -> NoReturn:
     """Refuse a run that is there twice, with the first row that shows it."""
-    lines: dict[float, int] = {}
-    again = next(each for each in of_run if lines.setdefault(each.step, each.row.line) != each.row.line)
-    at = f" at step {again.step:g}" if stepped else ""
+    lines: dict[float, int | None] = {}
+    again = next(each for each in of_run if lines.setdefault(_place(each), each.line) != each.line)
+    at = f" at step {_place(again):g}" if stepped else ""
     whole = "; of a run that was begun again, delete the rows before that" if stepped else ""
     rows.fail(
-        again.row,
+        again,
         columns.seed,
-        f"{method!r} has seed {seed!r}{at} already in line {lines[again.step]}; a run counts once: give a repeat "
+        f"{method!r} has seed {seed!r}{at} already in line {lines[_place(again)]}; a run counts once: give a repeat "
         f"another seed{whole}",
     )
 
 
-def _reading(rows: FileRows, statuses: RunStatuses, column: str, row: FileRow, step: float) -> _Reading:
-    status = statuses.of(row)
-    if status.meaning == CRASH:
-        return _Reading(row, step, None, lost=status.word)
-    if status.meaning == RUNNING:
-        return _Reading(row, step, None, unfinished=status.word)
-    if not row.cells[column]:
-        return _Reading(row, step, None)
-    value = rows.number(row, column)
-    return _Reading(row, step, value) if math.isfinite(value) else _Reading(row, step, None, lost="diverged")
+def _run(rows: FileRows, statuses: RunStatuses, column: str, row: FileRow, step: float | None) -> RunEvidence:
+    status, word = statuses.of(row)
+    value = rows.number(row, column) if row.cells[column] and status not in (CRASH, RUNNING) else None
+    if value is not None and not math.isfinite(value):
+        status, word, value = CRASH, "diverged", None
+    return RunEvidence(value=value, file=rows.path, line=row.line, status=status, word=word, step=step)
+
+
+def _lost(run: RunEvidence) -> str:
+    """The word for why a run was lost; empty where it was not."""
+    return run.word if run.status == CRASH else ""
+
+
+def _place(run: RunEvidence) -> float:
+    """A run's step, in order; all are at 0 where there are no steps."""
+    return run.step or 0.0
+
+
+def _is_empty(run: RunEvidence) -> bool:
+    """Whether a run has no value, and nothing says why."""
+    return run.value is None and run.status not in (CRASH, RUNNING)
 
 
 def _at_steps(
     rows: FileRows,
     columns: ColumnNames,
-    runs: dict[tuple[str, str], list[_Reading]],
+    runs: dict[tuple[str, str], list[RunEvidence]],
     *,
     higher: bool,
     at_step: str,
     notes: list[str],
-) -> dict[tuple[str, str], _Reading]:
+) -> dict[tuple[str, str], RunEvidence]:
     """One reading of each run, by the rule that was asked for."""
     if columns.step not in rows.columns:
         if at_step:
             raise PlumblineError(f"--at-step {at_step}: {rows.path} has no column {columns.step!r}; see --step-column")
         return {key: of[0] for key, of in runs.items()}
-    picked: dict[tuple[str, str], _Reading] = {}
+    picked: dict[tuple[str, str], RunEvidence] = {}
     for key, of in runs.items():
-        filled = sorted((each for each in of if each.lost or each.value is not None), key=lambda each: each.step)
-        lost = [each for each in filled if each.lost]  # at any step: a run that diverged has no value at others
-        end = max(of, key=lambda each: each.step)
-        picked[key] = lost[-1] if lost else end if end.unfinished or not filled else filled[-1]
-        if not filled or lost or end.unfinished or at_step in ("", LAST):
+        filled = sorted((each for each in of if _lost(each) or each.value is not None), key=_place)
+        lost = [each for each in filled if _lost(each)]  # at any step: a run that diverged has no value at others
+        end = max(of, key=_place)
+        picked[key] = lost[-1] if lost else end if end.status == RUNNING or not filled else filled[-1]
+        if not filled or lost or end.status == RUNNING or at_step in ("", LAST):
             continue
         there = [each for each in filled if each.value is not None]
         if at_step == BEST:
@@ -271,9 +225,9 @@ def _at_steps(
             continue
         wanted = [each for each in there if each.step == _step(at_step)]
         if not wanted:
-            rows.fail(of[-1].row, columns.step, f"{key[0]!r}, seed {key[1]!r} has no value at step {at_step}")
+            rows.fail(of[-1], columns.step, f"{key[0]!r}, seed {key[1]!r} has no value at step {at_step}")
         picked[key] = wanted[0]
-    ends = sorted({each.step for each in picked.values() if each.value is not None})
+    ends = sorted({_place(each) for each in picked.values() if each.value is not None})
     if at_step == "" and len(ends) > 1:
         raise PlumblineError(
             f"{rows.path}: runs end at different steps, from {ends[0]:g} to {ends[-1]:g}; say which value counts with "
@@ -301,36 +255,7 @@ def _step(text: str) -> float:
 SEEDS = "seeds"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SearchLogEntry:
-    """One run in the log of a search; `value` is None where it crashed or diverged.
-
-    `status` is keep, discard or crash; `word` is what the log says.
-    """
-
-    line: int
-    commit: str
-    value: float | None
-    status: str
-    description: str
-    word: str = ""
-
-    @property
-    def configuration(self) -> tuple[str, str]:
-        """What was run: a commit and its description. A loop that edits without a commit has one commit for many."""
-        return self.commit, re.sub(r"\s+", " ", self.description).strip()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SearchLog:
-    """The runs of a search's log, in its order; the column of their statuses; sentences about how it was read."""
-
-    runs: list[SearchLogEntry]
-    status: str
-    notes: tuple[str, ...] = ()
-
-
-def read_search(rows: FileRows, columns: ColumnNames) -> SearchLog:
+def read_search(rows: FileRows, columns: ColumnNames) -> Evidence:
     """Read the runs of a search's log, in its order; what has not ended is left out, with a note.
 
     Rows that are means of several runs, as `plumbline try` writes them into results.tsv, hold those of the same
@@ -384,4 +309,11 @@ def read_search(rows: FileRows, columns: ColumnNames) -> SearchLog:
             "elsewhere (--sigma). What was decided with the runs themselves: plumbline log."
         )
         steps = [step for step in steps if last[step.configuration] is step]
-    return SearchLog(runs=steps, status=statuses.columns[0], notes=tuple(notes))
+    return Evidence(
+        metric=columns.metric,
+        log=steps,
+        files=(rows.path,),
+        unread={at([line]): "has not ended" for line in waiting},
+        statuses=statuses.columns,
+        notes=tuple(notes),
+    )

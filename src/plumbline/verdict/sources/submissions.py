@@ -19,12 +19,12 @@ from msgspec import Struct
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import once
 from plumbline.core.foreign_rows import read_ordinary_file
+from plumbline.verdict.evidence import CRASH, FINISHED, Evidence, RunEvidence
 from plumbline.verdict.formatting import name
 from plumbline.verdict.seed_values import seed_name
 from plumbline.verdict.sources.bounded_reading import LARGEST, decimals, files_below, read_text
 from plumbline.verdict.sources.records import Printed, Record
 from plumbline.verdict.sources.row_files import MOST_BYTES
-from plumbline.verdict.sources.run_rows import MetricBySeed
 from plumbline.verdict.sources.training_log import LogPart
 
 FILE, SEEDS = "submission.json", "seed_results"
@@ -39,14 +39,13 @@ def found(folder: Path) -> list[Path]:
     return sorted(folder.rglob(FILE)) if folder.is_dir() else []
 
 
-def read_submissions(folder: Path, metric: str) -> MetricBySeed:
+def read_submissions(folder: Path, metric: str) -> Evidence:
     """Read a metric of every submission below a folder; one that has it nowhere is left out, and named.
 
     Raises:
         PlumblineError: a file is no submission, none has the metric, or one has it for some of its seeds alone.
     """
-    values: dict[str, dict[str, float]] = {}
-    lost: dict[str, dict[str, str]] = {}
+    runs: dict[str, dict[str, RunEvidence]] = {}
     notes, without, alone, there = list[str](), list[str](), list[str](), set[str]()
     for path in found(folder):
         method = _name(path, folder)
@@ -55,17 +54,18 @@ def read_submissions(folder: Path, metric: str) -> MetricBySeed:
             without.append(method)
             there |= {key for key, each in read.items() if isinstance(each, int | float)}
             continue
-        runs = _runs(path, read, metric)
-        for seed, value in runs.items():
-            if math.isfinite(value):
-                values.setdefault(method, {})[seed] = value
-            else:
-                lost.setdefault(method, {})[seed] = "diverged"
-        if len(runs) == 1:
+        values = _runs(path, read, metric)
+        runs[method] = {
+            seed: RunEvidence(value=value, file=path, status=FINISHED)
+            if math.isfinite(value)
+            else RunEvidence(value=None, file=path, status=CRASH, word="diverged")
+            for seed, value in values.items()
+        }
+        if len(values) == 1:
             alone.append(method)
         else:
-            notes += _headline(method, read.get(metric), runs, metric)
-    if not values and not lost:
+            notes += _headline(method, read.get(metric), values, metric)
+    if not runs:
         raise PlumblineError(
             f"{folder}: no {FILE} has {metric!r}; name one of {sorted(there)} with --metric{nearest(metric, there)}"
         )
@@ -73,7 +73,13 @@ def read_submissions(folder: Path, metric: str) -> MetricBySeed:
         notes.append(f"One number of {name(metric)}, and no seeds: one run of {', '.join(map(name, alone))}.")
     if without:
         notes.append(f"Without a value of {name(metric)}, and left out: {', '.join(map(name, without))}.")
-    return MetricBySeed(metric=metric, values=values, lost=lost, notes=tuple(notes), order=tuple({**values, **lost}))
+    return Evidence(
+        metric=metric,
+        runs=runs,
+        files=tuple(dict.fromkeys(run.file for of_method in runs.values() for run in of_method.values() if run.file)),
+        unread=dict.fromkeys(without, f"no value of {metric!r}"),
+        notes=tuple(notes),
+    )
 
 
 def _name(path: Path, folder: Path) -> str:
