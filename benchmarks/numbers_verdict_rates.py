@@ -24,15 +24,15 @@ from plumbline.core.command_line import run
 from plumbline.core.files import atomic_write_text
 from plumbline.stats.protocol_error import standard_error
 from plumbline.verdict.comparison_terms import ALPHA, LOOP, ComparisonTerms
+from plumbline.verdict.evidence import Evidence, RunEvidence
 from plumbline.verdict.formatting import grid
 from plumbline.verdict.judge import BaselineComparison, judge, judge_all
 from plumbline.verdict.ledger import append
-from plumbline.verdict.numbers.readers.row_files import ColumnNames, read_rows
-from plumbline.verdict.numbers.readers.score_table import MetricBySeed, read_table
-from plumbline.verdict.numbers.readers.search_log import read_search
 from plumbline.verdict.numbers.search import SearchJudgement, judge_search
 from plumbline.verdict.numbers.table_verdict import ComparedPair, table_entries
 from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.sources.row_files import ColumnNames, read_rows
+from plumbline.verdict.sources.run_rows import read_search, read_table
 
 TERMS = ComparisonTerms(higher=False)
 SIGMA = 0.003
@@ -40,7 +40,7 @@ SIGMA = 0.003
 DESIGNS = [(5, 3, 5), (5, 1, 5), (5, 2, 2), (1, 3, 3), (1, 1, 10), (5, 5, 5)]
 
 
-def table_of(rng: np.random.Generator, folder: Path, design: tuple[int, int, int], gain: float) -> MetricBySeed:
+def table_of(rng: np.random.Generator, folder: Path, design: tuple[int, int, int], gain: float) -> Evidence:
     """A file with a baseline and methods of which the first has the gain (in sigma), written and read."""
     methods, seeds, of_baseline = design
     lines = [("base", seed, 0.0) for seed in range(of_baseline)]
@@ -151,7 +151,7 @@ def searches(repetitions: int, folder: Path) -> str:
             terms = ComparisonTerms(higher=False, sigma=sigma)
             for _ in range(repetitions if gain == 0 else repetitions // 4):
                 path.write_text(log_text(rng, 100, repeats, gain, NOISES[noise]), encoding="utf-8")
-                judged.append(judge_search(path, read_search(read_rows(path), ColumnNames()).runs, terms))
+                judged.append(judge_search(path, read_search(read_rows(path), ColumnNames()).log, terms))
             outcomes = Counter(each.outcome for each in judged)
             naive = [_naive(each) for each in judged]
             rows.append(
@@ -194,9 +194,11 @@ def users(repetitions: int, folder: Path) -> str:
             crowned = []
             for attempt in range(tries):
                 values[f"try {attempt}"] = {str(seed): float(value) for seed, value in enumerate(rng.normal(size=3))}
-                table = MetricBySeed(
-                    metric="loss", values={key: values[key] for key in ("base", f"try {attempt}")}, lost={}
-                )
+                runs = {
+                    key: {seed: RunEvidence(value=value) for seed, value in values[key].items()}
+                    for key in ("base", f"try {attempt}")
+                }
+                table = Evidence(metric="loss", runs=runs)
                 held = append(
                     path, table_entries(table, [ComparedPair(f"try {attempt}", "base")], TERMS, planned=planned)
                 )

@@ -19,8 +19,8 @@ from plumbline.stats.power import power_of_gain
 from plumbline.stats.sample_spread import sample_deviation
 from plumbline.stats.welch_and_stouffer import welch
 from plumbline.verdict.comparison_terms import ComparisonTerms
+from plumbline.verdict.evidence import ItemEvidence
 from plumbline.verdict.numbers.item_comparison import judge_items
-from plumbline.verdict.numbers.readers.lm_eval_items import LmEvalItem
 from plumbline.verdict.seed_values import CannotBeJudgedError
 
 VALUE = st.one_of(st.sampled_from([0.2, 0.1 + 0.2, 1 / 3, -1e-12]), st.floats(-1e150, 1e150, allow_subnormal=False))
@@ -58,6 +58,6 @@ def test_what_differs_keeps_its_deviation() -> None:
 def test_items_of_one_value_are_beyond_a_guess_by_no_error() -> None:
     items = pd.Series(0.2, index=pd.MultiIndex.from_product([["t"], range(10)]))
     assert compare_with_chance(items, {"t": float(items.mean())}) == {"t": "at"}
-    ours, theirs = ({"t": {str(n): LmEvalItem(value, "") for n in range(7)}} for value in (0.7, 0.1))
+    ours, theirs = ({"t": {str(n): ItemEvidence(value, "") for n in range(7)}} for value in (0.7, 0.1))
     with pytest.raises(CannotBeJudgedError, match="differ equally on every item"):
         judge_items("a", ours, "b", theirs, ComparisonTerms(higher=True))

@@ -15,8 +15,7 @@ from scipy import stats
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.noise_floor import noise_floor
 from plumbline.verdict.comparison_terms import ComparisonTerms
-from plumbline.verdict.judge import BaselineComparison, judge, judge_all
-from plumbline.verdict.numbers.goal_comparison import judge_goal
+from plumbline.verdict.judge import BaselineComparison, judge, judge_all, judge_goal
 from plumbline.verdict.numbers.sentences import sentence
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.power import ComparisonDesign, seeds_each, sigma_interval

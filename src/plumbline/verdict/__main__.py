@@ -29,11 +29,11 @@ from plumbline.verdict.comparison_terms import ALPHA, LOOP, ComparisonTerms
 from plumbline.verdict.formatting import counted
 from plumbline.verdict.numbers import numbers_verdict
 from plumbline.verdict.numbers.numbers_request import NumbersRequest
-from plumbline.verdict.numbers.readers.printed_spreads import SEM, STD, PrintedSpread
-from plumbline.verdict.numbers.readers.row_files import ColumnNames
-from plumbline.verdict.numbers.readers.run_statuses import status_map
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.seed_values import CannotBeJudgedError
+from plumbline.verdict.sources.printed_spreads import SEM, STD, PrintedSpread
+from plumbline.verdict.sources.row_files import ColumnNames
+from plumbline.verdict.sources.run_statuses import status_map
 
 
 def arguments() -> argparse.ArgumentParser:

@@ -33,16 +33,19 @@ import numpy as np
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.stats.welch_and_stouffer import WelchResult, welch, welch_of_summaries
 from plumbline.verdict.comparison_terms import POWER, ComparisonTerms
+from plumbline.verdict.evidence import RunsSummary
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.power import ComparisonDesign, Plan, seeds_each, sigma_interval, upper_tail
-from plumbline.verdict.runs_summary import RunsSummary
-from plumbline.verdict.seed_noise import noise
 from plumbline.verdict.seed_values import (
     CannotBeJudgedError,
     Seeds,
+    break_even,
     checked,
     difference_of,
+    noise,
+    require_spread,
     rounding_of,
+    run_again,
     scale_of,
     sorted_values,
 )
@@ -264,6 +267,34 @@ def judge(name: str, method: Seeds, baseline: Seeds, terms: ComparisonTerms, *, 
     gain = terms.sign * difference_of(ours, theirs, scale)
     counts = (len(ours), len(theirs))
     return judged_by(name, method, baseline, terms, tries, counts, found, gain, sigma, freedom, error)
+
+
+def judge_goal(name: str, method: Seeds, goal: float, terms: ComparisonTerms, *, tries: int = 1) -> BaselineComparison:
+    """Judge one method against a fixed value: the one-sample t of its seeds; `tries`: what p is multiplied by.
+
+    Raises:
+        CannotBeJudgedError: one seed and no sigma, or no spread.
+        PlumblineError: there is no seed, or a value is no finite number; or pairs are asked for.
+    """
+    if terms.paired:
+        raise PlumblineError("a goal is one number, which has no pairs; leave out --paired")
+    method = checked(name, method)
+    (goal,) = checked("the goal", {"goal": goal}).values()
+    ours, one = sorted_values(method), np.array([goal])
+    scale = scale_of(ours, one)
+    if terms.sigma is not None:
+        sigma, freedom = terms.sigma, terms.sigma_freedom
+    elif len(ours) < 2:
+        raise CannotBeJudgedError(
+            f"{name!r} was run once, so there is no noise floor: {run_again()}. "
+            + break_even(terms.sign * (float(ours[0]) - goal), 1.0, terms, tries)
+        )
+    else:
+        sigma, freedom = scale * float((ours / scale).std(ddof=1)), float(len(ours) - 1)
+        require_spread(name, sigma, ours, one, paired=False)
+    found = (scale * float((ours / scale).mean()), goal)
+    gain, error = terms.sign * difference_of(ours, one, scale), math.sqrt(1 / len(ours))
+    return judged_by(name, method, {}, terms, tries, (len(ours), 0), found, gain, sigma, freedom, error)
 
 
 def judged_by(

@@ -20,11 +20,12 @@ from plumbline.verdict.board import __main__ as board_verb
 from plumbline.verdict.board.board_page import progress_svg
 from plumbline.verdict.board.board_rows import Board, BoardRow, board_of, day_of
 from plumbline.verdict.board.progress import best_of, progress
-from plumbline.verdict.gate.evidence import Evidence
+from plumbline.verdict.gate.counted_runs import RunValue
+from plumbline.verdict.gate.examined_records import ExaminedRecord
 from plumbline.verdict.gate.judgement import judge_board, noise_of
-from plumbline.verdict.gate.records import Printed, Record, RunValue
 from plumbline.verdict.gate.rules import read_rules
-from plumbline.verdict.gate.training_log import LoggedRun
+from plumbline.verdict.sources.records import Printed, Record
+from plumbline.verdict.sources.training_log import LoggedRun
 from tests.report import headless_browser
 from tests.run_in_process import run
 
@@ -209,7 +210,7 @@ def test_logs_are_checked_where_they_were_read_and_have_their_hashes(
     assert row["tier"] == tier and words in row["lines"][1]
 
 
-def board_of_made_up(records: int) -> list[Evidence]:
+def board_of_made_up(records: int) -> list[ExaminedRecord]:
     rng = np.random.default_rng(0)
     board = []
     for order in range(records):
@@ -218,7 +219,7 @@ def board_of_made_up(records: int) -> list[Evidence]:
             RunValue(LoggedRun(file=Path(f"{order}/{at}"), place=0), float(each)) for at, each in enumerate(values)
         )
         headline = Printed(float(values.mean()), 8)
-        board.append(Evidence(record=Record(name=str(order), order=order, headline=headline), values=runs))
+        board.append(ExaminedRecord(record=Record(name=str(order), order=order, headline=headline), values=runs))
     return board
 
 

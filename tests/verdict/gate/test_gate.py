@@ -13,13 +13,13 @@ import pytest
 from benchmarks import gate_faults
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.gate import __main__ as gate
-from plumbline.verdict.gate.bounded_reading import FILE_BYTES, LineForm, inside, number
 from plumbline.verdict.gate.judgement import one_more_run
 from plumbline.verdict.gate.rules import known, read_rules
-from plumbline.verdict.gate.training_log import read_log
+from plumbline.verdict.sources.bounded_reading import FILE_BYTES, inside, number
+from plumbline.verdict.sources.training_log import LogPart, read_log
 from tests.run_in_process import run
 
-STEP = LineForm("step:{step}/{steps} val_loss:{value}")
+STEP = "step:{step}/{steps} val_loss:{value}"
 
 
 @pytest.fixture
@@ -247,12 +247,13 @@ def test_numbers_are_decimal() -> None:
 def test_runs_of_one_file_are_told_apart_where_the_step_goes_back(tmp_path: Path) -> None:
     path = tmp_path / "log.txt"
     path.write_text("".join(f"step:{step}/30 val_loss:3.{step}{seed}\n" for seed in range(3) for step in (10, 20, 30)))
-    assert [[each.step for each in one.evaluations] for one in read_log(path, [STEP]).runs] == [[10, 20, 30]] * 3
+    log = read_log(path, LogPart(lines=(STEP,)))
+    assert [[each.step for each in one.evaluations] for one in log.runs] == [[10, 20, 30]] * 3
 
 
 def test_one_more_run_is_what_a_simulation_says(board: Path, tmp_path: Path) -> None:
     from plumbline.verdict.comparison_terms import ComparisonTerms
-    from plumbline.verdict.numbers.goal_comparison import judge_goal
+    from plumbline.verdict.judge import judge_goal
 
     rng = np.random.default_rng(1)
     terms = ComparisonTerms(higher=False, alpha=0.01, sigma=1.0)

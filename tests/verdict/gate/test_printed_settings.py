@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import gate_faults
 from plumbline.verdict.gate import __main__ as gate
-from plumbline.verdict.gate.board_reading import read_board
+from plumbline.verdict.gate.examined_records import read_board
 from plumbline.verdict.gate.judgement import Judgement, judge_record
 from plumbline.verdict.gate.rules import read_rules
 from tests.run_in_process import run

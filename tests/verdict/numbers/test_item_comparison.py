@@ -12,15 +12,16 @@ from scipy import stats
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.__main__ import main
 from plumbline.verdict.comparison_terms import ComparisonTerms
+from plumbline.verdict.evidence import ItemEvidence
 from plumbline.verdict.numbers.item_comparison import judge_items, mcnemar
-from plumbline.verdict.numbers.readers.lm_eval_items import LmEvalItem, read_model
 from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.sources.lm_eval_items import read_model
 
 UP = ComparisonTerms(higher=True)
 
 
-def items(values) -> dict[str, LmEvalItem]:
-    return {str(place): LmEvalItem(float(value), "") for place, value in enumerate(values)}
+def items(values) -> dict[str, ItemEvidence]:
+    return {str(place): ItemEvidence(float(value), "") for place, value in enumerate(values)}
 
 
 def write(folder: Path, task: str, values, *, date: str = "2026-01-02T03-04-05.678", **more: object) -> None:

@@ -19,8 +19,8 @@ from plumbline.verdict.__main__ import main
 from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.numbers.numbers_request import NumbersRequest
 from plumbline.verdict.numbers.numbers_verdict import verdict, write
-from plumbline.verdict.numbers.readers.row_files import ColumnNames
 from plumbline.verdict.seed_values import CannotBeJudgedError
+from plumbline.verdict.sources.row_files import ColumnNames
 
 BASE = [("base", "1", 3.280), ("base", "2", 3.285), ("base", "3", 3.279), ("base", "4", 3.283), ("base", "5", 3.281)]
 GOOD = [("good", "1", 3.262), ("good", "2", 3.258), ("good", "3", 3.266)]

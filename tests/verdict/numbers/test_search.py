@@ -11,9 +11,9 @@ from scipy import integrate, stats
 
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.comparison_terms import ComparisonTerms
-from plumbline.verdict.numbers.readers.search_log import SearchLogEntry
+from plumbline.verdict.evidence import SearchLogEntry
 from plumbline.verdict.numbers.search import SearchJudgement, judge_search
-from plumbline.verdict.numbers.search_null import null_searches
+from plumbline.verdict.numbers.search_noise import null_searches
 from plumbline.verdict.numbers.search_page import search_page, search_sentence
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.seed_values import CannotBeJudgedError

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal
 
-from plumbline.verdict.gate.evidence import NOT_SHOWN
+from plumbline.verdict.gate.examined_records import NOT_SHOWN
 from plumbline.verdict.gate.gate_words import eight_lines
 from plumbline.verdict.gate.judgement import BoardNoise, Judgement
 from plumbline.verdict.gate.rules import Rules

@@ -11,7 +11,7 @@ from typing import Any
 
 from plumbline.verdict.formatting import counted, fixed, freedom, grid, name
 from plumbline.verdict.formatting import p as p_words
-from plumbline.verdict.gate.evidence import NOT_SHOWN, Evidence
+from plumbline.verdict.gate.examined_records import NOT_SHOWN, ExaminedRecord
 from plumbline.verdict.gate.judgement import BoardNoise, Judgement
 from plumbline.verdict.gate.rules import Rules
 from plumbline.verdict.gate.settings_comparison import SHOWN, SettingsComparison
@@ -45,7 +45,7 @@ def eight_lines(judged: Judgement, rules: Rules) -> list[str]:
     ]
 
 
-def _with_faults(found: Evidence, line: str, said: str) -> str:
+def _with_faults(found: ExaminedRecord, line: str, said: str) -> str:
     faults = [fault for fault in found.faults if _LINE_OF.get(fault.kind, "runs") == line]
     if not faults:
         return said

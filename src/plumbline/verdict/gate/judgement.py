@@ -10,12 +10,11 @@ from plumbline.core.errors import PlumblineError
 from plumbline.stats.distributions import t_sf
 from plumbline.stats.pooling import SigmaEstimate, bartlett, may_cross, pooled, together
 from plumbline.verdict.comparison_terms import ComparisonTerms
-from plumbline.verdict.gate.evidence import Evidence
-from plumbline.verdict.gate.records import RunValue
+from plumbline.verdict.gate.counted_runs import RunValue
+from plumbline.verdict.gate.examined_records import ExaminedRecord
 from plumbline.verdict.gate.rules import Rules
 from plumbline.verdict.gate.settings_comparison import SettingsComparison, with_earlier
-from plumbline.verdict.judge import BaselineComparison, judge
-from plumbline.verdict.numbers.goal_comparison import judge_goal
+from plumbline.verdict.judge import BaselineComparison, judge, judge_goal
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.seed_values import CannotBeJudgedError
 
@@ -47,12 +46,12 @@ class Judgement:
         one_more: the chance that the goal's test, or else the predecessor's, holds with one more run.
     """
 
-    evidence: Evidence
+    evidence: ExaminedRecord
     verdict: Outcome = Outcome.CANNOT_BE_JUDGED
     reason: str = ""
     goal: BaselineComparison | None = None
     predecessor: BaselineComparison | None = None
-    before: Evidence | None = None
+    before: ExaminedRecord | None = None
     changes: SettingsComparison = field(default_factory=SettingsComparison)
     why_not_goal: str = ""
     why_not_predecessor: str = ""
@@ -69,26 +68,26 @@ class Judgement:
         return self.verdict.exit_code
 
 
-def noise_of(board: Sequence[Evidence]) -> BoardNoise:
+def noise_of(board: Sequence[ExaminedRecord]) -> BoardNoise:
     """Pool the spread of all records of which two runs or more can be read."""
     groups = [known for each in board if each.pools and len(known := _known(each)) > 1]
     sigma = pooled(groups) if groups else UNKNOWN
     return BoardNoise(sigma=sigma, records=len(groups), bartlett=bartlett(groups) if len(groups) > 1 else math.nan)
 
 
-def judge_record(found: Evidence, board: Sequence[Evidence], rules: Rules) -> Judgement:
+def judge_record(found: ExaminedRecord, board: Sequence[ExaminedRecord], rules: Rules) -> Judgement:
     """Judge one record of a board."""
     at = next(at for at, each in enumerate(board) if each is found)
     return _judged(found, predecessors_of(board, rules)[at], noise_of_others(board)[at], rules)
 
 
-def judge_board(board: Sequence[Evidence], rules: Rules) -> list[Judgement]:
+def judge_board(board: Sequence[ExaminedRecord], rules: Rules) -> list[Judgement]:
     """Judge every record of a board."""
     others, before = noise_of_others(board), predecessors_of(board, rules)
     return [_judged(found, before[at], others[at], rules) for at, found in enumerate(board)]
 
 
-def _judged(found: Evidence, before: Evidence | None, others: SigmaEstimate, rules: Rules) -> Judgement:
+def _judged(found: ExaminedRecord, before: ExaminedRecord | None, others: SigmaEstimate, rules: Rules) -> Judgement:
     judged = Judgement(evidence=found, before=before)
     values = _seeds(found.values)
     own = pooled([_known(found)]) if len(_known(found)) > 1 else UNKNOWN
@@ -104,7 +103,7 @@ def _judged(found: Evidence, before: Evidence | None, others: SigmaEstimate, rul
     return judged
 
 
-def noise_of_others(board: Sequence[Evidence]) -> list[SigmaEstimate]:
+def noise_of_others(board: Sequence[ExaminedRecord]) -> list[SigmaEstimate]:
     """For each record the pooled spread of all others; in the time of two passes over the board."""
     own = [pooled([known]) if each.pools and len(known := _known(each)) > 1 else UNKNOWN for each in board]
     earlier, later = [UNKNOWN], [UNKNOWN]
@@ -115,11 +114,11 @@ def noise_of_others(board: Sequence[Evidence]) -> list[SigmaEstimate]:
     return [together(earlier[at], later[len(own) - 1 - at]) for at in range(len(own))]
 
 
-def predecessors_of(board: Sequence[Evidence], rules: Rules) -> list[Evidence | None]:
+def predecessors_of(board: Sequence[ExaminedRecord], rules: Rules) -> list[ExaminedRecord | None]:
     """For each record the best one before it, the earlier of two; None for the first."""
     better = 1 if rules.lower_headline else -1
-    best: Evidence | None = None
-    before: dict[int, Evidence | None] = {}
+    best: ExaminedRecord | None = None
+    before: dict[int, ExaminedRecord | None] = {}
     for each in sorted(board, key=lambda each: each.record.order):
         before[each.record.order] = best
         if each.record.headline is None or not each.record.marked:
@@ -129,14 +128,14 @@ def predecessors_of(board: Sequence[Evidence], rules: Rules) -> list[Evidence | 
     return [before[each.record.order] for each in board]
 
 
-def _claimed(found: Evidence) -> float:
+def _claimed(found: ExaminedRecord) -> float:
     """What the board sorts by: the step, or else the headline."""
     record = found.record
     assert record.headline is not None
     return float(record.step) if record.step is not None else record.headline.value
 
 
-def _known(found: Evidence) -> list[float]:
+def _known(found: ExaminedRecord) -> list[float]:
     return [each.value for each in found.values if math.isfinite(each.value)]
 
 

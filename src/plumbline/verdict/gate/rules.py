@@ -14,7 +14,10 @@ from msgspec import Struct
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.structs import convert
 from plumbline.core.toml_keys import check_keys
-from plumbline.verdict.gate.bounded_reading import LineForm, read_text
+from plumbline.verdict.sources.bounded_reading import LineForm, read_text
+from plumbline.verdict.sources.records import TablePart
+from plumbline.verdict.sources.submissions import SubmissionsPart
+from plumbline.verdict.sources.training_log import LogPart
 
 #: What a rule does about a number that was chosen after looking: nothing, p times the number of looks, or a fault.
 Chosen = Literal["allowed", "paid", "refused"]
@@ -22,56 +25,6 @@ Chosen = Literal["allowed", "paid", "refused"]
 MOST = 1e12
 #: The rules files of the package.
 FOLDER = resources.files("plumbline.verdict.gate") / "rules_files"
-
-
-class LogPart(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a log is read.
-
-    Attributes:
-        lines: an evaluation, as words with `{value}` and, where the line has them, `{step}`, `{steps}` and `{time}`;
-            `{...}` stands for anything short. The first that fits counts.
-        names: the ends of file names that are logs.
-        others: further metrics of the same line, as words with `{value}`.
-        others_count: whether a headline may be of one of them; where it is, that is said.
-    """
-
-    lines: tuple[str, ...]
-    others: tuple[str, ...] = ()
-    others_count: bool = False
-    names: tuple[str, ...] = (".txt", ".log")
-
-
-class TablePart(Struct, frozen=True, forbid_unknown_fields=True):
-    """The table of a page that lists the records: the names of its columns.
-
-    Attributes:
-        page: below the folder; heading: the words of the heading under which the table stands, the first if empty.
-        headline_form: what a cell of the headline looks like: words with `{value}` and, where it has it, `{n}`.
-        shared: folders in which each file is a record of its own.
-        marked: only rows whose cell of `step`, or else of the headline, has these words are records of the board's
-            progress; all where empty.
-    """
-
-    page: str
-    number: str
-    headline: str
-    headline_form: str
-    heading: str = ""
-    step: str = ""
-    date: str = ""
-    log: str = ""
-    description: str = ""
-    shared: tuple[str, ...] = ()
-    marked: str = ""
-
-
-class SubmissionsPart(Struct, frozen=True, forbid_unknown_fields=True):
-    """Records as folders with a JSON file each: the keys of its headline, its values by seed, and its date."""
-
-    file: str
-    headline: tuple[str, ...]
-    seeds: tuple[str, ...]
-    date: str = "date"
 
 
 class HeadlinePart(Struct, frozen=True, forbid_unknown_fields=True):
@@ -172,16 +125,6 @@ class Rules(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     board: BoardPart = BoardPart()
 
     @cached_property
-    def forms(self) -> tuple[LineForm, ...]:
-        """The forms of an evaluation's line."""
-        return tuple(LineForm(words) for words in self.log.lines)
-
-    @cached_property
-    def other_forms(self) -> tuple[LineForm, ...]:
-        """The forms of other metrics."""
-        return tuple(LineForm(words) for words in self.log.others)
-
-    @cached_property
     def lower_headline(self) -> bool:
         """Whether a lower headline is the better one."""
         return not self.higher or self.headline.of == "time"
@@ -271,6 +214,10 @@ def _check(rules: Rules, given: str) -> None:
         raise PlumblineError(f"{given}: headline.divisor must be above 0, and board.tries 1 or more")
     if not rules.log.lines and rules.log.names:
         raise PlumblineError(f"{given}: log.lines is empty; write an evaluation's line with {{value}}")
-    for form in (*rules.forms, *rules.other_forms, *([LineForm(rules.table.headline_form)] if rules.table else [])):
+    for form in (
+        *rules.log.forms,
+        *rules.log.other_forms,
+        *([LineForm(rules.table.headline_form)] if rules.table else []),
+    ):
         if "value" not in form.places:
             raise PlumblineError(f"{given}: {form.words!r} has no {{value}}")

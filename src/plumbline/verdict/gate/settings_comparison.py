@@ -15,8 +15,8 @@ from pathlib import Path, PurePosixPath
 
 from plumbline.core.files import shown
 from plumbline.verdict.formatting import counted, listed, name
-from plumbline.verdict.gate.printed_settings import VALUES, amount, name_parts, unit_of
-from plumbline.verdict.gate.training_log import LoggedRun
+from plumbline.verdict.sources.printed_settings import VALUES, amount, name_parts, unit_of
+from plumbline.verdict.sources.training_log import LoggedRun
 
 #: Differences that are shown with their values; names of those that are only counted.
 SHOWN, NAMED = 2, 3

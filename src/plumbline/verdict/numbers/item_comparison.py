@@ -4,11 +4,15 @@ What is tested is these two models on other items of the kind: not whether train
 there are seeds. The statistic is the mean over tasks of the mean difference of an item; its error is that of the
 differences, so that how hard an item is drops out. Of one task whose values are right or wrong, and without a minimum
 gain, McNemar's exact test of the items on which the models differ decides: it needs no large sample.
+
+Where what was asked differs, a difference of scores says nothing of the models, and there is no verdict. What differs
+without changing a question is told; what the files of lm-eval do not say is named as not known.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,13 +21,15 @@ from scipy.special import bdtr
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.sample_spread import sample_deviation
 from plumbline.verdict.comparison_terms import POWER, ComparisonTerms
-from plumbline.verdict.numbers.readers.lm_eval_items import LmEvalItem
+from plumbline.verdict.evidence import Evidence, ItemEvidence
+from plumbline.verdict.formatting import counted, listed, name
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.power import ComparisonDesign, seeds_each, upper_tail
 from plumbline.verdict.seed_values import CannotBeJudgedError
+from plumbline.verdict.sources.lm_eval_items import OF_RUN, OF_TASK
 
 #: task -> item -> value, of one model.
-Items = dict[str, dict[str, LmEvalItem]]
+Items = Mapping[str, Mapping[str, ItemEvidence]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,7 +152,9 @@ def mcnemar(better: int, worse: int) -> float:
     return 1.0 if better == 0 else float(bdtr(worse, better + worse, 0.5))
 
 
-def _paired(task: str, ours: dict[str, LmEvalItem], theirs: dict[str, LmEvalItem]) -> tuple[np.ndarray, np.ndarray]:
+def _paired(
+    task: str, ours: Mapping[str, ItemEvidence], theirs: Mapping[str, ItemEvidence]
+) -> tuple[np.ndarray, np.ndarray]:
     if ours.keys() != theirs.keys():
         odd = sorted(ours.keys() ^ theirs.keys())
         raise PlumblineError(
@@ -157,3 +165,76 @@ def _paired(task: str, ours: dict[str, LmEvalItem], theirs: dict[str, LmEvalItem
             raise PlumblineError(f"{task}, doc_id {key}: the two models read different documents (doc_hash)")
     order = sorted(ours)
     return np.array([ours[key].value for key in order]), np.array([theirs[key].value for key in order])
+
+
+#: Which items a run took, and with what program, changes no question: the items themselves are compared.
+TOLD = ("limit", "version of lm-eval")
+#: What every prompt shows: where all prompts are known to be the same, it need not be known.
+IN_PROMPTS = ("shots", "chat template", "system instruction", "few-shot examples as turns", "hash of the task")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SameQuestions:
+    """What stands beside a verdict: `notes` on what differs or was chosen, and what is not known."""
+
+    notes: tuple[str, ...]
+    not_known: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """Both in a line; empty where there is nothing to say."""
+        unknown = f"Not known, as the files do not say it: {listed(self.not_known)}." if self.not_known else ""
+        return " ".join([*self.notes, unknown]).strip()
+
+
+def compare_questions(names: Sequence[str], ours: Evidence, theirs: Evidence) -> SameQuestions:
+    """Compare the tasks that both models were scored on.
+
+    Raises:
+        CannotBeJudgedError: a task was not asked in the same way.
+    """
+    notes, not_known = [*ours.notes, *theirs.notes], dict[str, None]()
+    if ours.model and ours.model == theirs.model:
+        notes.append(f"Both folders name one model, {name(ours.model[:200])}.")
+    for side, model in zip(names, (ours, theirs)):
+        if not model.model and (model.dates or 0) > 1:
+            not_known[f"whether the files of {model.dates} dates in {name(side)} are of one model"] = None
+    for task in sorted(ours.items.keys() & theirs.items.keys()):
+        asked = [(model.asked or {}).get(task, {}) for model in (ours, theirs)]
+        known = {what: [each[what] for each in asked if what in each] for what in (*OF_TASK, *OF_RUN)}
+        differ = {what: values for what, values in known.items() if len(set(values)) > 1}
+        items = {what: _compare_items(what, ours.items[task], theirs.items[task]) for what in ("prompt", "target")}
+        others = [f"the {what}s of {counted(number, 'item')}" for what, number in items.items() if number]
+        refused = [f"the {what}: {_both(values)}" for what, values in differ.items() if what not in TOLD] + others
+        if refused:
+            raise CannotBeJudgedError(
+                f"{name(names[0])} and {name(names[1])} were not asked the same in {name(task)}, they differ in "
+                f"{listed(refused)}; score both with the same version of lm-eval, tasks, shots and templates"
+            )
+        for what in TOLD:
+            if what in differ:
+                both = f"{name(names[0])} and {name(names[1])} differ in the {what} of {name(task)}"
+                notes.append(f"{both}: {_both(differ[what])}.")
+        not_known |= {f"{what}s": None for what, number in items.items() if number is None}
+        shown = items["prompt"] == 0
+        lacking = [
+            what for what, values in known.items() if len(values) < 2 and what not in (*TOLD, "hash of the task")
+        ]
+        not_known |= dict.fromkeys(what for what in lacking if not (shown and what in IN_PROMPTS))
+    return SameQuestions(notes=tuple(notes), not_known=tuple(not_known))
+
+
+def _compare_items(what: str, ours: Mapping[str, ItemEvidence], theirs: Mapping[str, ItemEvidence]) -> int | None:
+    """On how many items of a task the prompts, or the targets, differ; None where it is not known of every item."""
+    differ, known = 0, True
+    for key in ours.keys() & theirs.keys():
+        one, other = getattr(ours[key], what), getattr(theirs[key], what)
+        if not one or not other or (one.partition(":")[0] != other.partition(":")[0] and what == "prompt"):
+            known = False
+        else:
+            differ += one != other
+    return differ if known or differ else None
+
+
+def _both(values: Sequence[str]) -> str:
+    return " and ".join(name(value[:60]) for value in values)

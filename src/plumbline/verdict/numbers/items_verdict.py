@@ -11,7 +11,13 @@ from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparison_terms import CLAIM, LOOP, POWER
 from plumbline.verdict.formatting import counted, fixed, grid, name, percent
 from plumbline.verdict.ledger import Ledger, LedgerEntry
-from plumbline.verdict.numbers.item_comparison import ItemComparison, Items, judge_items
+from plumbline.verdict.numbers.item_comparison import (
+    ItemComparison,
+    Items,
+    SameQuestions,
+    compare_questions,
+    judge_items,
+)
 from plumbline.verdict.numbers.numbers_request import (
     Draft,
     NumbersRequest,
@@ -21,10 +27,9 @@ from plumbline.verdict.numbers.numbers_request import (
     repeat,
     section,
 )
-from plumbline.verdict.numbers.readers.lm_eval_items import read_model
-from plumbline.verdict.numbers.same_questions import SameQuestions, compare_questions
 from plumbline.verdict.numbers.sentences import direction, p_of
 from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.sources.lm_eval_items import read_model
 
 
 def draft(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:

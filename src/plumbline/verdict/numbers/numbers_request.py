@@ -16,10 +16,10 @@ from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.formatting import counted, name
 from plumbline.verdict.judge import BaselineComparison
 from plumbline.verdict.ledger import Ledger
-from plumbline.verdict.numbers.readers.printed_spreads import PrintedSpread
-from plumbline.verdict.numbers.readers.row_files import ColumnNames
 from plumbline.verdict.numbers.summary_comparison import rounded
 from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.sources.printed_spreads import PrintedSpread
+from plumbline.verdict.sources.row_files import ColumnNames
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

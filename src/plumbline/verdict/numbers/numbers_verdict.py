@@ -18,12 +18,11 @@ from plumbline.verdict.formatting import unmarked
 from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.numbers import items_verdict, search_verdict, table_verdict
 from plumbline.verdict.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts
-from plumbline.verdict.numbers.readers import lm_eval_items, submission_json
-from plumbline.verdict.numbers.readers.row_files import ColumnNames, FileRows, read_rows
-from plumbline.verdict.numbers.readers.run_statuses import RunStatuses
-from plumbline.verdict.numbers.readers.score_table import read_table
-from plumbline.verdict.numbers.readers.search_log import read_search
-from plumbline.verdict.numbers.readers.submission_json import read_submissions
+from plumbline.verdict.sources import lm_eval_items, submissions
+from plumbline.verdict.sources.row_files import ColumnNames, FileRows, read_rows
+from plumbline.verdict.sources.run_rows import read_search, read_table
+from plumbline.verdict.sources.run_statuses import RunStatuses
+from plumbline.verdict.sources.submissions import read_submissions
 
 #: Tries that can be announced: beyond them no p-value is small enough to be told from 0.
 MOST_TRIES = 1_000_000
@@ -108,7 +107,7 @@ def _drafted(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
     kind, path, terms = request.kind, request.path, request.terms
     if kind is None and lm_eval_items.found(path):
         kind = "items"
-    if kind is None and submission_json.found(path):
+    if kind is None and submissions.found(path):
         kind = "submissions"
     if kind in ("items", "submissions"):
         _only_of_tables(request, kind)

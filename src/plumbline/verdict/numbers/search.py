@@ -29,20 +29,20 @@ import numpy as np
 
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.comparison_terms import LARGEST, POWER, ComparisonTerms
+from plumbline.verdict.evidence import KEEP, SearchLogEntry
 from plumbline.verdict.judge import BaselineComparison, judge
 from plumbline.verdict.judge import outcome as outcome_of
-from plumbline.verdict.numbers.readers.run_statuses import KEEP
-from plumbline.verdict.numbers.readers.search_log import SearchLogEntry
 from plumbline.verdict.numbers.search_noise import (
     Groups,
+    NullSearches,
     by_configuration,
     lost_of_start,
     noise,
+    null_searches,
     require_first_kept,
     require_start,
     value_of,
 )
-from plumbline.verdict.numbers.search_null import NullSearches, null_searches
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.power import ComparisonDesign, seeds_each
 

@@ -6,7 +6,7 @@ from plumbline.verdict import formatting
 from plumbline.verdict.comparison_terms import CLAIM, LOOP, POWER, WORTH
 from plumbline.verdict.formatting import cell, counted, fixed, grid, name, percent
 from plumbline.verdict.numbers.search import KeptChange, SearchJudgement
-from plumbline.verdict.numbers.search_null import WORLDS
+from plumbline.verdict.numbers.search_noise import WORLDS
 from plumbline.verdict.numbers.sentences import direction, p_of, sentence
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.power import sigma_interval

@@ -10,6 +10,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict import ledger_pages
 from plumbline.verdict.comparison_terms import ComparisonTerms
+from plumbline.verdict.evidence import Evidence, SearchLogEntry
 from plumbline.verdict.formatting import counted, name
 from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.numbers.numbers_request import (
@@ -21,24 +22,23 @@ from plumbline.verdict.numbers.numbers_request import (
     repeat,
     section,
 )
-from plumbline.verdict.numbers.readers.search_log import SearchLog, SearchLogEntry
 from plumbline.verdict.numbers.search import judge_search
 from plumbline.verdict.numbers.search_page import search_page, search_sentence
 from plumbline.verdict.seed_values import CannotBeJudgedError
 
 
-def draft(request: NumbersRequest, log: SearchLog) -> tuple[Sequence[LedgerEntry], Draft]:
+def draft(request: NumbersRequest, searched: Evidence) -> tuple[Sequence[LedgerEntry], Draft]:
     """Say what a search enters in the ledger, and how its verdict is made then.
 
     Raises:
         CannotBeJudgedError: there is no noise floor, or a run of the start diverged.
         PlumblineError: the log is none, or a baseline, a goal or a step was named, which a search has not.
     """
-    steps = log.runs
+    steps = searched.log
     try:
         judged = judge_search(request.path, steps, request.terms)
     except CannotBeJudgedError as error:
-        raise CannotBeJudgedError(" ".join([str(error), *log.notes])) from None
+        raise CannotBeJudgedError(" ".join([str(error), *searched.notes])) from None
     start = judged.start.commit
     if request.baseline not in (None, start) or request.goal is not None or request.chain or request.at_step:
         raise PlumblineError(
@@ -46,10 +46,12 @@ def draft(request: NumbersRequest, log: SearchLog) -> tuple[Sequence[LedgerEntry
             f"{judged.start.line}; leave out --baseline, --goal, --compare-with-previous and --at-step"
         )
     entries = [search_entry(steps, request.columns.metric, request.terms, planned=request.planned)]
-    return entries, lambda ledger: _written(request, log, ledger)
+    return entries, lambda ledger: _written(request, searched, ledger)
 
 
-def search_entry(steps: list[SearchLogEntry], metric: str, terms: ComparisonTerms, *, planned: int = 0) -> LedgerEntry:
+def search_entry(
+    steps: Sequence[SearchLogEntry], metric: str, terms: ComparisonTerms, *, planned: int = 0
+) -> LedgerEntry:
     """Make the ledger's entry of a search's log.
 
     It is one entry, whose p pays for the search itself. A log that has grown is another entry.
@@ -66,14 +68,14 @@ def search_entry(steps: list[SearchLogEntry], metric: str, terms: ComparisonTerm
     )
 
 
-def _written(request: NumbersRequest, log: SearchLog, ledger: Ledger) -> VerdictTexts:
-    metric, steps, notes = request.columns.metric, log.runs, [*log.notes, *_notes(log.runs)]
+def _written(request: NumbersRequest, searched: Evidence, ledger: Ledger) -> VerdictTexts:
+    metric, steps, notes = request.columns.metric, searched.log, [*searched.notes, *_notes(searched.log)]
     start = next(step for step in steps if step.value is not None).commit
     judged = judge_search(request.path, steps, request.terms, tries=ledger.tries(start, metric))
     families = [(start, metric)]
     read = (
         f"The log of a search was read from {name(request.path.name)} (its columns {name(request.columns.commit)} and "
-        f"{name(log.status)} say so): {counted(len(steps), 'run')}, metric {name(metric)}."
+        f"{name((searched.statuses or ('',))[0])} say so): {counted(len(steps), 'run')}, metric {name(metric)}."
     )
     read = " ".join([read, *notes])
     tried = ledger_pages.tries_in(ledger, start, metric)
@@ -88,7 +90,7 @@ def _written(request: NumbersRequest, log: SearchLog, ledger: Ledger) -> Verdict
     )
 
 
-def _notes(steps: list[SearchLogEntry]) -> list[str]:
+def _notes(steps: Sequence[SearchLogEntry]) -> list[str]:
     """How statuses and commits of the log were understood, where that is not plain."""
     notes = []
     words = Counter((step.word, step.status) for step in steps if step.word not in ("", step.status))

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.comparison_terms import LARGEST, SMALLEST, ComparisonTerms
+from plumbline.verdict.evidence import RunsSummary, pooled
 from plumbline.verdict.judge import BaselineComparison, judged_by, outcome
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.power import upper_tail
-from plumbline.verdict.runs_summary import RunsSummary, pooled
 from plumbline.verdict.seed_values import CannotBeJudgedError
 
 

@@ -13,10 +13,10 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.verdict import implausible_gain, ledger_pages
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparison_terms import ComparisonTerms
+from plumbline.verdict.evidence import Evidence
 from plumbline.verdict.formatting import counted, name
-from plumbline.verdict.judge import BaselineComparison, judge
+from plumbline.verdict.judge import BaselineComparison, judge, judge_goal
 from plumbline.verdict.ledger import Ledger, LedgerEntry
-from plumbline.verdict.numbers.goal_comparison import judge_goal
 from plumbline.verdict.numbers.numbers_request import (
     Draft,
     NumbersRequest,
@@ -26,12 +26,12 @@ from plumbline.verdict.numbers.numbers_request import (
     repeat,
     section,
 )
-from plumbline.verdict.numbers.readers.score_table import MetricBySeed
 from plumbline.verdict.numbers.score_table_page import table_page
 from plumbline.verdict.numbers.sentences import headline, lost_sentence
 from plumbline.verdict.numbers.summary_comparison import judge_summaries
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.seed_values import CannotBeJudgedError, seed_words
+from plumbline.verdict.sources.row_files import at
 
 #: What the methods of a chain are compared with, in a page's words.
 PREDECESSOR = "predecessor"
@@ -46,7 +46,7 @@ class ComparedPair:
     goal: float | None = None
 
 
-def draft(request: NumbersRequest, table: MetricBySeed, read: str) -> tuple[Sequence[LedgerEntry], Draft]:
+def draft(request: NumbersRequest, table: Evidence, read: str) -> tuple[Sequence[LedgerEntry], Draft]:
     """Say what a table enters in the ledger, and how its verdict is made then.
 
     `read`: the beginning of the sentence about what was read.
@@ -72,13 +72,13 @@ def draft(request: NumbersRequest, table: MetricBySeed, read: str) -> tuple[Sequ
     return entries, lambda ledger: _written(request, table, read, pairs, lost, cannot, ledger)
 
 
-def comparisons(request: NumbersRequest, table: MetricBySeed) -> list[ComparedPair]:
+def comparisons(request: NumbersRequest, table: Evidence) -> list[ComparedPair]:
     """List what is compared with what.
 
     Raises:
         PlumblineError: it is not said, said twice, or there is nothing to compare.
     """
-    methods = sorted(table.order)
+    methods = sorted(table.methods)
     asked = [
         flag
         for flag, on in (("--baseline", request.baseline is not None), ("--compare-with-previous", request.chain))
@@ -96,22 +96,28 @@ def comparisons(request: NumbersRequest, table: MetricBySeed) -> list[ComparedPa
         return [ComparedPair(method, f"goal {request.goal!r}", request.goal) for method in methods]
     if request.chain:
         if len(methods) < 2:
-            raise PlumblineError(f"a chain needs two methods or more; {request.path} has {methods}{table.missing()}")
-        return [ComparedPair(method, before) for before, method in zip(table.order, table.order[1:], strict=False)]
+            raise PlumblineError(f"a chain needs two methods or more; {request.path} has {methods}{_missing(table)}")
+        return [ComparedPair(method, before) for before, method in zip(table.methods, table.methods[1:], strict=False)]
     assert request.baseline is not None
     if request.baseline not in methods:
         near = nearest(request.baseline, methods)
-        raise PlumblineError(f"--baseline {request.baseline!r} is none of the methods {methods}{near}{table.missing()}")
+        raise PlumblineError(f"--baseline {request.baseline!r} is none of the methods {methods}{near}{_missing(table)}")
     if len(methods) < 2:
         raise PlumblineError(
             f"{request.path}: there is no method besides the baseline {request.baseline!r}; add the rows of one"
-            f"{table.missing()}"
+            f"{_missing(table)}"
         )
     return [ComparedPair(method, request.baseline) for method in methods if method != request.baseline]
 
 
+def _missing(table: Evidence) -> str:
+    """Say, at the end of a message that lacks a method, which ones have rows and no value; empty for none."""
+    rows = ", ".join(f"{method!r} ({at(lines)})" for method, lines in table.without.items())
+    return f". Without a value of {table.metric!r}: {rows}; write it, or nan where a run diverged" if rows else ""
+
+
 def table_entries(
-    table: MetricBySeed, pairs: Sequence[ComparedPair], terms: ComparisonTerms, *, planned: int = 0
+    table: Evidence, pairs: Sequence[ComparedPair], terms: ComparisonTerms, *, planned: int = 0
 ) -> list[LedgerEntry]:
     """Make the ledger's entries of a table: one for each comparison.
 
@@ -135,7 +141,7 @@ def table_entries(
     return entries
 
 
-def _seen(table: MetricBySeed, method: str) -> dict[str, float] | list[float]:
+def _seen(table: Evidence, method: str) -> dict[str, float] | list[float]:
     """What the ledger has the hash of."""
     if table.summaries:
         printed = table.summaries[method]
@@ -143,7 +149,7 @@ def _seen(table: MetricBySeed, method: str) -> dict[str, float] | list[float]:
     return table.values.get(method, {})
 
 
-def _lost(table: MetricBySeed, pair: ComparedPair, terms: ComparisonTerms) -> bool:
+def _lost(table: Evidence, pair: ComparedPair, terms: ComparisonTerms) -> bool:
     """Whether a method's outcome is that it diverged or crashed."""
     if table.summaries:
         return False
@@ -169,7 +175,7 @@ def _lost(table: MetricBySeed, pair: ComparedPair, terms: ComparisonTerms) -> bo
     return lost or pair.method not in table.values
 
 
-def _judged(table: MetricBySeed, pair: ComparedPair, terms: ComparisonTerms, tries: int) -> BaselineComparison:
+def _judged(table: Evidence, pair: ComparedPair, terms: ComparisonTerms, tries: int) -> BaselineComparison:
     if table.summaries:
         theirs = table.summaries[pair.baseline] if pair.goal is None else pair.goal
         return judge_summaries(pair.method, table.summaries[pair.method], theirs, terms, tries=tries)
@@ -189,7 +195,7 @@ def _implausible(judged: BaselineComparison, against: str) -> str | None:
 
 def _written(
     request: NumbersRequest,
-    table: MetricBySeed,
+    table: Evidence,
     read: str,
     pairs: Sequence[ComparedPair],
     lost: set[str],
@@ -205,10 +211,8 @@ def _written(
         for pair in pairs
         if pair.method not in lost and pair.method not in cannot
     }
-    runs = {method: printed.n for method, printed in table.summaries.items()} or {
-        method: sum(len(of.get(method, {})) for of in (table.values, table.lost, table.unfinished))
-        for method in table.order
-    }
+    runs = {method: printed.n for method, printed in table.summaries.items()}
+    runs |= {method: len(of_method) for method, of_method in table.runs.items()}
     gone = [
         lost_sentence(one, table.lost[one], runs[one], against[one], len(table.lost.get(against[one], {})))
         for one in against
@@ -219,7 +223,7 @@ def _written(
     gone += flagged.values()
     baseline = PREDECESSOR if request.chain else pairs[0].baseline
     tried = {one: ledger_pages.tries_in(ledger, one, metric) for one, _ in families}
-    dropped = sum(len(table.lost.get(method, {})) for method in table.order if method not in lost)
+    dropped = sum(len(table.lost.get(method, {})) for method in table.methods if method not in lost)
     left_out = (
         f" {counted(dropped, 'run')} that diverged or crashed left out, as --allow-diverged allows." if dropped else ""
     )

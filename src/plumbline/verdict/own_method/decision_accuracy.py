@@ -21,7 +21,7 @@ from plumbline.core.files import sha256_file
 from plumbline.specs import study_folders
 from plumbline.specs.yaml_files import ROOT, read_yaml
 from plumbline.stats.order_agreement import order_agreement
-from plumbline.verdict.numbers.readers.row_files import read_rows
+from plumbline.verdict.sources.row_files import read_rows
 
 #: The key of a page's numbers that holds what it knows of two scales: study, metric, scales, and each method's two
 #: means of the deciding metric; null where nothing does.

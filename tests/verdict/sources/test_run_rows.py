@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.__main__ import main
-from plumbline.verdict.numbers.readers.row_files import ColumnNames, FileRow, FileRows, read_rows
-from plumbline.verdict.numbers.readers.score_table import MetricBySeed, read_table
-from plumbline.verdict.numbers.readers.search_log import read_search
-from plumbline.verdict.numbers.readers.submission_json import read_submissions
+from plumbline.verdict.evidence import Evidence
 from plumbline.verdict.seed_values import seed_name
+from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, read_rows
+from plumbline.verdict.sources.run_rows import read_search, read_table
+from plumbline.verdict.sources.submissions import read_submissions
 
 COLUMNS = ColumnNames(metric="loss")
 
 
-def table(folder: Path, text: str, *, suffix: str = ".csv", columns: ColumnNames = COLUMNS, **more) -> MetricBySeed:
+def table(folder: Path, text: str, *, suffix: str = ".csv", columns: ColumnNames = COLUMNS, **more) -> Evidence:
     path = folder / f"results{suffix}"
     path.write_text(text)
     return read_table(read_rows(path), columns, **more)
@@ -30,7 +30,9 @@ def test_without_a_seed_column_each_row_is_a_run_and_none_is_paired(tmp_path: Pa
     read = table(tmp_path, "method,loss\nb,2\nb,1\na,3\na,nan\n")
     assert sorted(read.values["b"].values()) == [1, 2] and not read.values["a"].keys() & read.values["b"].keys()
     assert list(read.lost["a"].values()) == ["diverged"]
-    assert read == table(tmp_path, "method,loss\nb,1\nb,2\na,nan\na,3\n"), "in any order of the rows"
+    other = table(tmp_path, "method,loss\nb,1\nb,2\na,nan\na,3\n")
+    assert (read.values, read.lost) == (other.values, other.lost), "in any order of the rows"
+    assert [run.line for of in (read, other) for run in of.runs["b"].values()] == [3, 2, 2, 3]
     assert "each row of a method is one of its runs" in read.notes[0]
 
 
@@ -100,11 +102,11 @@ def test_statuses_are_read_as_loops_write_them(tmp_path: Path) -> None:
     path = tmp_path / "results.tsv"
     words = ("baseline", "tentative", "Best", "reverted", "OOM", "keep")
     path.write_text("commit\tloss\tstatus\n" + "".join(f"c{n}\t{n}\t{word}\n" for n, word in enumerate(words)))
-    steps = read_search(read_rows(path), COLUMNS).runs
+    steps = read_search(read_rows(path), COLUMNS).log
     assert [step.status for step in steps] == ["keep", "keep", "keep", "discard", "crash", "keep"]
     assert steps[4].value is None and steps[1].word == "tentative"
     path.write_text("commit\tloss\tstatus\na\tnan\tdiscard\n")
-    assert read_search(read_rows(path), COLUMNS).runs[0].status == "crash"
+    assert read_search(read_rows(path), COLUMNS).log[0].status == "crash"
     path.write_text("commit\tloss\tstatus\na\tnan\tkeep\n")
     with pytest.raises(PlumblineError, match="line 2, column 'loss': a run that was kept has no finite number"):
         read_search(read_rows(path), COLUMNS)
@@ -121,7 +123,7 @@ def test_submissions_are_known_by_their_folders_and_checked_against_their_headli
     submission(tmp_path, "2026-04-01_Second", val_bpb=0.9, seed_results={"1": {"val_bpb": 1.0}, "2": 1.2})
     submission(tmp_path, "2026-04-02_Third", val_bpb=0.9, seed_results=results)
     read = read_submissions(tmp_path, "val_bpb")
-    assert list(read.order) == ["2026-03-17_First", "2026-04-01_Second", "2026-04-02_Third"]
+    assert list(read.methods) == ["2026-03-17_First", "2026-04-01_Second", "2026-04-02_Third"]
     assert read.values["2026-04-01_Second"] == {"1": 1.0, "2": 1.2} and len(read.values["2026-03-17_First"]) == 1
     assert read.lost == {"2026-04-02_Third": {"3": "diverged"}}
     assert read.notes[0] == "`2026-04-01_Second` says 0.9 in `val_bpb`, but the mean of its seeds is 1.1."
@@ -164,11 +166,11 @@ def test_any_cells_are_read_or_refused_in_a_sentence(cells: list[dict[str, str]]
             found = read(rows, COLUMNS)
         except PlumblineError:
             continue
-        if isinstance(found, MetricBySeed):
+        if read is read_table:
             there = {(row["method"], seed_name(row["seed"])) for row in cells}
             seen = {(method, seed) for side in (found.values, found.lost) for method, of in side.items() for seed in of}
             assert seen <= there and {method for method, _ in there - seen} <= {
-                method for method, _ in there if method not in found.order
+                method for method, _ in there if method not in found.methods
             }
 
 

@@ -1,4 +1,4 @@
-"""Compares a record with its own logs: the runs that count, the headline, code, configuration and the stop step."""
+"""Reads the records of a board and compares each with its own logs: its runs, headline, code, settings, stop step."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
+from plumbline.core.errors import PlumblineError, UsageError, nearest
+from plumbline.core.files import shown
 from plumbline.verdict.formatting import counted, listed, name
-from plumbline.verdict.gate.counted_runs import count_runs
-from plumbline.verdict.gate.records import CountedRuns, Record, RunValue
+from plumbline.verdict.gate.counted_runs import CountedRuns, RunValue, count_runs
 from plumbline.verdict.gate.rules import Rules
 from plumbline.verdict.gate.settings_comparison import (
     NAMED,
@@ -22,7 +23,9 @@ from plumbline.verdict.gate.settings_comparison import (
     over_runs,
     plain,
 )
-from plumbline.verdict.gate.training_log import TrainingLog
+from plumbline.verdict.sources.records import Record, read_table
+from plumbline.verdict.sources.submissions import read_records
+from plumbline.verdict.sources.training_log import LoggedRun, TrainingLog
 
 #: The kind of a headline that misses its logs by less than two units of its last digit: its runs are still its runs.
 LAST_DIGIT = "last digit"
@@ -43,7 +46,7 @@ class Fault:
 
 
 @dataclass(kw_only=True)
-class Evidence:
+class ExaminedRecord:
     """What a record's logs say of it.
 
     Attributes:
@@ -91,10 +94,10 @@ class Evidence:
         )
 
 
-def examine(record: Record, rules: Rules, root: Path) -> Evidence:
+def examine(record: Record, rules: Rules, root: Path) -> ExaminedRecord:
     """Examine a record's evidence; `root`: the board's folder, below which files are named."""
     runs = count_runs(record, rules, root)
-    found = Evidence(record=record, values=runs.values, notes=[*runs.notes], copies=runs.copies)
+    found = ExaminedRecord(record=record, values=runs.values, notes=[*runs.notes], copies=runs.copies)
     found.faults += [Fault(kind, words) for kind, words in runs.faults]
     _runs(found, runs, rules, root)
     _headline(found, rules, runs)
@@ -106,12 +109,12 @@ def examine(record: Record, rules: Rules, root: Path) -> Evidence:
     return found
 
 
-def _logs_of(found: Evidence) -> list[TrainingLog]:
+def _logs_of(found: ExaminedRecord) -> list[TrainingLog]:
     files = {each.run.file for each in found.values}
     return [log for log in found.record.logs if log.file in files]
 
 
-def _runs(found: Evidence, runs: CountedRuns, rules: Rules, root: Path) -> None:
+def _runs(found: ExaminedRecord, runs: CountedRuns, rules: Rules, root: Path) -> None:
     record, values = found.record, found.values
     lost = [each for each in values if not math.isfinite(each.value)]
     if lost:
@@ -148,7 +151,7 @@ def _runs(found: Evidence, runs: CountedRuns, rules: Rules, root: Path) -> None:
         found.runs += f" and {len(record.unread) - 1} more" if len(record.unread) > 1 else ""
 
 
-def _headline(found: Evidence, rules: Rules, runs: CountedRuns) -> None:
+def _headline(found: ExaminedRecord, rules: Rules, runs: CountedRuns) -> None:
     record = found.record
     if record.headline is None:
         found.headline = "none is printed that can be read"
@@ -177,7 +180,7 @@ def _headline(found: Evidence, rules: Rules, runs: CountedRuns) -> None:
             found.faults.append(Fault(LAST_DIGIT if near else "headline", found.headline))
 
 
-def _code(found: Evidence, logs: Sequence[TrainingLog], rules: Rules, root: Path) -> None:
+def _code(found: ExaminedRecord, logs: Sequence[TrainingLog], rules: Rules, root: Path) -> None:
     if not logs:
         found.code = "no log, no code"
         return
@@ -217,7 +220,7 @@ def _allowed(line: str, words: Sequence[str]) -> bool:
     return any(word in line.lower() for word in words)
 
 
-def _settings(found: Evidence, logs: Sequence[TrainingLog], rules: Rules, root: Path) -> None:
+def _settings(found: ExaminedRecord, logs: Sequence[TrainingLog], rules: Rules, root: Path) -> None:
     """Compare the settings of the parts of logs that hold nothing else, and those that are printed elsewhere."""
     most = max((len(log.settings) for log in logs), default=0)
     told = [log for log in logs if 2 * len(log.settings) > most]
@@ -259,7 +262,7 @@ def _settings(found: Evidence, logs: Sequence[TrainingLog], rules: Rules, root: 
         found.code += f"; differ as expected (seeds, times, places, machines): {compared.expected}"
 
 
-def _machine(found: Evidence, logs: Sequence[TrainingLog]) -> None:
+def _machine(found: ExaminedRecord, logs: Sequence[TrainingLog]) -> None:
     machines = Counter(log.machine for log in logs if log.machine)
     versions = Counter(", ".join(log.versions) for log in logs if log.versions)
     said = [name(each) for each in [*list(machines)[:3], *list(versions)[:3]]]
@@ -271,7 +274,7 @@ def _machine(found: Evidence, logs: Sequence[TrainingLog]) -> None:
         found.machine += f"; {counted(silent, 'log')} of {len(logs)} say nothing"
 
 
-def _stop(found: Evidence, rules: Rules) -> None:
+def _stop(found: ExaminedRecord, rules: Rules) -> None:
     step, runs = found.record.step, [each.run for each in found.values]
     if step is None or not runs or any(run.planned is None for run in runs):
         ends = {run.last_step for run in runs} - {0}
@@ -311,3 +314,59 @@ def _files(values: Sequence[RunValue], root: Path) -> str:
     from plumbline.core.files import shown
 
     return listed([name(shown(each.run.file, root)) for each in values[:3]])
+
+
+def read_board(folder: Path, rules: Rules) -> list[ExaminedRecord]:
+    """Read and examine every record, the oldest first.
+
+    Raises:
+        PlumblineError: there is no such folder, or it holds no records as the rules describe them.
+    """
+    if not folder.is_dir():
+        raise PlumblineError(f"{folder}: no such folder; name the one that holds the records")
+    if rules.table is not None:
+        records = read_table(folder, rules.table, rules.log)
+    else:
+        assert rules.submissions is not None
+        records = read_records(folder, rules.submissions, rules.log, rules.metric, higher=rules.higher)
+    if not records:
+        raise PlumblineError(f"{folder}: no record in the table that the rules name")
+    board = [examine(record, rules, folder) for record in records]
+    _across(board, folder)
+    return board
+
+
+def find(board: list[ExaminedRecord], record: str | None) -> ExaminedRecord:
+    """The record of a name; the newest where none is given.
+
+    Raises:
+        UsageError: none has the name.
+    """
+    if record is None:
+        return board[-1]
+    names = [each.record.name for each in board]
+    if record not in names:
+        raise UsageError(f"--record {record!r} is none of the {len(names)} records{nearest(record, names)}")
+    return board[names.index(record)]
+
+
+def _across(board: list[ExaminedRecord], folder: Path) -> None:
+    """Note each run that another record's folder holds too."""
+    ends: dict[tuple[object, str], list[tuple[ExaminedRecord, LoggedRun]]] = {}
+    for found in board:
+        shared = dict[str, tuple[int, str]]()
+        for value in found.values:
+            run = value.run
+            for key in list(run.values.items())[-3:]:
+                for other, one in ends.get(key, ())[:50]:
+                    if other is not found and one.file != run.file and run.same_as(one):
+                        times = shared.get(other.record.name, (0, ""))[0]
+                        shared[other.record.name] = (times + 1, shown(one.file, folder))
+                        break
+                else:
+                    continue
+                break
+            for key in list(run.values.items())[-3:]:
+                ends.setdefault(key, []).append((found, run))
+        for record, (times, file) in shared.items():
+            found.notes.append(f"{times} of its runs stand in the folder of {name(record)} too ({name(file)}, say).")

@@ -10,10 +10,10 @@ import pytest
 from plumbline.core.errors import PlumblineError
 from plumbline.operate.experiments.folder_rows import STATUS
 from plumbline.verdict.__main__ import main
-from plumbline.verdict.numbers.readers.row_files import ColumnNames, read_rows
-from plumbline.verdict.numbers.readers.run_statuses import CRASH, FINISHED, RUNNING, status_map, translated
-from plumbline.verdict.numbers.readers.score_table import read_table
-from plumbline.verdict.numbers.readers.search_log import read_search
+from plumbline.verdict.evidence import CRASH, FINISHED, RUNNING
+from plumbline.verdict.sources.row_files import ColumnNames, read_rows
+from plumbline.verdict.sources.run_rows import read_search, read_table
+from plumbline.verdict.sources.run_statuses import status_map, translated
 
 COLUMNS = ColumnNames(metric="loss")
 AS_WRITTEN = {
@@ -194,7 +194,7 @@ def test_a_search_s_log_leaves_out_what_runs_and_says_so(tmp_path: Path) -> None
     path = tmp_path / "t.tsv"
     path.write_text("commit\tloss\tState\na\t3\tkeep\na\t3.1\tdiscard\nb\t\trunning\n")
     read = read_search(read_rows(path), COLUMNS)
-    assert [step.line for step in read.runs] == [2, 3] and read.notes == ("Left out, since it has not ended: line 4.",)
+    assert [step.line for step in read.log] == [2, 3] and read.notes == ("Left out, since it has not ended: line 4.",)
     path.write_text("commit\tloss\tstatus\na\t3\tkeep\nb\t2\tcompleted\n")
     with pytest.raises(PlumblineError, match=r"line 3.*'completed' does not say whether the search kept the change"):
         read_search(read_rows(path), COLUMNS)

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import RepeatedKey, once
 from plumbline.core.foreign_rows import TAB, delimited_rows, read_ordinary_text
+from plumbline.verdict.evidence import RunEvidence
 
 SUFFIXES = {".csv": ",", ".tsv": TAB, ".jsonl": "", ".json": ""}
 #: Bytes of a file that is read, at most, and its rows.
@@ -57,7 +58,7 @@ class FileRows:
     columns: tuple[str, ...]
     rows: tuple[FileRow, ...]
 
-    def fail(self, row: FileRow, column: str, what: str) -> NoReturn:
+    def fail(self, row: FileRow | RunEvidence, column: str, what: str) -> NoReturn:
         """Raise the error about a cell, with file, line and column.
 
         Raises:

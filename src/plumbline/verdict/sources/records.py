@@ -4,14 +4,106 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct
+
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.verdict.gate.bounded_reading import LineForm, decimals, files_below, inside, number, read_text
-from plumbline.verdict.gate.records import Printed, Record
-from plumbline.verdict.gate.rules import Rules, TablePart
-from plumbline.verdict.gate.training_log import read_log
+from plumbline.verdict.sources.bounded_reading import LineForm, decimals, files_below, inside, number, read_text
+from plumbline.verdict.sources.training_log import LogPart, TrainingLog, read_log
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A number as somebody printed it."""
+
+    value: float
+    decimals: int
+
+    def fits(self, computed: float) -> bool:
+        """Whether a computed number rounds to it, or lies on the edge between the two numbers next to it."""
+        return abs(computed - self.value) <= self.edge
+
+    @property
+    def edge(self) -> float:
+        """How far a number that rounds to it may lie from it."""
+        return 0.5 * 10.0**-self.decimals * (1 + 1e-6) + 1e-12
+
+    def __str__(self) -> str:
+        return f"{self.value:.{self.decimals}f}"
+
+
+@dataclass(kw_only=True)
+class Record:
+    """A record of a board.
+
+    Attributes:
+        name: as the board lists it; order: its place among the records, the oldest first.
+        headline: what is claimed; step: the step at which it is claimed, where steps count.
+        printed_n: the number of runs that are claimed.
+        by_seed: printed values by seed.
+        left_out: values of runs that were made and are not counted, as the record itself says.
+        place: where its logs are; linked: the log that it names.
+        logs, unread: what was read of it, and what could not be, with why.
+        marked: whether it is one of the board's progress.
+    """
+
+    name: str
+    order: int
+    place: Path | None = None
+    linked: Path | None = None
+    headline: Printed | None = None
+    step: int | None = None
+    printed_n: int | None = None
+    by_seed: Mapping[str, Printed] = field(default_factory=dict)
+    left_out: Mapping[str, float] = field(default_factory=dict)
+    date: str = ""
+    description: str = ""
+    marked: bool = True
+    logs: list[TrainingLog] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+    def read_logs(self, part: LogPart, folder: Path) -> None:
+        """Read the logs where it has them; `folder`: the board's, below which files are named."""
+        assert self.place is not None
+        try:
+            for file in [self.place] if self.place.is_file() else files_below(self.place, part.names):
+                try:
+                    log = read_log(file, part)
+                except PlumblineError as error:
+                    self.unread.append(str(error).replace(f"{folder.resolve()}/", "").replace(f"{folder}/", ""))
+                    continue
+                if log.runs:
+                    self.logs.append(log)
+        except PlumblineError as error:
+            self.unread.append(str(error))
+
+
+class TablePart(Struct, frozen=True, forbid_unknown_fields=True):
+    """The table of a page that lists the records: the names of its columns.
+
+    Attributes:
+        page: below the folder; heading: the words of the heading under which the table stands, the first if empty.
+        headline_form: what a cell of the headline looks like: words with `{value}` and, where it has it, `{n}`.
+        shared: folders in which each file is a record of its own.
+        marked: only rows whose cell of `step`, or else of the headline, has these words are records of the board's
+            progress; all where empty.
+    """
+
+    page: str
+    number: str
+    headline: str
+    headline_form: str
+    heading: str = ""
+    step: str = ""
+    date: str = ""
+    log: str = ""
+    description: str = ""
+    shared: tuple[str, ...] = ()
+    marked: str = ""
+
 
 #: A cell is read so far; rows of a table.
 CELL, ROWS = 2_000, 5_000
@@ -19,14 +111,12 @@ _LINK = re.compile(r"\[([^\[\]]{1,80})\]\(([^()\s]{1,400})\)")
 _WHOLE = re.compile(r"\s*\**(\d{1,9})")
 
 
-def read_table(folder: Path, rules: Rules) -> list[Record]:
+def read_table(folder: Path, part: TablePart, log: LogPart) -> list[Record]:
     """Read the records of a table.
 
     Raises:
         PlumblineError: the page has no such table, or lacks a column.
     """
-    part = rules.table
-    assert part is not None
     page = folder / part.page
     if not page.resolve().is_relative_to(folder.resolve()):
         raise PlumblineError(f"{page}: leads out of {folder}; table.page of the rules names a file below it, no link")
@@ -40,7 +130,7 @@ def read_table(folder: Path, rules: Rules) -> list[Record]:
         record = _record(cells, part, form, order)
         link = next((path for words, path in _LINK.findall(cells.get(part.log, "")) if words == "log"), "")
         record.linked = inside(page.parent, link)
-        _place(record, page.parent, part, rules, link)
+        _place(record, page.parent, part, log, link)
         records.append(record)
     names: dict[str, int] = {}
     for record in records:
@@ -48,7 +138,10 @@ def read_table(folder: Path, rules: Rules) -> list[Record]:
         if names[record.name] > 1:
             record.name = f"{record.name} ({names[record.name]})"
     for record in records:
-        _read_logs(record, folder, rules)
+        if record.place is not None:
+            record.read_logs(log, folder)
+            if not record.logs and not record.unread:
+                record.unread.append("no file beside the named log holds an evaluation")
     return records
 
 
@@ -104,7 +197,7 @@ def _record(cells: dict[str, str], part: TablePart, form: LineForm, order: int) 
     return record
 
 
-def _place(record: Record, root: Path, part: TablePart, rules: Rules, link: str) -> None:
+def _place(record: Record, root: Path, part: TablePart, log: LogPart, link: str) -> None:
     """Find a record's logs: its own folder, or the one file that it names in a folder of many."""
     path = record.linked
     if path is None or not path.exists():
@@ -116,25 +209,5 @@ def _place(record: Record, root: Path, part: TablePart, rules: Rules, link: str)
         record.place = path
     else:
         record.place = path.parent
-    if record.linked is not None and not record.linked.name.endswith(rules.log.names):
+    if record.linked is not None and not record.linked.name.endswith(log.names):
         record.linked = None  # a README, say
-
-
-def _read_logs(record: Record, folder: Path, rules: Rules) -> None:
-    if record.place is None:
-        return
-    files: Sequence[Path] = [record.place] if record.place.is_file() else []
-    try:
-        files = files or list(files_below(record.place, rules.log.names))
-    except PlumblineError as error:
-        record.unread.append(str(error))
-    for file in files:
-        try:
-            log = read_log(file, rules.forms, rules.other_forms)
-        except PlumblineError as error:
-            record.unread.append(str(error).replace(f"{folder.resolve()}/", "").replace(f"{folder}/", ""))
-            continue
-        if log.runs:
-            record.logs.append(log)
-    if not record.logs and not record.unread:
-        record.unread.append("no file beside the named log holds an evaluation")

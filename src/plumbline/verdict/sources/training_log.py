@@ -10,11 +10,13 @@ from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
 
+from msgspec import Struct
+
 from plumbline.core.errors import PlumblineError
 from plumbline.core.escape_sequences import strip_escapes
 from plumbline.core.files import sha256_text
-from plumbline.verdict.gate.bounded_reading import EVALUATIONS, LINE, RUNS, LineForm, number, read_text
-from plumbline.verdict.gate.printed_settings import PrintedSettings, read_settings
+from plumbline.verdict.sources.bounded_reading import EVALUATIONS, LINE, RUNS, LineForm, number, read_text
+from plumbline.verdict.sources.printed_settings import PrintedSettings, read_settings
 
 #: A line of this many equals signs, or more, divides a log: its code, what it says of the machine, its evaluations.
 DIVIDER = 20
@@ -36,6 +38,33 @@ _SEED = re.compile(r"\bseed\s{0,3}[=:]\s{0,3}(\d{1,12})\b", re.IGNORECASE)
 _SEED_NAME = re.compile(r"seed[-_=]?(\d{1,12})", re.IGNORECASE)
 _SETTING = re.compile(r"\s{0,8}(?:Using )?([A-Za-z_][\w.-]{0,60})\s{0,3}[=:]\s{0,3}(\S.{0,200})")
 _LABEL = re.compile(r"[A-Za-z][\w-]*")
+
+
+class LogPart(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+    """How a log is read.
+
+    Attributes:
+        lines: an evaluation, as words with `{value}` and, where the line has them, `{step}`, `{steps}` and `{time}`;
+            `{...}` stands for anything short. The first that fits counts.
+        names: the ends of file names that are logs.
+        others: further metrics of the same line, as words with `{value}`.
+        others_count: whether a headline may be of one of them; where it is, that is said.
+    """
+
+    lines: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    others_count: bool = False
+    names: tuple[str, ...] = (".txt", ".log")
+
+    @cached_property
+    def forms(self) -> tuple[LineForm, ...]:
+        """The forms of an evaluation's line."""
+        return tuple(LineForm(words) for words in self.lines)
+
+    @cached_property
+    def other_forms(self) -> tuple[LineForm, ...]:
+        """The forms of other metrics."""
+        return tuple(LineForm(words) for words in self.others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +144,8 @@ class TrainingLog:
         return sha256_text(self.code)[:12] if self.code else ""
 
 
-def read_log(path: Path, forms: Sequence[LineForm], others: Sequence[LineForm] = ()) -> TrainingLog:
-    """Read a log; `others`: the forms of metrics beside the one that counts, whose label is their own word.
+def read_log(path: Path, part: LogPart) -> TrainingLog:
+    """Read a log. A metric beside the one that counts has its form's own word as its label.
 
     Raises:
         PlumblineError: it cannot be read, or has too many evaluations.
@@ -131,14 +160,14 @@ def read_log(path: Path, forms: Sequence[LineForm], others: Sequence[LineForm] =
             continue
         line = line[:LINE]
         parts[-1].append(line)
-        for form in forms:
+        for form in part.forms:
             if (read := form.read(line)) is not None and number(read[1]["value"]) is not None:
                 at = len(parts[-1]) - 1
                 found[-1].append((at, *read))
                 count += 1
                 if count > EVALUATIONS:
                     raise PlumblineError(f"{path} has more than {EVALUATIONS:,} evaluations, and is not read")
-                for other in others:
+                for other in part.other_forms:
                     if (beside := other.read(line)) is not None and number(beside[1]["value"]) is not None:
                         found[-1].append((at, other.anchor, {**read[1], **beside[1]}))
                 break

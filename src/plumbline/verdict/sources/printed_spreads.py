@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from plumbline.core.errors import PlumblineError
+from plumbline.verdict.evidence import Evidence, RunsSummary
 from plumbline.verdict.formatting import name
-from plumbline.verdict.numbers.readers.row_files import ColumnNames, FileRow, FileRows
-from plumbline.verdict.runs_summary import RunsSummary
+from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows
 
 #: What a spread may be: the standard deviation of the runs, or the standard error of their mean.
 STD, SEM = "std", "sem"
@@ -38,15 +38,6 @@ class PrintedSpread:
 
     seeds: int | None = None
     spread: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadSummaries:
-    """What was printed of each method's runs, sentences about how it was read, and methods without any -> lines."""
-
-    by_method: dict[str, RunsSummary]
-    notes: tuple[str, ...]
-    empty: dict[str, tuple[int, ...]]
 
 
 def without_units(rows: FileRows, column: str, chosen: Sequence[FileRow]) -> tuple[FileRows, tuple[FileRow, ...], str]:
@@ -76,12 +67,13 @@ def without_units(rows: FileRows, column: str, chosen: Sequence[FileRow]) -> tup
 def read_summaries(
     rows: FileRows,
     columns: ColumnNames,
+    metric: str,
     column: str,
     chosen: Sequence[FileRow],
     told: PrintedSpread,
     *,
     unit: bool = False,
-) -> ReadSummaries | None:
+) -> Evidence | None:
     """Read means, standard deviations and numbers of runs by method; None where the file has a row for each run.
 
     `unit`: whether the means had one, which their spreads may then have too.
@@ -146,7 +138,8 @@ def read_summaries(
         assert n is not None
         mean, spread = _split(row.cells[column]) or (row.cells[column], rows.text(row, of_column or column))
         found[method] = _summary(rows, row, column, mean, spread, kind, n)
-    return ReadSummaries(found, tuple(_notes(column, of_column, counts, kind, spreads)), empty)
+    notes = tuple(_notes(column, of_column, counts, kind, spreads))
+    return Evidence(metric=metric, summaries=found, files=(rows.path,), without=empty, notes=notes)
 
 
 def _said_once(rows: FileRows, told: PrintedSpread, counts: str | None, of_column: str | None) -> None:

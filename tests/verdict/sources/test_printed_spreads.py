@@ -15,13 +15,12 @@ from scipy import stats
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.__main__ import main
 from plumbline.verdict.comparison_terms import ComparisonTerms
-from plumbline.verdict.judge import judge
-from plumbline.verdict.numbers.goal_comparison import judge_goal
-from plumbline.verdict.numbers.readers.printed_spreads import PrintedSpread
-from plumbline.verdict.numbers.readers.row_files import ColumnNames, read_rows
-from plumbline.verdict.numbers.readers.score_table import MetricBySeed, read_table
+from plumbline.verdict.evidence import Evidence, RunsSummary
+from plumbline.verdict.judge import judge, judge_goal
 from plumbline.verdict.numbers.summary_comparison import judge_summaries, rounded
-from plumbline.verdict.runs_summary import RunsSummary
+from plumbline.verdict.sources.printed_spreads import PrintedSpread
+from plumbline.verdict.sources.row_files import ColumnNames, read_rows
+from plumbline.verdict.sources.run_rows import read_table
 
 UP = ComparisonTerms(higher=True, minimum_gain=0.1)
 FLAGS = ("--baseline", "baseline", "--metric", "acc", "--higher-is-better")
@@ -32,7 +31,7 @@ def summary(values: np.ndarray) -> RunsSummary:
     return RunsSummary(mean=float(values.mean()), std=float(values.std(ddof=1)), n=values.size)
 
 
-def table(folder: Path, text: str, told: PrintedSpread | None = None, suffix: str = ".csv") -> MetricBySeed:
+def table(folder: Path, text: str, told: PrintedSpread | None = None, suffix: str = ".csv") -> Evidence:
     path = folder / f"r{suffix}"
     path.write_text(text)
     return read_table(read_rows(path), ColumnNames(metric="acc"), told=told)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from plumbline.verdict.gate.bounded_reading import number
+from plumbline.verdict.sources.bounded_reading import number
 
 #: Values of one name: more of them are the course of a run, and no setting.
 VALUES = 8

@@ -12,10 +12,9 @@ from typing import NamedTuple, NoReturn
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.escape_sequences import strip_escapes
+from plumbline.verdict.evidence import CRASH, DISCARD, FINISHED, KEEP, RUNNING
 from plumbline.verdict.formatting import counted, listed, name
-from plumbline.verdict.numbers.readers.row_files import ColumnNames, FileRow, FileRows, at
-
-KEEP, DISCARD, CRASH, RUNNING, FINISHED = "keep", "discard", "crash", "running", "finished"
+from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, at
 
 #: Meaning -> words of loops, trackers (W&B, MLflow, Optuna) and schedulers (SLURM), in lower case, with `_` for spaces.
 WORDS = {

@@ -10,15 +10,15 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import once, sha256_text
 from plumbline.core.foreign_rows import read_ordinary_text
+from plumbline.verdict.evidence import Evidence, ItemEvidence
 from plumbline.verdict.formatting import listed, name
-from plumbline.verdict.numbers.readers.row_files import MOST_BYTES
+from plumbline.verdict.sources.row_files import MOST_BYTES
 
 DATE = r"\d{4}-\d\d-\d\dT[\d.:\-]+"
 NAME = re.compile(rf"samples_(?P<task>.+?)(?:_(?P<date>{DATE}))?\.jsonl")
@@ -40,36 +40,6 @@ OF_TASK = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class LmEvalItem:
-    """An item's value, and what tells its document, its prompt and its target from others ("" where nothing does)."""
-
-    value: float
-    document: str
-    prompt: str = ""
-    target: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LmEvalModel:
-    """A model's folder.
-
-    Attributes:
-        items: task -> item -> value.
-        model: as the results name it; empty where there are none.
-        asked: task -> how it was asked (the keys of `OF_RUN` and `OF_TASK`) -> what the results say of that; what they
-            do not say is not there.
-        dates: how many runs its files are of, by their names.
-        notes: what a reader has to know: which of several files counts.
-    """
-
-    items: dict[str, dict[str, LmEvalItem]]
-    model: str = ""
-    asked: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    dates: int = 1
-    notes: tuple[str, ...] = ()
-
-
 def found(folder: Path) -> dict[str, list[Path]]:
     """Find the files of each task below a folder: task -> files, the newest first."""
     files: dict[str, list[tuple[str, Path]]] = {}
@@ -79,7 +49,7 @@ def found(folder: Path) -> dict[str, list[Path]]:
     return {task: [path for _, path in sorted(dated, reverse=True)] for task, dated in sorted(files.items())}
 
 
-def read_model(folder: Path, metric: str) -> LmEvalModel:
+def read_model(folder: Path, metric: str) -> Evidence:
     """Read a folder by a metric, ``acc`` or, where tasks have several filters, ``exact_match,strict``.
 
     Raises:
@@ -106,7 +76,16 @@ def read_model(folder: Path, metric: str) -> LmEvalModel:
             notes.append(f"Tasks of {name(folder.name)} differ in the {what}: {few}.")
     items = {task: _task(paths[0], metric) for task, paths in files.items()}
     dates = {match["date"] for paths in files.values() if (match := NAME.fullmatch(paths[0].name))}
-    return LmEvalModel(items=items, model=model, asked=asked, dates=len(dates), notes=tuple(notes))
+    return Evidence(
+        metric=metric,
+        items=items,
+        files=(*(paths[0] for paths in files.values()), *results),
+        unread={str(path): "a newer file of the task counts" for paths in files.values() for path in paths[1:]},
+        model=model or None,
+        asked=asked,
+        dates=len(dates),
+        notes=tuple(notes),
+    )
 
 
 def _results(folder: Path) -> dict[Path, dict[str, Any]]:
@@ -206,9 +185,9 @@ def _below(read: Any, keys: tuple[str, ...]) -> Any:
     return read
 
 
-def _task(path: Path, metric: str) -> dict[str, LmEvalItem]:
+def _task(path: Path, metric: str) -> dict[str, ItemEvidence]:
     wanted, _, chosen = metric.partition(",")
-    items: dict[str, LmEvalItem] = {}
+    items: dict[str, ItemEvidence] = {}
     filters: dict[str, None] = {}
     for number, line in enumerate(read_ordinary_text(path, MOST_BYTES).split("\n"), start=1):
         if not line.strip():
@@ -223,7 +202,7 @@ def _task(path: Path, metric: str) -> dict[str, LmEvalItem]:
         key = str(record["doc_id"])
         if key in items:
             raise PlumblineError(f"{path}, line {number}: item {key} is there twice")
-        items[key] = LmEvalItem(
+        items[key] = ItemEvidence(
             _value(path, number, record, wanted),
             str(record.get("doc_hash", "")),
             _prompt(record),

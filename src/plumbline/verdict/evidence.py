@@ -1,0 +1,169 @@
+"""Holds what a source of numbers returns: its values, where each stands, and what the source says beside them.
+
+A field that is None is not known, since the source does not say it; an empty one is known to be empty.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+#: How a run ended; keep and discard are what a search says of one that finished.
+KEEP, DISCARD, CRASH, RUNNING, FINISHED = "keep", "discard", "crash", "running", "finished"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunsSummary:
+    """Mean and standard deviation (n - 1 below the line) of n runs, as printed.
+
+    Attributes:
+        mean_rounding, std_rounding: half a unit of the last printed digit: the true number is this near.
+    """
+
+    mean: float
+    std: float
+    n: int
+    mean_rounding: float = 0.0
+    std_rounding: float = 0.0
+
+    def ends(self) -> tuple[RunsSummary, RunsSummary]:
+        """Return it with the smallest and the largest standard deviation that would be printed so."""
+        low = max(0.0, self.std - self.std_rounding)
+        return replace(self, std=low), replace(self, std=self.std + self.std_rounding)
+
+    def divided_by_n(self) -> RunsSummary:
+        """Return what it is if the printed standard deviation has n below the line, as that of a population has."""
+        return replace(self, std=self.std * math.sqrt(self.n / (self.n - 1)))
+
+
+#: Method -> what is printed of its runs.
+Summaries = Mapping[str, RunsSummary]
+
+
+def pooled(*sides: RunsSummary) -> tuple[float, float]:
+    """Sigma of one run, pooled over the sides, and its degrees of freedom."""
+    freedom = sum(side.n - 1 for side in sides)
+    largest = max(side.std for side in sides) or 1.0  # so that 1e200 can be squared
+    return largest * math.sqrt(sum((side.n - 1) * (side.std / largest) ** 2 for side in sides) / freedom), freedom
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunEvidence:
+    """What a source says of one run.
+
+    Attributes:
+        value: None where the run has none: it was lost, has not ended, or its cell is empty.
+        file, line: where it stands, and in which line, or entry of an array.
+        status: `CRASH`, `RUNNING` or `FINISHED`; word: how the source says that a run was lost or has not ended.
+        step: of the value.
+    """
+
+    value: float | None
+    file: Path | None = None
+    line: int | None = None
+    status: str | None = None
+    word: str = ""
+    step: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SearchLogEntry:
+    """One run in the log of a search; `value` is None where it crashed or diverged.
+
+    `status` is keep, discard or crash; `word` is what the log says.
+    """
+
+    line: int
+    commit: str
+    value: float | None
+    status: str
+    description: str
+    word: str = ""
+
+    @property
+    def configuration(self) -> tuple[str, str]:
+        """What was run: a commit and its description. A loop that edits without a commit has one commit for many."""
+        return self.commit, re.sub(r"\s+", " ", self.description).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class ItemEvidence:
+    """An item's value, and what tells its document, its prompt and its target from others ("" where nothing does)."""
+
+    value: float
+    document: str
+    prompt: str = ""
+    target: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What a source of numbers returns: values by run, printed summaries, the log of a search, or values by item.
+
+    Attributes:
+        runs: method -> seed -> run; the methods stand as the source has them.
+        summaries: method -> what is printed of its runs; there are no single values then, and none was lost.
+        log: the runs of a search, in the order of time.
+        items: task -> item -> value, of one model.
+        files: those that were read; unread: files, methods and rows that were not -> why.
+        without: method without any value -> the lines of its rows; it is none of `methods`.
+        statuses: the columns that say how runs ended.
+        model: the model's name, with its arguments.
+        asked: task -> how its items were asked -> what the source says of that; what it does not say is not there.
+        dates: how many runs of an evaluation the files are of, by their names.
+        notes: sentences about how the source was read.
+    """
+
+    metric: str
+    runs: Mapping[str, Mapping[str, RunEvidence]] = field(default_factory=dict)
+    summaries: Summaries = field(default_factory=dict)
+    log: Sequence[SearchLogEntry] = ()
+    items: Mapping[str, Mapping[str, ItemEvidence]] = field(default_factory=dict)
+    files: tuple[Path, ...] = ()
+    unread: Mapping[str, str] = field(default_factory=dict)
+    without: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    statuses: tuple[str, ...] | None = None
+    model: str | None = None
+    asked: Mapping[str, Mapping[str, str]] | None = None
+    dates: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods of which something is known, as the source has them."""
+        return tuple(self.runs or self.summaries)
+
+    @cached_property
+    def values(self) -> dict[str, dict[str, float]]:
+        """Method -> seed -> value, of the runs that have one."""
+        values: dict[str, dict[str, float]] = {}
+        for method, runs in self.runs.items():
+            for seed, run in runs.items():
+                if run.value is not None:
+                    values.setdefault(method, {})[seed] = run.value
+        return values
+
+    @cached_property
+    def lost(self) -> dict[str, dict[str, str]]:
+        """Method -> the seeds that diverged or crashed -> the word for it."""
+        return self._words(CRASH)
+
+    @cached_property
+    def unfinished(self) -> dict[str, dict[str, str]]:
+        """Method -> the seeds that still run or wait -> the word for it, and its line."""
+        return self._words(RUNNING)
+
+    def _words(self, status: str) -> dict[str, dict[str, str]]:
+        by_method = {
+            method: {
+                seed: run.word if status == CRASH else f"{run.word!r} in line {run.line}"
+                for seed, run in runs.items()
+                if run.status == status
+            }
+            for method, runs in self.runs.items()
+        }
+        return {method: words for method, words in by_method.items() if words}

@@ -1,1 +1,0 @@
-"""Reads numbers of any program, a module a shape."""
