@@ -17,12 +17,10 @@ from decision_rules.rates_page import RatesPage, rng_of
 
 from plumbline.stats.sequential import Plan
 from plumbline.verdict.decision import loop
-from plumbline.verdict.decision.announced_looks import last_keep, require_announced, rule, session_level
 from plumbline.verdict.decision.bank import Bank, BankedRun
-from plumbline.verdict.decision.experiment_question import ExperimentQuestion
-from plumbline.verdict.decision.fix_design import fix_design
+from plumbline.verdict.decision.fix_design import fix_design, last_keep, require_announced, rule, session_level
 from plumbline.verdict.decision.loop import Experiment
-from plumbline.verdict.decision.outcome import BASELINE, ArmRun
+from plumbline.verdict.decision.outcome import BASELINE, ArmRun, ExperimentQuestion
 from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.outcome import Outcome
 

@@ -19,7 +19,7 @@ from plumbline.core.files import atomic_write_json, canonical_json, sha256_file,
 from plumbline.data.manifest import read_pack
 from plumbline.model.finished_run import FinishedRun
 from plumbline.results.measurements import measurement_file
-from plumbline.verdict import ledger, ledger_pages
+from plumbline.verdict import ledger
 from plumbline.verdict.board.board_page import write_board
 from plumbline.verdict.board.board_rows import Board
 from plumbline.train.checkpoint.checkpoint_folders import RollingCheckpoints
@@ -86,7 +86,7 @@ def project(root: Path) -> set[str]:
     entry = ledger.LedgerEntry(kind="try", name="a", fingerprint="f", baseline="b", metric="loss", test="t")
     entries = ledger.append(root / "results/demo/verdict/ledger.jsonl", [entry])
     page = root / "results/demo/verdict/a.md"
-    page.write_text(f"# a\n\n{ledger_pages.statement(entries, page.parent)}\n")
+    page.write_text(f"# a\n\n{ledger.statement(entries, page.parent)}\n")
     unknown = [
         page,
         file(demo / "state/transfer/base/baseline/s42/progress.jsonl", b"{}\n"),
@@ -232,7 +232,7 @@ def test_a_ledger_is_as_written_where_a_page_states_its_last_line(
         one = ledger.LedgerEntry(kind="try", name=f"{number}", fingerprint="f", baseline="b", metric="loss", test="t")
         held = ledger.append(path, [one])
         if number == page:
-            (path.parent / "a.md").write_text(ledger_pages.statement(held, path.parent) + "\n")
+            (path.parent / "a.md").write_text(ledger.statement(held, path.parent) + "\n")
     lines = path.read_text().splitlines(keepends=True)
     content = "".join(lines[: int(cut)]) + ("" if cut == int(cut) else lines[0][:20])
     path.write_text(content)

@@ -15,9 +15,9 @@ from plumbline.audit.paper.paper_table import read_tables
 from plumbline.core.errors import PlumblineError
 from plumbline.core.foreign_rows import TAB, delimited_rows, read_ordinary_text
 from plumbline.specs import printed_results
-from plumbline.verdict import ledger, ledger_pages
 from plumbline.verdict.sources import bounded_reading, lm_eval_items, row_files
 from plumbline.verdict.sources.row_files import read_rows
+from plumbline.verdict import ledger
 
 HEAD = "method,metric,scale,value\n"
 #: Texts in which a cell swallows rows, and the lines that the refusal names.
@@ -101,7 +101,7 @@ def test_what_is_no_file_of_rows_ends_in_a_sentence(tmp_path: Path, make, words:
         read_rows,
         ledger.read,
         lambda path: ledger.append(path, []),
-        ledger_pages.stated,
+        ledger.stated,
         bounded_reading.read_text,
         lambda path: lm_eval_items.read_model(path.parent, ""),
     ],

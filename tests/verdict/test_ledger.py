@@ -13,8 +13,7 @@ from plumbline.core.append_only_log import NO_HEAD
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.verdict import ledger
-from plumbline.verdict.ledger import LedgerEntry, append, read
-from plumbline.verdict.ledger_pages import compare, stated, statement
+from plumbline.verdict.ledger import LedgerEntry, append, compare, read, stated, statement
 
 
 def entry(name: str, **other) -> LedgerEntry:

@@ -41,7 +41,7 @@ from plumbline.data.pinned_packages import PINS
 from plumbline.data.progress import ProgressCounter
 from plumbline.project import packed_bundle
 from plumbline.project.paths import RESULTS
-from plumbline.verdict import ledger, ledger_pages
+from plumbline.verdict import ledger
 
 #: What is looked at where nothing is named.
 _FOLDERS = ("work", RESULTS)
@@ -185,8 +185,8 @@ def _of_ledger(path: Path) -> tuple[Status, str]:
         entries, torn = ledger.read_unchanged(path)
         pages = {}
         for page in sorted(path.parent.glob("*.md")):
-            if (said := ledger_pages.stated(page)) and os.path.normpath(page.parent / said.name) == str(path):
-                ledger_pages.compare(entries, page, said)
+            if (said := ledger.stated(page)) and os.path.normpath(page.parent / said.name) == str(path):
+                ledger.compare(entries, page, said)
                 pages[said.length] = page.name
     except PlumblineError as error:
         return CHANGED, str(error)

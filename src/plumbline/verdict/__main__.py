@@ -24,7 +24,6 @@ from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import shown
 from plumbline.core.foreign_rows import read_ordinary_text
 from plumbline.verdict import ledger as ledgers
-from plumbline.verdict import ledger_pages
 from plumbline.verdict.comparison_terms import ALPHA, LOOP, ComparisonTerms
 from plumbline.verdict.formatting import counted
 from plumbline.verdict.numbers import numbers_verdict
@@ -231,11 +230,11 @@ def check(page: Path, ledger: Path | None) -> int:
     Raises:
         PlumblineError: there is no such page, or the ledger is not what it was made with.
     """
-    said = ledger_pages.stated(page)
+    said = ledgers.stated(page)
     if said is None:
         raise PlumblineError(f"{page} is not a page of a verdict: it names no ledger, or does not exist")
     held = ledgers.read(ledger or page.parent / said.name)
-    came = ledger_pages.compare(held, page, said)
+    came = ledgers.compare(held, page, said)
     if came and (families := _families(page)) is not None:
         against = {baseline for baseline, _ in families}  # in another metric too: `Ledger.tries`
         came = sum(entry.is_try and entry.baseline in against for entry in held.entries[said.length :])
@@ -250,7 +249,7 @@ def check(page: Path, ledger: Path | None) -> int:
 def _families(page: Path) -> set[tuple[str, str]] | None:
     """What a page's tries are counted in, by its numbers beside it; None where they do not say."""
     try:
-        numbers = json.loads(read_ordinary_text(page.with_suffix(".json"), ledger_pages.PAGE_BYTES))
+        numbers = json.loads(read_ordinary_text(page.with_suffix(".json"), ledgers.PAGE_BYTES))
         if "decides" in numbers:
             return {(baseline, numbers["decides"]) for baseline in numbers["tries"]}
         return {(baseline, metric) for baseline, metric in numbers["families"]}

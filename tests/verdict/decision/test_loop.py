@@ -22,15 +22,12 @@ from plumbline.core.errors import PlumblineError
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.decision import bank as banks
 from plumbline.verdict.decision import loop
-from plumbline.verdict.decision.announced_looks import last_keep, require_announced, rule, session_level
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_notes import ends
 from plumbline.verdict.decision.decision_page import markdown
-from plumbline.verdict.decision.experiment_question import ExperimentQuestion
-from plumbline.verdict.decision.fix_design import claim, fix_design
-from plumbline.verdict.decision.fresh_runs import with_fresh_runs
-from plumbline.verdict.decision.loop import Experiment
-from plumbline.verdict.decision.outcome import BASELINE, CRASHED, DIVERGED, ArmRun, Decision
+from plumbline.verdict.decision.fix_design import claim, fix_design, last_keep, require_announced, rule, session_level
+from plumbline.verdict.decision.loop import Experiment, with_fresh_runs
+from plumbline.verdict.decision.outcome import BASELINE, CRASHED, DIVERGED, ArmRun, Decision, ExperimentQuestion
 from plumbline.verdict.ledger import LedgerEntry
 
 QUESTION = ExperimentQuestion(name="x", baseline="base", candidate="new", metric="loss", higher=False)

@@ -15,14 +15,11 @@ from plumbline.core.files import canonical_json, sha256_text
 from plumbline.core.terminal_lines import folded
 from plumbline.operate.experiments.experiment_folders import ExperimentFolders
 from plumbline.verdict import ledger as ledgers
-from plumbline.verdict import ledger_pages
-from plumbline.verdict.decision import announced_looks, decision_page
+from plumbline.verdict.decision import decision_page, fix_design
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_sentences import sentence, session_line
-from plumbline.verdict.decision.experiment_question import ExperimentQuestion
-from plumbline.verdict.decision.fix_design import fix_design
 from plumbline.verdict.decision.loop import Experiment, RunOrder, Trainer
-from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentTerms
+from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentQuestion, ExperimentTerms
 from plumbline.verdict.formatting import counted, seconds
 from plumbline.verdict.ledger import LedgerEntry
 from plumbline.verdict.outcome import Outcome
@@ -83,11 +80,11 @@ def settle_try(
     Raises:
         PlumblineError: its runs were looked at by another rule, or it is none that its session has room for.
     """
-    entry, ledger = entry_of(asked, trainer, baseline, announced_looks.rule(asked), record), place.tried()
-    level = announced_looks.session_level(asked, entry, ledger)
-    question = replace(asked, alpha=level, bank_since=announced_looks.last_keep(entry, ledger))
-    terms, plan = fix_design(question, trainer, bank)
-    announced_looks.require_announced(entry, plan, trainer, bank, ledger)
+    entry, ledger = entry_of(asked, trainer, baseline, fix_design.rule(asked), record), place.tried()
+    level = fix_design.session_level(asked, entry, ledger)
+    question = replace(asked, alpha=level, bank_since=fix_design.last_keep(entry, ledger))
+    terms, plan = fix_design.fix_design(question, trainer, bank)
+    fix_design.require_announced(entry, plan, trainer, bank, ledger)
     return SettledExperiment(
         terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record, checks=checks or {}
     )
@@ -113,7 +110,7 @@ def decide(
         decision = replace(
             decision,
             asked=settled.record,
-            ledger=ledger_pages.statement(ledger, place.pages),
+            ledger=ledgers.statement(ledger, place.pages),
             tries=ledger.tries(entry.baseline, entry.metric),
         )
         decision_page.write(decision, page_of(place, terms.name))

@@ -9,7 +9,6 @@ from pathlib import Path
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.verdict import ledger as ledgers
-from plumbline.verdict import ledger_pages
 from plumbline.verdict.decision import decision_page, decision_records
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_sentences import sentence
@@ -60,7 +59,7 @@ class ExperimentFolders:
         lost = replace(lost, sentence=sentence(lost, reason=why))
         said = replace(entry, verdict=lost.verdict, sentence=lost.sentence, at=lost.at)
         with ledgers.entered(self.ledger, [said]) as ledger:
-            lost = replace(lost, ledger=ledger_pages.statement(ledger, self.pages))
+            lost = replace(lost, ledger=ledgers.statement(ledger, self.pages))
             decision_page.write(lost, self.pages / f"{name}.md")
 
     def named(self, name: str | None, *, kept: bool = False, claims: bool = True) -> Decision:

@@ -10,7 +10,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError, UsageError, nearest
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
-from plumbline.verdict.decision.experiment_question import ExperimentQuestion
+from plumbline.verdict.decision.outcome import ExperimentQuestion
 from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
 from plumbline.verdict.own_trainer.snapshot import Arm, Repository
 

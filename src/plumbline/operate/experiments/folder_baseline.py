@@ -21,10 +21,9 @@ import msgspec
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, canonical_json, read_json, sha256_text
 from plumbline.operate.experiments.profile_runs import ProfileRuns
-from plumbline.verdict.decision import announced_looks
+from plumbline.verdict.decision import fix_design
 from plumbline.verdict.decision.bank import LOOP, TRIED_AGAIN, Bank
-from plumbline.verdict.decision.fix_design import beside_next
-from plumbline.verdict.decision.fresh_runs import with_fresh_runs
+from plumbline.verdict.decision.loop import with_fresh_runs
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision
 from plumbline.verdict.formatting import seconds
 from plumbline.verdict.ledger import Ledger, LedgerEntry
@@ -178,8 +177,8 @@ class FolderBaseline:
         trainer = self.trainer()
         base, least = trainer.method(BASELINE), self.file.decide.baseline_runs
         next_one = LedgerEntry(kind="try", name="", fingerprint="", baseline=base, metric=trainer.metric, test="")
-        since = announced_looks.last_keep(next_one, ledger)
-        size = beside_next(bank, trainer.group, base, first_seed=self.first_seed, since=since, least=least)
+        since = fix_design.last_keep(next_one, ledger)
+        size = fix_design.beside_next(bank, trainer.group, base, first_seed=self.first_seed, since=since, least=least)
         return {trainer.group: size}
 
     def move_where_broken(self, bank: Bank) -> str:

@@ -42,9 +42,8 @@ from plumbline.operate.experiments.folder_rows import STATUS, append_rows
 from plumbline.verdict import implausible_gain
 from plumbline.verdict.decision import decision_records
 from plumbline.verdict.decision.decision_sentences import sentence
-from plumbline.verdict.decision.experiment_question import ExperimentQuestion
 from plumbline.verdict.decision.fix_design import claim
-from plumbline.verdict.decision.outcome import BASELINE, Decision
+from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentQuestion
 from plumbline.verdict.formatting import counted
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer import metric

@@ -25,7 +25,7 @@ from plumbline.specs import corpus
 from plumbline.specs import own_methods_file as own
 from plumbline.specs.checked_models import fingerprint_checks
 from plumbline.specs.yaml_files import PRESETS
-from plumbline.verdict import implausible_gain, ledger_pages
+from plumbline.verdict import implausible_gain
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.judge import BaselineComparison
 from plumbline.verdict.ledger import Ledger
@@ -125,8 +125,8 @@ def judged(seen: FinishedRunReader, corrected: dict[str, int]) -> dict[str, Base
 
 
 def _entered(request: VerdictInputs) -> AbstractContextManager[Ledger]:
-    if (said := ledger_pages.stated(request.page)) is not None:
-        ledger_pages.compare(ledgers.read(request.ledger), request.page, said)
+    if (said := ledgers.stated(request.page)) is not None:
+        ledgers.compare(ledgers.read(request.ledger), request.page, said)
     return ledgers.entered(request.ledger, ledger_costs.entries(request.mine))
 
 

@@ -14,8 +14,13 @@ from plumbline.project.arms import METRIC, UNIT, StudyArms
 from plumbline.specs import experiment_runs
 from plumbline.specs.study_config import Study
 from plumbline.specs.yaml_files import load_config, load_study, read_yaml, studies
-from plumbline.verdict.decision.experiment_question import BANK, MOST, QUICK_BANK, QUICK_MOST, ExperimentQuestion
-from plumbline.verdict.decision.outcome import BASELINE, ExperimentTerms
+from plumbline.verdict.decision.outcome import (
+    BANK,
+    BASELINE,
+    MOST,
+    ExperimentQuestion,
+    ExperimentTerms,
+)
 
 
 def arms_asked(given: argparse.Namespace, config: dict[str, Any]) -> tuple[Project, dict[str, Any]]:
@@ -95,7 +100,7 @@ def _fitted(given: argparse.Namespace, project: Project, study: Study, method: s
 
 
 def _sizes(given: argparse.Namespace) -> tuple[int, int]:
-    bank, most = (QUICK_BANK, QUICK_MOST) if given.quick else (BANK, MOST)
+    bank, most = (3, 3) if given.quick else (BANK, MOST)
     return given.baseline_runs or bank, given.max_runs or most
 
 

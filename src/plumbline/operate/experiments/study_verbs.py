@@ -26,8 +26,7 @@ from plumbline.project.paths import EXPERIMENTS, VERDICTS
 from plumbline.specs.checked_models import of_experiment
 from plumbline.specs.experiment_runs import INITIALISATION
 from plumbline.specs.yaml_files import load_config
-from plumbline.verdict.decision.experiment_question import APART, FIRST_SEED, ExperimentQuestion
-from plumbline.verdict.decision.outcome import BASELINE
+from plumbline.verdict.decision.outcome import APART, BASELINE, FIRST_SEED, ExperimentQuestion
 from plumbline.verdict.outcome import Outcome
 
 if TYPE_CHECKING:

@@ -20,7 +20,6 @@ from plumbline.core import run_files
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import once, sha256_file
 from plumbline.verdict import ledger as ledgers
-from plumbline.verdict import ledger_pages
 from plumbline.verdict.board.board_rows import Board, BoardRow
 from plumbline.verdict.sources.bounded_reading import files_below, inside, read_text
 
@@ -141,7 +140,7 @@ def _p(read: Mapping[str, Any]) -> float | None:
 def _ledger(page: Path, folder: Path) -> tuple[str, tuple[str, ...]]:
     """Whether a page's ledger is the one that it was made with, in words, and the kind of fault where it is not."""
     try:
-        stated = ledger_pages.stated(page)
+        stated = ledgers.stated(page)
         if stated is None:
             return "", ()
         path = inside(folder, os.path.relpath(page.parent / stated.name, folder))
@@ -149,7 +148,7 @@ def _ledger(page: Path, folder: Path) -> tuple[str, tuple[str, ...]]:
             return "Its ledger lies outside of this folder, and was not read.", ()
         if path.is_file() and not read_text(path).endswith("\n"):
             return "The last line of its ledger is not whole; it was not read.", ()
-        added = ledger_pages.compare(ledgers.read(path), page, stated)
+        added = ledgers.compare(ledgers.read(path), page, stated)
     except PlumblineError as error:
         return f"Its ledger is not the one that it was made with: {str(error).replace(f'{folder}/', '')}", ("ledger",)
     later = f", to which {added} entries were added since: make the page again" if added else ""

@@ -1,4 +1,4 @@
-"""Holds what an experiment is, what one run of it said, and what was decided. Imports no pandas, torch or scipy.stats.
+"""Holds what an experiment is, what one run of it said, and what was decided. Imports no numpy or scipy: a dry run needs no more.
 
 An experiment is a baseline and a candidate of one trainer at one budget, a primary metric that is named beforehand, and
 runs (seeds) of both.
@@ -11,16 +11,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from plumbline.core.errors import UsageError
 from plumbline.verdict.outcome import Outcome
 
 if TYPE_CHECKING:
     from plumbline.stats.after_stopping import GainAfterStopping
-    from plumbline.stats.sequential import Boundary, Look, SequentialDesign
+    from plumbline.stats.sequential import Boundary, Look, Plan, SequentialDesign
 
 #: The arm of the baseline's runs; a candidate's are of its own name.
 BASELINE = "baseline"
 #: The outcomes of a run that are its arm's own doing; `finished` is the only one that has a value.
 FINISHED, DIVERGED, CRASHED, TIMEOUT = "finished", "diverged", "crashed", "timeout"
+
+#: Runs of the baseline before the first look, and of a candidate at most, unless others are asked for.
+BANK, MOST = 5, 8
+#: The first seed of the bank. Seeds of candidates, and those of pairs and claims, begin so much later.
+FIRST_SEED, APART = 42, 1000
 
 Session = Literal["each", "fwer"]
 
@@ -109,6 +115,29 @@ class ExperimentTerms:
     fresh_runs: int = 0
     claim: bool = False
     together: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExperimentQuestion(ExperimentTerms):
+    """What is asked of a candidate: the terms, before `fix_design` has settled their design and what it brings.
+
+    `alpha` is what is asked of the session until `session_level` says what this candidate gets of it; `planned` are
+    its candidates, where they were planned. The bank's first `bank_since` runs are not used again.
+    """
+
+    design: Any = None
+    bank: int = BANK
+    most: int = MOST
+    plan: Plan = "bank"
+    planned: int | None = None
+    first_seed: int = FIRST_SEED
+    bank_since: int = 0
+
+    def __post_init__(self) -> None:
+        if (self.session == "fwer") != bool(self.planned):
+            raise UsageError(
+                "--session fwer needs --planned-candidates N, the candidates of the session; each takes none"
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
-from plumbline.verdict import formatting, ledger_pages
+from plumbline.verdict import formatting
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparison_terms import CLAIM, LOOP, POWER
 from plumbline.verdict.formatting import counted, fixed, grid, name, percent
@@ -78,7 +78,7 @@ def _written(
     metric = request.columns.metric
     families = [(names[1], metric)]
     judged = judge_items(names[0], ours, names[1], theirs, request.terms, tries=ledger.tries(*families[0]))
-    said = f"{items_sentence(judged, metric, ledger_pages.tries_in(ledger, *families[0]))} {questions.sentence}".strip()
+    said = f"{items_sentence(judged, metric, ledgers.tries_in(ledger, *families[0]))} {questions.sentence}".strip()
     sections = [
         "# Verdict by item",
         said,

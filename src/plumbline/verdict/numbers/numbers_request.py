@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.files import shown
-from plumbline.verdict import ledger_pages
+from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.formatting import counted, name
 from plumbline.verdict.judge import BaselineComparison
@@ -83,7 +83,7 @@ def section(request: NumbersRequest, ledger: Ledger, families: Sequence[tuple[st
         more = f" {planned} were announced with --comparisons, and are corrected for from the first on."
         if made > planned > 0:
             more = f" {planned} were announced with --comparisons, fewer than were made."
-        where = ledger_pages.in_metrics(ledger, baseline, metric)
+        where = ledgers.in_metrics(ledger, baseline, metric)
         said.append(
             f"{counted(made, 'try counts', 'tries count')} against {name(baseline)} {where}, this page's among them; "
             f"every p is multiplied by {ledger.tries(baseline, metric)}.{more if planned else ''}"
@@ -91,7 +91,7 @@ def section(request: NumbersRequest, ledger: Ledger, families: Sequence[tuple[st
     if other := len({entry.identity for entry in ledger.entries if entry.is_try}) - there:
         said.append(f"{other} more, against other baselines or beside a primary metric, are not counted here.")
     said.append("The page holds for this state of the ledger: after another try, rebuild it.")
-    return " ".join(said) + "\n\n" + ledger_pages.statement(ledger, request.page.parent)
+    return " ".join(said) + "\n\n" + ledgers.statement(ledger, request.page.parent)
 
 
 def repeat(request: NumbersRequest) -> str:

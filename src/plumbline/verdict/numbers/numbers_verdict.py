@@ -13,7 +13,6 @@ from typing import Literal
 from plumbline.core import files
 from plumbline.core.errors import PlumblineError, nearest, visible
 from plumbline.verdict import ledger as ledgers
-from plumbline.verdict import ledger_pages
 from plumbline.verdict.formatting import unmarked
 from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.numbers import items_verdict, search_verdict, table_verdict
@@ -73,7 +72,7 @@ def write(request: NumbersRequest) -> VerdictTexts:
     for flag, path in (("--out", request.page), ("--ledger", request.ledger)):
         if path.exists() and not path.is_file():  # a named pipe would wait for ever
             raise PlumblineError(f"{flag} {path} is no ordinary file; name another one")
-    if request.page.exists() and ledger_pages.stated(request.page) is None:
+    if request.page.exists() and ledgers.stated(request.page) is None:
         raise PlumblineError(f"{request.page} exists and is not a page of a verdict; name another file with --out")
     try:
         with files.atomic(request.page.with_suffix(".json")) as numbers, files.atomic(request.page) as page:
@@ -161,7 +160,7 @@ def _only_of_tables(request: NumbersRequest, kind: str) -> None:
 def _enter(request: NumbersRequest, entries: Sequence[LedgerEntry], prepare: Callable[[Ledger], None]) -> None:
     if request.ledger.resolve() in (request.path.resolve(), request.page.resolve()):
         raise PlumblineError(f"--ledger {request.ledger} is the file of numbers or the page; name a file of its own")
-    if (said := ledger_pages.stated(request.page)) is not None:
-        ledger_pages.compare(ledgers.read(request.ledger), request.page, said)
+    if (said := ledgers.stated(request.page)) is not None:
+        ledgers.compare(ledgers.read(request.ledger), request.page, said)
     with ledgers.entered(request.ledger, entries) as ledger:
         prepare(ledger)

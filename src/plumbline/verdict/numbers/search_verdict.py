@@ -8,7 +8,6 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict import ledger as ledgers
-from plumbline.verdict import ledger_pages
 from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.evidence import Evidence, SearchLogEntry
 from plumbline.verdict.formatting import counted, name
@@ -78,7 +77,7 @@ def _written(request: NumbersRequest, searched: Evidence, ledger: Ledger) -> Ver
         f"{name((searched.statuses or ('',))[0])} say so): {counted(len(steps), 'run')}, metric {name(metric)}."
     )
     read = " ".join([read, *notes])
-    tried = ledger_pages.tries_in(ledger, start, metric)
+    tried = ledgers.tries_in(ledger, start, metric)
     page = search_page(judged, metric, read=read, ledger=section(request, ledger, families), tried=tried)
     search: dict[str, Any] = {key: value for key, value in plain(judged).items() if key != "terms"}
     numbers = {"shape": "search", "metric": metric, "baseline": start, "search": search, "notes": notes}

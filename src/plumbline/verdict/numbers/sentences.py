@@ -18,7 +18,7 @@ from plumbline.verdict.seed_values import seed_words
 NAMED = 6
 
 
-#: Baseline -> the tries that p is multiplied by, and where they stand (`ledger_pages.tries_in`).
+#: Baseline -> the tries that p is multiplied by, and where they stand (`ledger.tries_in`).
 TriesIn = Mapping[str, str]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.verdict import implausible_gain, ledger_pages
+from plumbline.verdict import implausible_gain
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.evidence import Evidence
@@ -222,7 +222,7 @@ def _written(
     flagged = {method: words for method, one in judged.items() if (words := _implausible(one, against[method]))}
     gone += flagged.values()
     baseline = PREDECESSOR if request.chain else pairs[0].baseline
-    tried = {one: ledger_pages.tries_in(ledger, one, metric) for one, _ in families}
+    tried = {one: ledgers.tries_in(ledger, one, metric) for one, _ in families}
     dropped = sum(len(table.lost.get(method, {})) for method in table.methods if method not in lost)
     left_out = (
         f" {counted(dropped, 'run')} that diverged or crashed left out, as --allow-diverged allows." if dropped else ""

@@ -12,7 +12,8 @@ from typing import Any
 
 from plumbline.core.files import shown
 from plumbline.specs.own_methods_file import OwnMethodsFile
-from plumbline.verdict import formatting, ledger_pages
+from plumbline.verdict import formatting
+from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.checks_words import checked, implausible, repeated
 from plumbline.verdict.formatting import counted, grid, name
 from plumbline.verdict.judge import BaselineComparison
@@ -146,7 +147,7 @@ def _tried(result: VerdictContents) -> dict[str, str]:
     """The tries against each baseline, as it is shown, and where they stand."""
     mine, metric = result.seen.mine, result.seen.deciding.name
     return {
-        baseline: ledger_pages.tries_in(result.ledger, ledger_costs.baseline(mine, method), metric)
+        baseline: ledgers.tries_in(result.ledger, ledger_costs.baseline(mine, method), metric)
         for method, baseline in mine.against.items()
     }
 
