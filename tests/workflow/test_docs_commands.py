@@ -105,18 +105,8 @@ LITTLE = {
 }
 #: Not this project's, or the set-up that `.ci/run` itself begins with.
 NOT_OURS = (
-    "git clone",
-    "make setup",
-    "source .venv",
-    "sacct ",
-    "chgrp",
-    "find ",
-    "umask",
-    "scp ",
-    "cp ",
-    "tar ",
-    "export ",
-)
+    "git clone", "make setup", "source .venv", "sacct ", "chgrp", "find ", "umask", "scp ", "cp ", "tar ", "export ",
+)  # fmt: skip
 
 
 def commands(repository: Path) -> list[tuple[str, str]]:

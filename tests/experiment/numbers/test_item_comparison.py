@@ -119,15 +119,8 @@ def write_run(
 
 def verdict(folder: Path, capsys, name: str = "mine") -> tuple[int, str, dict]:
     flags = [
-        "--baseline",
-        str(folder / "base"),
-        "--metric",
-        "acc",
-        "--higher-is-better",
-        "--exit-code-of",
-        name,
-        "--json",
-    ]
+        "--baseline", str(folder / "base"), "--metric", "acc", "--higher-is-better", "--exit-code-of", name, "--json",
+    ]  # fmt: skip
     try:
         code = main([str(folder / name), *flags])
     except PlumblineError as error:
