@@ -8,13 +8,29 @@ from typing import Any
 from plumbline.specs.spec import ModelSpec, RunSpec
 
 BASELINE: dict[str, Any] = {
-    "layers": 4, "width": 64, "heads": 8, "key_value_heads": 2, "head_width": 8, "ffn_width": 176, "vocabulary": 97,
-    "context": 32, "norm_eps": 1e-5, "init_std": 0.02, "residual_init_scaling": False, "tied_embeddings": True,
-    "positions": {"name": "rotary"}, "norm": {"name": "rms_norm"}, "projections": {"name": "grouped_query"},
-    "query_key": {"name": "identity"}, "values": {"name": "identity"}, "mixer": {"name": "softmax"},
-    "output": {"name": "identity"}, "ffn": {"name": "swiglu"}, "placement": {"name": "pre_norm"},
+    "layers": 4,
+    "width": 64,
+    "heads": 8,
+    "key_value_heads": 2,
+    "head_width": 8,
+    "ffn_width": 176,
+    "vocabulary": 97,
+    "context": 32,
+    "norm_eps": 1e-5,
+    "init_std": 0.02,
+    "residual_init_scaling": False,
+    "tied_embeddings": True,
+    "positions": {"name": "rotary"},
+    "norm": {"name": "rms_norm"},
+    "projections": {"name": "grouped_query"},
+    "query_key": {"name": "identity"},
+    "values": {"name": "identity"},
+    "mixer": {"name": "softmax"},
+    "output": {"name": "identity"},
+    "ffn": {"name": "swiglu"},
+    "placement": {"name": "pre_norm"},
     "residual": {"name": "standard"},
-}  # fmt: skip
+}
 
 #: A run that is trained in a fraction of a second, as a file holds it.
 RUN: dict[str, Any] = {

@@ -38,9 +38,17 @@ def planned(root: Path) -> Project:
 
 def words(*given: str, out: Path, fingerprint: str) -> list[str]:
     return [
-        "verb", *given, "--preset", "smoke", "--documents-source", "corpus", "--fingerprint", fingerprint, "--out",
+        "verb",
+        *given,
+        "--preset",
+        "smoke",
+        "--documents-source",
+        "corpus",
+        "--fingerprint",
+        fingerprint,
+        "--out",
         str(out),
-    ]  # fmt: skip
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -36,12 +36,21 @@ def test_what_narrows_float32_is_refused_by_name_with_the_remedy(monkeypatch: py
 
 def test_what_may_change_last_digits_is_recorded_without_folders() -> None:
     changing = {
-        "ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2", "MKL_CBWR": "COMPATIBLE",
-        "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ATEN_CPU_CAPABILITY": "default", "OPENBLAS_CORETYPE": "Haswell",
-        "OMP_NUM_THREADS": "2", "CUBLAS_WORKSPACE_CONFIG": ":4096:8", "CUBLASLT_WORKSPACE_SIZE": "1",
-        "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1", "TORCH_BLAS_PREFER_CUBLASLT": "1",
-        "TORCHINDUCTOR_EMULATE_PRECISION_CASTS": "1", "NVIDIA_TF32_OVERRIDE": "0", "NCCL_ALGO": "Ring",
-    }  # fmt: skip
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "DNNL_MAX_CPU_ISA": "AVX2",
+        "MKL_CBWR": "COMPATIBLE",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+        "ATEN_CPU_CAPABILITY": "default",
+        "OPENBLAS_CORETYPE": "Haswell",
+        "OMP_NUM_THREADS": "2",
+        "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+        "CUBLASLT_WORKSPACE_SIZE": "1",
+        "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1",
+        "TORCH_BLAS_PREFER_CUBLASLT": "1",
+        "TORCHINDUCTOR_EMULATE_PRECISION_CASTS": "1",
+        "NVIDIA_TF32_OVERRIDE": "0",
+        "NCCL_ALGO": "Ring",
+    }
     harmless = {
         "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True",
         "TORCH_LOGS": "+dynamo",

@@ -14,10 +14,18 @@ from plumbline.core.operating_system import unsupported
 
 #: Modules that lock; some are run as commands, and imported before anything can be said.
 LOCKING = (
-    "train.checkpoint.run_lock", "operate.locks.workflow_lock", "operate.gpu_queue", "experiment.decision.bank",
-    "core.append_only_log", "data.verify_files", "data.folder_lock", "train.monitoring.mlflow", "own_trainer.folder",
-    "own_trainer.profile_runs", "own_trainer.run_one",
-)  # fmt: skip
+    "train.checkpoint.run_lock",
+    "operate.locks.workflow_lock",
+    "operate.gpu_queue",
+    "experiment.decision.bank",
+    "core.append_only_log",
+    "data.verify_files",
+    "data.folder_lock",
+    "train.monitoring.mlflow",
+    "own_trainer.folder",
+    "own_trainer.profile_runs",
+    "own_trainer.run_one",
+)
 
 
 @pytest.mark.parametrize(

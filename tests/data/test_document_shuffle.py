@@ -47,9 +47,15 @@ def test_corpora_of_before_come_out_byte_for_byte(tmp_path: Path) -> None:
     """Checksums from the shuffle in 128 files that were each sorted whole. A change here is one of `kept.FORMAT`."""
     write_jsonl(tmp_path / "in" / "a.jsonl", corpus(700))
     arguments = [
-        "--corpus", "mine", "--documents-source", "local", "--local-texts-folder", f"{tmp_path}/in", "--out",
+        "--corpus",
+        "mine",
+        "--documents-source",
+        "local",
+        "--local-texts-folder",
+        f"{tmp_path}/in",
+        "--out",
         f"{tmp_path}/out",
-    ]  # fmt: skip
+    ]
     documents.main([*arguments, "--split-documents-at-bytes", "100", "--validation-percent", "10"])
     assert {split: sha256_file(tmp_path / f"out/{split}.jsonl")[:16] for split in documents.SPLITS} == {
         "train": "ff445142a1cc3e1a",

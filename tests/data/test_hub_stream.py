@@ -60,9 +60,15 @@ def arguments(data_set: Path, out: Path, *, tokens: int = 0, percent: int = 10) 
         else []
     )
     common = [
-        "--corpus", "mine", "--documents-source", "hub", "--hub-dataset", str(data_set), "--validation-percent",
+        "--corpus",
+        "mine",
+        "--documents-source",
+        "hub",
+        "--hub-dataset",
+        str(data_set),
+        "--validation-percent",
         str(percent),
-    ]  # fmt: skip
+    ]
     return [*common, "--out", str(out), *more]
 
 

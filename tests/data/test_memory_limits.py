@@ -86,17 +86,30 @@ def test_large_documents_within_the_rules_memory(
             file.write(json.dumps({"id": f"short-{number}", "source": "s", "text": "a few words"}) + "\n")
     out = tmp_path / "out"
     local = (
-        "--corpus", "c", "--documents-source", "local", "--local-texts-folder", f"{tmp_path}/in", "--out", str(out),
-    )  # fmt: skip
+        "--corpus",
+        "c",
+        "--documents-source",
+        "local",
+        "--local-texts-folder",
+        f"{tmp_path}/in",
+        "--out",
+        str(out),
+    )
     taken = {"documents": peak("plumbline.data.documents", *local)}
     train = out / "train.jsonl"
     words = ("--training-documents", str(train), "--vocabulary-size", "260", "--out", f"{tmp_path}/t.json")
     taken["tokenizer"] = peak("plumbline.data.tokenizer", "train", *words)
     common = ("--documents", str(train))
     more = (
-        "--tokenizer", str(stages.tokenizer), "--shard-number", "0", "--shard-count", "1", "--out",
+        "--tokenizer",
+        str(stages.tokenizer),
+        "--shard-number",
+        "0",
+        "--shard-count",
+        "1",
+        "--out",
         f"{tmp_path}/0.npy",
-    )  # fmt: skip
+    )
     taken["tokenize"] = peak("plumbline.data.tokenize", *common, *more)
     print(taken)
     assert max(taken.values()) < ASKED, taken

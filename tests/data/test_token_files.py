@@ -146,9 +146,15 @@ def test_what_is_packed_are_the_files_tokens(stages: Stages, tmp_path: Path, nam
         out = tmp_path / "packs" / split
         sizes = ["--pack-size", "some=all", "--context", "16", "--document-end", str(mine.end), "--out", str(out)]
         made = [
-            "--token-shards", str(mine.out), "--shard-count", "3", "--tokenizer", str(stages.tokenizer), "--split",
+            "--token-shards",
+            str(mine.out),
+            "--shard-count",
+            "3",
+            "--tokenizer",
+            str(stages.tokenizer),
+            "--split",
             split,
-        ]  # fmt: skip
+        ]
         pack.main([*made, "--documents", f"{mine.out}/documents.json", *sizes])
         packed = np.fromfile(out / split / "shard-00000.bin", "<u2")
         np.testing.assert_array_equal(packed, found[split][: len(packed)])
@@ -318,9 +324,16 @@ def test_the_end_of_documents_may_be_any_entry(tmp_path: Path) -> None:
 def test_a_given_tokenizer_is_copied_or_refused(stages: Stages, tmp_path: Path) -> None:
     copy = tmp_path / "tokenizer.json"
     words = [
-        "given", "--corpus", "mine", "--tokenizer-file", str(stages.tokenizer), "--document-end", "0", "--out",
+        "given",
+        "--corpus",
+        "mine",
+        "--tokenizer-file",
+        str(stages.tokenizer),
+        "--document-end",
+        "0",
+        "--out",
         str(copy),
-    ]  # fmt: skip
+    ]
     tokenizer.main([*words, "--vocabulary-size", "320"])
     assert copy.read_bytes() == stages.tokenizer.read_bytes()
     with pytest.raises(PlumblineError, match=r"mine\.yaml: tokenizer\.vocabulary of the preset: 1024, but .* has 320"):

@@ -43,8 +43,13 @@ def pages_of(part: Any) -> list[str]:
 def written(repository: Path) -> list[Path]:
     """The pages that somebody wrote: those of the site, and those of folders that travel along with it."""
     patterns = (
-        "*.md", "docs/*.md", "*/README.md", "config/tasks/README.md", "studies/*/README.md", "examples/*/README.md",
-    )  # fmt: skip
+        "*.md",
+        "docs/*.md",
+        "*/README.md",
+        "config/tasks/README.md",
+        "studies/*/README.md",
+        "examples/*/README.md",
+    )
     return sorted({page for pattern in patterns for page in repository.glob(pattern)})
 
 

@@ -408,8 +408,16 @@ def test_the_converter_reads_files_and_asks_for_labels(tmp_path: Path, monkeypat
         (tmp_path / "labels.lst").write_text("1\n0\n")
         convert_released.main()
     subject = [
-        "convert", "--task", "mmlu", "--released-file", str(source), "--subject", "anatomi", "--out", "none",
-    ]  # fmt: skip
+        "convert",
+        "--task",
+        "mmlu",
+        "--released-file",
+        str(source),
+        "--subject",
+        "anatomi",
+        "--out",
+        "none",
+    ]
     monkeypatch.setattr(sys, "argv", subject)
     with pytest.raises(
         PlumblineError, match=r"^--subject .task mmlu.: 'anatomi' is no subject .*did you mean 'anatomy'"

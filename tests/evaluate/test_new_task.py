@@ -141,9 +141,17 @@ def test_one_file_adds_a_task_that_scores_as_lm_eval_scores_it(project: Path, mo
 
 def test_its_proxies_are_made_of_held_out_documents(project: Path, documents_file: Path) -> None:
     flags = (
-        "--items-source", "local", "--suite", "sciq", "--local-items-folder", "none", "--out", "items",
-        "--missing-tasks", "proxy",
-    )  # fmt: skip
+        "--items-source",
+        "local",
+        "--suite",
+        "sciq",
+        "--local-items-folder",
+        "none",
+        "--out",
+        "items",
+        "--missing-tasks",
+        "proxy",
+    )
     run(project, "plumbline.evaluate.items", *flags, "--held-out-documents", documents_file, "--proxy-items", 3)
     item = json.loads((project / "items/sciq.jsonl").read_text().splitlines()[0])
     texts = documents_file.read_text()

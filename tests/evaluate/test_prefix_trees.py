@@ -23,10 +23,16 @@ from tests.model_specs import small
 PASSAGE = list(range(10, 24))
 FIRST, SECOND = [30, 31, 32, 33, 34, 35, 36, 37, 38], [40, 41]
 REQUESTS = [
-    (PASSAGE + FIRST, [50]), (PASSAGE + FIRST, [50, 51, 52]), (PASSAGE + FIRST, [50, 51, 53, 54, 55]),
-    (PASSAGE + SECOND, [60, 61]), (PASSAGE + SECOND, [50]), (PASSAGE + SECOND, [62]), (PASSAGE[:3], [70, 71]),
-    ([80], [81]), (PASSAGE + SECOND, [62]),
-]  # fmt: skip
+    (PASSAGE + FIRST, [50]),
+    (PASSAGE + FIRST, [50, 51, 52]),
+    (PASSAGE + FIRST, [50, 51, 53, 54, 55]),
+    (PASSAGE + SECOND, [60, 61]),
+    (PASSAGE + SECOND, [50]),
+    (PASSAGE + SECOND, [62]),
+    (PASSAGE[:3], [70, 71]),
+    ([80], [81]),
+    (PASSAGE + SECOND, [62]),
+]
 SEGMENTS = [TokenSegment(index, given + answer, len(answer)) for index, (given, answer) in enumerate(REQUESTS)]
 
 

@@ -65,8 +65,15 @@ def test_the_verb(
     frames.write(rows, "scores", tmp_path / "scores.parquet", {"suite": "climb12"})
     out = tmp_path / "out"
     words = [
-        "--format", "hf", "--out", out, "--tokenizer", tokenizer_file, "--card-scores", tmp_path / "scores.parquet",
-    ]  # fmt: skip
+        "--format",
+        "hf",
+        "--out",
+        out,
+        "--tokenizer",
+        tokenizer_file,
+        "--card-scores",
+        tmp_path / "scores.parquet",
+    ]
     monkeypatch.setattr("sys.argv", ["plumbline export", str(softpick), *map(str, words)])
     verb.main()
     said = capsys.readouterr().out

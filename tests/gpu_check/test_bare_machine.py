@@ -192,8 +192,14 @@ def test_a_rehearsal_from_the_bundle_survives_two_kills(unpacked: Path) -> None:
 def _call(root: Path, out: Path, before: Path) -> subprocess.Popen[str]:
     """The one command line of such a machine, at toy sizes."""
     command = [
-        sys.executable, "-m", "benchmarks.gpu_check.bare_machine", "--out", str(out), "--continue-from", str(before),
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "benchmarks.gpu_check.bare_machine",
+        "--out",
+        str(out),
+        "--continue-from",
+        str(before),
+    ]
     command += ["--device", "cpu", "--sizes", "tiny", "--minutes", "60"]
     environment = bare_image.environment(OMP_NUM_THREADS="1")
     return subprocess.Popen(

@@ -226,9 +226,17 @@ def test_another_file_is_not_taken_for_a_state(tmp_path: Path) -> None:
 
 def test_a_call_that_is_out_of_time_ends_with_75(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = [
-        "gpu_check", "--device", "cpu", "--sizes", "tiny", "--sections", "kernel_accuracy", "--minutes", "0.0001",
+        "gpu_check",
+        "--device",
+        "cpu",
+        "--sizes",
+        "tiny",
+        "--sections",
+        "kernel_accuracy",
+        "--minutes",
+        "0.0001",
         "--out",
-    ]  # fmt: skip
+    ]
     monkeypatch.setattr(sys, "argv", [*words, str(tmp_path)])
     assert command_line.main() == EXIT_RUN_AGAIN == 75
     (state,) = tmp_path.glob("*.json")

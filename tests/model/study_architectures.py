@@ -74,9 +74,16 @@ BLOCKS: dict[str, Overlay] = {name: slots for name, slots in PREMATURE.items() i
 
 #: Sizes of the premature study: 270M, and 0.7B with the FFN of the GPT. The gated FFNs have 2560 at 270M.
 BASE: Overlay = {
-    "layers": 20, "width": 960, "heads": 15, "key_value_heads": 15, "head_width": 64, "ffn_width": 3840,
-    "vocabulary": 50_257, "context": 1024, "residual_init_scaling": True,
-}  # fmt: skip
+    "layers": 20,
+    "width": 960,
+    "heads": 15,
+    "key_value_heads": 15,
+    "head_width": 64,
+    "ffn_width": 3840,
+    "vocabulary": 50_257,
+    "context": 1024,
+    "residual_init_scaling": True,
+}
 LARGE: Overlay = BASE | {
     "layers": 22,
     "width": 1536,
@@ -89,21 +96,41 @@ GATED: Overlay = {"ffn_width": 2560}
 
 #: Sizes of the key_norms study.
 KEY_NORMS_SIZES: Overlay = {
-    "layers": 22, "width": 512, "heads": 8, "key_value_heads": 4, "head_width": 64, "ffn_width": 2048,
-    "vocabulary": 49_152, "context": 2048, "norm_eps": 1.1920928955078125e-07,
-}  # fmt: skip
+    "layers": 22,
+    "width": 512,
+    "heads": 8,
+    "key_value_heads": 4,
+    "head_width": 64,
+    "ffn_width": 2048,
+    "vocabulary": 49_152,
+    "context": 2048,
+    "norm_eps": 1.1920928955078125e-07,
+}
 
 #: Sizes of the query_free study: 124M.
 NANO_GPT_SIZES: Overlay = {
-    "layers": 12, "width": 768, "heads": 12, "key_value_heads": 12, "head_width": 64, "ffn_width": 3072,
-    "vocabulary": 50_304, "context": 1024, "residual_init_scaling": True,
-}  # fmt: skip
+    "layers": 12,
+    "width": 768,
+    "heads": 12,
+    "key_value_heads": 12,
+    "head_width": 64,
+    "ffn_width": 3072,
+    "vocabulary": 50_304,
+    "context": 1024,
+    "residual_init_scaling": True,
+}
 
 #: Sizes of the quack study, with attention of many heads and with latent attention.
 QUACK_SIZES: Overlay = {
-    "layers": 14, "width": 2048, "heads": 32, "key_value_heads": 32, "head_width": 64, "ffn_width": 8192,
-    "vocabulary": 49_152, "context": 2048,
-}  # fmt: skip
+    "layers": 14,
+    "width": 2048,
+    "heads": 32,
+    "key_value_heads": 32,
+    "head_width": 64,
+    "ffn_width": 8192,
+    "vocabulary": 49_152,
+    "context": 2048,
+}
 QUACK_LATENT: Overlay = {
     "head_width": 128,
     "projections": {"name": "latent", "query_latent": 512, "key_value_latent": 256, "rotary_width": 64},

@@ -45,9 +45,15 @@ ALL: dict[str, Overlay] = METHODS | ALTERNATIVES | OWN | BLOCKS
 
 #: Sizes at which the study's parameter counts were printed.
 PAPER: dict[str, Any] = {
-    "layers": 24, "width": 2048, "heads": 32, "key_value_heads": 8, "head_width": 64, "ffn_width": 5632,
-    "vocabulary": 65_664, "context": 1024,
-}  # fmt: skip
+    "layers": 24,
+    "width": 2048,
+    "heads": 32,
+    "key_value_heads": 8,
+    "head_width": 64,
+    "ffn_width": 5632,
+    "vocabulary": 65_664,
+    "context": 1024,
+}
 
 
 def overlay(name: str, **sizes: Any) -> dict[str, Any]:

@@ -20,13 +20,29 @@ from tests.probes.hugging_face_models import GPT2
 
 #: What theorem 4.2 is about, at a size for tests; attention is sharp at this init.
 NORM_FREE: dict[str, Any] = {
-    "layers": 3, "width": 32, "heads": 4, "key_value_heads": 4, "head_width": 8, "ffn_width": 48, "vocabulary": 97,
-    "context": 24, "norm_eps": 1e-5, "init_std": 0.15, "residual_init_scaling": False, "tied_embeddings": True,
-    "positions": {"name": "learned"}, "norm": {"name": "none"}, "projections": {"name": "grouped_query"},
-    "query_key": {"name": "identity"}, "values": {"name": "identity"}, "mixer": {"name": "softmax"},
-    "output": {"name": "identity"}, "ffn": {"name": "gelu"}, "placement": {"name": "pre_norm"},
+    "layers": 3,
+    "width": 32,
+    "heads": 4,
+    "key_value_heads": 4,
+    "head_width": 8,
+    "ffn_width": 48,
+    "vocabulary": 97,
+    "context": 24,
+    "norm_eps": 1e-5,
+    "init_std": 0.15,
+    "residual_init_scaling": False,
+    "tied_embeddings": True,
+    "positions": {"name": "learned"},
+    "norm": {"name": "none"},
+    "projections": {"name": "grouped_query"},
+    "query_key": {"name": "identity"},
+    "values": {"name": "identity"},
+    "mixer": {"name": "softmax"},
+    "output": {"name": "identity"},
+    "ffn": {"name": "gelu"},
+    "placement": {"name": "pre_norm"},
     "residual": {"name": "attention_skip"},
-}  # fmt: skip
+}
 BIASED = {"projections": {"name": "grouped_query", "bias": True}, "ffn": {"name": "gelu", "bias": True}}
 SKIPS = {"residual": {"name": "standard"}}
 UNTIED = {"tied_embeddings": False}

@@ -125,8 +125,13 @@ def test_what_was_written_can_be_probed(monkeypatch, tmp_path):
     eliminated(monkeypatch, tmp_path / "in")
     np.save(tmp_path / "ids.npy", np.arange(24)[None])
     words = [
-        "--checkpoint", tmp_path / "out", "--token-ids", tmp_path / "ids.npy", "--out", tmp_path / "probes.parquet",
-    ]  # fmt: skip
+        "--checkpoint",
+        tmp_path / "out",
+        "--token-ids",
+        tmp_path / "ids.npy",
+        "--out",
+        tmp_path / "probes.parquet",
+    ]
     chosen = ["--probes", "ffn_write,attention_statistics,query_key_norms", "--device", "cpu"]
     monkeypatch.setattr(sys, "argv", ["probes", *map(str, words), *chosen])
     probes.main()

@@ -105,8 +105,18 @@ LITTLE = {
 }
 #: Not this project's, or the set-up that `.ci/run` itself begins with.
 NOT_OURS = (
-    "git clone", "make setup", "source .venv", "sacct ", "chgrp", "find ", "umask", "scp ", "cp ", "tar ", "export ",
-)  # fmt: skip
+    "git clone",
+    "make setup",
+    "source .venv",
+    "sacct ",
+    "chgrp",
+    "find ",
+    "umask",
+    "scp ",
+    "cp ",
+    "tar ",
+    "export ",
+)
 
 
 def commands(repository: Path) -> list[tuple[str, str]]:

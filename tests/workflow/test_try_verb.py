@@ -16,9 +16,18 @@ pytestmark = [pytest.mark.slow, pytest.mark.workflow]
 def test_a_try_trains_decides_and_is_not_run_twice(finished_copy: Project) -> None:
     project = finished_copy
     words = (
-        "-m", "plumbline", "try", "softpick", "--preset", "smoke", "--baseline-runs", "2", "--max-runs", "2",
+        "-m",
+        "plumbline",
+        "try",
+        "softpick",
+        "--preset",
+        "smoke",
+        "--baseline-runs",
+        "2",
+        "--max-runs",
+        "2",
         "--json",
-    )  # fmt: skip
+    )
     done = project.python(*words)
     assert done.returncode in (0, 10, 11), done.stdout[-3000:]
     found = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))

@@ -119,8 +119,15 @@ def write_run(
 
 def verdict(folder: Path, capsys, name: str = "mine") -> tuple[int, str, dict]:
     flags = [
-        "--baseline", str(folder / "base"), "--metric", "acc", "--higher-is-better", "--exit-code-of", name, "--json",
-    ]  # fmt: skip
+        "--baseline",
+        str(folder / "base"),
+        "--metric",
+        "acc",
+        "--higher-is-better",
+        "--exit-code-of",
+        name,
+        "--json",
+    ]
     try:
         code = main([str(folder / name), *flags])
     except PlumblineError as error:

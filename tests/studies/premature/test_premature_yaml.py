@@ -17,10 +17,16 @@ PRESETS_HERE = [preset for preset in PRESETS if has_preset("premature", preset)]
 
 #: Parameters of each architecture at the paper's size, counted by hand from its widths (and printed: 270M, 700M).
 PARAMETERS = {
-    "base/gpt": 269_682_240, "base/gpt_rmsnorm": 269_642_880, "base/gpt_biasless": 269_509_440,
-    "base/gpt_swiglu": 269_707_840, "base/gpt_geglu": 269_707_840, "base/llama_layernorm": 269_509_440,
-    "base/llama": 269_470_080, "base/gpt_gelu2560": 220_504_640, "large/gpt": 700_491_264,
-}  # fmt: skip
+    "base/gpt": 269_682_240,
+    "base/gpt_rmsnorm": 269_642_880,
+    "base/gpt_biasless": 269_509_440,
+    "base/gpt_swiglu": 269_707_840,
+    "base/gpt_geglu": 269_707_840,
+    "base/llama_layernorm": 269_509_440,
+    "base/llama": 269_470_080,
+    "base/gpt_gelu2560": 220_504_640,
+    "large/gpt": 700_491_264,
+}
 
 
 def spec(method: str, preset: str = "paper", scale: str = "base", seed: int = 42) -> RunSpec:

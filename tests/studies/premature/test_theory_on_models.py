@@ -22,8 +22,14 @@ from tests.model_specs import BASELINE
 
 BIASLESS = {"norm": {"name": "layer_norm"}, "ffn": {"name": "gelu"}}
 SIZES = {
-    "layers": 2, "width": 48, "heads": 3, "key_value_heads": 3, "head_width": 16, "ffn_width": 192, "init_std": 0.09,
-}  # fmt: skip
+    "layers": 2,
+    "width": 48,
+    "heads": 3,
+    "key_value_heads": 3,
+    "head_width": 16,
+    "ffn_width": 192,
+    "init_std": 0.09,
+}
 
 
 class NoPositions(nn.Module):

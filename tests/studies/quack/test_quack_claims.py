@@ -187,10 +187,15 @@ def half_the_product(monkeypatch: pytest.MonkeyPatch) -> None:
 ONLY_QUERIES = HeadUpdate.first_order
 
 CODE_MUTANTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
-    "scale_tested": another_size, "suggested_tau_grid": another_grid, "suggested_tau_wide": another_grid,
-    "mla_applicable": latents_with_norms, "two_norms_removed": norms_everywhere, "scheme": by_own_norm,
-    "bounded_change": fixed_rates, "first_order": half_the_product,
-}  # fmt: skip
+    "scale_tested": another_size,
+    "suggested_tau_grid": another_grid,
+    "suggested_tau_wide": another_grid,
+    "mla_applicable": latents_with_norms,
+    "two_norms_removed": norms_everywhere,
+    "scheme": by_own_norm,
+    "bounded_change": fixed_rates,
+    "first_order": half_the_product,
+}
 
 
 @pytest.mark.parametrize("claim", list(CODE_MUTANTS))

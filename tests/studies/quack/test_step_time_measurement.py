@@ -18,9 +18,14 @@ AGAIN = run_spec(study="quack", method="default.eta_0.003", init_seed=43)
 RUNS = {spec.key: Run(spec=spec, groups=("mha",)) for spec in (NORMED, PLAIN, AGAIN)}
 STUDY = Study(name="quack", preset="smoke", definition={}, runs=RUNS)
 OPTIONS: dict[str, Any] = {
-    "scale": "base", "methods": ["qk_norm.eta_0.003", "default.eta_0.003"], "sequences": 4, "micro_batch": 2,
-    "repeats": 3, "warmup": 1, "device": "cpu",
-}  # fmt: skip
+    "scale": "base",
+    "methods": ["qk_norm.eta_0.003", "default.eta_0.003"],
+    "sequences": 4,
+    "micro_batch": 2,
+    "repeats": 3,
+    "warmup": 1,
+    "device": "cpu",
+}
 
 
 def test_each_method_is_timed_in_every_repeat_and_its_norms_are_counted() -> None:

@@ -36,13 +36,25 @@ class Facts:
 
 #: Final losses: as printed, and of the other runs as the text says of them (or in its spirit).
 LOSSES = {
-    "baseline": 2.944, "baseline_small_mlp": 2.955, "baseline_small_d": 2.956, "wq_identity": 2.944,
-    "wq_identity_large_mlp": 2.929, "residual_query": 2.943, "residual_query_gelu": 2.935,
-    "wq_identity_floor_tenth": 2.956, "wq_identity_decay_0p025": 2.947, "wq_identity_unscaled": 2.949,
-    "wq_identity_matched": 2.944, "baseline_reduced_schedule": 2.951, "baseline_large_schedule": 2.962,
-    "wq_identity_baseline_schedule": 2.963, "wq_identity_large_schedule": 2.948,
-    "wq_identity_large_mlp_reduced_schedule": 2.934, "wq_identity_large_mlp_rate_3e3": 2.936, "norm_free": 3.6,
-}  # fmt: skip
+    "baseline": 2.944,
+    "baseline_small_mlp": 2.955,
+    "baseline_small_d": 2.956,
+    "wq_identity": 2.944,
+    "wq_identity_large_mlp": 2.929,
+    "residual_query": 2.943,
+    "residual_query_gelu": 2.935,
+    "wq_identity_floor_tenth": 2.956,
+    "wq_identity_decay_0p025": 2.947,
+    "wq_identity_unscaled": 2.949,
+    "wq_identity_matched": 2.944,
+    "baseline_reduced_schedule": 2.951,
+    "baseline_large_schedule": 2.962,
+    "wq_identity_baseline_schedule": 2.963,
+    "wq_identity_large_schedule": 2.948,
+    "wq_identity_large_mlp_reduced_schedule": 2.934,
+    "wq_identity_large_mlp_rate_3e3": 2.936,
+    "norm_free": 3.6,
+}
 
 World = dict[str, Facts]
 

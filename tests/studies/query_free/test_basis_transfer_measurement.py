@@ -13,10 +13,19 @@ from plumbline.theory.basis_transfer import QUANTITIES
 
 STUDY = Study(name="query_free", preset="smoke", definition={}, runs={})
 OPTIONS: dict[str, Any] = {
-    "widths": [4, 6], "seeds": [0, 1], "steps": 60, "batch": 64, "learning_rate": 0.01, "weight_decay": 0.1,
-    "gradient_clip": 3.0, "ridge": 1e-6, "ridge_samples": 500, "samples": 200, "targets": ["eq_14", "eq_13"],
+    "widths": [4, 6],
+    "seeds": [0, 1],
+    "steps": 60,
+    "batch": 64,
+    "learning_rate": 0.01,
+    "weight_decay": 0.1,
+    "gradient_clip": 3.0,
+    "ridge": 1e-6,
+    "ridge_samples": 500,
+    "samples": 200,
+    "targets": ["eq_14", "eq_13"],
     "evaluations": 2,
-}  # fmt: skip
+}
 
 
 def test_both_arms_are_read_at_every_width_and_seed() -> None:
