@@ -81,9 +81,7 @@ def test_a_checkpoint_whose_metadata_is_such_a_file_is_damaged(tmp_path: Path) -
     assert "nested too deeply" in (checkpoint_folders.damage(tmp_path) or "")
 
 
-def test_a_state_sets_it_aside_and_a_line_of_progress_is_left_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_state_sets_it_aside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "starts.json").write_text(DEEP)
     assert read_json(tmp_path / "starts.json") is None
     assert state_records.read_or_set_aside(tmp_path / "starts.json") is None

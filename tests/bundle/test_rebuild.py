@@ -175,9 +175,7 @@ def test_other_packages_are_named(bundle: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("other", [description.FORMAT - 1, description.FORMAT + 1])
-def test_another_format_is_refused_with_the_commands_that_rebuild_it(
-    bundle: Path, tmp_path: Path, other: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_format_is_refused(bundle: Path, tmp_path: Path, other: int, monkeypatch: pytest.MonkeyPatch) -> None:
     commit = "1234abcd" * 5
     edited(bundle, format=other, commit=commit, edited=False)
     monkeypatch.chdir(bundle.parent)
@@ -197,7 +195,7 @@ def test_another_format_of_no_commit_has_no_commands(said: dict[str, Any]) -> No
         description.parse(json.dumps({"format": "later", **said}).encode(), "here")
 
 
-def test_an_early_state_of_this_format_is_told_with_the_commands_that_rebuild_it(packed: Path) -> None:
+def test_an_early_state_of_this_format(packed: Path) -> None:
     said = json.loads(archive.read_one(packed, description.NAME)) | {"commit": "1234abcd" * 5, "edited": False}
     del said["openblas"]
     with pytest.raises(PlumblineError) as refused:
@@ -212,9 +210,7 @@ def test_an_early_state_of_this_format_is_told_with_the_commands_that_rebuild_it
 
 
 @pytest.mark.parametrize("answers", ["json.load(sys.stdin)", "print('{}')", "pathlib.Path(words['answer']).touch()"])
-def test_a_commit_that_answers_otherwise_is_told_with_the_commands_that_rebuild_it(
-    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: str
-) -> None:
+def test_a_commit_answers_badly(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: str) -> None:
     package = tmp_path / "repository/src/plumbline"
     (package / "bundle").mkdir(parents=True)
     (package / "__init__.py").touch()
@@ -252,9 +248,7 @@ def test_a_commit_that_git_cannot_write_is_named(
         rebuild.rebuild(bundle, tmp_path / "out", at_commit=True)
 
 
-def test_the_package_of_a_bundles_commit_makes_its_products_itself(
-    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_products_by_the_package_of_the_commit(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever its modules are called, whatever the checkout has become since, and whatever somebody's git is set to. A
     link is written as a file, all else as the commit's bytes, and nothing of it is left in the repository."""
     repository = tmp_path / "repository"
@@ -285,9 +279,7 @@ def test_the_package_of_a_bundles_commit_makes_its_products_itself(
     assert sorted((repository / ".git").iterdir()) == before
 
 
-def test_an_installed_package_takes_the_code_of_the_clone_it_stands_in_and_of_no_other_repository(
-    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_installed_package_in_a_clone(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repository = tmp_path / "repository"
     (repository / "src/plumbline/bundle").mkdir(parents=True)
     (repository / "src/plumbline/bundle/remake.py").write_text("raise SystemExit(0)")
@@ -352,9 +344,7 @@ def test_what_no_bundle_says_is_refused_before_it_is_unpacked(packed: Path, chan
         description.parse(json.dumps(said).encode(), "here")
 
 
-def test_a_target_that_is_not_there_is_a_sentence_and_leaves_nothing(
-    bundle: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_target_leaves_nothing(bundle: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A traceback, and eight entries were left."""
     said = description.parse(archive.read_one(bundle, description.NAME), "here")
     tables = [msgspec.structs.replace(each, target="table\u202e1") for each in said.products if each.target]
@@ -397,9 +387,7 @@ def test_a_file_that_comes_out_otherwise_ends_a_rebuild_with_1(
         ("Nehalem", "sse4_2", ""),
     ],
 )
-def test_kernels_that_the_processor_lacks_are_not_asked_for(
-    kernels: str, flags: str, lacking: str, tmp_path: Path
-) -> None:
+def test_kernels_that_the_processor_lacks(kernels: str, flags: str, lacking: str, tmp_path: Path) -> None:
     (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nflags\t\t: fpu {flags}\nbugs\t\t:\n")
     assert rebuild.kernels_lacking_here(kernels, tmp_path / "cpuinfo") == lacking
 

@@ -99,9 +99,7 @@ def statuses(*paths: Path) -> dict[str, str]:
     return {said.path: said.status for said in verify.verify(paths)}
 
 
-def test_every_file_that_was_changed_or_removed_is_told_and_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_changed_or_removed_files_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unknown = project(tmp_path)
     monkeypatch.chdir(tmp_path)
     roots = [Path("work"), Path("results")]
@@ -224,7 +222,7 @@ def test_a_linked_folder_is_told_and_what_a_record_names_in_it_is_compared(tmp_p
         (3, 3, 3.5, "not known"),
     ],
 )
-def test_a_ledger_is_as_written_where_a_page_states_its_last_line(
+def test_a_ledger_whose_last_line_a_page_states(
     entries: int, page: int, cut: float, status: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "verdict/ledger.jsonl"
@@ -255,9 +253,7 @@ def test_a_ledger_is_as_written_where_a_page_states_its_last_line(
         ({}, "files", "'files' is missing"),
     ],
 )
-def test_a_run_with_a_manifest_made_by_hand_is_changed_and_refused(
-    change: dict[str, Any], drop: str, why: str, tmp_path: Path
-) -> None:
+def test_a_manifest_made_by_hand_is_refused(change: dict[str, Any], drop: str, why: str, tmp_path: Path) -> None:
     project(tmp_path)
     path = tmp_path / RUN / "manifest.json"
     manifest = {key: value for key, value in (json.loads(path.read_text()) | change).items() if key != drop}

@@ -52,9 +52,7 @@ def test_what_could_not_be_written_whole_is_not_left(tmp_path: Path, monkeypatch
     assert [path.name for path in tmp_path.iterdir()] == [".git"]
 
 
-def test_an_upgrade_replaces_what_is_as_it_was_written_and_names_the_rest(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_upgrade_replaces_what_was_not_edited(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert init.upgrade(project) == []
     (project / "config/machines.yaml").write_text("mine\n")
     (project / "config/suites/climb12.yaml").write_text("mine\n")
@@ -80,9 +78,7 @@ def test_an_upgrade_replaces_what_is_as_it_was_written_and_names_the_rest(
         init.upgrade(project)
 
 
-def test_an_upgrade_writes_through_no_link_and_over_nothing_in_the_way(
-    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_upgrade_writes_through_no_link(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere = tmp_path / "elsewhere.yaml"
     elsewhere.write_bytes((project / "config/machines.yaml").read_bytes())
     (project / "config/machines.yaml").unlink()

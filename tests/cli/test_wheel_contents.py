@@ -9,9 +9,7 @@ import sys
 from pathlib import Path
 
 
-def test_a_wheel_takes_what_is_in_the_repository_and_nothing_of_an_earlier_build(
-    tmp_path: Path, repository: Path
-) -> None:
+def test_a_wheel_takes_nothing_of_an_earlier_build(tmp_path: Path, repository: Path) -> None:
     tree, built = tmp_path / "tree", tmp_path / "built"
     package = tree / "src/plumbline"
     for path, text in {

@@ -53,9 +53,7 @@ def test_dry_run_on_a_laptop_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> Non
     assert orphan_jobs.after("pretrain", ["transfer", "base", "baseline", 42]) == ""
 
 
-def test_a_queue_that_does_not_answer_is_a_warning(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_silent_queue_is_a_warning(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def silent(directory: Path) -> list[orphan_jobs.SlurmJob]:
         raise PlumblineError("squeue failed: no controller")
 

@@ -125,9 +125,7 @@ def test_the_stream_stops_at_the_measured_budget(data_set: Path, tmp_path: Path)
 
 
 @ONE_KIND
-def test_a_data_set_that_ends_first_is_named_and_kept(
-    data_set: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_data_set_that_ends_first(data_set: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(
         PlumblineError, match=r"mine\.yaml: hub: the data set ended early: .* about [\d,]+ tokens where 1,000,000 are"
     ):
@@ -210,9 +208,7 @@ documents.main()
 
 
 @ONE_KIND
-def test_a_fetch_killed_while_it_writes_its_documents_reads_nothing_again(
-    data_set: Path, tmp_path: Path, starts: list[StreamPosition]
-) -> None:
+def test_a_fetch_killed_while_writing(data_set: Path, tmp_path: Path, starts: list[StreamPosition]) -> None:
     """A time limit may come in the hours that sorting takes, after the hours that reading took."""
     asked = arguments(data_set, tmp_path / "out")
     done = subprocess.run([sys.executable, "-c", KILLED_WRITING, *asked], capture_output=True, text=True)

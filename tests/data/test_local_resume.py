@@ -86,9 +86,7 @@ def saved_documents(texts: Path) -> float:
 
 
 @pytest.mark.parametrize("at", [1, 180, 1500, 2999])
-def test_killed_while_it_reads_it_takes_no_more_than_one_save_again(
-    texts: Path, whole: dict[str, bytes], tmp_path: Path, at: int
-) -> None:
+def test_killed_while_it_reads(texts: Path, whole: dict[str, bytes], tmp_path: Path, at: int) -> None:
     killed = gather(texts, tmp_path, taken=at)
     assert killed.returncode == -signal.SIGKILL and not (tmp_path / "train.jsonl").exists(), killed.stderr
     done = gather(texts, tmp_path)
@@ -98,9 +96,7 @@ def test_killed_while_it_reads_it_takes_no_more_than_one_save_again(
 
 
 @pytest.mark.parametrize("at", [1, 1200, 2999])
-def test_killed_while_it_writes_it_reads_nothing_again_and_writes_no_more_than_one_shard(
-    texts: Path, whole: dict[str, bytes], tmp_path: Path, at: int
-) -> None:
+def test_killed_while_it_writes(texts: Path, whole: dict[str, bytes], tmp_path: Path, at: int) -> None:
     killed = gather(texts, tmp_path, written=at)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     done = gather(texts, tmp_path)
@@ -142,9 +138,7 @@ def test_a_source_that_changed_meanwhile_is_read_from_its_start(texts: Path, tmp
 
 
 @pytest.mark.parametrize("damage", ["byte", "short", "gone"])
-def test_shards_that_are_not_what_was_written_are_written_again(
-    texts: Path, whole: dict[str, bytes], tmp_path: Path, damage: str
-) -> None:
+def test_other_shards_are_written_again(texts: Path, whole: dict[str, bytes], tmp_path: Path, damage: str) -> None:
     assert gather(texts, tmp_path, written=2000).returncode == -signal.SIGKILL
     (part,) = tmp_path.glob(".local-*/train.jsonl.part")
     content = bytearray(part.read_bytes())
@@ -170,9 +164,7 @@ def test_text_files_go_on_as_well(tmp_path: Path) -> None:
     assert made(tmp_path / "out") == made(tmp_path / "anew")
 
 
-def test_a_folder_with_a_mistake_keeps_nothing_small(
-    texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_mistake_keeps_nothing_small(texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own = tmp_path / "texts"
     own.mkdir()
     (own / "a.jsonl").write_bytes((texts / "a.jsonl").read_bytes() + b"{\n")

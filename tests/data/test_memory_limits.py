@@ -72,7 +72,7 @@ def peak(*arguments: str) -> float:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak where Linux keeps it")
 @pytest.mark.parametrize(("documents", "megabytes"), [(512, 24), (1, 20)])
-def test_large_documents_stay_within_what_the_rules_ask_for(
+def test_large_documents_within_the_rules_memory(
     stages: Stages, tmp_path: Path, documents: int, megabytes: int
 ) -> None:
     # Measured where nothing is cut into parts: 16 MB take 1,157 MB as 512 documents, and 2,902 MB as one.

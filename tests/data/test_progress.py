@@ -16,9 +16,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_log_gets_a_plain_line_at_intervals(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_gets_a_plain_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     now = [100.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     with ProgressCounter("pack train", "sequences", 400) as shown:

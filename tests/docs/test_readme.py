@@ -1,4 +1,4 @@
-"""README is short, and what it shows is what the commands print."""
+"""What README shows is what the commands print."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ def readme(repository: Path) -> str:
     return (repository / "README.md").read_text(encoding="utf-8")
 
 
-def test_it_is_read_in_a_few_minutes_and_shows_a_picture_first(readme: str, repository: Path) -> None:
-    words = [word for word in readme.split() if re.search(r"\w", word)]
-    assert 600 <= len(words) <= 1_000
+def test_it_shows_a_picture_first(readme: str, repository: Path) -> None:
     picture = re.search(r'srcset="(\S+)".* src="(\S+)" alt="\S', "\n".join(readme.splitlines()[:6]))
     assert picture is not None
     for path in picture.groups():

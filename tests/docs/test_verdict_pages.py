@@ -12,9 +12,7 @@ from tests import run_in_process
 
 
 @pytest.mark.parametrize(("page", "shown"), [("verdict", 2), ("printed-numbers", 1)])
-def test_the_numbers_of_a_page_have_the_verdict_that_it_shows(
-    repository: Path, tmp_path: Path, page: str, shown: int
-) -> None:
+def test_numbers_have_the_verdict_of_the_page(repository: Path, tmp_path: Path, page: str, shown: int) -> None:
     text = (repository / f"docs/{page}.md").read_text(encoding="utf-8")
     found = re.findall(
         r"```text\n(method,.*?)```\n\n```console\n\$ plumbline verdict (\S+) ([^\n]*)\n(.*?)```", text, re.DOTALL

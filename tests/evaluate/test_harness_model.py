@@ -77,9 +77,7 @@ def test_an_answer_without_a_token_is_refused(model: CheckpointLM):
         model.loglikelihood(requests(("a", "")))
 
 
-def test_greedy_is_true_for_the_likeliest_continuation(
-    model: CheckpointLM, decoder: Decoder, tokenizer: Tokenizer
-) -> None:
+def test_greedy_is_the_likeliest(model: CheckpointLM, decoder: Decoder, tokenizer: Tokenizer) -> None:
     for context in prose(1)[0].split(" ")[:20]:
         logits_V = decoder(torch.tensor([model.tok_encode(context)]))[0, -1, :VOCABULARY]
         best, worst = (tokenizer.decode([int(token)]) for token in (logits_V.argmax(), logits_V.argmin()))

@@ -195,9 +195,7 @@ BAND = MASK - MASK.tril(-8)
     ids=range(8),
 )
 @pytest.mark.parametrize("kind", ["gpt2", "neo", "gptj", "gpt-neox", "gpt2 without prefix"])
-def test_masks_that_earlier_versions_saved_are_set_aside(
-    kind: str, mask: torch.Tensor, right: bool, tmp_path: Path
-) -> None:
+def test_masks_of_earlier_versions(kind: str, mask: torch.Tensor, right: bool, tmp_path: Path) -> None:
     """Only a causal mask is one: other numbers under its name contradict the model, and are refused."""
     kind, _, bare = kind.partition(" ")
     model = KINDS[kind]()
@@ -244,9 +242,7 @@ def whole_numbers(held: dict[str, torch.Tensor], part: str) -> dict[str, torch.T
         ("bert", "none", r"config.json: a bert that is no decoder \(is_decoder: false\): it sees the tokens"),
     ],
 )
-def test_whole_numbers_and_encoders_are_refused_whatever_the_names(
-    kind: str, part: str, sentence: str, tmp_path: Path
-) -> None:
+def test_whole_numbers_and_encoders_are_refused(kind: str, part: str, sentence: str, tmp_path: Path) -> None:
     KINDS[kind]().save_pretrained(tmp_path)
     reweight(lambda held: whole_numbers(held, part))(tmp_path)
     with pytest.raises(PlumblineError, match=sentence):

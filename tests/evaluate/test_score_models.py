@@ -47,9 +47,7 @@ def test_both_forms_of_a_model_have_the_workflows_scores(
         assert list(found["value"]) == pytest.approx(list(expected["value"]), rel=1e-4, abs=1e-3)
 
 
-def test_a_hugging_face_folder_without_a_tokenizer_takes_one(
-    finished: Path, tokenizer_file: Path, items_folder: Path, tmp_path: Path
-) -> None:
+def test_a_folder_without_a_tokenizer(finished: Path, tokenizer_file: Path, items_folder: Path, tmp_path: Path) -> None:
     hf_export.export(FinishedRun.read(finished).model(), tokenizer_path=tokenizer_file, directory=tmp_path / "llama")
     whole = score_models.scored(tmp_path / "llama", items_folder, limit=1)
     for path in (tmp_path / "llama").glob("tokenizer*"):

@@ -61,9 +61,7 @@ def test_an_outcome_of_another_run_is_refused(finished: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_log_probabilities_that_are_no_numbers_are_a_fault(
-    tokenizer: Tokenizer, value: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_log_probabilities_that_are_nan(tokenizer: Tokenizer, value: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """argmax over NaN gives an answer, and an accuracy that looks like any other."""
     decoder = create(spec().model, 1)
     model = CheckpointLM(decoder, tokenizer, context=CONTEXT)

@@ -122,7 +122,7 @@ def test_scores_of_other_weights_or_another_tokenizer_stand_on_no_card(softpick:
         model_card.evaluation(path, run)
 
 
-def test_an_exported_folder_that_was_changed_is_not_scored(
+def test_a_changed_folder_is_not_scored(
     finished: Path, tokenizer_file: Path, items_folder: Path, tmp_path: Path
 ) -> None:
     """Another tokenizer in it would change every score."""

@@ -117,9 +117,7 @@ def test_code_that_was_changed_since_it_was_packed_is_said(tmp_path: Path, monke
         assert (said["code_from"], said["git_commit"], said["git_dirty"]) == ("a bundle", "c", changed)
 
 
-def test_packages_are_put_there_by_several_calls_at_once_and_for_each_python(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_packages_by_several_calls_and_for_each_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second to be done finds the first one's; what a killed call left is removed, and an older Python's kept."""
     monkeypatch.chdir(tmp_path)
     bare_image.wheel("msgspec", tmp_path / WHEELS)

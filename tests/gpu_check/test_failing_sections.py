@@ -157,9 +157,7 @@ def left(folder: Path, name: str, **told: object) -> None:
     state.write()
 
 
-def test_what_an_earlier_call_left_on_this_device_is_gone_on_from(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_goes_on_from_an_earlier_call_on_this_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing of other devices, nothing half-written, and nothing where a call goes on from what is there."""
     before, now = tmp_path / "before", tmp_path / "now"
     before.mkdir()
@@ -204,9 +202,7 @@ def test_nothing_is_taken_of_a_damaged_call(tmp_path: Path, content: str, words:
     assert not (tmp_path / "now").exists()
 
 
-def test_a_place_that_cannot_be_is_refused_before_anything_is_measured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_impossible_place_is_refused_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "folder.json").mkdir()
     monkeypatch.setattr(command_line, "machine", lambda device: {"device": "processor"})

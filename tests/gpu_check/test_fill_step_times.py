@@ -138,9 +138,7 @@ def test_what_would_make_the_file_unreadable_is_not_written(
     assert table.read_text() == before
 
 
-def test_a_name_of_any_signs_is_read_again_as_it_was(
-    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_of_any_signs_is_read_again(table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     device = 'NVIDIA H100 "x": #1 \\ {y}'
     for _ in range(2):
         filled(monkeypatch, left(tmp_path, STEPS, device=device))
@@ -150,7 +148,7 @@ def test_a_name_of_any_signs_is_read_again_as_it_was(
 @pytest.mark.parametrize(
     "device", ["NVIDIA GH200 480GB", "NVIDIA H100 PCIe", "NVIDIA H100 NVL", f"{DEVICE} MIG 1g.10gb"]
 )
-def test_another_board_or_a_part_of_one_is_another_device(
+def test_another_board_or_part_of_one(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str
 ) -> None:
     before = table.read_text()

@@ -213,9 +213,7 @@ def test_a_choice_of_blocks_is_what_the_kernel_is_launched_with(tmp_path: Path) 
     assert lines[-1].startswith("| selective | 64/64/4/2 | chunked | 4 | 2 | 8 | 4 |")
 
 
-def test_an_arm_of_key_norms_is_a_run_of_the_study_and_leaves_its_records(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_arm_of_key_norms_is_a_run_of_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_norms, "RUNS", tmp_path / "runs")
     here = SectionCall(device="cpu", sizes="tiny", beside=str(tmp_path / "gpu_check_x"))
     rows = key_norms.rows(here)
@@ -291,9 +289,7 @@ def test_the_sides_of_equal_shape_are_those_of_the_other_benchmark(monkeypatch: 
     )
 
 
-def test_the_table_is_made_by_the_profile_of_gpus_and_stopped_as_by_a_person(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_table_is_made_by_the_profile_of_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = table2_at_mini.command(GPU)
     assert words[3:] == [
         "results/mini/transfer/table2.csv", "--profile", "profiles/gpus", "--config", "preset=mini", "machine=one_h100",

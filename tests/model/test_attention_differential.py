@@ -166,7 +166,7 @@ def test_short_calls_on_a_processor_are_explicit(variant: str, monkeypatch: pyte
 
 @pytest.mark.parametrize("splits", [1, 2, 4])
 @pytest.mark.parametrize("attention_mask", [plain(9), padded(9, left=2, right=3)])
-def test_narrow_parts_are_turned_to_the_same_bits(
+def test_narrow_parts_to_the_same_bits(
     splits: int, attention_mask: AttentionMask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     head, context = (

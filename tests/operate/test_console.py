@@ -165,9 +165,7 @@ def test_verbose_brings_the_whole_account_and_an_unknown_target_its_error(snakem
     assert told.startswith("MissingRuleException:\nNo rule to produce no_such_target") and "SNAKEMAKE" not in told
 
 
-def test_a_fault_of_the_console_ends_no_workflow(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_fault_ends_no_workflow(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("no bars today")
 

@@ -102,9 +102,7 @@ def test_more_devices_than_there_are_is_an_error(start: Start) -> None:
 
 
 @pytest.mark.parametrize("seconds", ["", "5m", "-5"])
-def test_seconds_that_torchrun_cannot_read_are_named(
-    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: str
-) -> None:
+def test_seconds_of_torchrun(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: str) -> None:
     monkeypatch.setenv("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", seconds)
     job = start(0)
     error = job.communicate()[1]

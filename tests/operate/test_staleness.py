@@ -182,9 +182,7 @@ def test_what_reads_a_corpus_waits_while_only_its_code_is_another(tmp_path: Path
     assert not held(str(folder), "code-asked", [str(texts)], facts)
 
 
-def test_they_are_forced_before_it_is_asked_what_is_needed_and_named_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_they_are_forced_first_and_named_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked: list[set[str]] = []
     names = [tmp_path / f"{number}.md" for number in range(5)]
     for name in names:

@@ -131,9 +131,7 @@ def test_nor_where_the_file_system_has_no_locks(
     [{"host": "login2", "boot": "another"}, {"boot": "another"}, {"locked": False}],
     ids=["another host", "another boot of a shared file system", "another namespace, and it had no lock"],
 )
-def test_who_cannot_be_seen_from_here_is_not_overruled(
-    directory: Path, elsewhere: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unseen_holder_stays(directory: Path, elsewhere: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     lies_on(monkeypatch, "nfs4")
     path = record(directory, **elsewhere)
     for attempt in (workflow_lock.clear, hold):
@@ -144,9 +142,7 @@ def test_who_cannot_be_seen_from_here_is_not_overruled(
     assert not path.exists()
 
 
-def test_the_kernel_knows_who_is_gone_in_another_namespace_and_before_a_power_cut(
-    directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_kernel_knows_who_is_gone(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lies_on(monkeypatch, "ext4")
     for changed in ({}, {"boot": "before the power cut"}):
         lock(directory)
@@ -155,9 +151,7 @@ def test_the_kernel_knows_who_is_gone_in_another_namespace_and_before_a_power_cu
 
 
 @pytest.mark.skipif(not shutil.which("unshare"), reason="no unshare")
-def test_a_holder_in_another_namespace_of_this_host_is_not_overruled(
-    directory: Path, holder: subprocess.Popen[bytes]
-) -> None:
+def test_a_holder_in_another_namespace_stays(directory: Path, holder: subprocess.Popen[bytes]) -> None:
     """Its number is free there, or another's."""
     inside = ["unshare", "--user", "--map-root-user", "--fork", "--pid", "--mount-proc"]
     if subprocess.run([*inside, "true"], capture_output=True).returncode:
@@ -210,7 +204,7 @@ def test_who_lost_the_directory_to_a_person_leaves_the_next_ones_record(tmp_path
     assert path.exists()
 
 
-def test_the_slower_of_two_that_find_one_stale_record_clears_nothing(
+def test_the_slower_of_two_clears_nothing(
     directory: Path, without_locks: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = record(directory, machine=process_record.machine(), pid=2**22 + 1)

@@ -48,9 +48,7 @@ def test_a_run_under_another_spec_is_not_done(demo: Project) -> None:
         (READ % ("0", "1"), "has a 'wall_seconds' of 0"),
     ],
 )
-def test_a_damaged_manifest_is_named_and_its_run_is_to_be_done(
-    demo: Project, text: str, says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_manifest_is_named(demo: Project, text: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
     run, other = demo.runs[BASELINE], demo.runs["transfer/base/softpick/s42"]
     finish(demo, run, seconds=30.0)
     finish(demo, other, seconds=30.0)
@@ -102,9 +100,7 @@ NUMBERS = ["Infinity", "-Infinity", "NaN", "0", "-3", "9" * 400, '"inf"']
 @pytest.mark.parametrize(
     "text", ["{", "[]", '{"s": null}', '{"h:m:s": "0:00:09"}', "[" * 100_000, *(f'{{"s": {one}}}' for one in NUMBERS)]
 )
-def test_a_damaged_benchmark_file_is_named_and_not_used(
-    demo: Project, text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_benchmark_file(demo: Project, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     run = demo.runs[BASELINE]
     finish(demo, run, seconds=30.0)
     path = Path(demo.paths.work) / "benchmarks" / "pretrain" / "transfer.base.baseline.s42.jsonl"

@@ -57,9 +57,7 @@ def test_items_of_packages_and_made_ones_are_those_that_will_be_there() -> None:
     assert found is not None and found[0] == sum(shipped) + 7 * 2000 and len(shipped) == 5
 
 
-def test_a_task_of_unknown_size_is_named_and_its_job_gets_a_whole_slice(
-    demo: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_task_of_unknown_size_gets_a_whole_slice(demo: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     known = suites.suite("climb12")
     tasks = (msgspec.structs.replace(known.tasks[0], workload=None), *known.tasks[1:])
     monkeypatch.setattr(suites, "suite", lambda *given: dataclasses.replace(known, tasks=tasks))
@@ -143,7 +141,7 @@ def test_a_measurement_costs_the_minutes_that_its_study_states(measuring: Projec
 
 
 @pytest.mark.parametrize("facts", ["", "[]", "[" * 100_000])
-def test_a_damaged_measurement_is_one_that_is_to_be_made(
+def test_a_damaged_measurement_is_to_be_made(
     measuring: Project, facts: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (one,) = measuring.measurements.all.values()

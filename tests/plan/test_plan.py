@@ -122,9 +122,7 @@ def test_published_hours_stand_beside_the_estimate_at_paper_only(paper: Project,
     assert published(estimator(demo), ROOT).empty
 
 
-def test_published_hours_need_no_noise_floor_and_are_none_where_none_are_printed(
-    paper: Project, tmp_path: Path
-) -> None:
+def test_published_hours_need_no_noise_floor(paper: Project, tmp_path: Path) -> None:
     """Without a reference the first method is compared; a study that prints no hours has no row."""
     study = paper.studies["transfer"]
     definition = {key: value for key, value in study.definition.items() if key != "noise_floor"}

@@ -57,12 +57,6 @@ def minutes(output: str) -> list[int]:
     return [int(found) for job in of_runs for found in re.findall(r"runtime=(\d+)", job)]
 
 
-def test_an_unknown_machine_is_named(project: Project) -> None:
-    done = project.snakemake("-n", "results/table2.csv", "--config", "machine=h10")
-    assert done.returncode != 0
-    assert "there is no machine 'h10'; did you mean 'h100'?" in done.stdout
-
-
 def test_a_component_that_nobody_counted_gets_a_time_limit_and_a_plan(repository: Path, tmp_path: Path) -> None:
     """As CONTRIBUTING says: a file, and a study that extends. A dry run reckons, a plan counts, the next one knows."""
     own = Project.copy(repository, tmp_path / "project")

@@ -99,9 +99,7 @@ def test_micro_batches_divide_what_each_device_has_of_a_batch(profile: dict[str,
 
 @pytest.mark.parametrize("name", ["slurm", "gpus"])
 @pytest.mark.parametrize(("preset", "left_out"), [("paper", {"key_norms"}), ("mini", set(STUDIES))])
-def test_runs_of_hours_are_compiled_on_one_gpu_as_on_many(
-    repository: Path, name: str, preset: str, left_out: set[str]
-) -> None:
+def test_runs_of_hours_are_compiled(repository: Path, name: str, preset: str, left_out: set[str]) -> None:
     text = (repository / "profiles" / name / "config.v9+.yaml").read_text(encoding="utf-8")
     (expression,) = re.findall(r'^    trainer_flags: "(.*)"$', text, re.M)
     sizes, compiled = set(), set()

@@ -163,9 +163,7 @@ def test_what_is_made_is_not_on_the_page(demo: Project, monkeypatch: pytest.Monk
     assert "DATA, on processors\nNothing is to be made." in text and "RUNS" not in text and "hub" not in text
 
 
-def test_the_verb_shows_stages_at_paper_and_targets_elsewhere_unless_it_is_told(
-    repository: Path, tmp_path: Path
-) -> None:
+def test_the_verb_shows_stages_at_paper(repository: Path, tmp_path: Path) -> None:
     def printed(*words: str) -> str:
         config = ("--config", f"work={tmp_path}", "studies=[transfer]")
         done = run_in_process.run(plan_verb.main, "--machine", "h100", *config, *words, cwd=repository)

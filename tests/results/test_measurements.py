@@ -94,9 +94,7 @@ def test_a_frame_is_written_with_what_it_was_made_with(root: Path) -> None:
         ("studies/widths/tables/losses.py", '".2f"', '".3f"', False),
     ],
 )
-def test_it_is_remade_when_its_code_options_or_specs_change(
-    root: Path, file: str, before: str, after: str, remade: bool
-) -> None:
+def test_it_is_remade_when_its_parts_change(root: Path, file: str, before: str, after: str, remade: bool) -> None:
     first = of_measurement(study_of(root), "stretch")
     edited(root, file, before, after)
     assert (of_measurement(study_of(root), "stretch") != first) == remade

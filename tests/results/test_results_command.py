@@ -14,9 +14,7 @@ from plumbline.specs import study_parts
 
 
 @pytest.mark.parametrize("kind", ["table", "figure"])
-def test_a_function_that_returns_nothing_is_a_sentence(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_function_that_returns_nothing(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A traceback of the writer's, in which the study's file did not stand."""
     target = {"table": "table1", "figure": "protocol_power"}[kind]
     words = ["verb", kind, "transfer", target, "--preset", "smoke", "--work", str(tmp_path), "--out", "none.csv"]
@@ -30,9 +28,7 @@ def test_a_function_that_returns_nothing_is_a_sentence(
 
 
 @pytest.mark.parametrize("left_out", ["CHECKS", "Evidence"])
-def test_claims_without_their_register_or_evidence_are_a_sentence(
-    left_out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_claims_without_register_or_evidence(left_out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A class of another name was passed over without a word, and the base class judged in its place."""
     whole = {"CHECKS": {}, "Evidence": object, "__file__": "mine/claims.py"}
     whole.pop(left_out)

@@ -225,9 +225,7 @@ def test_folders_and_names_are_told_in_words(root: Path) -> None:
         (("targets", "table1"), "knd", "kind"),
     ],
 )
-def test_a_misspelt_key_that_has_to_be_there_is_told_with_what_was_meant(
-    place: tuple[str, ...], key: str, meant: str
-) -> None:
+def test_a_misspelt_required_key(place: tuple[str, ...], key: str, meant: str) -> None:
     """The key was told to be missing, and not that another one stands in its place."""
     content = at = copy.deepcopy(yaml_files.load_study("transfer"))
     for name in place:

@@ -138,7 +138,7 @@ def test_a_full_disk_ends_the_run_at_the_next_step(
 
 
 @pytest.mark.parametrize("at", [4, 5])
-def test_a_stop_waits_for_what_is_being_written(
+def test_a_stop_waits_for_the_writer(
     packs: Path, tmp_path: Path, undisturbed: Path, held, before_step, at: int
 ) -> None:
     """The checkpoint after step 4 is being written; asked to stop after it, there is nothing more to save."""
@@ -176,9 +176,7 @@ def test_a_fault_of_training_does_not_cost_the_checkpoint(packs: Path, tmp_path:
     assert not (chosen.state / "run_lock.json").exists()
 
 
-def test_killed_while_writing_a_run_goes_on_from_the_checkpoint_before(
-    packs: Path, tmp_path: Path, undisturbed: Path
-) -> None:
+def test_killed_while_writing(packs: Path, tmp_path: Path, undisturbed: Path) -> None:
     chosen = settings(packs, tmp_path, checkpoint_steps=3, background_io=True)
     process = start_child(run_spec(), chosen, {"DIE_WRITING": "6", "DIE_IN_STEP": "8"})
     process.join(LONG)
@@ -251,9 +249,7 @@ def test_the_next_batch_is_read_ahead_and_its_fault_waits_for_its_step() -> None
     assert read_by[5:] == [True] * 6, "nothing is read beyond the last step"
 
 
-def test_the_copy_of_a_checkpoint_has_twelve_bytes_a_parameter(
-    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_has_twelve_bytes_a_parameter(packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights and two moments of AdamW's; of each tensor its count of steps comes on top."""
     original, sizes = HostCopies.copied, []
 
@@ -280,9 +276,7 @@ def absent_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_a_checkpoint_waits_for_the_memory_that_a_thread_is_getting(
-    there: bool, monkeypatch: pytest.MonkeyPatch, absent_gpu: None
-) -> None:
+def test_a_checkpoint_waits_for_memory(there: bool, monkeypatch: pytest.MonkeyPatch, absent_gpu: None) -> None:
     """It gets none beside it, and is told where the thread could get none."""
     may_go, by_main = threading.Event(), []
 

@@ -28,9 +28,7 @@ from tests.train.test_pretrain import StopAt
 SPEC = run_spec(probes=PROBES)
 
 
-def test_the_manifest_tells_what_code_made_which_steps(
-    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_manifest_names_each_steps_code(packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = settings(packs, tmp_path, max_starts_without_progress=0)
 
     def start(code: str, polls: int) -> int:
@@ -125,9 +123,7 @@ def test_a_damaged_pack_is_not_trained_on(own_packs: Path, tmp_path: Path, split
     assert train(SPEC, chosen) == 0
 
 
-def test_shards_are_read_before_a_nodes_first_step_and_not_again(
-    own_packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shards_are_read_once(own_packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shards: list[int] = []
     original = packs_module.verify_once
     monkeypatch.setattr(packs_module, "verify_once", lambda pack: shards.append(original(pack)))

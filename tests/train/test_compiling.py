@@ -57,9 +57,7 @@ def test_one_graph_for_all_of_a_run(packs: Path, tmp_path: Path, undisturbed: Pa
     assert manifest["starts"][-1]["compiled"] is True and (tmp_path / "cache").is_dir()
 
 
-def test_what_an_intervention_watches_is_seen_where_layers_are_computed_again(
-    packs: Path, tmp_path: Path, backend: Any
-) -> None:
+def test_interventions_see_recomputed_layers(packs: Path, tmp_path: Path, backend: Any) -> None:
     """Two graphs: while it watches, and while it does not."""
     of = spec({"name": "entropy_floor", "floor": 0.999, "release": "fixed", "release_at": 0.5}, train__steps=8)
     graphs = []
@@ -103,9 +101,7 @@ def test_where_the_compiler_fails_a_run_says_so_and_goes_on(
         assert (record["compiled"], record["not_compiled"]) == (False, reason)
 
 
-def test_a_compiler_that_is_switched_off_is_said(
-    packs: Path, tmp_path: Path, backend: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_compiler_switched_off(packs: Path, tmp_path: Path, backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCHDYNAMO_DISABLE", "1")
     backend(lambda graph, inputs: pytest.fail("it compiled"))
     assert train(run_spec(), compiled(packs, tmp_path)) == 0
@@ -146,9 +142,7 @@ def test_a_run_that_diverged_tells_how_it_was_trained(packs: Path, tmp_path: Pat
         shutil.rmtree(tmp_path / "out")
 
 
-def test_processors_that_differ_share_nothing_that_is_compiled(
-    tmp_path: Path, backend: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_processors_share_nothing(tmp_path: Path, backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Code that uses one's instructions ends the other's process."""
     lines = ["processor : 0", "flags : sse2 avx512f", "cpu MHz : 2000", "processor : 1", "flags : sse2 avx512f"]
 
@@ -167,9 +161,7 @@ def test_processors_that_differ_share_nothing_that_is_compiled(
     assert len(folders((1, "flags : sse2"), (4, "flags : sse2")) - one) == 1
 
 
-def test_installations_of_other_versions_share_nothing_that_is_compiled(
-    tmp_path: Path, backend: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_versions_share_nothing(tmp_path: Path, backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """After an upgrade in place torch would load what was compiled with its old headers."""
     model, found = create(run_spec().model, 0), set()
     for version in (torch.__version__, "2.12.9", torch.__version__):

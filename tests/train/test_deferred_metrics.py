@@ -150,9 +150,7 @@ def stopping_in(number: int, stop: StopRequest, patch: pytest.MonkeyPatch) -> No
     [("adamw", (1, 4, 10, 12)), ("muon", (1, 5, 11)), ("looked_at", (1, 8))],
     ids=lambda given: str(given),
 )
-def test_a_divergence_leaves_what_it_leaves_where_it_is_seen_at_once(
-    packs: Path, tmp_path: Path, kind: str, numbers: tuple[int, ...]
-) -> None:
+def test_a_divergence_seen_late(packs: Path, tmp_path: Path, kind: str, numbers: tuple[int, ...]) -> None:
     """The first step, the last two, before and at validations, probes and checkpoints."""
     for number in numbers:
         now, late = tmp_path / f"{number} now", tmp_path / f"{number} late"
@@ -216,9 +214,7 @@ METHODS = {run.spec.method: run.spec for run in STUDY.runs.values() if run.spec.
 
 
 @pytest.mark.parametrize("method", [*STUDY.methods, "muon"])
-def test_no_step_reads_a_value_of_its_device(
-    packs: Path, tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_step_reads_its_device(packs: Path, tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor sends it any."""
     spec = METHODS[method] if method in STUDY.methods else run_spec(optimizer=MUON)
     loop = on_meta(spec, packs, tmp_path, monkeypatch)

@@ -147,9 +147,7 @@ def names(state: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("ending", ["/metadata.json", "/run.json", "/starts.json"])
-def test_a_run_whose_state_cannot_be_read_waits_for_better_days(
-    packs: Path, interrupted: Path, undisturbed: Path, ending: str, broken
-) -> None:
+def test_a_state_that_cannot_be_read(packs: Path, interrupted: Path, undisturbed: Path, ending: str, broken) -> None:
     state, chosen = interrupted / "state", settings(packs, interrupted)
     before = names(state)
     patch = broken(errno.EIO, ending)
@@ -163,9 +161,7 @@ def test_a_run_whose_state_cannot_be_read_waits_for_better_days(
     assert products(interrupted) == products(undisturbed)
 
 
-def test_a_run_goes_on_from_an_earlier_checkpoint_that_can_be_read(
-    packs: Path, interrupted: Path, undisturbed: Path, broken, capfd
-) -> None:
+def test_an_earlier_checkpoint_is_read(packs: Path, interrupted: Path, undisturbed: Path, broken, capfd) -> None:
     patch = broken(errno.EIO, "step-0000007/optimizer.safetensors")
     assert train(run_spec(), settings(packs, interrupted)) == 0
     patch.undo()
@@ -175,7 +171,7 @@ def test_a_run_goes_on_from_an_earlier_checkpoint_that_can_be_read(
 
 
 @pytest.mark.parametrize("name", ["run.json", "starts.json"])
-def test_a_damaged_record_is_named_and_costs_no_progress(
+def test_a_damaged_record_costs_no_progress(
     packs: Path, interrupted: Path, undisturbed: Path, name: str, capfd
 ) -> None:
     (interrupted / "state" / name).write_text("")
@@ -212,9 +208,7 @@ def test_clean_stops_are_no_faults(packs: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["find", "create", "compile"])
-def test_a_stop_before_the_first_step_is_no_kill(
-    packs: Path, tmp_path: Path, undisturbed: Path, where: str, capfd
-) -> None:
+def test_a_stop_before_the_first_step(packs: Path, tmp_path: Path, undisturbed: Path, where: str, capfd) -> None:
     """Asked to stop when its place is found, when its model is made, while that is compiled."""
     place = {
         "find": (RunResumer, "find"),
@@ -299,9 +293,7 @@ def test_faults_at_other_steps_are_progress(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("at", range(7))
-def test_a_trainer_suspended_inside_its_outputs_leaves_those_of_the_next_alone(
-    packs: Path, tmp_path: Path, undisturbed: Path, at: int
-) -> None:
+def test_a_trainer_suspended_inside_its_outputs(packs: Path, tmp_path: Path, undisturbed: Path, at: int) -> None:
     """Another trainer takes the lock and leaves its outputs between any two file operations of this one."""
     from plumbline.train import run_outputs
 
@@ -461,9 +453,7 @@ def test_a_single_update_that_overflows_is_a_divergence_in_the_table(packs: Path
     assert FinishedRun.read(tmp_path / "work/runs" / spec.key).model(), "evaluation can read what is left"
 
 
-def test_a_last_held_out_loss_that_is_no_number_diverges(
-    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_last_loss_of_nan_diverges(packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     original = RunMetrics.validation
 
     def no_number(self: RunMetrics, step: int, loss: float, *rest: Any) -> None:

@@ -132,9 +132,7 @@ def test_outputs_on_a_disk_that_fails_are_left_by_the_next_start(
     assert train(run_spec(), chosen) == 0 and products(tmp_path) == products(undisturbed)
 
 
-def test_outputs_that_could_not_be_left_are_said_before_training(
-    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_outputs_that_could_not_be_left(packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = SimpleNamespace(f_flag=os.ST_RDONLY)
     monkeypatch.setattr(os, "statvfs", lambda path: found)
     with pytest.raises(PlumblineError, match=rf"{tmp_path}/out cannot be .*Read-only.* or name another folder"):
@@ -151,9 +149,7 @@ def test_what_safetensors_says_of_a_disk_gets_a_name(tmp_path: Path, monkeypatch
         weight_files.write_weights(tmp_path / "model.safetensors", {})
 
 
-def test_the_thread_that_reads_ahead_meets_a_disk_that_fails(
-    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_fails_the_thread_that_reads_ahead(packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     original = os.pread
 
     def pread(*given: int) -> bytes:

@@ -49,7 +49,7 @@ def whole(
 
 
 @pytest.mark.parametrize("polls", [(4, 90), (6, 9, 14, 90), (11, 12, 13, 90)])
-def test_stopped_anywhere_and_resumed_to_the_same_bits(
+def test_stopped_anywhere_resumes_the_bits(
     packs: Path, tmp_path: Path, whole: tuple[RunSpec, Path], polls: tuple[int, ...]
 ) -> None:
     """Also in a step between the two sides of an evaluation. Weights, values, and what was decided."""

@@ -23,9 +23,7 @@ from tests.train.test_pretrain import StopAt
 
 
 @pytest.mark.parametrize("polls", [(6, 30, 90), (9, 11, 13, 90), (13, 90), (16, 90), (18, 19, 90)])
-def test_stopped_anywhere_and_resumed_to_the_same_bits(
-    packs: Path, tmp_path: Path, slowed: Path, polls: tuple[int, ...]
-) -> None:
+def test_stopped_anywhere_resumes_the_bits(packs: Path, tmp_path: Path, slowed: Path, polls: tuple[int, ...]) -> None:
     """Before, at and after the release, and in the middle of the ramp."""
     chosen = settings(packs, tmp_path, max_starts_without_progress=0, checkpoint_seconds=1e9)
     codes = [train(spec(slow(**ALWAYS)), chosen, StopAt(number)) for number in polls]

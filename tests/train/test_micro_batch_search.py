@@ -89,9 +89,7 @@ def test_when_it_is_searched(asked: int | None, device: str, strategy: Any) -> N
 
 
 @pytest.mark.parametrize("wanted", [True, False])
-def test_a_run_searches_where_it_is_wanted_and_trains_with_what_was_found(
-    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: bool
-) -> None:
+def test_a_run_trains_as_searched(packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: bool) -> None:
     """As if the device were a GPU whose memory holds two sequences."""
     asked: list[tuple[Any, ...]] = []
     monkeypatch.setattr(pretrain, "searched", lambda *given: asked.append(given) or wanted)

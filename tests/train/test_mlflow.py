@@ -48,9 +48,7 @@ def steps(client: Any, name: str) -> list[int]:
     return sorted(metric.step for metric in client.get_metric_history(only_run(client).info.run_id, name))
 
 
-def test_a_run_that_goes_on_goes_on_there_and_is_the_same_run(
-    client: Any, packs: Path, tmp_path: Path, undisturbed: Path
-) -> None:
+def test_a_run_that_goes_on_is_the_same_run(client: Any, packs: Path, tmp_path: Path, undisturbed: Path) -> None:
     spec, chosen = run_spec(), settings(packs, tmp_path, mlflow=str(tmp_path / "tracked"))
     assert train(spec, chosen, StopAt(20)) == EXIT_RUN_AGAIN
     seen = steps(client, "loss")
@@ -84,9 +82,7 @@ def test_what_a_killed_trainer_makes_again_is_told_once(client: Any, tmp_path: P
     assert steps(client, "loss") == [1, 2, 3, 4] and only_run(client).info.status == "FINISHED"
 
 
-def test_what_could_not_be_told_is_told_by_the_next_start(
-    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_next_start_tells_the_rest(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where a start made steps that an earlier one had made already, and MLflow has heard of neither."""
     with monkeypatch.context() as away:
         away.setenv("PYTHONPATH", os.pathsep.join([str(STANDIN), os.environ.get("PYTHONPATH", "")]))

@@ -106,9 +106,7 @@ def two(tmp_path: Path) -> Iterator[dict[str, Path]]:
         yield places
 
 
-def test_two_machines_that_see_each_other_late_do_not_train_at_once(
-    packs: Path, two: dict[str, Path], undisturbed: Path
-) -> None:
+def test_two_machines_do_not_train_at_once(packs: Path, two: dict[str, Path], undisturbed: Path) -> None:
     """The second one waits, and finds the run at its end."""
     trainers = [start(name, packs, place, 12) for name, place in two.items()]
     for trainer in trainers:

@@ -151,9 +151,7 @@ def test_a_product_is_probed_without_moving_any_random_state(monkeypatch: pytest
                     require_float32(torch.device("cpu"))
 
 
-def test_whoever_computes_is_refused_in_an_environment_that_narrows_products(
-    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_an_environment_that_narrows_products(packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert train(run_spec(), settings(packs, tmp_path / "plain")) == 0
     manifest = read(tmp_path / "plain/out/manifest.json")
     assert 0 < manifest["float32_error"] < 5e-7 and manifest["environment"] == recorded()

@@ -20,9 +20,7 @@ from tests.train.test_pretrain import StopAt
 PROCESS = "resident, beside its packages"
 
 
-def test_every_start_records_its_own_and_the_manifest_the_largest(
-    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_manifest_has_the_largest(packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = iter([300_000_000, 200_000_000])
     monkeypatch.setattr(peak_memory, "held", lambda: 50_000_000)
     monkeypatch.setattr(peak_memory, "resident", lambda: 50_000_000 + next(sizes))

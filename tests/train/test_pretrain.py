@@ -63,9 +63,7 @@ def test_a_run_leaves_weights_metrics_manifest_and_outcome(undisturbed: Path) ->
     assert events[0] == "start" and events[-1] == "completed" and events.count("step") == 12
 
 
-def test_explicit_weights_can_be_asked_for_and_stand_in_the_manifest(
-    packs: Path, tmp_path: Path, undisturbed: Path
-) -> None:
+def test_explicit_weights_stand_in_the_manifest(packs: Path, tmp_path: Path, undisturbed: Path) -> None:
     """The same run up to rounding, under the same id."""
     assert train(run_spec(), settings(packs, tmp_path, attention="reference")) == 0
     found, other = read(tmp_path / "out/outcome.json"), read(undisturbed / "out/outcome.json")
@@ -106,9 +104,7 @@ def test_bfloat16_stays_near_float32(packs: Path, tmp_path: Path, undisturbed: P
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_killed_at_any_moment_a_run_resumes_to_the_same_bits(
-    packs: Path, tmp_path: Path, probed: Path, seed: int
-) -> None:
+def test_killed_at_any_moment_resumes_the_bits(packs: Path, tmp_path: Path, probed: Path, seed: int) -> None:
     """Killed inside writing a checkpoint or a probe point, between files, in the rotation, in the outputs; in mid-step.
 
     What probes read is the same to the bit, too.

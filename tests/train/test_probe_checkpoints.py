@@ -101,9 +101,7 @@ class Drawing(Probe):
         return [ProbeValue(probe="drawing", value=torch.rand(()).item())]
 
 
-def test_a_probe_that_draws_at_random_changes_no_weight(
-    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_random_probe_changes_no_weight(packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a run whose loss has a random term: another random state would be another run."""
     monkeypatch.setattr(pretrain.interventions, "build", lambda specs: [Hooked()])
     monkeypatch.setattr(_forward_pass, "build", lambda specs: [Drawing() for _ in specs])
@@ -175,9 +173,7 @@ def test_deleted_outputs_are_given_again_from_the_state(packs: Path, tmp_path: P
     assert products(tmp_path) == products(probed)
 
 
-def test_points_are_copied_to_another_file_system(
-    packs: Path, tmp_path: Path, probed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_file_system(packs: Path, tmp_path: Path, probed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def link(source: Any, target: Any) -> None:
         raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
 
@@ -188,9 +184,7 @@ def test_points_are_copied_to_another_file_system(
     assert not list((tmp_path / "out/points").glob(".*"))
 
 
-def test_a_whole_point_is_not_written_again_and_a_lost_one_has_the_same_bytes(
-    packs: Path, tmp_path: Path, probed: Path, capfd
-) -> None:
+def test_a_lost_point_has_the_same_bytes(packs: Path, tmp_path: Path, probed: Path, capfd) -> None:
     """Checkpoints after steps 2, 4, ... 12; the later ones are taken away, so that step 11 is made again."""
     chosen = settings(packs, tmp_path, checkpoint_steps=2, keep_checkpoints=9)
     assert train(SPEC, chosen) == 0
@@ -210,9 +204,7 @@ def test_a_whole_point_is_not_written_again_and_a_lost_one_has_the_same_bytes(
     assert read(tmp_path / "out/manifest.json")["resumed_from"] == [6, 6]
 
 
-def test_a_point_that_cannot_be_made_again_is_an_error_until_a_fresh_start_is_asked_for(
-    packs: Path, tmp_path: Path, probed: Path
-) -> None:
+def test_a_point_that_cannot_be_made_again(packs: Path, tmp_path: Path, probed: Path) -> None:
     chosen = settings(packs, tmp_path)
     assert train(SPEC, chosen) == 0
     kept = tmp_path / "state/points/step-0000004/model.safetensors"
@@ -247,9 +239,7 @@ def test_points_without_an_owner_are_not_taken_for_anybodys(packs: Path, tmp_pat
     assert products(tmp_path) == products(probed)
 
 
-def test_a_point_made_with_other_code_is_made_again(
-    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
-) -> None:
+def test_a_point_of_other_code_is_remade(packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd) -> None:
     chosen = settings(packs, tmp_path, checkpoint_seconds=1e9)
     monkeypatch.setattr(provenance, "code_sha256", lambda: "a" * 64)
     with monkeypatch.context() as patch:

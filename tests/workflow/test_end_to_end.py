@@ -85,7 +85,7 @@ EDITS = [
 
 
 @pytest.mark.parametrize(("file", "before", "after", "expected"), EDITS, ids=[f"{e[0]}: {e[2]!r}" for e in EDITS])
-def test_an_edit_remakes_exactly_what_it_feeds(
+def test_an_edit_remakes_what_it_feeds(
     finished: Project, file: str, before: str, after: str, expected: set[str]
 ) -> None:
     """Nothing is trained, nothing made goes stale unseen. A printed number is edited in place, its file's name kept.

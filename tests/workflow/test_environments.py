@@ -140,9 +140,7 @@ def test_torchs_wheel_of_this_machine_goes_before_the_indexs(repository: Path, t
     assert done.returncode != 0 and "do not match the hashes" in done.stderr.lower(), "and no other one in its place"
 
 
-def test_the_locks_are_of_what_is_installed_from_a_file_too(
-    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_locks_are_of_files_too(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = importlib.util.spec_from_file_location("write_locks", repository / "envs/write_locks.py")
     assert spec is not None and spec.loader is not None
     write_locks = importlib.util.module_from_spec(spec)
@@ -319,9 +317,7 @@ def test_continuous_integration_says_that_there_is_no_python(repository: Path, t
 
 
 @pytest.mark.parametrize("there", [False, True], ids=["no compiler", "a compiler"])
-def test_continuous_integration_installs_a_compiler_and_demands_it(
-    repository: Path, tmp_path: Path, there: bool
-) -> None:
+def test_ci_installs_a_compiler_and_demands_it(repository: Path, tmp_path: Path, there: bool) -> None:
     tools = tmp_path / "bin"
     tools.mkdir()
     for name in ("dirname", "env", "sh"):

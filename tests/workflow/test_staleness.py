@@ -109,12 +109,6 @@ def test_a_changed_learning_rate_after_the_memory_is_lost(corpus: Project) -> No
 EDITS = [
     ("src/plumbline/evaluate/score_frames.py", "import math", "import math\nEDITED = 1", OF_SCORES),
     (
-        "src/plumbline/stats/noise_floor.py",
-        "sigma=s",
-        "sigma=+s",
-        {"table": 3, "figure": 1, "audit": 1, "copy_table": 1},
-    ),
-    (
         STUDY,
         "label: Softpick\n",
         "label: Soft pick\n",

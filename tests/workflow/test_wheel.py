@@ -102,9 +102,7 @@ def test_a_wheel_writes_a_project_and_plans_it(installed: Callable[..., str], re
     assert (planned["pretrain"], planned["evaluate"], planned["table"], sum(planned.values())) == (29, 29, 1, 72)
 
 
-def test_a_wheel_writes_a_study_and_a_method_into_its_project(
-    installed: Callable[..., str], environment: Path, tmp_path: Path
-) -> None:
+def test_a_wheel_writes_into_its_project(installed: Callable[..., str], environment: Path, tmp_path: Path) -> None:
     project = tmp_path / "project"
     installed("-m", "plumbline", "init", str(project))
     assert "wrote studies/normed_heads/study.yaml" in installed(
@@ -168,9 +166,7 @@ def _told(installed: Callable[..., str], project: Path) -> dict[str, object]:
     }
 
 
-def test_a_sixth_paper_in_a_project_from_the_wheel_and_as_a_package(
-    installed: Callable[..., str], environment: Path, tmp_path: Path
-) -> None:
+def test_a_sixth_paper_from_the_wheel(installed: Callable[..., str], environment: Path, tmp_path: Path) -> None:
     project, package = tmp_path / "project", tmp_path / "package"
     installed("-m", "plumbline", "init", str(project))
     shutil.copytree(SIXTH, project / "studies/widths", ignore=CACHES)

@@ -319,9 +319,7 @@ def test_only_a_relation_that_a_name_states_contradicts(
     assert ("Nothing was checked" in shown) == ("Nothing was checked" in page) == (answer == "nothing was checked")
 
 
-def test_a_named_relation_that_all_rows_but_one_hold_is_likely_though_it_is_not_checked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_relation_that_all_rows_but_one_hold_is_likely(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     audited(tmp_path, AVERAGES)
     words = {"folder": tmp_path / "review", "latex": None, "checks": None, "told_only": False, "out": None}
     assert run_audit(argparse.Namespace(**words, json=True)) == ANSWERS["likely"]

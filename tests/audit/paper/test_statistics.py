@@ -110,9 +110,7 @@ def test_sizes_follow_from_a_stated_shape(tmp_path: Path, printed: tuple[str, ..
         ("tied = true", "163.04M", None),
     ],
 )
-def test_what_a_shape_leaves_open_is_no_contradiction(
-    tmp_path: Path, told: str, printed: str, words: str | None
-) -> None:
+def test_what_a_shape_leaves_open(tmp_path: Path, told: str, printed: str, words: str | None) -> None:
     shape = SHAPE.partition("[training]")[0].replace("norm_vectors = 2\nbiases = true\n", f"{told}\n")
     audit = audited(tmp_path, "a,b\nx,1\n", shape.format(printed) + 'where = "sec 2"\n')
     (row,) = audit.rows

@@ -26,9 +26,7 @@ def place(tmp_path: Path) -> ExperimentFolders:
 
 
 @pytest.mark.parametrize(("session", "planned"), [("each", None), ("fwer", 2)])
-def test_after_a_keep_no_session_has_a_bank_of_old_seeds(
-    place: ExperimentFolders, session: Session, planned: int | None
-) -> None:
+def test_after_a_keep_no_bank_of_old_seeds(place: ExperimentFolders, session: Session, planned: int | None) -> None:
     """They were seen, and a bank that is bad by chance keeps more than one."""
     kept = replace(QUESTION, name="x", candidate="x")
     assert (
@@ -48,9 +46,7 @@ def test_a_claim_is_made_of_what_was_kept_and_of_nothing_else(place: ExperimentF
         place.named(QUESTION.name, kept=True)
 
 
-def test_an_edited_method_of_one_name_has_a_page_of_its_own_and_the_log_leads_to_both(
-    place: ExperimentFolders, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_edited_method_has_its_own_page(place: ExperimentFolders, capsys: pytest.CaptureFixture[str]) -> None:
     values = {"code 1": noisy(8), "code 2": noisy(-3)}
     for code, of in values.items():
         record = {"methods": ["base", code], "design": [5, 8]}
@@ -66,7 +62,7 @@ def test_an_edited_method_of_one_name_has_a_page_of_its_own_and_the_log_leads_to
         assert one.sentence in Path(row["page"]).read_text()
 
 
-def test_a_method_that_was_edited_since_is_not_confirmed_under_its_name(
+def test_an_edited_method_is_not_confirmed(
     place: ExperimentFolders, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     given = experiment_verbs.arguments().parse_args(["confirm", "softpick", "--preset", "smoke"])

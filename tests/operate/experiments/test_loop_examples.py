@@ -86,9 +86,7 @@ def test_hooks_of_pi_autoresearch_block_a_keep_that_was_not_decided(loop: Loop) 
     loop.call("git checkout -- .")
 
 
-def test_the_benchmark_of_loops_writes_what_it_has_as_it_goes(
-    tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_benchmark_writes_as_it_goes(tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(repository / "benchmarks")
     loop_rules = importlib.import_module("loop_rules")
     monkeypatch.setattr(loop_rules.LoopTables, "world", lambda tables, *world: tables.parts.append(f"world {world}"))

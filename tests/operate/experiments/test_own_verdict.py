@@ -188,9 +188,7 @@ def test_a_method_of_which_a_seed_diverged_has_no_gain(tmp_path: Path) -> None:
     assert len(ledger.read(made.root / "verdict/ledger.jsonl")) == 1, "it was a try"
 
 
-def test_nothing_is_entered_where_a_run_is_missing_or_a_check_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_run_or_failed_check_enters_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Made(tmp_path)
     with monkeypatch.context() as patched:
         patched.setattr(
@@ -317,7 +315,7 @@ def test_where_every_method_lost_a_seed_the_page_says_so(tmp_path: Path) -> None
     assert "Diverged seeds leave nothing to compare" in made.page.read_text()
 
 
-def test_a_baseline_of_which_a_seed_diverged_leaves_nothing_to_judge_by_unless_the_file_allows_it(
+def test_a_baseline_of_which_a_seed_diverged(
     tmp_path: Path,
 ) -> None:
     made = Made(tmp_path, gain=0.05)

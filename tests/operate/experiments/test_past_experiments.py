@@ -10,7 +10,7 @@ from plumbline.operate.experiments import past_experiments
 from plumbline.verdict.decision import noise_of_a_run as noises
 
 
-def test_the_noise_of_a_trainer_whose_name_steers_the_terminal(
+def test_a_trainers_name_steers_no_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     row = {"group": "python a\u202eb\x1b[2J.py {flags}", "sigma": 0.1, "low": 0.05, "high": 0.3, "runs": 4, "arms": 1}

@@ -58,9 +58,7 @@ def test_without_snakemake_one_sentence_says_what_to_install(tmp_path: Path, mon
 
 
 @pytest.mark.slow
-def test_what_a_killed_try_left_to_its_profile_is_read_and_a_crash_is_not_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_killed_try_left_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Snakemake goes on with what it was at; the same try, repeated, waits for it."""
     folder = make(tmp_path / "mine", TRAIN.replace("time.sleep(0.3)", WAIT))
     (folder / "site").mkdir()

@@ -123,9 +123,7 @@ def test_an_indented_file_of_metrics_is_found_by_itself(tmp_path: Path) -> None:
         ("train_loss: 1.1 score: 3", "score", False),
     ],
 )
-def test_a_held_out_name_comes_before_a_training_loss_which_alone_is_told(
-    tmp_path: Path, line: str, chosen: str, training: bool
-) -> None:
+def test_a_held_out_name_before_a_training_loss(tmp_path: Path, line: str, chosen: str, training: bool) -> None:
     (tmp_path / "run.log").write_text(f"{line}\n")
     seen = setup_guesses.metrics(tmp_path / "run.log", tmp_path)
     assert seen[0].name == chosen
@@ -187,9 +185,7 @@ def test_a_baseline_that_breaks_costs_one_run_and_what_mends_it_becomes_the_base
     assert plumbline(folder, "try", "-m", "worse", "--", "--worse", "1").returncode == 10
 
 
-def test_a_set_up_that_was_stopped_goes_on_by_the_same_words_and_makes_no_run_again(
-    made: tuple[Path, Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_set_up_goes_on(made: tuple[Path, Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it is left by a stop among the runs: with its file and its first run, and not yet trusted."""
     folder = tmp_path / "a{b} 'c'"
     shutil.copytree(made[0], folder)

@@ -35,9 +35,7 @@ def dry_run(work: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tupl
     return capsys.readouterr()
 
 
-def test_a_dry_run_at_the_papers_size_is_for_a_gpu_unless_a_machine_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_at_paper_size_is_for_a_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, said = dry_run(tmp_path, capsys, "--preset", "paper")
     assert "on NVIDIA H100 SXM" in out and "planned for h100, since the preset paper is for GPUs" in said
     out, said = dry_run(tmp_path, capsys, "--preset", "paper", "--config", "machine=core")

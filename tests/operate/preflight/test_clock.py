@@ -14,9 +14,7 @@ import pytest
 from plumbline.operate.preflight import clock
 
 
-def test_a_file_from_the_future_is_named_with_a_command_that_helps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_from_the_future_and_its_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it Snakemake makes the product, finds it older than its input, and removes it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "work/packs").mkdir(parents=True)

@@ -108,9 +108,7 @@ def test_slurm_is_asked_about_the_longest_job_of_each_kind_that_is_to_do(root: P
     assert "MinJobAge is 60 s" in cluster.check(on_slurm(root, "physics"))[-1].words
 
 
-def test_paths_that_slurms_command_lines_do_not_carry(
-    root: Path, programs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_that_slurm_does_not_carry(root: Path, programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Snakemake writes them there as they are: each job ended with a syntax error of the shell, and was tried again."""
     program(programs, "sbatch", "echo 'sbatch: Job 7 to start at noon' >&2")
     program(programs, "scontrol", "true")

@@ -73,9 +73,7 @@ def test_logits_and_their_change_are_those_of_the_weights() -> None:
 
 @SHAPES
 @given(steps(), st.sampled_from(get_args(Norm)), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
-def test_with_quacks_rates_no_weights_break_the_bound(
-    start: HeadUpdate, kind: Norm, by_query: float, by_key: float
-) -> None:
+def test_quacks_rates_keep_the_bound(start: HeadUpdate, kind: Norm, by_query: float, by_key: float) -> None:
     now = start.scaled(by_query, by_key)
     at = quack(now, start, kind)
     allowed = bound(start, SIZES.tau * SIZES.rate, kind)
@@ -88,9 +86,7 @@ def test_with_quacks_rates_no_weights_break_the_bound(
 
 @SHAPES
 @given(steps(), st.sampled_from(get_args(Norm)), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
-def test_with_quacks_rates_the_first_order_change_does_not_know_the_scale(
-    start: HeadUpdate, kind: Norm, by_query: float, by_key: float
-) -> None:
+def test_quacks_first_order_knows_no_scale(start: HeadUpdate, kind: Norm, by_query: float, by_key: float) -> None:
     now = start.scaled(by_query, by_key)
     np.testing.assert_allclose(
         now.first_order(*quack(now, start, kind)), start.first_order(*quack(start, start, kind)), rtol=1e-6, atol=1e-12

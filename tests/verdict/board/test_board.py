@@ -188,9 +188,7 @@ def packed(folder: Path, files: dict[str, bytes], **other: str) -> None:
         ("no bundle", "claimed", "the archive is no bundle"),
     ],
 )
-def test_logs_are_checked_where_they_were_read_and_have_their_hashes(
-    tmp_path: Path, way: str, tier: str, words: str
-) -> None:
+def test_logs_are_checked_and_have_hashes(tmp_path: Path, way: str, tier: str, words: str) -> None:
     folder = tmp_path / "records/a"
     name = "README.md" if way == "no runs" else "run/manifest.json"
     manifest = {"run_id": id_of_spec({"a": 1}), "spec": {"a": 2 if way == "another run's id" else 1}}

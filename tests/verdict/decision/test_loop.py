@@ -158,9 +158,7 @@ def _killed(folder: Path, after: int, asked: ExperimentQuestion, trainer: type[N
     ("after", "plan", "trainer"),
     [(0, "bank", NumbersTrainer), (6, "bank", NumbersTrainer), (2, "bank", Hasty), (9, "interleaved", NumbersTrainer)],
 )
-def test_what_was_finished_before_kill_9_is_used_and_nothing_is_run_twice(
-    tmp_path: Path, after: int, plan: Any, trainer: type[NumbersTrainer]
-) -> None:
+def test_killed_nothing_is_run_twice(tmp_path: Path, after: int, plan: Any, trainer: type[NumbersTrainer]) -> None:
     """What is resumed is what was begun, whatever else was tried meanwhile."""
     asked = replace(QUESTION, plan=plan, worth=None)
     process = multiprocessing.get_context("fork").Process(target=_killed, args=(tmp_path, after, asked, trainer))

@@ -203,9 +203,7 @@ def test_hostile_submissions_cost_little(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("value", "code"), [("1e308", 12), ("-1e200", 12)])
-def test_a_value_that_nothing_can_be_computed_with_is_not_finite(
-    value: str, code: int, board: Path, tmp_path: Path
-) -> None:
+def test_what_cannot_be_computed_with_is_not_finite(value: str, code: int, board: Path, tmp_path: Path) -> None:
     for log in (board / "results/new").iterdir():
         log.write_text(log.read_text().rpartition("val_loss:")[0] + f"val_loss:{value} train_time:1s\n")
     assert run(gate.main, board, "--rules", tmp_path / "rules.toml", cwd=tmp_path).returncode == code

@@ -12,9 +12,7 @@ from plumbline.verdict.judge import judge_all
 from tests.conftest import REPOSITORY
 
 
-def test_a_file_of_nothing_is_crowned_as_seldom_as_the_page_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_of_nothing_is_seldom_crowned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are written, read and judged as the benchmark does it, which draws 2,000."""
     monkeypatch.syspath_prepend(REPOSITORY / "benchmarks")
     import numbers_verdict_rates as benchmark

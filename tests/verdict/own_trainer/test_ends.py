@@ -222,9 +222,7 @@ def test_what_is_no_failure_counts_for_nothing_and_is_told(case: str, tmp_path: 
     ],
 )
 @pytest.mark.skipif(not shutil.which("bash"), reason="the shell that knows the parts of a pipeline")
-def test_a_part_of_a_pipeline_that_is_no_python_counts_and_filters_do_not(
-    command: str, of_output: list[str], others: list[str], tmp_path: Path
-) -> None:
+def test_parts_that_count_and_filters(command: str, of_output: list[str], others: list[str], tmp_path: Path) -> None:
     ended(tmp_path, f"echo $$ > shell; {command}; echo done", "sys.exit(3)", "import time; time.sleep(60)")
     reports, log = tmp_path / "reports", tmp_path / "log"
     parts = [
@@ -359,9 +357,7 @@ def test_a_line_after_the_last_value_says_that_a_run_stopped(line: str, sign: st
         ("nothing", {}),
     ],
 )
-def test_the_step_of_the_last_value_is_read_or_values_are_counted(
-    text: str, place: dict[str, float], tmp_path: Path
-) -> None:
+def test_the_step_of_the_last_value(text: str, place: dict[str, float], tmp_path: Path) -> None:
     (tmp_path / "log").write_text(text)
     assert log_end.read(LOSS, tmp_path / "log", tmp_path).place == place
 
@@ -376,9 +372,7 @@ def test_the_step_of_the_last_value_is_read_or_values_are_counted(
         ("METRIC loss=2.5", MetricPart(name="loss"), ""),
     ],
 )
-def test_the_line_of_the_last_value_is_read_but_for_the_value(
-    line: str, part: MetricPart, sign: str, tmp_path: Path
-) -> None:
+def test_the_line_of_the_last_value(line: str, part: MetricPart, sign: str, tmp_path: Path) -> None:
     (tmp_path / "log").write_text(f"step 1 val_loss 3\n{line}\nbye\n")
     end = log_end.read(part, tmp_path / "log", tmp_path)
     assert ("sign" if end.diverged else "".join(end.signs)) == sign, end
@@ -469,9 +463,7 @@ def result(
         (result(90), [result(), result(None)], "", "it ended at step 90"),
     ],
 )
-def test_an_end_is_compared_with_those_of_the_baseline(
-    run: Result, beside: list[Result], why: str, remark: str
-) -> None:
+def test_an_end_against_the_baselines(run: Result, beside: list[Result], why: str, remark: str) -> None:
     compared = compare_ends.compare(run, beside, "val_loss")
     assert why in compared.why and bool(compared.why) == bool(why)
     assert remark in "".join(compared.remarks) and bool(compared.remarks) == bool(remark)
@@ -612,9 +604,7 @@ def test_the_parts_of_pipelines_are_known_and_the_command_is_not_altered(command
         ("timeout .1 sh -c 'echo val_bpb: {seed}.5; exec sleep 9' | tee log || true", "finished", ""),
     ],
 )
-def test_every_part_of_a_pipeline_has_to_end_well_but_for_what_has_no_reader(
-    command: str, outcome: str, why: str, tmp_path: Path
-) -> None:
+def test_every_part_of_a_pipeline_ends_well(command: str, outcome: str, why: str, tmp_path: Path) -> None:
     folder = make(tmp_path / "mine", ARMS)
     write_toml(folder, command=command, metric=VALUE)
     (run,) = trainer(folder, "--other").run([(BASELINE, 1)])

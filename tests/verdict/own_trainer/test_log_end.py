@@ -182,9 +182,7 @@ def test_a_setting_is_no_place_that_was_reached(setting: str, tmp_path: Path) ->
         (f"step {'9' * 400}\n{steps(300)}", f"step {'9' * 400}\n{steps(100)}", True),
     ],
 )
-def test_an_early_end_is_seen_and_one_that_may_be_none_is_told(
-    baseline: str, candidate: str, is_early: bool | None, tmp_path: Path
-) -> None:
+def test_an_early_end_is_seen(baseline: str, candidate: str, is_early: bool | None, tmp_path: Path) -> None:
     compared = compare_ends.compare(result(tmp_path, candidate), [result(tmp_path, baseline)] * 2, "val_loss")
     assert (bool(compared.why), bool(compared.remarks)) == (bool(is_early), is_early is False), compared
 

@@ -232,18 +232,14 @@ def test_an_end_that_is_the_machines_is_no_outcome(tmp_path: Path) -> None:
     ],
     ids=["a signal", "no space"],
 )
-def test_an_end_that_might_be_the_machines_is_the_arms_own_the_second_time(
-    train: str, first: str, second: str, tmp_path: Path
-) -> None:
+def test_a_machines_end_is_the_arms_the_second_time(train: str, first: str, second: str, tmp_path: Path) -> None:
     with pytest.raises(PlumblineError, match=first):
         run(tmp_path / "mine", train)
     (made,) = trainer(tmp_path / "mine").run([("candidate", 7)])
     assert made.outcome == "crashed" and second in made.why
 
 
-def test_a_disk_is_full_by_what_is_free_or_by_what_a_quota_leaves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_is_full_by_what_a_quota_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(**words: Path) -> None:
         raise OSError(errno.EDQUOT, "Disk quota exceeded")
 

@@ -162,9 +162,7 @@ def test_submodules_are_filled_and_refused_with_changes_of_their_own(tmp_path: P
         Repository(folder).candidate()
 
 
-def test_a_folder_without_git_or_commit_and_files_that_are_data_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_git_no_commit_and_data_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(PlumblineError, match=r"in no git repository.*git init"):
         Repository(tmp_path)
     git(tmp_path, "init", "-q")
@@ -183,9 +181,7 @@ def test_a_folder_without_git_or_commit_and_files_that_are_data_are_refused(
         Repository(folder).candidate()
 
 
-def test_code_that_is_installed_from_the_users_tree_is_taken_from_the_arms_copy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_installed_code_is_that_of_the_arms_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = make(tmp_path / "mine")
     (folder / "src/lib").mkdir(parents=True)
     (folder / "src/lib/shifts.py").write_text("SHIFT = 0.0\n")

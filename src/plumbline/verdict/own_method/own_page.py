@@ -217,7 +217,7 @@ def _ledger(result: VerdictContents) -> str:
     if other := len({entry.identity for entry in result.ledger.entries}) - ours:
         said.append(f"{other} more, against other baselines or in other metrics, are not counted here.")
     again = f"Asked for again (`{_command(mine)}`), the page is rebuilt when there are new tries."
-    return "\n\n".join([" ".join([*said, again]), ledger_pages.statement(result.ledger, result.page.parent)])
+    return "\n\n".join([" ".join([*said, again]), ledgers.statement(result.ledger, result.page.parent)])
 
 
 def _limits(result: VerdictContents) -> str:

@@ -78,9 +78,7 @@ def test_a_window_of_places_at_the_trained_width_is_refused_before_training(uses
     assert found["causality"].endswith("with the 6 layers of the width 64 that are trained")
 
 
-def test_one_place_of_the_trained_context_is_seen_in_the_trained_weights(
-    trained: Callable[[type], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_place_of_the_trained_context(trained: Callable[[type], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     load: Any = component.load
     other = AtOnePlaceOfTheTrainedContext
     monkeypatch.setattr(component, "load", lambda slot, name: other if slot == "residual" else load(slot, name))
@@ -89,7 +87,7 @@ def test_one_place_of_the_trained_context_is_seen_in_the_trained_weights(
     assert "most of all token 21 of sequence" in said
 
 
-def test_losses_by_numpy_are_those_of_torch_and_of_no_code_that_was_put_in_its_place(
+def test_losses_by_numpy_are_those_of_torch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model = create(small(layers=1, context=16), 5).eval()
@@ -108,9 +106,7 @@ def test_a_large_model_is_decoded_in_parts_whose_ends_fall_anywhere() -> None:
     assert decoded_losses.parts(128, 10**6) == [1] * 128
 
 
-def test_every_run_of_an_arm_is_asked_for_its_loss(
-    trained: Callable[[type], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_run_has_its_loss_computed(trained: Callable[[type], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """What opens for other seeds than the first alone was in the gain, and not looked at."""
     work = trained(InTheProcessThatTrains)
     spec = run_spec()

@@ -252,9 +252,7 @@ def test_the_baseline_holds_at_the_trained_size(uses: Callable[[type], None]) ->
         (FourTokensAgain, "causality", "comes before it"),
     ],
 )
-def test_a_leak_is_refused_by_name_with_the_smallest_input(
-    uses: Callable[[type], None], mixer: type, check: str, words: str
-) -> None:
+def test_a_leak_has_a_smallest_input(uses: Callable[[type], None], mixer: type, check: str, words: str) -> None:
     uses(mixer)
     found = trained_size_checks.failed(tiny(), SIZE)
     assert list(found) == [check]
@@ -298,7 +296,7 @@ def test_a_leak_that_opens_in_training_is_seen_in_the_trained_weights(trained: C
     assert "causality: token 1 of the 2 tokens" in (looked_at(work).leak or "")
 
 
-def test_a_leak_on_a_runs_own_text_in_its_own_batch_is_seen_in_the_trained_weights(
+def test_a_leak_on_a_runs_own_text_and_batch(
     trained: Callable[[type], Path],
 ) -> None:
     """Nothing shorter, no smaller batch, no mode but evaluation and no random token shows it."""
@@ -306,9 +304,7 @@ def test_a_leak_on_a_runs_own_text_in_its_own_batch_is_seen_in_the_trained_weigh
     assert said.startswith("causality: token 31 of the 32 tokens") and said.endswith("in a batch of 8")
 
 
-def test_a_loss_that_the_weights_do_not_have_is_refused(
-    trained: Callable[[type], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_loss_of_other_weights_is_refused(trained: Callable[[type], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """A leak that the looks do not open is in the loss that the run says all the same."""
     work = trained(InTheProcessThatTrains)
     monkeypatch.setattr(InTheProcessThatTrains, "training_goes_on", False)
@@ -316,7 +312,7 @@ def test_a_loss_that_the_weights_do_not_have_is_refused(
     assert said.startswith("loss: the mean over all 10 sequences of its validation loss is ")
 
 
-def test_a_loss_off_by_a_thousandth_is_refused_where_nothing_but_rounding_may_differ(
+def test_a_loss_off_by_a_thousandth_is_refused(
     trained: Callable[[type], Path],
 ) -> None:
     """Half a percent, which bfloat16 and other devices take, is several sigma of a seed: a leak would pass in it."""
@@ -328,9 +324,7 @@ def test_a_loss_off_by_a_thousandth_is_refused_where_nothing_but_rounding_may_di
     assert looked_at(out.parent).leak is None
 
 
-def test_a_try_says_no_keep_of_an_arm_that_leaks_with_its_trained_weights(
-    trained: Callable[[type], Path], tmp_path: Path
-) -> None:
+def test_no_keep_of_an_arm_whose_weights_leak(trained: Callable[[type], Path], tmp_path: Path) -> None:
     spec, work = run_spec(), trained(Gated)
     paths = SimpleNamespace(paths=SimpleNamespace(work=str(work)))
     arms: Any = SimpleNamespace(folder=lambda *_: work / "out", spec_of=lambda *_: spec, project=paths)

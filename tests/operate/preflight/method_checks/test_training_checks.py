@@ -198,7 +198,7 @@ def test_what_an_intervention_raises_when_it_is_resumed_is_said(tried: Callable[
     }
 
 
-def test_a_rule_is_handed_none_of_the_sequences_of_the_loss(
+def test_a_rule_has_no_sequence_of_the_loss(
     monkeypatch: pytest.MonkeyPatch, tried: Callable[..., dict[str, str]]
 ) -> None:
     seen: list[np.ndarray] = []
@@ -223,9 +223,7 @@ def test_a_rule_is_handed_none_of_the_sequences_of_the_loss(
         (lambda progress, calls=[0.0]: calls.append(0.0) or len(calls), "when it is asked again"),
     ],
 )
-def test_a_schedule_is_a_finite_function_of_its_step(
-    monkeypatch: pytest.MonkeyPatch, schedule: Callable[..., float], words: str
-) -> None:
+def test_a_schedule_is_finite(monkeypatch: pytest.MonkeyPatch, schedule: Callable[..., float], words: str) -> None:
     spec = run_spec()
     spec = msgspec.structs.replace(spec, schedule=msgspec.structs.replace(spec.schedule, options={}))
     assert training_checks.schedule(spec) is None
