@@ -19,10 +19,10 @@ from plumbline.core.files import atomic_write_json, canonical_json, sha256_file,
 from plumbline.data.manifest import read_pack
 from plumbline.model.finished_run import FinishedRun
 from plumbline.results.measurements import measurement_file
+from plumbline.train.checkpoint.checkpoint_folders import RollingCheckpoints
 from plumbline.verdict import ledger
 from plumbline.verdict.board.board_page import write_board
 from plumbline.verdict.board.board_rows import Board
-from plumbline.train.checkpoint.checkpoint_folders import RollingCheckpoints
 
 
 def file(path: Path, content: bytes) -> Path:

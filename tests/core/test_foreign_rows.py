@@ -15,9 +15,9 @@ from plumbline.audit.paper.paper_table import read_tables
 from plumbline.core.errors import PlumblineError
 from plumbline.core.foreign_rows import TAB, delimited_rows, read_ordinary_text
 from plumbline.specs import printed_results
+from plumbline.verdict import ledger
 from plumbline.verdict.sources import bounded_reading, lm_eval_items, row_files
 from plumbline.verdict.sources.row_files import read_rows
-from plumbline.verdict import ledger
 
 HEAD = "method,metric,scale,value\n"
 #: Texts in which a cell swallows rows, and the lines that the refusal names.

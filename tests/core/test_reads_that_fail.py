@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from plumbline.core import command_line, frames, run_files
-from plumbline.core import command_line, errors, frames
+from plumbline.core import command_line, errors, frames, run_files
 from plumbline.core.files import read_json
 from plumbline.data import npy, tokenizer
 from plumbline.data.sources import packaged

@@ -15,10 +15,10 @@ import yaml
 
 from plumbline.data import split
 from plumbline.operate.preflight import dry_run
+from plumbline.operate.preflight.method_checks import finished_run_checks
 from plumbline.plan import data_stage, job_needs, machines, run_estimate, target_costs
 from plumbline.plan.job_needs import amount
 from plumbline.plan.run_estimate import JobRequests, RunEstimator, estimator
-from plumbline.operate.preflight.method_checks import finished_run_checks
 from plumbline.project import Project, load, snakemake_internals
 from plumbline.specs.study_config import Run
 from plumbline.specs.yaml_files import ROOT, load_config

@@ -85,10 +85,15 @@ def test_an_earlier_page_of_both_scales(mine: str, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(WorkflowPaths, "verdict_ledger", str(tmp_path / "ledger.jsonl"))
     asked = planned(mine=mine)
     before = asked.fingerprints.verdict()
-    (tmp_path / "plain.json").write_text(json.dumps({decision_accuracy_from_pages.KEY: None}))
+    (tmp_path / "plain.json").write_text(json.dumps({decision_accuracy.KEY: None}))
     assert asked.fingerprints.verdict() == before
-    entry = decision_accuracy_from_pages.entry("transfer", "validation_loss", ("base", "large"), {"my/a": (5.0, 4.8)})
-    (tmp_path / "both.json").write_text(json.dumps({decision_accuracy_from_pages.KEY: entry}))
+    entry = {
+        "study": "transfer",
+        "metric": "validation_loss",
+        "scales": ["base", "large"],
+        "means": {"my/a": [5.0, 4.8]},
+    }
+    (tmp_path / "both.json").write_text(json.dumps({decision_accuracy.KEY: entry}))
     assert asked.fingerprints.verdict() != before
 
 

@@ -21,9 +21,9 @@ from safetensors.torch import load_file
 
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
-from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.core.stop_request import StopRequest
 from plumbline.model.finished_run import FinishedRun
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs import finished_runs
 from plumbline.results.runs.expected_runs import ExpectedRun
 from plumbline.specs import study_config

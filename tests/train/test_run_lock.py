@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from plumbline.core import locks, process_record
 from plumbline.core.stop_request import StopRequest, StopRequested
 from plumbline.train.checkpoint import run_lock, state_records
-from plumbline.core import locks, process_record
 from plumbline.train.checkpoint.run_lock import RunLock, RunLockError
 
 

@@ -16,7 +16,6 @@ from plumbline import __version__
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import visible
 from plumbline.operate.preflight import cluster, dry_run
-from plumbline.operate.preflight import dry_run
 from plumbline.project import Project, snakemake_internals
 from plumbline.specs.yaml_files import PROJECT
 
@@ -48,7 +47,6 @@ def check(project: Project, jobs: list[Any]) -> None:
 
     from plumbline.operate.preflight import (
         clock,
-        cluster,
         data_archives,
         environment,
         folders,

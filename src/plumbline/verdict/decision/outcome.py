@@ -1,4 +1,6 @@
-"""Holds what an experiment is, what one run of it said, and what was decided. Imports no numpy or scipy: a dry run needs no more.
+"""Holds what an experiment is, what one run of it said, and what was decided.
+
+Imports no numpy or scipy: a dry run needs no more.
 
 An experiment is a baseline and a candidate of one trainer at one budget, a primary metric that is named beforehand, and
 runs (seeds) of both.

@@ -190,7 +190,7 @@ class FinishedRunReader:
     def require_gains_at_the_end(self, judged: Mapping[str, BaselineComparison]) -> None:
         """Refuse a gain in averaged losses that is not there in the last evaluation of the runs.
 
-        That one alone is computed again of the weights that a run left (`checks.trained_checks`); the weights of those
+        That one alone is computed again of the weights that a run left (`finished_run_checks`); the weights of those
         before it are gone.
 
         Raises:

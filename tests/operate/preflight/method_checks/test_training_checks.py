@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from plumbline.core.errors import PlumblineError
-from plumbline.specs.components import load
 from plumbline.operate.preflight.method_checks import training_checks
+from plumbline.specs.components import load
 from plumbline.specs.spec import RunSpec
 from plumbline.train import interventions, run_optimizer
 from plumbline.train.interventions import Intervention

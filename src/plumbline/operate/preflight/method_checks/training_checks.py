@@ -29,15 +29,15 @@ from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, sha256_file
 from plumbline.core.stop_request import StopRequest
-from plumbline.runtime.distributed import ranks
-from plumbline.runtime.numerics import numerics
+from plumbline.model.distributed import ranks
+from plumbline.model.numerics import numerics
 from plumbline.specs import components
 from plumbline.specs.spec import RunSpec
-from plumbline.train.run_optimizer import make_schedule
 from plumbline.train import held_out_loss as held_out_reading
 from plumbline.train.interventions import Intervention
 from plumbline.train.loop import TrainingLoop
 from plumbline.train.pretrain import pretrain, untrained
+from plumbline.train.run_optimizer import make_schedule
 from plumbline.train.trainer_settings import TrainerSettings
 
 #: Steps of a run that is tried: at least, and at most.
