@@ -10,16 +10,17 @@ from pathlib import Path
 import pytest
 from click.shell_completion import ShellComplete
 
-from plumbline.cli import VERBS, main
+from plumbline.cli import NAME, VERBS, main
 from plumbline.cli import ls as listing
 from plumbline.core.errors import PlumblineError
 from plumbline.specs import study_config
 from plumbline.specs.spec_changes import changed
 from plumbline.specs.yaml_files import studies
+from tests import run_in_process
 
 
 def plumbline(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "plumbline", *words], cwd=cwd, capture_output=True, text=True)
+    return run_in_process.run(lambda: main(prog_name=NAME), *words, cwd=cwd)
 
 
 @pytest.mark.parametrize("verb", VERBS)

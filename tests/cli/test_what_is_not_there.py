@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from plumbline.cli import NAME, main
+from tests import run_in_process
 
 SAID = {
     ("show", "nope.csv"): "there is no table nope.csv; plumbline ls targets lists those that can be made",
@@ -24,8 +25,6 @@ SAID = {
 
 @pytest.mark.parametrize("words", SAID, ids=" ".join)
 def test_it_is_said_in_one_line(words: tuple[str, ...], repository: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "plumbline", *words], cwd=repository, capture_output=True, text=True, check=False
-    )
+    done = run_in_process.run(lambda: main(prog_name=NAME), *words, cwd=repository)
     assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
     assert done.stderr.startswith("error: ") and SAID[words] in done.stderr

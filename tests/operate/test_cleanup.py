@@ -15,6 +15,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json
 from plumbline.operate import cleanup
 from plumbline.train.checkpoint import run_lock
+from tests import run_in_process
 
 RUN = "transfer/base/{}/s42"
 
@@ -83,8 +84,9 @@ def test_everything_is_listed_with_what_it_frees(work: Path) -> None:
 
 
 def run(work: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "plumbline.operate.cleanup", "--work", str(work), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True)
+    done = run_in_process.run(cleanup.main, "--work", work, *arguments, cwd=work)
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 def test_only_what_is_asked_for_is_removed(work: Path) -> None:

@@ -315,9 +315,7 @@ def test_where_every_method_lost_a_seed_the_page_says_so(tmp_path: Path) -> None
     assert "Diverged seeds leave nothing to compare" in made.page.read_text()
 
 
-def test_a_baseline_of_which_a_seed_diverged(
-    tmp_path: Path,
-) -> None:
+def test_a_baseline_of_which_a_seed_diverged(tmp_path: Path) -> None:
     made = Made(tmp_path, gain=0.05)
     made.world.diverged("base", "baseline", 44, 20, history("sudden", 20))
     assert "`capped` cannot be judged: 1 run of `baseline` diverged" in made.write()

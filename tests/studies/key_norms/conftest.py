@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.studies.cached_worlds import kept
 from tests.studies.key_norms.synthetic_runs import World
+from tests.studies.run_files import kept
 
 
 @pytest.fixture(scope="session")

@@ -3,20 +3,18 @@ them."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from plumbline.core import frames
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.expected_runs import expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
 from plumbline.studies.key_norms.norm_curves import layers_of
+from tests.studies.run_files import write_run
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = PrintedNumbers(ROOT / "studies" / "key_norms" / "published")
@@ -82,22 +80,14 @@ class World:
 
     def _run(self, method: str, arm: Arm) -> None:
         spec = self.study.runs[f"{STUDY}/base/{method}/s42"].spec
-        folder, steps = self.root / "runs" / spec.key, spec.train.steps
+        steps = spec.train.steps
         last = steps if arm.outcome == "completed" else steps // 2
-        identity = {"run_id": spec.run_id, "study": STUDY, "preset": self.preset, "scale": "base", "method": method}
-        result: dict[str, Any] = {"init_seed": 42, "outcome": arm.outcome, "steps": steps, "step": last}
-        result |= {"validation_loss": 4.0 if arm.outcome == "completed" else None, "last_finite_loss": 4.1}
-        result |= {"last_finite_step": last, "reason": None if arm.outcome == "completed" else "not finite"}
-        write_json(folder / "outcome.json", identity | result)
-        manifest = {"spec": spec.to_dict(), "git_commit": "0" * 40, "git_dirty": False, "packages": {"torch": "2.13.0"}}
-        manifest |= {"data_fingerprint": "d" * 16, "validation_fingerprint": "e" * 16, "device": "cpu", "host": "here"}
-        write_json(folder / "manifest.json", identity | manifest | {"parameters": 88630528})
         at = np.linspace(0, last, 12).astype(int)
         metrics = pd.DataFrame({"step": at[1:], "split": "train", "loss": 5.0, "grad_norm": 1.0})
         metrics = metrics.assign(learning_rate=0.024, tokens=at[1:] * spec.train.batch_tokens)
-        frames.write(metrics, "metrics", folder / "metrics.parquet")
         read = pd.concat([self._curve(spec, arm, probe, at) for probe in ("key_norm", "query_norm", "entropy")])
-        frames.write(read, "probes", self.root / "probes" / spec.key / "probes.parquet")
+        diverged = "" if arm.outcome == "completed" else "not finite"
+        write_run(self.root, spec, metrics, read, step=last, loss=4.0, diverged=diverged)
 
     def _curve(self, spec, arm: Arm, probe: str, at: np.ndarray) -> pd.DataFrame:
         queries = [0.9 * norm for norm in arm.norms]
@@ -116,9 +106,3 @@ class World:
         null = 1.0 if probe == "entropy" else 8.0
         read = read.assign(run_id=spec.run_id, probe=probe, null=null, source="online")
         return read.assign(fraction=read["step"] / spec.train.steps)
-
-
-def write_json(path: Path, value: dict[str, Any]) -> None:
-    """A run's JSON file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value, allow_nan=False), encoding="utf-8")

@@ -6,7 +6,6 @@ A world is facts by run (`Facts`); a mutant is a function that changes them befo
 from __future__ import annotations
 
 import atexit
-import json
 import math
 import shutil
 import tempfile
@@ -24,6 +23,7 @@ from plumbline.results.runs.expected_runs import expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
 from plumbline.studies.premature.release_rule_replay import LOGGED
+from tests.studies.run_files import write_run
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = PrintedNumbers(ROOT / "studies" / "premature" / "published")
@@ -201,22 +201,13 @@ def loaded(root: Path, *groups: str, preset: str = "paper") -> RunFrames:
 
 
 def _write(spec, run: Facts, root: Path) -> None:
-    folder = root / "runs" / spec.key
     steps, whole = spec.train.steps, run.outcome == "completed"
-    identity = {"run_id": spec.run_id, "study": spec.study, "preset": spec.preset, "scale": spec.scale}
     step = steps if whole else steps // 2
-    result = {"method": spec.method, "init_seed": spec.init_seed, "outcome": run.outcome, "steps": steps, "step": step}
-    result |= {"validation_loss": run.loss if whole else None, "last_finite_loss": 3.0, "last_finite_step": step - 1}
-    result |= {"reason": None if whole else "loss is not finite", "grad_norm_tail": []}
-    result["interventions"] = [_report(spec, entry, run) for entry in spec.interventions]
-    manifest = {"spec": spec.to_dict(), "git_commit": "0" * 40, "git_dirty": False, "packages": {"torch": "2.13.0"}}
-    manifest |= {"data_fingerprint": "d" * 16, "validation_fingerprint": "e" * 16, "device": "cpu", "host": "here"}
-    manifest |= {"wall_seconds": 12.5, "attempts": 1, "parameters": 269682240, "started": "t0", "finished": "t1"}
-    for name, content in (("outcome", identity | result), ("manifest", identity | manifest)):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}.json").write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
-    frames.write(_metrics(spec, run), "metrics", folder / "metrics.parquet")
-    frames.write(_probes(spec, run, step / steps), "probes", root / "probes" / spec.key / "probes.parquet")
+    write_run(
+        root, spec, _metrics(spec, run), _probes(spec, run, step / steps), step=step, loss=run.loss,
+        diverged="" if whole else "loss is not finite",
+        outcome={"interventions": [_report(spec, entry, run) for entry in spec.interventions]},
+    )  # fmt: skip
     if run.tasks:
         frames.write(_scores(spec, run), "scores", root / "scores" / spec.key / "scores.parquet")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.studies.cached_worlds import kept
 from tests.studies.quack import synthetic_runs
 from tests.studies.quack.synthetic_runs import Written
+from tests.studies.run_files import kept
 
 
 @pytest.fixture(scope="session")

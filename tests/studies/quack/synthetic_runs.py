@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import math
 import os
 import shutil
@@ -16,12 +15,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plumbline.core import frames
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.measurements import measurement_file
 from plumbline.results.runs.expected_runs import expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
+from tests.studies.run_files import write_run
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = PrintedNumbers(ROOT / "studies" / "quack" / "published")
@@ -142,22 +141,14 @@ class Written:
 
     def _run(self, name: str, facts: Facts) -> None:
         spec = self.study.runs[name].spec
-        folder, steps = self.root / "runs" / name, spec.train.steps
         completed = facts.outcome == "completed"
-        last = steps if completed else round(0.6 * steps)
-        identity = {"run_id": spec.run_id, "study": STUDY, "preset": self.preset, "scale": spec.scale}
-        identity |= {"method": spec.method}
-        reports = [self._report(entry["name"], facts) for entry in spec.interventions]
-        result: dict[str, Any] = {"init_seed": 42, "outcome": facts.outcome, "steps": steps, "step": last}
-        result |= {"validation_loss": facts.loss if completed else None, "last_finite_loss": 4.0}
-        result |= {"last_finite_step": last, "reason": None if completed else "not finite", "interventions": reports}
-        write_json(folder / "outcome.json", identity | result)
-        manifest = {"spec": spec.to_dict(), "git_commit": "0" * 40, "git_dirty": False, "packages": {"torch": "2.13.0"}}
-        manifest |= {"data_fingerprint": "d" * 16, "validation_fingerprint": "e" * 16, "device": "cpu", "host": "here"}
-        write_json(folder / "manifest.json", identity | manifest | {"parameters": 10**9})
+        last = spec.train.steps if completed else round(0.6 * spec.train.steps)
         at = np.unique(np.linspace(0, last, POINTS + 1).astype(int))[1:]
-        frames.write(self._metrics(spec, facts, at), "metrics", folder / "metrics.parquet")
-        frames.write(self._probes(spec, facts, at), "probes", self.root / "probes" / name / "probes.parquet")
+        write_run(
+            self.root, spec, self._metrics(spec, facts, at), self._probes(spec, facts, at), step=last, loss=facts.loss,
+            diverged="" if completed else "not finite",
+            outcome={"interventions": [self._report(entry["name"], facts) for entry in spec.interventions]},
+        )  # fmt: skip
 
     @staticmethod
     def _report(name: str, facts: Facts) -> dict[str, Any]:
@@ -217,9 +208,3 @@ def times(**seconds: float) -> pd.DataFrame:
     ]
     frame = pd.DataFrame(rows).assign(sequences=96, context=2048, micro_batch=8, precision="bfloat16")
     return frame.assign(norms_per_block=[4.0 if "qk_norm" in method else 2.0 for method in frame["method"]])
-
-
-def write_json(path: Path, value: dict[str, Any]) -> None:
-    """A run's JSON file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value, allow_nan=False), encoding="utf-8")

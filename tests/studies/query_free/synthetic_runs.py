@@ -3,7 +3,6 @@ made-up measurement of basis transfer."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -12,13 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plumbline.core import frames
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.measurements import measurement_file
 from plumbline.results.runs.expected_runs import expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
 from plumbline.specs.study_config import Study
+from tests.studies.run_files import write_run
 
 ROOT = Path(__file__).resolve().parents[3]
 STUDY = "query_free"
@@ -92,18 +91,11 @@ def loaded(root: Path, *groups: str, preset: str = "paper", transfer: bool = Tru
 
 def _run(method: str, facts: Facts, root: Path, study: Study) -> None:
     spec = study.runs[f"{STUDY}/base/{method}/s42"].spec
-    folder, steps = root / "runs" / spec.key, spec.train.steps
-    last = steps if facts.outcome == "completed" else steps // 2
-    identity = {"run_id": spec.run_id, "study": STUDY, "preset": study.preset, "scale": "base", "method": method}
-    result: dict[str, Any] = {"init_seed": 42, "outcome": facts.outcome, "steps": steps, "step": last}
-    result |= {"validation_loss": facts.loss if facts.outcome == "completed" else None, "last_finite_loss": 4.1}
-    result |= {"last_finite_step": last, "reason": None if facts.outcome == "completed" else "not finite"}
-    write_json(folder / "outcome.json", identity | result)
-    manifest = {"spec": spec.to_dict(), "git_commit": "0" * 40, "git_dirty": False, "packages": {"torch": "2.13.0"}}
-    manifest |= {"data_fingerprint": "d" * 16, "validation_fingerprint": "e" * 16, "device": "cpu", "host": "here"}
-    manifest |= {"device_name": "made up", "wall_seconds": facts.step_seconds * last, "parameters": 1}
-    write_json(folder / "manifest.json", identity | manifest)
-    frames.write(_metrics(facts.loss, last, spec.train.validate_every), "metrics", folder / "metrics.parquet")
+    whole = facts.outcome == "completed"
+    last = spec.train.steps if whole else spec.train.steps // 2
+    metrics = _metrics(facts.loss, last, spec.train.validate_every)
+    made_on = {"device": "cpu", "device_name": "made up", "wall_seconds": facts.step_seconds * last, "parameters": 1}
+    write_run(root, spec, metrics, step=last, loss=facts.loss, diverged="" if whole else "not finite", made_on=made_on)
 
 
 def _metrics(final: float, last: int, every: int) -> pd.DataFrame:
@@ -112,12 +104,6 @@ def _metrics(final: float, last: int, every: int) -> pd.DataFrame:
     losses = final + (10 - final) * (1 - at / last) ** 3
     rows = pd.DataFrame({"step": at, "split": "validation", "loss": losses, "grad_norm": np.nan})
     return rows.assign(learning_rate=1e-3, tokens=at * 1000)
-
-
-def write_json(path: Path, value: dict[str, Any]) -> None:
-    """A run's JSON file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value, allow_nan=False), encoding="utf-8")
 
 
 @dataclass(frozen=True, kw_only=True)

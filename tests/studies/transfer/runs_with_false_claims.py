@@ -1,5 +1,5 @@
 """Worlds in which one thing that the paper says of trained models is false; and worlds in which what it prints
-against itself is so. Which claims then follow is in `follows`."""
+against itself is so."""
 
 from __future__ import annotations
 

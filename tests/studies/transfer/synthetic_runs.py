@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import json
 import math
 import shutil
 import tempfile
@@ -18,7 +17,7 @@ from plumbline.core import frames
 from plumbline.results.runs.expected_runs import expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
-from tests.studies.cached_worlds import kept
+from tests.studies.run_files import kept, write_run
 from tests.studies.transfer.synthetic_results import (
     PUBLISHED,
     Run,
@@ -62,9 +61,10 @@ class World:
     ):
         """A finished run with its scores and what probes read of it: of `tasks` with made-up answers item by item, or
         of these `answers` on (task, item); `more` metrics than accuracy, by task; probes of `probed`."""
-        spec = self._run(scale, method, seed, "completed", validation_loss=loss, made_on=made_on)
-        self._probes(spec, probed or Run())
-        self._metrics(spec, metrics if metrics is not None else curve(spec.train.steps, loss, every=400))
+        spec = self.study.runs[self.study.key(scale, method, seed)].spec
+        metrics = metrics if metrics is not None else curve(spec.train.steps, loss, every=400)
+        probes = (probed or Run()).probes(spec)
+        write_run(self.root, spec, metrics, probes, step=spec.train.steps, loss=loss, made_on=made_on)
         if answers is not None:
             tasks = answers.groupby(level="task", sort=False).mean()
         if tasks is not None:
@@ -75,45 +75,23 @@ class World:
         self, scale, method, seed, at: int, history: list[tuple[int, float]], made_on=None, probed: Run | None = None
     ):
         """A diverged run with the gradient norms that led there; its scores frame is empty."""
-        spec = self._run(scale, method, seed, "diverged", step=at, tail=history, made_on=made_on)
-        self._probes(spec, probed or Run(diverged=at))
+        spec = self.study.runs[self.study.key(scale, method, seed)].spec
         steps = np.array([step for step, _ in history])
         norms = np.array([norm for _, norm in history])
         loss = 2.5 + 3.0 * np.exp(-steps / 3000)
         common = {"split": "train", "loss": loss, "learning_rate": 3e-4, "tokens": steps * 524288}
-        self._metrics(spec, pd.DataFrame({"step": steps, "grad_norm": norms} | common))
+        tail = [[step, None if math.isnan(norm) else norm] for step, norm in history]
+        write_run(
+            self.root, spec, pd.DataFrame({"step": steps, "grad_norm": norms} | common),
+            (probed or Run(diverged=at)).probes(spec), step=at, loss=None, diverged="gradient norm is not finite",
+            outcome={"grad_norm_tail": tail}, made_on=made_on,
+        )  # fmt: skip
         self.scores(spec, pd.Series(dtype=float), "benchmark")
 
     def load(self, *groups: str) -> RunFrames:
         """The frames of some groups; of all runs by default."""
         expected = expected_runs(None, self.study, groups or tuple(self.study.definition["runs"]), self.root)
         return load(expected, self.root, average="climb_avg", examples=True, probes=True)
-
-    def _run(self, scale, method, seed, outcome, *, step=None, validation_loss=None, tail=(), made_on=None):
-        spec = self.study.runs[self.study.key(scale, method, seed)].spec
-        folder = self.root / "runs" / spec.key
-        identity = {"run_id": spec.run_id, "study": spec.study, "preset": self.preset, "scale": scale}
-        step = spec.train.steps if step is None else step
-        result = {"method": method, "init_seed": seed, "outcome": outcome, "steps": spec.train.steps, "step": step}
-        result |= {"validation_loss": validation_loss, "last_finite_loss": 2.6, "last_finite_step": step - 1}
-        result |= {"reason": None if outcome == "completed" else "gradient norm is not finite"}
-        result["grad_norm_tail"] = [[step, None if math.isnan(norm) else norm] for step, norm in tail]
-        _write_json(folder / "outcome.json", identity | result)
-        manifest = {"spec": spec.to_dict(), "git_commit": "0" * 40, "git_dirty": False, "packages": {"torch": "2.13.0"}}
-        manifest |= {"data_fingerprint": "d" * 16, "validation_fingerprint": "e" * 16, "host": "here"}
-        manifest |= made_on or {"device": "cpu"}
-        manifest |= {"wall_seconds": 12.5, "attempts": 1, "parameters": 1216710656, "started": "t0", "finished": "t1"}
-        _write_json(folder / "manifest.json", identity | manifest)
-        return spec
-
-    def _metrics(self, spec, frame):
-        frames.write(frame, "metrics", self.root / "runs" / spec.key / "metrics.parquet")
-
-    def _probes(self, spec, run: Run):
-        code = {probe.name: "c" * 16 for probe in spec.probes}
-        labels = {"probes": json.dumps(code), "validation_fingerprint": "e" * 16, "torch": "2.13.0", "device": "cpu"}
-        frame = run.probes(spec)
-        frames.write(frame, "probes", self.root / "probes" / spec.key / "probes.parquet", metadata=labels)
 
     def scores(self, spec, values: pd.Series, source: str, answers: pd.Series | None = None, more=None):
         frame = pd.DataFrame({"task": values.index.astype(str), "value": values.to_numpy(dtype=float)})
@@ -131,11 +109,6 @@ class World:
         of_items = of_items.reindex(columns=["task", "item", "value"]).astype({"task": str, "item": str})
         of_items = of_items.assign(metric="acc", run_id=spec.run_id)
         frames.write(of_items, "examples", path.with_name("examples.parquet"))
-
-
-def _write_json(path: Path, value: dict) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value, allow_nan=False), encoding="utf-8")
 
 
 def published_world(root: Path) -> World:

@@ -87,9 +87,7 @@ def test_one_place_of_the_trained_context(trained: Callable[[type], Path], monke
     assert "most of all token 21 of sequence" in said
 
 
-def test_losses_by_numpy_are_those_of_torch(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_losses_by_numpy_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     model = create(small(layers=1, context=16), 5).eval()
     tokens_BT = torch.randint(0, 97, (3, 16))
     logits_BTV = model(tokens_BT)[:, :-1].detach()

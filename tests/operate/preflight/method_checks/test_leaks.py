@@ -296,9 +296,7 @@ def test_a_leak_that_opens_in_training_is_seen_in_the_trained_weights(trained: C
     assert "causality: token 1 of the 2 tokens" in (looked_at(work).leak or "")
 
 
-def test_a_leak_on_a_runs_own_text_and_batch(
-    trained: Callable[[type], Path],
-) -> None:
+def test_a_leak_on_a_runs_own_text_and_batch(trained: Callable[[type], Path]) -> None:
     """Nothing shorter, no smaller batch, no mode but evaluation and no random token shows it."""
     said = looked_at(trained(OnTextInTheTrainedBatchAsValidated)).leak or ""
     assert said.startswith("causality: token 31 of the 32 tokens") and said.endswith("in a batch of 8")
@@ -312,9 +310,7 @@ def test_a_loss_of_other_weights_is_refused(trained: Callable[[type], Path], mon
     assert said.startswith("loss: the mean over all 10 sequences of its validation loss is ")
 
 
-def test_a_loss_off_by_a_thousandth_is_refused(
-    trained: Callable[[type], Path],
-) -> None:
+def test_a_loss_off_by_a_thousandth_is_refused(trained: Callable[[type], Path]) -> None:
     """Half a percent, which bfloat16 and other devices take, is several sigma of a seed: a leak would pass in it."""
     out = trained(Gated) / "out"
     outcome, manifest = (json.loads((out / f"{name}.json").read_text()) for name in ("outcome", "manifest"))
