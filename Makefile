@@ -141,7 +141,7 @@ TRITON ?= 3.6.0
 test-triton: setup
 	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target work/triton-$(TRITON) triton==$(TRITON) 'numpy<2.4'
 	export PYTHONPATH=work/triton-$(TRITON):src; $(BIN)/python -c 'import triton; assert triton.__version__ == "$(TRITON)"' \
-	  && $(BIN)/python -m pytest -n 0 tests/kernels
+	  && $(BIN)/python -m pytest -n 0 tests/model/kernels
 
 # A torch that is on no index is accepted by its hash too: make lock WHEEL=/path/to/torch-2.13.0+cpu-....whl
 lock:

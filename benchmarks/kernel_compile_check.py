@@ -26,7 +26,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from plumbline.core import command_line
-from plumbline.kernels.tiles import BlockSizes, blocks_for, sizes
+from plumbline.model.kernels.tiles import BlockSizes, blocks_for, sizes
 
 #: Kernel -> the constants that only it has, one compilation each. `OUT` of 32 heads in 8 groups: 24 attend.
 OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
@@ -64,7 +64,7 @@ def compile_kernels(
     for kernel, variants in OPTIONS.items():
         blocks = blocks_for(kernel, q_BHTW)
         common = sizes(q_BHTW, q_BHTW[:, :8], blocks)
-        module = importlib.import_module(f"plumbline.kernels.{kernel}")
+        module = importlib.import_module(f"plumbline.model.kernels.{kernel}")
         for options in variants if every else variants[:1]:
             for name in PASSES:
                 constants = common | options | {"KEEP": True}

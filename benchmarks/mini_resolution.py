@@ -28,6 +28,7 @@ from typing import Any
 import pandas as pd
 import yaml
 from machine_description import describe
+from scipy import optimize
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
@@ -38,7 +39,7 @@ from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.yaml_files import ROOT, read_yaml
 from plumbline.stats.noise_floor import noise_floor
-from plumbline.stats.power import resolved_distance, resolved_gain
+from plumbline.stats.power import chance_called, resolved_distance
 
 STUDY, PRESET, SCALE = "transfer", "mini", "base"
 METHODS = ["qknorm", "ssmax", "sigmoid_attn", "relu_squared", "layerscale", "value_residual"]
@@ -175,7 +176,7 @@ def figures(runs: pd.DataFrame, m: int, seeds: int) -> dict[str, Any]:
             "mean": floor.mean,
             "sigma": floor.sigma,
             "smallest_resolved_delta": resolved_distance(floor.sigma, seeds, m=m),
-            "gain_found_with_80pct_power": resolved_gain(floor.sigma, seeds, m=m),
+            "gain_found_with_80pct_power": resolved_gain(floor.sigma, seeds, m),
             "smallest_resolved_delta_3_seeds": resolved_distance(floor.sigma, 3, m=m),
             "smallest_resolved_delta_these_seeds": resolved_distance(floor.sigma, floor.n, m=m),
             "gain_by_method": {
@@ -183,6 +184,13 @@ def figures(runs: pd.DataFrame, m: int, seeds: int) -> dict[str, Any]:
             },
         }
     return found
+
+
+def resolved_gain(sigma: float, n: int, m: int) -> float:
+    """The true gain that one run of `m` against `n` seeds shows as better in four cases of five; `sigma` is the true
+    spread of a run."""
+    most = 20 * resolved_distance(sigma, n, m=m)
+    return float(optimize.brentq(lambda gain: chance_called(gain, sigma, n, m=m) - 0.8, 0.0, most))
 
 
 def page(found: dict[str, Any], study: study_config.Study, runs: pd.DataFrame, share: float, seeds: int) -> str:

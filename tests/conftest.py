@@ -43,7 +43,7 @@ LONGEST = (
     "studies/premature/test_premature_claims.py",
     "cli/test_new.py",
     "evaluate/test_new_task.py",
-    "kernels/test_kernels.py",
+    "model/kernels/test_kernels.py",
     "operate/preflight/method_checks/test_model_checks.py",
     "gpu_check/test_failing_sections.py",
     "studies/transfer/test_transfer_claims.py",
@@ -69,10 +69,10 @@ def pytest_collection(session: pytest.Session) -> None:
     good when it is imported, and torch's counter of operations imports it. And look for no garbage meanwhile: Python
     would, every 700 objects, among millions that stay."""
     gc.disable()
-    kernels = REPOSITORY / "tests" / "kernels"
+    kernels = REPOSITORY / "tests" / "model" / "kernels"
     asked = (Path(argument.partition("::")[0]).resolve() for argument in session.config.args)
     if any(kernels.is_relative_to(path) for path in asked):
-        import_module("tests.kernels.conftest")
+        import_module("tests.model.kernels.conftest")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -17,9 +17,9 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from benchmarks.fake_device.attached_hooks import FOLDER, attached
 from benchmarks.fake_device.step_counts import StepCounts, caller
 from benchmarks.kernel_costs import COSTS
-from plumbline.kernels.selection import TABLE
 from plumbline.model.decoder import Decoder
 from plumbline.model.numerics import autocast, set_numerics
+from plumbline.model.kernels.selection import TABLE
 from plumbline.specs.spec import RunSpec
 from plumbline.train.interventions import Intervention
 from plumbline.train.run_optimizer import RunOptimizer

@@ -3,9 +3,9 @@
     python -m benchmarks.gpu_check.fill_block_choices benchmarks/gpu_check_h100.json
 
 Of each kernel the choice with the least time forward and backward, among those whose numbers stayed and that were
-launched as that kernel. It is written into `MEASURED` of src/plumbline/kernels/block_choices.py, in the place of that
-device's earlier row for the kernel and width; a kernel whose default was the fastest gets a row as well, which says so.
-Nothing is written from a rehearsal.
+launched as that kernel. It is written into `MEASURED` of src/plumbline/model/kernels/block_choices.py, in the place of
+that device's earlier row for the kernel and width; a kernel whose default was the fastest gets a row as well, which
+says so. Nothing is written from a rehearsal.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from benchmarks.gpu_check.sections.kernel_block_sizes import CHOICES
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text
-from plumbline.kernels import block_choices
-from plumbline.kernels.block_choices import BlockChoice, padded_width
+from plumbline.model.kernels import block_choices
+from plumbline.model.kernels.block_choices import BlockChoice, padded_width
 
 #: The module's assignment, from its name to the bracket that closes it.
 _MEASURED = re.compile(r"^MEASURED: tuple\[BlockChoice, \.\.\.\] = \((?:\)|\n.*?^\))$", re.MULTILINE | re.DOTALL)

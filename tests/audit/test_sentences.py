@@ -6,9 +6,9 @@ import pytest
 
 from plumbline.audit.audit_csv import build, covered, findings, sentences
 from plumbline.audit.audit_page import WIDTH, to_markdown
-from plumbline.audit.numbered_sentences import numbered_sentences
-from plumbline.audit.sentences import REASONS, count_sentences, kept
+from plumbline.audit.sentences import REASONS, count_sentences
 from plumbline.core.errors import PlumblineError
+from tests.audit.numbered_sentences import numbered_sentences, shorten
 
 #: Study -> sentences with a number, and how many of them rows read.
 COUNTS = {
@@ -64,9 +64,9 @@ def test_the_rule():
 
 
 def test_numbers_are_kept_as_printed_or_as_a_count_with_a_hash():
-    assert kept(("1,048,576", "two")) == "1,048,576 two"
+    assert shorten(("1,048,576", "two")) == "1,048,576 two"
     eleven = tuple("12345678901")
-    assert kept(eleven) == f"11 numbers, {hashlib.sha256(b'1 2 3 4 5 6 7 8 9 0 1').hexdigest()[:8]}"
+    assert shorten(eleven) == f"11 numbers, {hashlib.sha256(b'1 2 3 4 5 6 7 8 9 0 1').hexdigest()[:8]}"
 
 
 @pytest.mark.parametrize("study", COUNTS)
@@ -88,7 +88,7 @@ def test_the_list_is_what_the_rule_finds_in_the_paper(repository, study):
         pytest.skip("the text of the paper is not there")
     found = numbered_sentences(path.read_text(encoding="utf-8"))
     listed = sentences(study, repository)
-    assert [(one.at, kept(one.numbers)) for one in found] == [(one.at, one.numbers) for one in listed]
+    assert [(one.at, shorten(one.numbers)) for one in found] == [(one.at, one.numbers) for one in listed]
 
 
 def test_a_sentence_read_by_what_is_not_there_is_refused(changed):

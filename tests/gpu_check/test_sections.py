@@ -191,8 +191,8 @@ def test_every_row_can_be_carried_out_ahead(
 
 
 def test_a_choice_of_blocks_is_what_the_kernel_is_launched_with(tmp_path: Path) -> None:
-    from plumbline.kernels import softpick
-    from plumbline.kernels.tiles import BlockSizes
+    from plumbline.model.kernels import softpick
+    from plumbline.model.kernels.tiles import BlockSizes
 
     q_BHTW = torch.zeros(1, 1, 1, 64, dtype=torch.bfloat16)
     today = softpick.blocks_for("softpick", q_BHTW)

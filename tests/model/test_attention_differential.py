@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from plumbline.core.errors import PlumblineError
-from plumbline.kernels.selection import CHUNKED, SDPA
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.context import ForwardContext
 from plumbline.model.decoder import create
 from plumbline.model.kernel_choice import choose
+from plumbline.model.kernels.selection import CHUNKED, SDPA
 from plumbline.model.mixers import softmax
 from plumbline.model.positions import rotary as positions
 from plumbline.model.positions.rotary import Rotary

@@ -12,7 +12,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.stats.curve_crossing import first_at_or_below
 from plumbline.stats.noise_floor import NoiseFloor, verdicts
 from plumbline.stats.paired_runs import paired_difference
-from plumbline.stats.power import power_of_gain, resolved_distance, resolved_gain, seeds_needed
+from plumbline.stats.power import chance_called, power_of_gain, resolved_distance, seeds_needed
 from plumbline.stats.protocol_error import shares
 from plumbline.stats.rank_correlation import descending_ranks, signs_preserved, spearman
 
@@ -77,15 +77,15 @@ def test_seeds_for_half_a_point_over_the_printed_noise_floor():
 
 
 @pytest.mark.parametrize("n", [3, 6])
-def test_a_gain_that_is_resolved_is_found_by_the_simulated_protocol(n):
-    gain = resolved_gain(2.0, n, m=19, power=0.8) / 2.0
+def test_the_simulated_protocol_calls_a_gain_as_often_as_reckoned(n):
+    gain = 1.3 * resolved_distance(1.0, n, m=19)
     found = shares("prediction", "bonferroni", m=19, n=n, gains=(gain,)).found[gain]
-    assert found == pytest.approx(0.8, abs=0.015)
+    assert found == pytest.approx(chance_called(2.0 * gain, 2.0, n, m=19), abs=0.015)
     p = verdicts(pd.Series([resolved_distance(1.0, n, m=19)]), NoiseFloor(mean=0.0, sigma=1.0, n=n), m=19)
     assert p["p_run_vs_seeds_bonferroni"].iloc[0] == pytest.approx(0.05)
-    for wrong in ({"n": 1}, {"m": 0}, {"power": 1.0}):
-        with pytest.raises(PlumblineError, match=r"two seeds|power must"):
-            resolved_gain(**{"sigma": 1.0, "n": n, **wrong})
+    for wrong in ({"n": 1}, {"m": 0}, {"gain": -1.0}):
+        with pytest.raises(PlumblineError, match=r"two seeds|at least 0"):
+            chance_called(**{"gain": gain, "sigma": 1.0, "n": n, **wrong})
 
 
 def test_crossing_interpolates_and_says_when_there_is_none():

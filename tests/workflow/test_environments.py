@@ -351,7 +351,7 @@ def test_environments_install_the_lock_and_then_the_project_alone(repository: Pa
 def test_flash_attn_is_installed_by_one_command(repository: Path, project: dict) -> None:
     """By itself, since an extra would put a built package in the place of a clone's editable one."""
     (package,) = project["project"]["optional-dependencies"]["flash"]
-    for file in ("envs/README.md", "pyproject.toml", "src/plumbline/kernels/selection.py"):
+    for file in ("envs/README.md", "pyproject.toml", "src/plumbline/model/kernels/selection.py"):
         text = (repository / file).read_text()
         assert re.findall(r"pip install --no-build-isolation (\S+?)[`),]", text) == [f"'{package}'"], file
 

@@ -72,7 +72,7 @@ def built(
 
 def path(mixer: Mixer, q_BHTW: torch.Tensor, attention_mask: AttentionMask) -> str:
     """What the call goes through: torch's fused attention or flash-attn's, where it folds into softmax."""
-    from plumbline.kernels.selection import SDPA, fused
+    from plumbline.model.kernels.selection import SDPA, fused
     from plumbline.model.mixers._base import kernel_type
 
     kernel = mixer.path(q_BHTW, attention_mask)

@@ -1,6 +1,6 @@
 """Which rows a program of a kernel holds and walks over, and by how many warps and stages: times at paper size.
 
-The default of the table (`plumbline.kernels.block_choices`) is by what the compiler says of registers and shared
+The default of the table (`plumbline.model.kernels.block_choices`) is by what the compiler says of registers and shared
 memory; this is what it costs. The first choice is that default at this width. A row is a kernel with one choice:
 forward and backward as the mixer takes them, and how far its numbers are from those of the table's choice. One that
 needs more shared memory than the device has fails, and says so. `python -m benchmarks.gpu_check.fill_block_choices`
@@ -97,8 +97,8 @@ def launched_with(kernel: str, choice: tuple[int, int, int, int], device: str) -
     if device == "cpu":
         yield
         return
-    from plumbline.kernels.selection import TABLE
-    from plumbline.kernels.tiles import BlockSizes
+    from plumbline.model.kernels.selection import TABLE
+    from plumbline.model.kernels.tiles import BlockSizes
 
     held, walked, warps, stages = choice
     module: Any = importlib.import_module(str(TABLE[kernel].module))

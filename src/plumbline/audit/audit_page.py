@@ -13,8 +13,7 @@ from plumbline.audit.audit_csv import Row, as_markdown, counts, summary
 from plumbline.audit.audit_rows import CLASSES, EDGE, MIDDLE, MISMATCH, VERDICTS, WITHIN
 from plumbline.audit.coverage import AuditCoverage
 from plumbline.audit.findings import BEARINGS, Finding
-from plumbline.audit.numbered_sentences import RULE
-from plumbline.audit.sentences import REASONS, SentenceOfAudit, count_sentences
+from plumbline.audit.sentences import REASONS, RULE, SentenceOfAudit, count_sentences
 from plumbline.published.expression import FUNCTIONS
 from plumbline.published.printed_number import THOUSANDS
 from plumbline.specs.paper import Paper

@@ -1,13 +1,12 @@
 """Reads how far the audit reads a paper: its sentences with a number, each read by rows or left out with a reason.
 
-`sentences.yaml` has a sentence's place and numbers, not its words; `numbered_sentences.RULE` says what counts as one.
+`sentences.yaml` has a sentence's place and numbers, not its words; `RULE` says what counts as one.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,6 +16,16 @@ from plumbline.core.structs import Absent, ClosedStruct, Fault
 from plumbline.specs.yaml_files import read_struct
 
 Reason = Literal["citation", "reference", "name", "formula", "setting", "other work", "counted", "measured", "words"]
+
+#: What counts as a sentence with a number; the test that holds the lists against papers applies it.
+RULE = (
+    "A sentence with a number is a sentence of the running text, a caption, a footnote or an item of a list with three "
+    "words or more in Latin letters and with a digit or a number word (zero, two to twenty, tens, hundred, thousand, "
+    "half, twice, double, -fold; not 'one', 'first'). A third of what stands between spaces must be words. Headings, "
+    "rows of tables, formulas on lines of their own, the list of references, the names above the abstract and lines "
+    "that repeat another in a second language are none. A sentence ends at . ! or ? before a capital, a digit, a "
+    "bracket or a quote, not after an abbreviation; a formula inside it counts with its digits."
+)
 
 #: Why no row reads a sentence with a number.
 REASONS: dict[Reason, str] = {
@@ -30,9 +39,6 @@ REASONS: dict[Reason, str] = {
     "measured": "measured, printed once, and nothing is said to follow from it",
     "words": "a finding about words is about it",
 }
-
-#: Numbers that are kept as text; of more, their count and a short hash.
-MOST = 10
 
 
 class SentenceOfAudit(ClosedStruct, frozen=True, kw_only=True):
@@ -71,14 +77,6 @@ def read_sentences(path: Path) -> list[SentenceOfAudit]:
         PlumblineError: something in the file cannot be meant.
     """
     return list(read_struct(path, SentencesFile).sentences) if path.is_file() else []
-
-
-def kept(numbers: Sequence[str]) -> str:
-    """The numbers of a sentence as `sentences.yaml` keeps them: as printed, or how many and a short hash."""
-    text = " ".join(numbers)
-    if len(numbers) <= MOST:
-        return text
-    return f"{len(numbers)} numbers, {hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def count_sentences(sentences: Collection[SentenceOfAudit]) -> dict[str, int]:

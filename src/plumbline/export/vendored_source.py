@@ -35,8 +35,8 @@ STAND_INS = {
     PACKAGE / "core" / "errors.py": CARRIED / "errors.py",
     PACKAGE / "specs" / "spec.py": CARRIED / "spec.py",
     PACKAGE / "specs" / "components.py": CARRIED / "registry.py",
-    **dict.fromkeys((PACKAGE / "kernels").glob("[!_]*.py"), CARRIED / "kernel.py"),
-    PACKAGE / "kernels" / "selection.py": CARRIED / "selection.py",
+    **dict.fromkeys((PACKAGE / "model" / "kernels").glob("[!_]*.py"), CARRIED / "kernel.py"),
+    PACKAGE / "model" / "kernels" / "selection.py": CARRIED / "selection.py",
 }
 
 #: The table of a model's components, which is written for each.

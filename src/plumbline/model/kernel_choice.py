@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from plumbline.kernels.selection import CHUNKED, SDPA, Asked, chosen, fused, lacking, package_versions
 from plumbline.model.decoder import Decoder
+from plumbline.model.kernels.selection import CHUNKED, SDPA, Asked, chosen, fused, lacking, package_versions
 
 
 def choose(model: Decoder, asked: Asked, device: str, dtype: torch.dtype) -> dict[str, Any]:

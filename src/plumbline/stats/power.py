@@ -76,24 +76,6 @@ def resolved_distance(sigma: float, n: int, *, m: int = 1, alpha: float = 0.05) 
     return sigma * _critical(sigma, n, m, alpha) * math.sqrt(1 + 1 / n)
 
 
-def resolved_gain(sigma: float, n: int, *, m: int = 1, alpha: float = 0.05, power: float = 0.8) -> float:
-    """The true gain that one run against `n` seeds shows as significant, in the right direction, in `power` of cases.
-
-    `sigma` is the true spread: (x - mean) / (s sqrt(1 + 1/n)) is noncentral t with n - 1 degrees of freedom.
-
-    Raises:
-        PlumblineError: as `resolved_distance`, or power outside (0, 1).
-    """
-    if not 0 < power < 1:
-        raise PlumblineError(f"power must be in (0, 1); got {power}")
-    from scipy import optimize  # takes longer to import than all else that this module needs
-
-    critical = _critical(sigma, n, m, alpha)
-    # Above this many standard errors the gain is seen all but surely.
-    ncp = optimize.brentq(lambda ncp: noncentral_t_sf(critical, n - 1, ncp) - power, 0.0, 20 * critical)
-    return float(sigma * ncp * math.sqrt(1 + 1 / n))
-
-
 def chance_called(gain: float, sigma: float, n: int, *, m: int = 1, alpha: float = 0.05) -> float:
     """The chance that one run with the true gain `gain` over `n` seeds is called better.
 

@@ -1,4 +1,4 @@
-"""Stands in for each of `plumbline.kernels` in an exported folder, where none is ever chosen."""
+"""Stands in for each of `plumbline.model.kernels` in an exported folder, where none is ever chosen."""
 
 from __future__ import annotations
 

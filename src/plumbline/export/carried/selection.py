@@ -1,4 +1,4 @@
-"""Stands in for `plumbline.kernels.selection` in an exported folder: no kernels come with it, so that it needs no
+"""Stands in for `plumbline.model.kernels.selection` in an exported folder: no kernels come with it, so that it needs no
 Triton.
 
 Mixers that torch's fused attention cannot compute make explicit weights, some queries at a time, on every device.

@@ -6,10 +6,10 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from plumbline.kernels.selection import Asked, chosen
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import DecodingCache
 from plumbline.model.float32_widening import widened, without_autocast
+from plumbline.model.kernels.selection import Asked, chosen
 from plumbline.specs.spec import ModelSpec
 
 
@@ -37,7 +37,7 @@ class Mixer(nn.Module):
     #: Multiplications for each pair of query and key beside a score of every query head and a value of every output
     #: head, as `forward` makes them.
     extra_products = 0
-    #: The row of `plumbline.kernels.selection` that these weights fold into; None: there is none.
+    #: The row of `plumbline.model.kernels.selection` that these weights fold into; None: there is none.
     kernel: str | None = None
     #: "reference" has every call make explicit weights.
     attention: Asked = "auto"

@@ -9,9 +9,9 @@ import torch
 from torch.nn.functional import layer_norm, pad
 
 from plumbline.core.errors import PlumblineError
-from plumbline.kernels.selection import SDPA
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import DecodingCache
+from plumbline.model.kernels.selection import SDPA
 from plumbline.model.mixers._base import Mixer, kernel_type, masked_softmax, weighted, widened
 from plumbline.model.mixers._difference import DifferenceFunction
 from plumbline.model.mixers.softmax import fused_softmax

@@ -138,7 +138,7 @@ class Selective(Mixer):
         In the original the chunks, and the `cache`, carry on the sum of S over earlier queries.
         """
         if self.kernel is not None and self.path(q_BHQW, attention_mask) == self.kernel:
-            from plumbline.kernels.selective import selective
+            from plumbline.model.kernels.selective import selective
 
             attends = self.variant == "halved_key_values"
             inputs = for_kernel(q_BHQW, k_BGKW, v_BGKW)

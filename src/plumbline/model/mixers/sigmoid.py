@@ -76,7 +76,7 @@ class Sigmoid(Mixer):
         """Head outputs by the Triton kernel where it can run, else in chunks (B, H, Q, W)."""
         if self.path(q_BHQW, attention_mask) != self.kernel:
             return self.chunked(q_BHQW, k_BGKW, v_BGKW, attention_mask)
-        from plumbline.kernels.sigmoid import sigmoid_attention
+        from plumbline.model.kernels.sigmoid import sigmoid_attention
 
         bias_H = None if self.bias is None else self.bias.expand(q_BHQW.shape[1])
         count = attention_mask.same_count(self.n, self.context)

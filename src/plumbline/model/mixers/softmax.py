@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from plumbline.kernels.selection import FLASH_ATTN, SDPA, fused
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import DecodingCache
+from plumbline.model.kernels.selection import FLASH_ATTN, SDPA, fused
 from plumbline.model.mixers._base import Mixer, for_kernel, kernel_type, masked_softmax
 from plumbline.specs.components import component
 
@@ -47,7 +47,7 @@ def fused_softmax(
     """
     dtype, width = kernel_type(q_BHQW, k_BGKW, v_BGKW), q_BHQW.shape[-1]
     if fused(q_BHQW.device.type, dtype, width, plain=attention_mask.plain) == FLASH_ATTN:
-        from plumbline.kernels.flash import flash_softmax
+        from plumbline.model.kernels.flash import flash_softmax
 
         return flash_softmax(*for_kernel(q_BHQW, k_BGKW, v_BGKW), scale)
     queries = q_BHQW.shape[2]

@@ -41,6 +41,6 @@ class SoftmaxCap(Mixer):
         """Head outputs by the Triton kernel where it can run, else in chunks (B, H, Q, W)."""
         if self.path(q_BHQW, attention_mask) != self.kernel:
             return self.chunked(q_BHQW, k_BGKW, v_BGKW, attention_mask)
-        from plumbline.kernels.bounded import bounded_softmax
+        from plumbline.model.kernels.bounded import bounded_softmax
 
         return bounded_softmax(*for_kernel(q_BHQW, k_BGKW, v_BGKW), scale=self.scale, cap=self.cap)

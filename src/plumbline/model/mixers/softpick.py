@@ -87,15 +87,15 @@ class Softpick(Mixer):
         self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, attention_mask: AttentionMask
     ) -> torch.Tensor:
         if self.variant == "rectified":
-            from plumbline.kernels.softpick import softpick
+            from plumbline.model.kernels.softpick import softpick
 
             count = attention_mask.same_count(self.n, self.context)
             return softpick(q_BHQW, k_BGKW, v_BGKW, scale=self.scale, count=count)
         if self.variant == "original":
-            from plumbline.kernels.softpick_original import softpick_original
+            from plumbline.model.kernels.softpick_original import softpick_original
 
             return softpick_original(q_BHQW, k_BGKW, v_BGKW, scale=self.scale, epsilon=EPSILON)
-        from plumbline.kernels.bounded import bounded_softmax
+        from plumbline.model.kernels.bounded import bounded_softmax
 
         return bounded_softmax(q_BHQW, k_BGKW, v_BGKW, scale=self.scale, cap=None)
 

@@ -7,9 +7,9 @@ from typing import Literal
 import torch
 from torch.nn.functional import softplus
 
-from plumbline.kernels.selection import SDPA
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import DecodingCache
+from plumbline.model.kernels.selection import SDPA
 from plumbline.model.mixers._base import Mixer, masked_softmax, widened
 from plumbline.model.mixers.softmax import fused_softmax
 from plumbline.model.roles import ConstantInit, parameter

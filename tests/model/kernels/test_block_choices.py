@@ -17,8 +17,8 @@ from benchmarks.gpu_check.call_settings import REHEARSAL
 from benchmarks.gpu_check.measured_rows import MEASURED, MeasuredRows
 from benchmarks.gpu_check.sections.kernel_block_sizes import CHOICES
 from plumbline.core.errors import PlumblineError
-from plumbline.kernels import block_choices, selection
-from plumbline.kernels.block_choices import NOT_MEASURED, BlockChoice, row_for
+from plumbline.model.kernels import block_choices, selection
+from plumbline.model.kernels.block_choices import NOT_MEASURED, BlockChoice, row_for
 from tests.conftest import REPOSITORY
 
 DEVICE = "NVIDIA H100 80GB HBM3"

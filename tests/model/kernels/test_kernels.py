@@ -20,7 +20,7 @@ from plumbline.model.decoder import create
 from plumbline.model.mixers._base import Mixer
 from plumbline.specs.spec import ModelSpec
 from tests.conftest import REPOSITORY
-from tests.kernels.conftest import DEVICE, KERNELS
+from tests.model.kernels.conftest import DEVICE, KERNELS
 from tests.model.transfer_methods import overlay
 from tests.model_specs import small
 
@@ -181,7 +181,7 @@ def test_costs_are_what_kernels_do(
     kernels: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch, variant: str
 ) -> None:
     """Products by counting them, kept bytes by what autograd is given to keep: nothing of T x T."""
-    from plumbline.kernels.tiles import BlockSizes
+    from plumbline.model.kernels.tiles import BlockSizes
 
     mixer = built(variant).float()
     kernel = mixer.kernel or ""

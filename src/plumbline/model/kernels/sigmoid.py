@@ -18,7 +18,7 @@ import torch
 import triton
 import triton.language as tl
 
-from plumbline.kernels.tiles import (
+from plumbline.model.kernels.tiles import (
     LOG2E,
     BlockSizes,
     blocks_for,

@@ -21,7 +21,7 @@ class BlockChoice:
     """One row.
 
     Attributes:
-        kernel: its name in `plumbline.kernels.selection`; None: any.
+        kernel: its name in `plumbline.model.kernels.selection`; None: any.
         device: the name that torch gives it; None: any.
         widths: the smallest and the largest head width, each a power of two to which heads are padded.
         size: bytes of a number.

@@ -16,10 +16,10 @@ import pytest
 import torch
 
 from plumbline.core.errors import PlumblineError
-from plumbline.kernels import selection
-from plumbline.kernels.selection import FLASH_ATTN, SDPA, fused
 from plumbline.model.decoder import create
 from plumbline.model.kernel_choice import choose
+from plumbline.model.kernels import selection
+from plumbline.model.kernels.selection import FLASH_ATTN, SDPA, fused
 from plumbline.model.mixers import softmax
 from plumbline.model.numerics import set_numerics
 from plumbline.specs.spec import ModelSpec

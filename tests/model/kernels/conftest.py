@@ -27,7 +27,7 @@ def interpreted() -> dict[str, ModuleType]:
         return {}
     os.environ["TRITON_INTERPRET"] = "1" if DEVICE == "cpu" else "0"
     try:
-        return {name: importlib.import_module(f"plumbline.kernels.{name}") for name in KERNELS}
+        return {name: importlib.import_module(f"plumbline.model.kernels.{name}") for name in KERNELS}
     finally:
         del os.environ["TRITON_INTERPRET"]
 
@@ -38,7 +38,7 @@ MODULES = interpreted()
 @pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, ModuleType]]:
     """All kernels, interpreted in small blocks with a table that lets the CPU take them; or on the device."""
-    from plumbline.kernels import selection, tiles
+    from plumbline.model.kernels import selection, tiles
 
     if not MODULES:
         pytest.skip("Triton is not installed")

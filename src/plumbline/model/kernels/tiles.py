@@ -21,7 +21,7 @@ import triton
 import triton.language as tl
 from triton import knobs
 
-from plumbline.kernels.block_choices import choose, padded_width
+from plumbline.model.kernels.block_choices import choose, padded_width
 
 LOG2E = tl.constexpr(1.4426950408889634)
 #: Whether kernels run in Triton's interpreter, on the CPU. It multiplies bfloat16 as if it were integers.
@@ -128,7 +128,7 @@ class BlockSizes:
 
 
 def blocks_for(kernel: str, q_BHTW: torch.Tensor) -> BlockSizes:
-    """The blocks of a kernel for these queries, by the table of `plumbline.kernels.block_choices`."""
+    """The blocks of a kernel for these queries, by the table of `plumbline.model.kernels.block_choices`."""
     held, walked, warps, stages = choose(kernel, q_BHTW).blocks
     return BlockSizes(held=held, walked=walked, warps=warps, stages=stages)
 

@@ -1,23 +1,18 @@
 """Finds the sentences with a number in the text of a paper, by a written rule.
 
-The rule (`RULE`) is applied to a text conversion of the paper that is not distributed; what is kept of a sentence is
-its place and its numbers (`sentences.yaml`), never its words.
+The rule (`plumbline.audit.sentences.RULE`) is applied to a text conversion of the paper that is not distributed; what
+is kept of a sentence is its place and its numbers (`sentences.yaml`), never its words.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-RULE = (
-    "A sentence with a number is a sentence of the running text, a caption, a footnote or an item of a list with three "
-    "words or more in Latin letters and with a digit or a number word (zero, two to twenty, tens, hundred, thousand, "
-    "half, twice, double, -fold; not 'one', 'first'). A third of what stands between spaces must be words. Headings, "
-    "rows of tables, formulas on lines of their own, the list of references, the names above the abstract and lines "
-    "that repeat another in a second language are none. A sentence ends at . ! or ? before a capital, a digit, a "
-    "bracket or a quote, not after an abbreviation; a formula inside it counts with its digits."
-)
+#: Numbers that are kept as text; of more, their count and a short hash.
+MOST = 10
 
 #: Number words that count as numbers.
 WORDS = (
@@ -156,3 +151,11 @@ def _sentences(words: str) -> Iterator[str]:
             yield words[start : end.start()].strip()
             start = end.end()
     yield words[start:].strip()
+
+
+def shorten(numbers: Sequence[str]) -> str:
+    """The numbers of a sentence as `sentences.yaml` keeps them: as printed, or how many and a short hash."""
+    text = " ".join(numbers)
+    if len(numbers) <= MOST:
+        return text
+    return f"{len(numbers)} numbers, {hashlib.sha256(text.encode()).hexdigest()[:8]}"

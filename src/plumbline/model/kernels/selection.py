@@ -77,7 +77,7 @@ class KernelSupport:
 
 def _triton(name: str) -> KernelSupport:
     return KernelSupport(
-        devices=frozenset({"cuda"}), types=_HALF_AND_SINGLE, module=f"plumbline.kernels.{name}", plain=True
+        devices=frozenset({"cuda"}), types=_HALF_AND_SINGLE, module=f"plumbline.model.kernels.{name}", plain=True
     )
 
 
