@@ -25,7 +25,8 @@ from plumbline.verdict.board.board_page import description
 from plumbline.verdict.board.board_rows import board_of
 from plumbline.verdict.board.progress import progress
 from plumbline.verdict.formatting import counted, grid, p
-from plumbline.verdict.gate.examined_records import NOT_SHOWN, read_board
+from plumbline.verdict.gate.board_reading import read_board
+from plumbline.verdict.gate.examined_records import NOT_SHOWN
 from plumbline.verdict.gate.judgement import Judgement, judge_board, noise_of
 from plumbline.verdict.gate.rules import read_rules
 

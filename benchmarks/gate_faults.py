@@ -18,7 +18,7 @@ import numpy as np
 
 from plumbline.core.files import atomic_write_text
 from plumbline.verdict.formatting import grid
-from plumbline.verdict.gate.examined_records import find, read_board
+from plumbline.verdict.gate.board_reading import find, read_board
 from plumbline.verdict.gate.judgement import Judgement, judge_record
 from plumbline.verdict.gate.rules import read_rules
 

@@ -57,9 +57,10 @@ class RunEvidence:
 
     Attributes:
         value: None where the run has none: it was lost, has not ended, or its cell is empty.
-        file, line: where it stands, and in which line, or entry of an array.
+        file, line: where it stands, and in which line, or entry of an array; place: of several runs of a log, which.
         status: `CRASH`, `RUNNING` or `FINISHED`; word: how the source says that a run was lost or has not ended.
-        step: of the value.
+        step: of the value; steps: at which there were values; planned: at which the run was to end.
+        settings, evaluation: what is printed of its settings, and of how much its evaluations cover: name -> values.
     """
 
     value: float | None
@@ -68,6 +69,12 @@ class RunEvidence:
     status: str | None = None
     word: str = ""
     step: float | None = None
+    place: int | None = None
+    seed: str | None = None
+    steps: tuple[int, ...] | None = None
+    planned: int | None = None
+    settings: Mapping[str, Sequence[str]] | None = None
+    evaluation: Mapping[str, Sequence[str]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

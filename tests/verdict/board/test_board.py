@@ -20,12 +20,11 @@ from plumbline.verdict.board import __main__ as board_verb
 from plumbline.verdict.board.board_page import progress_svg
 from plumbline.verdict.board.board_rows import Board, BoardRow, board_of, day_of
 from plumbline.verdict.board.progress import best_of, progress
-from plumbline.verdict.gate.counted_runs import RunValue
+from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.gate.examined_records import ExaminedRecord
 from plumbline.verdict.gate.judgement import judge_board, noise_of
 from plumbline.verdict.gate.rules import read_rules
 from plumbline.verdict.sources.records import Printed, Record
-from plumbline.verdict.sources.training_log import LoggedRun
 from tests.report import headless_browser
 from tests.run_in_process import run
 
@@ -214,7 +213,7 @@ def board_of_made_up(records: int) -> list[ExaminedRecord]:
     for order in range(records):
         values = 3.28 - order * 1e-5 + rng.normal(0, 1e-3, 3)
         runs = tuple(
-            RunValue(LoggedRun(file=Path(f"{order}/{at}"), place=0), float(each)) for at, each in enumerate(values)
+            RunEvidence(value=float(each), file=Path(f"{order}/{at}"), place=0) for at, each in enumerate(values)
         )
         headline = Printed(float(values.mean()), 8)
         board.append(ExaminedRecord(record=Record(name=str(order), order=order, headline=headline), values=runs))

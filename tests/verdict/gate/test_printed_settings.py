@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import gate_faults
 from plumbline.verdict.gate import __main__ as gate
-from plumbline.verdict.gate.examined_records import read_board
+from plumbline.verdict.gate.board_reading import read_board
 from plumbline.verdict.gate.judgement import Judgement, judge_record
 from plumbline.verdict.gate.rules import read_rules
 from tests.run_in_process import run
@@ -165,7 +165,7 @@ def test_colours_hide_no_value(tmp_path: Path) -> None:
         )
     (only,) = judged(tmp_path / "records")
     assert len(only.evidence.values) == 3 and not only.evidence.faults
-    assert only.evidence.values[0].run.printed.sizes == {"val_tokens": ["900"]}
+    assert only.evidence.values[0].evaluation == {"val_tokens": ["900"]}
 
 
 def test_what_differs_and_is_passed_over_is_named(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from plumbline.core.errors import visible
 from plumbline.verdict.board.board_page import write_board
 from plumbline.verdict.board.board_rows import board_of
 from plumbline.verdict.board.project_board import project_board
-from plumbline.verdict.gate.examined_records import read_board
+from plumbline.verdict.gate.board_reading import read_board
 from plumbline.verdict.gate.judgement import judge_board, noise_of
 from plumbline.verdict.gate.rules import known, read_rules
 

@@ -14,7 +14,7 @@ import json
 from pathlib import Path
 
 from plumbline.core.command_line import described, prog, run
-from plumbline.verdict.gate.examined_records import find, read_board
+from plumbline.verdict.gate.board_reading import find, read_board
 from plumbline.verdict.gate.gate_words import as_json, board_table, eight_lines
 from plumbline.verdict.gate.judgement import judge_board, judge_record, noise_of
 from plumbline.verdict.gate.rules import known, read_rules

@@ -1,31 +1,23 @@
-"""Reads the records of a board and compares each with its own logs: its runs, headline, code, settings, stop step."""
+"""Holds what a record's logs say of it, and decides which of their runs count, each once, and with which value."""
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import takewhile
+from operator import attrgetter
 from pathlib import Path
 
-from plumbline.core.errors import PlumblineError, UsageError, nearest
 from plumbline.core.files import shown
+from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.formatting import counted, listed, name
-from plumbline.verdict.gate.counted_runs import CountedRuns, RunValue, count_runs
 from plumbline.verdict.gate.rules import Rules
-from plumbline.verdict.gate.settings_comparison import (
-    NAMED,
-    SHOWN,
-    SettingsComparison,
-    is_expected,
-    is_measured_or_name,
-    over_runs,
-    plain,
-)
-from plumbline.verdict.sources.records import Record, read_table
-from plumbline.verdict.sources.submissions import read_records
-from plumbline.verdict.sources.training_log import LoggedRun, TrainingLog
+from plumbline.verdict.gate.settings_comparison import SettingsComparison
+from plumbline.verdict.sources.records import Printed, Record
+from plumbline.verdict.sources.training_log import Evaluation, LoggedRun, TrainingLog
 
 #: The kind of a headline that misses its logs by less than two units of its last digit: its runs are still its runs.
 LAST_DIGIT = "last digit"
@@ -33,8 +25,10 @@ LAST_DIGIT = "last digit"
 TOO_FEW, LEFT_OUT, STOP = "number of runs", "left out", "stop step"
 #: The kind of what no log shows: nothing says that it does not hold.
 NOT_SHOWN = "not shown"
-#: Lines of a code that are compared.
-COMPARED = 20_000
+
+
+#: Where a printed value stands: runs with one of their evaluations.
+Hits = list[tuple[LoggedRun, Evaluation]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +44,10 @@ class ExaminedRecord:
     """What a record's logs say of it.
 
     Attributes:
-        values: the runs that count, each once.
+        values: the runs that count, each once; origin: where they are from.
+        copies: how many files, or parts of files, hold a run that another one holds.
+        copied_seeds: of the copies that say another seed than their original, the original by that seed.
+        instead: what a headline that is not the runs' mean is, where that is known.
         faults: for which it cannot be judged; `notes`: what a reader has to know beside them.
         headline, runs, code, machine, stop: what was found of each, in words.
         looks: among how many evaluated steps the claimed one was chosen; 1 where it was fixed beforehand.
@@ -60,7 +57,7 @@ class ExaminedRecord:
     """
 
     record: Record
-    values: tuple[RunValue, ...]
+    values: tuple[RunEvidence, ...] = ()
     faults: list[Fault] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     headline: str = ""
@@ -69,15 +66,26 @@ class ExaminedRecord:
     machine: str = ""
     stop: str = ""
     looks: int = 1
+    origin: str = ""
     copies: int = 0
+    copied_seeds: dict[str, LoggedRun] = field(default_factory=dict)
+    instead: str = ""
     headline_agrees: bool = False
     settings: SettingsComparison = field(default_factory=SettingsComparison)
 
     @property
     def mean(self) -> float | None:
         """The mean of the values that are finite."""
-        known = [each.value for each in self.values if math.isfinite(each.value)]
-        return math.fsum(known) / len(known) if known else None
+        return math.fsum(self.known) / len(self.known) if self.known else None
+
+    @property
+    def known(self) -> list[float]:
+        """The values of the runs that have one."""
+        return [each.value for each in self.values if each.value is not None]
+
+    def blame(self, kind: str, words: str) -> None:
+        """Note something for which the record is not what its logs say."""
+        self.faults.append(Fault(kind, words))
 
     @property
     def pools(self) -> bool:
@@ -94,279 +102,271 @@ class ExaminedRecord:
         )
 
 
-def examine(record: Record, rules: Rules, root: Path) -> ExaminedRecord:
-    """Examine a record's evidence; `root`: the board's folder, below which files are named."""
-    runs = count_runs(record, rules, root)
-    found = ExaminedRecord(record=record, values=runs.values, notes=[*runs.notes], copies=runs.copies)
-    found.faults += [Fault(kind, words) for kind, words in runs.faults]
-    _runs(found, runs, rules, root)
-    _headline(found, rules, runs)
-    logs = _logs_of(found)
-    _code(found, logs, rules, root)
-    _settings(found, logs, rules, root)
-    _machine(found, logs)
-    _stop(found, rules)
-    return found
+def count_runs(found: ExaminedRecord, rules: Rules, root: Path) -> None:
+    """Find the runs of a record, and what is wrong about them."""
+    distinct = _each_once(found, root)
+    if distinct:
+        (_of_table if rules.table is not None else _of_submission)(distinct, found, rules, root)
 
 
-def _logs_of(found: ExaminedRecord) -> list[TrainingLog]:
-    files = {each.run.file for each in found.values}
-    return [log for log in found.record.logs if log.file in files]
-
-
-def _runs(found: ExaminedRecord, runs: CountedRuns, rules: Rules, root: Path) -> None:
-    record, values = found.record, found.values
-    lost = [each for each in values if not math.isfinite(each.value)]
-    if lost:
-        words = f"{counted(len(lost), 'run')} of {len(values)} ended without a number ({_files(lost, root)})"
-        found.faults.append(Fault("diverged", words))
-    if record.left_out:
-        every = [*(each.value for each in record.by_seed.values()), *record.left_out.values()]
-        words = (
-            f"{len(every)} runs were made and {len(record.by_seed)} are counted; the mean of all is "
-            f"{math.fsum(every) / len(every):.6g}"
-        )
-        found.faults.append(Fault(LEFT_OUT, words))
-    if values and len(values) < rules.runs.least:
-        found.faults.append(Fault(TOO_FEW, f"{counted(len(values), 'run')}, where {rules.runs.least} are required"))
-    if values and rules.runs.fixed and len(values) != rules.runs.fixed:
-        words = f"{counted(len(values), 'run')}, where the rules fix {rules.runs.fixed}"
-        found.faults.append(Fault(TOO_FEW, words))
-    seeds = [each.run.seed for each in values if each.run.seed]
-    twice = sorted(seed for seed, times in Counter(seeds).items() if times > 1)
-    said = f"seeds {', '.join(seeds[:12])}{', ...' if len(seeds) > 12 else ''}" if seeds else "no log says its seed"
-    if twice:
-        found.notes.append(f"Seed {listed(twice[:5])} stands in several runs of other values.")
-    small = {int(seed) for seed in seeds if len(seed) < 4}
-    holes = sorted(set(range(max(small) + 1)) - small - {0})[:8] if len(small) == len(set(seeds)) >= 3 else []
-    if holes and max(small) < 2 * len(small):
-        found.notes.append(f"No run has seed {listed([str(each) for each in holes])}.")
-    copies = f"; {counted(runs.copies, 'copy', 'copies')} of a run in another file, counted once" if runs.copies else ""
-    found.runs = (
-        f"{counted(len(values), 'run')} from {runs.origin} ({said}){copies}" if values else "none could be read"
-    )
-    if record.unread:
-        found.notes.append(f"Not read: {'; '.join(record.unread[:3])}.")
-        found.runs += f"; not read: {name(record.unread[0][:200])}"
-        found.runs += f" and {len(record.unread) - 1} more" if len(record.unread) > 1 else ""
-
-
-def _headline(found: ExaminedRecord, rules: Rules, runs: CountedRuns) -> None:
+def _each_once(found: ExaminedRecord, root: Path) -> list[LoggedRun]:
+    """The runs of all logs, without copies; a log that holds its code is kept before one that does not."""
     record = found.record
-    if record.headline is None:
-        found.headline = "none is printed that can be read"
-        found.faults.append(Fault("headline" if record.logs else NOT_SHOWN, found.headline))
-        return
-    computed = found.mean
-    if rules.headline.of == "time":
-        times = [log.runs[0].evaluations[-1].time for log in record.logs if log.file == record.linked]
-        computed = times[0] / rules.headline.divisor if times and times[0] is not None else None
-    if computed is None:
-        found.headline = f"{record.headline} is printed, and no log that was read says it"
-        if rules.headline.differs == "fault":
-            found.faults.append(Fault(NOT_SHOWN, found.headline))
-        return
-    more = record.headline.decimals + 2
-    logs = "the log" if rules.headline.of == "time" else "the logs"
-    said = f"{record.headline} printed, {computed:.{more}f} computed from {logs}"
-    found.headline, found.headline_agrees = said, record.headline.fits(computed)
-    if not found.headline_agrees:
-        other = f"; it is {runs.instead}" if runs.instead else ""
-        near = abs(computed - record.headline.value) < 2 * 10.0**-record.headline.decimals and not runs.instead
-        found.headline = f"{said}: they differ{' in the last digit' if near else ''}{other}"
-        # Where runs are lacking, their mean is not expected to be that of all.
-        lacking = {"runs", "truncated", "duplicate"} & {fault.kind for fault in found.faults}
-        if rules.headline.differs == "fault" and not lacking:
-            found.faults.append(Fault(LAST_DIGIT if near else "headline", found.headline))
+    order = {log.file: (log.file != record.linked, not log.code) for log in record.logs}
+    runs = sorted((run for log in record.logs for run in log.runs), key=lambda run: (order[run.file], -len(run.values)))
+    # A file that repeats one line of another's output is no log.
+    said = {(each.step, each.printed) for run in runs if len(run.evaluations) > 1 for each in run.evaluations}
+    runs = [
+        run
+        for run in runs
+        if len(run.evaluations) > 1 or not {(each.step, each.printed) for each in run.evaluations} <= said
+    ]
+    distinct: list[LoggedRun] = []
+    holders: dict[tuple[object, str], list[int]] = {}
+    first = ""
+    for run in runs:
+        near = Counter(at for key in run.values.items() for at in holders.get(key, ()))
+        same = next((distinct[at] for at, _ in near.most_common(20) if run.same_as(distinct[at])), None)
+        if same is not None:
+            found.copies += 1
+            if run.seed and run.seed != same.seed:
+                found.copied_seeds.setdefault(run.seed, same)
+            first = first or f"{name(shown(run.file, root))} holds the run of {name(shown(same.file, root))}"
+            continue
+        for key in run.values.items():
+            holders.setdefault(key, []).append(len(distinct))
+        distinct.append(run)
+    if first:
+        found.notes.append(f"{first[0].upper()}{first[1:]}; it is counted once.")
+    return distinct
 
 
-def _code(found: ExaminedRecord, logs: Sequence[TrainingLog], rules: Rules, root: Path) -> None:
-    if not logs:
-        found.code = "no log, no code"
-        return
-    without = [log for log in logs if not log.code]
-    by_hash: dict[str, TrainingLog] = {}
-    for log in logs:
-        if log.code:
-            by_hash.setdefault(log.code_hash, log)
-    if not by_hash:
-        found.code = f"none of {counted(len(logs), 'log')} holds its code"
-        if rules.same.code_in_log:
-            found.faults.append(Fault("code", found.code))
-        return
-    lacking = f"; {counted(len(without), 'log')} without code" if without else ""
-    if without and rules.same.code_in_log:
-        found.faults.append(Fault("code", f"{counted(len(without), 'log')} of {len(logs)} without code"))
-    first, *others = by_hash.values()
-    if not others:
-        found.code = f"the same in {counted(len(logs) - len(without), 'log')}{lacking}"
-        return
-    differing: list[str] = []
-    for other in others:
-        one, two = (Counter(line.strip() for line in log.code.split("\n")[:COMPARED]) for log in (first, other))
-        differing += [line for line in ((one - two) + (two - one)) if line]
-    meant = [line for line in dict.fromkeys(differing) if not _allowed(line, rules.same.code_may_differ)]
-    found.code = f"{len(by_hash)} versions in {counted(len(logs), 'log')}{lacking}"
-    if meant:
-        found.code += (
-            f"; {counted(len(meant), 'line')} differ, first {listed([name(line[:80]) for line in meant[:SHOWN]])}"
+def _value_at(run: LoggedRun, step: int | None, label: str | None = None) -> Evaluation | None:
+    """The evaluation that counts: at the claimed step, or, where none is claimed, the last."""
+    at = run.at(step) if step is not None else run.evaluations[-1:]
+    chosen = [each for each in at if label is None or each.label == label]
+    return chosen[-1] if chosen else None
+
+
+def _of_table(distinct: Sequence[LoggedRun], found: ExaminedRecord, rules: Rules, root: Path) -> None:
+    record = found.record
+    step, n = record.step, record.printed_n
+    linked = [log for log in record.logs if log.file == record.linked]
+    label = _label(distinct, step, found)
+    there = [run for run in distinct if _value_at(run, step, label) is not None]
+    if step is not None:
+        short = [run for run in distinct if run not in there and run.last_step < step <= (run.planned or 0)]
+    else:
+        short = [run for run in distinct if run.planned is not None and run.last_step < run.planned]
+        there = [run for run in there if run not in short]
+    ways: list[tuple[str, Sequence[LoggedRun]]] = [("all logs of its folder", there)]
+    if linked:
+        ways += _ways(linked[0], record, there)
+    if n is None:
+        chosen = next((way for way in ways if way[0] == SAME_LENGTH), ways[0])
+    else:
+        chosen = next((way for way in ways if len(way[1]) == n), ways[0])
+    found.origin, runs = chosen
+    lengths = {run.planned for run in runs}
+    own = [run for run in short if run.planned in lengths or not runs]
+    if own and (n is None or len(runs) < n):
+        where = f"{name(shown(own[0].file, root))} at {own[0].last_step:,}"
+        words = f"{counted(len(own), 'log')} end before the claimed step, {where}"
+        found.blame("truncated", words)
+    if n is not None and len(runs) != n:
+        if len(runs) + found.copies == n:
+            found.blame("duplicate", f"{n} runs are claimed, and {found.copies} of them are copies")
+        elif not own or len(runs) + len(own) != n:
+            found.blame("runs", f"{n} runs are claimed, and the logs hold {len(runs)} at the claimed step")
+    _values(found, runs, step, label)
+    _other_metric(record, runs, found, rules)
+    others = len(there) - len(runs)
+    if others:
+        found.notes.append(
+            f"{counted(others, 'further run')} of its folder reach the claimed step and are not counted."
         )
-        found.faults.append(Fault("code", found.code))
-    else:
-        found.code += "; they differ in lines that may, or in blanks"
 
 
-def _allowed(line: str, words: Sequence[str]) -> bool:
-    return any(word in line.lower() for word in words)
+SAME_LENGTH = "the logs of the length of the one that is named"
 
 
-def _settings(found: ExaminedRecord, logs: Sequence[TrainingLog], rules: Rules, root: Path) -> None:
-    """Compare the settings of the parts of logs that hold nothing else, and those that are printed elsewhere."""
-    most = max((len(log.settings) for log in logs), default=0)
-    told = [log for log in logs if 2 * len(log.settings) > most]
-    listed_keys = dict.fromkeys(key for log in told for key in log.settings)
-    differing, others = list[str](), list[str]()
-    for key in listed_keys if len(told) > 1 else ():
-        values = Counter(log.settings.get(key, "not printed") for log in told)
-        if len({plain(value) for value in values}) < 2:
-            continue
-        if is_expected(key, [[*values]], rules.same.configuration_may_differ):
-            continue
-        if is_measured_or_name(key):
-            others.append(key)
+def _ways(linked: TrainingLog, record: Record, there: Sequence[LoggedRun]) -> list[tuple[str, Sequence[LoggedRun]]]:
+    """The further ways to say which runs are meant, from the one log that a row names."""
+    code = {log.file: log.code_hash for log in record.logs}
+    planned = {run.planned for run in linked.runs}
+    return [
+        ("the log that is named", [run for run in there if run.file == linked.file]),
+        (SAME_LENGTH, [run for run in there if run.planned in planned]),
+        (
+            "the logs with the code of the one that is named",
+            [run for run in there if code[run.file] == linked.code_hash],
+        ),
+    ]
+
+
+def _label(runs: Sequence[LoggedRun], step: int | None, found: ExaminedRecord) -> str | None:
+    """The label of the value's line: one that every run has at the claimed step; None where lines have no label."""
+    sets = [
+        labels
+        for run in runs
+        if (labels := {each.label for each in (run.at(step) if step is not None else run.evaluations[-1:])})
+    ]
+    if not sets or len(set.union(*sets)) == 1:
+        return None
+    shared = set.intersection(*sets)
+    if not shared:
+        names = listed([name(each or "no label") for each in sorted(set.union(*sets))[:4]])
+        found.blame("metric", f"the runs print different metrics at the claimed step: {names}")
+        return None
+    return "" if "" in shared else min(shared)
+
+
+def _values(found: ExaminedRecord, runs: Sequence[LoggedRun], step: int | None, label: str | None) -> None:
+    values = []
+    for run in runs:
+        one = _value_at(run, step, label)
+        assert one is not None
+        # A run that was not a number later on, or before, has diverged.
+        lost = any(not math.isfinite(each.value) for each in run.evaluations)
+        values.append(run.evidence(one, lost=lost))
+    found.values = tuple(values)
+
+
+def _other_metric(record: Record, runs: Sequence[LoggedRun], found: ExaminedRecord, rules: Rules) -> None:
+    """Where the headline is not the metric's mean, see whether it is that of another metric of the same lines."""
+    if record.headline is None or found.mean is None or record.headline.fits(found.mean):
+        return
+    for form in rules.log.other_forms:
+        beside = [_value_at(run, record.step, form.anchor) for run in runs]
+        values = [one.value for one in beside if one is not None]
+        if values and len(values) == len(runs) and record.headline.fits(math.fsum(values) / len(values)):
+            words = f"the headline is the mean of {name(form.anchor)}, not of {name(rules.metric)}"
+            found.instead = f"the mean of {name(form.anchor)}"
+            if rules.log.others_count:
+                found.notes.append(f"{words[0].upper()}{words[1:]}.")
+                found.values = tuple(run.evidence(one) for run, one in zip(runs, beside) if one)
+            else:
+                found.blame("metric", words)
+            return
+
+
+def _of_submission(distinct: Sequence[LoggedRun], found: ExaminedRecord, rules: Rules, root: Path) -> None:
+    """Find the runs that a submission counts; where it prints no seeds, those of all its logs."""
+    record = found.record
+    if record.by_seed:
+        _by_printed_seed(distinct, found, root)
+        return
+    label = _last_label(distinct)
+    chosen = [
+        (run, each)
+        for run in distinct
+        if (each := next((one for one in reversed(run.evaluations) if label is None or one.label == label), None))
+    ]
+    found.values, found.origin = tuple(run.evidence(each) for run, each in chosen), "all logs of its folder"
+    if len(chosen) < len(distinct):
+        found.blame("metric", f"{len(distinct) - len(chosen)} of {len(distinct)} logs end with another metric")
+    if record.headline is None or not chosen:
+        return
+    values = [each.value for _, each in chosen]
+    mean = math.fsum(values) / len(values)
+    if not record.headline.fits(mean) and len(values) > 1 and any(map(record.headline.fits, values)):
+        best = (max if rules.higher else min)(values)
+        which = "the best" if record.headline.fits(best) else "one"
+        found.instead = f"{which} of {len(chosen)} runs alone"
+    elif not record.headline.fits(mean):
+        other = next(
+            (one.label for run in distinct for one in run.evaluations if record.headline.fits(one.value)), None
+        )
+        found.instead = f"the value of {name(other or 'another line')}" if other is not None else ""
+
+
+def _last_label(runs: Sequence[LoggedRun]) -> str | None:
+    """The label of the last line that most runs end with."""
+    labels = Counter(run.evaluations[-1].label for run in runs)
+    return labels.most_common(1)[0][0] if labels else None
+
+
+def _by_printed_seed(distinct: Sequence[LoggedRun], found: ExaminedRecord, root: Path) -> None:
+    """Find the printed value of each seed in the log of that seed."""
+    matched: dict[str, Hits] = {}
+    without, differing = list[str](), list[str]()
+    for seed, printed in found.record.by_seed.items():
+        own = [run for run in distinct if run.seed == seed]
+        if not own and seed in found.copied_seeds:
+            own = [found.copied_seeds[seed]]
+        hits = _hits(own, printed) or _hits([run for run in distinct if not run.seed], printed)
+        elsewhere = [] if hits else _elsewhere(seed, found.record, distinct)
+        if hits:
+            matched[seed] = hits
+        elif elsewhere:
+            where = name(shown(elsewhere[0][0].file, root))
+            found.blame("headline", f"the value of seed {name(seed)} stands in a log of another seed, {where}")
+            matched[seed] = elsewhere
+        elif own:
+            differing.append(seed)
+            matched[seed] = [(run, run.evaluations[-1]) for run in own[:1]]
         else:
-            differing.append(f"{name(key)} is {listed([name(value[:30]) for value in list(values)[:3]])}")
-    compared = over_runs([each.run for each in found.values], rules.same.configuration_may_differ, root, listed_keys)
-    compared.others = [*others, *compared.others]
-    found.settings = compared
-    found.faults += [Fault("evaluation", words) for words in compared.sizes]
-    differing += compared.settings
+            without.append(seed)
+    if without:
+        found.blame("runs", f"no log of seed {listed([name(each) for each in without[:5]])}")
+    label = _common_label(matched, differing, found)
+    ended = [
+        seed
+        for seed in differing
+        if label is not None and label not in {x.label for x in matched[seed][0][0].evaluations}
+    ]
+    for seed in ended:
+        where = name(shown(matched[seed][0][0].file, root))
+        found.blame("truncated", f"{where} ends before the line {name(label or '')} that the other logs have")
+        differing.remove(seed)
+        del matched[seed]
     if differing:
-        differ = counted(len(differing), "setting differs", "settings differ")
-        words = f"{differ} between the runs: {'; '.join(differing[:SHOWN])}"
-        found.faults.append(Fault("configuration", words))
-    if not found.values:
-        return
-    where = f"in {counted(len(found.values), 'run')}"
-    found.code += f"; {counted(compared.same, 'printed setting')} the same {where}" if compared.same else ""
-    found.code += "" if compared.same or differing or compared.sizes else f"; no setting is printed {where}"
-    if compared.aside:
-        few = listed([name(key) for key in compared.aside[:NAMED]])
-        found.code += f"; set aside, as not of all runs or as measured: {few}"
-        found.code += f" and {len(compared.aside) - NAMED} more" if len(compared.aside) > NAMED else ""
-    if compared.others:
-        few = listed([name(key) for key in compared.others[:NAMED]])
-        found.code += f"; differ too, and are none of the hyper-parameters that are known: {few}"
-        found.code += f" and {len(compared.others) - NAMED} more" if len(compared.others) > NAMED else ""
-    if compared.expected:
-        found.code += f"; differ as expected (seeds, times, places, machines): {compared.expected}"
+        of = f"{counted(len(differing), 'seed')}, {listed([name(each) for each in differing[:5]])},"
+        words = f"the printed value of {of} is in no line of its log that the rules name"
+        found.blame("headline", words)
+    values, used = [], list[LoggedRun]()
+    for hits in matched.values():
+        run, one = next(((run, one) for run, one in hits if label is None or one.label == label), hits[0])
+        if any(run is each for each in used):
+            found.blame("duplicate", f"the values of two seeds are of one run, {name(shown(run.file, root))}")
+            continue
+        used.append(run)
+        if not math.isfinite(one.value):
+            one = hits[0][1]
+        values.append(run.evidence(one))
+    found.values, found.origin = tuple(values), "the logs of its seeds"
+    spare = len(distinct) - len(used)
+    if spare > 0:
+        found.notes.append(f"{counted(spare, 'further run')} of its folder are not among its seeds.")
 
 
-def _machine(found: ExaminedRecord, logs: Sequence[TrainingLog]) -> None:
-    machines = Counter(log.machine for log in logs if log.machine)
-    versions = Counter(", ".join(log.versions) for log in logs if log.versions)
-    said = [name(each) for each in [*list(machines)[:3], *list(versions)[:3]]]
-    found.machine = "; ".join(said) if said else "no log says its machine or its versions"
-    if len(machines) > 1 or len(versions) > 1:
-        found.machine += f" ({counted(len(machines), 'machine')}, {counted(len(versions), 'set')} of versions)"
-    silent = sum(not log.machine for log in logs)
-    if said and silent:
-        found.machine += f"; {counted(silent, 'log')} of {len(logs)} say nothing"
+def _elsewhere(seed: str, record: Record, distinct: Sequence[LoggedRun]) -> Hits:
+    """Where the printed value of a seed stands in the log of another one, to all of its many digits."""
+    printed = record.by_seed[seed]
+    taken = {other for other, one in record.by_seed.items() if other != seed and one.value == printed.value}
+    runs = [run for run in distinct if run.seed and run.seed != seed and run.seed not in taken]
+    return _hits(runs, printed) if printed.decimals >= 6 else []
 
 
-def _stop(found: ExaminedRecord, rules: Rules) -> None:
-    step, runs = found.record.step, [each.run for each in found.values]
-    if step is None or not runs or any(run.planned is None for run in runs):
-        ends = {run.last_step for run in runs} - {0}
-        found.stop = f"by the runs' end, {_span(ends)}" if ends else "no step is claimed"
-        return
-    if all(run.planned == step for run in runs):
-        found.stop = f"step {step:,} is where every run was to end"
-        return
-    common = set.intersection(*({each.step for each in run.evaluations if each.step} for run in runs))
-    found.looks = _close_looks(sorted(each for each in common if each is not None), step)
-    found.stop = (
-        f"step {step:,} of {_span({run.planned or 0 for run in runs})} planned; one of {found.looks} that were "
-        "evaluated more closely than the steps before"
-    )
-    if rules.stopping.chosen == "refused":
-        found.faults.append(Fault(STOP, found.stop))
+def _hits(runs: Sequence[LoggedRun], printed: Printed) -> Hits:
+    """Where a printed value stands, the most exactly printed first."""
+    found = []
+    for run in runs:
+        begin = bisect_left(run.by_value, printed.value - printed.edge, key=attrgetter("value"))
+        for each in takewhile(lambda one: one.value <= printed.value + printed.edge, run.by_value[begin:]):
+            found.append((run, each))
+    return sorted(found, key=lambda one: -len(one[1].printed))
 
 
-def _close_looks(steps: Sequence[int], claimed: int) -> int:
-    """How many evaluated steps there were to choose from: those closer together than the run's usual distance, and
-    those from the claimed one on.
-    """
-    distances = [later - before for before, later in pairwise(steps)]
-    if not distances:
-        return 1
-    usual = max(Counter(distances), key=lambda each: (Counter(distances)[each], each))
-    first = distances.index(usual)
-    close = {later for distance, later in zip(distances[first:], steps[first + 1 :]) if distance < usual}
-    return max(1, len(close | {step for step in steps if step >= claimed}))
-
-
-def _span(steps: set[int]) -> str:
-    return f"{min(steps):,}" if len(steps) == 1 else f"{min(steps):,} to {max(steps):,}"
-
-
-def _files(values: Sequence[RunValue], root: Path) -> str:
-    from plumbline.core.files import shown
-
-    return listed([name(shown(each.run.file, root)) for each in values[:3]])
-
-
-def read_board(folder: Path, rules: Rules) -> list[ExaminedRecord]:
-    """Read and examine every record, the oldest first.
-
-    Raises:
-        PlumblineError: there is no such folder, or it holds no records as the rules describe them.
-    """
-    if not folder.is_dir():
-        raise PlumblineError(f"{folder}: no such folder; name the one that holds the records")
-    if rules.table is not None:
-        records = read_table(folder, rules.table, rules.log)
-    else:
-        assert rules.submissions is not None
-        records = read_records(folder, rules.submissions, rules.log, rules.metric, higher=rules.higher)
-    if not records:
-        raise PlumblineError(f"{folder}: no record in the table that the rules name")
-    board = [examine(record, rules, folder) for record in records]
-    _across(board, folder)
-    return board
-
-
-def find(board: list[ExaminedRecord], record: str | None) -> ExaminedRecord:
-    """The record of a name; the newest where none is given.
-
-    Raises:
-        UsageError: none has the name.
-    """
-    if record is None:
-        return board[-1]
-    names = [each.record.name for each in board]
-    if record not in names:
-        raise UsageError(f"--record {record!r} is none of the {len(names)} records{nearest(record, names)}")
-    return board[names.index(record)]
-
-
-def _across(board: list[ExaminedRecord], folder: Path) -> None:
-    """Note each run that another record's folder holds too."""
-    ends: dict[tuple[object, str], list[tuple[ExaminedRecord, LoggedRun]]] = {}
-    for found in board:
-        shared = dict[str, tuple[int, str]]()
-        for value in found.values:
-            run = value.run
-            for key in list(run.values.items())[-3:]:
-                for other, one in ends.get(key, ())[:50]:
-                    if other is not found and one.file != run.file and run.same_as(one):
-                        times = shared.get(other.record.name, (0, ""))[0]
-                        shared[other.record.name] = (times + 1, shown(one.file, folder))
-                        break
-                else:
-                    continue
-                break
-            for key in list(run.values.items())[-3:]:
-                ends.setdefault(key, []).append((found, run))
-        for record, (times, file) in shared.items():
-            found.notes.append(f"{times} of its runs stand in the folder of {name(record)} too ({name(file)}, say).")
+def _common_label(matched: dict[str, Hits], differing: Sequence[str], found: ExaminedRecord) -> str | None:
+    labels = [{one.label for _, one in hits} for seed, hits in matched.items() if seed not in differing]
+    if not labels:
+        return None
+    shared = set.intersection(*labels)
+    if not shared:
+        names = listed([name(each or "no label") for each in sorted(set.union(*labels))[:4]])
+        found.blame("metric", f"the printed values of the seeds are of different lines of their logs: {names}")
+        return None
+    # The most exact of them.
+    first = next(iter(matched.values()))
+    return next((one.label for _, one in first if one.label in shared), min(shared))

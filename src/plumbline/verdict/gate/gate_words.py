@@ -139,7 +139,7 @@ def as_json(judged: Judgement, rules: Rules) -> dict[str, Any]:
         "runs_claimed": record.printed_n,
         "copies": found.copies,
         "mean": found.mean,
-        "values": [each.value if math.isfinite(each.value) else None for each in found.values],
+        "values": [each.value for each in found.values],
         "faults": [{"kind": fault.kind, "words": fault.words} for fault in found.faults],
         "notes": found.notes,
         "unread": record.unread,

@@ -10,7 +10,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.stats.distributions import t_sf
 from plumbline.stats.pooling import SigmaEstimate, bartlett, may_cross, pooled, together
 from plumbline.verdict.comparison_terms import ComparisonTerms
-from plumbline.verdict.gate.counted_runs import RunValue
+from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.gate.examined_records import ExaminedRecord
 from plumbline.verdict.gate.rules import Rules
 from plumbline.verdict.gate.settings_comparison import SettingsComparison, with_earlier
@@ -70,7 +70,7 @@ class Judgement:
 
 def noise_of(board: Sequence[ExaminedRecord]) -> BoardNoise:
     """Pool the spread of all records of which two runs or more can be read."""
-    groups = [known for each in board if each.pools and len(known := _known(each)) > 1]
+    groups = [known for each in board if each.pools and len(known := each.known) > 1]
     sigma = pooled(groups) if groups else UNKNOWN
     return BoardNoise(sigma=sigma, records=len(groups), bartlett=bartlett(groups) if len(groups) > 1 else math.nan)
 
@@ -90,12 +90,11 @@ def judge_board(board: Sequence[ExaminedRecord], rules: Rules) -> list[Judgement
 def _judged(found: ExaminedRecord, before: ExaminedRecord | None, others: SigmaEstimate, rules: Rules) -> Judgement:
     judged = Judgement(evidence=found, before=before)
     values = _seeds(found.values)
-    own = pooled([_known(found)]) if len(_known(found)) > 1 else UNKNOWN
+    own = pooled([found.known]) if len(found.known) > 1 else UNKNOWN
     _sigma(judged, own, others, rules)
     _tries(judged, rules)
     if before is not None:
-        ours, theirs = ([each.run for each in one.values] for one in (found, before))
-        judged.changes = with_earlier(ours, theirs, rules.same.configuration_may_differ)
+        judged.changes = with_earlier(found.values, before.values, rules.same.configuration_may_differ)
     if values:
         _goal(judged, values, rules)
         _predecessor(judged, values, rules)
@@ -105,7 +104,7 @@ def _judged(found: ExaminedRecord, before: ExaminedRecord | None, others: SigmaE
 
 def noise_of_others(board: Sequence[ExaminedRecord]) -> list[SigmaEstimate]:
     """For each record the pooled spread of all others; in the time of two passes over the board."""
-    own = [pooled([known]) if each.pools and len(known := _known(each)) > 1 else UNKNOWN for each in board]
+    own = [pooled([known]) if each.pools and len(known := each.known) > 1 else UNKNOWN for each in board]
     earlier, later = [UNKNOWN], [UNKNOWN]
     for each in own:
         earlier.append(together(earlier[-1], each))
@@ -135,13 +134,9 @@ def _claimed(found: ExaminedRecord) -> float:
     return float(record.step) if record.step is not None else record.headline.value
 
 
-def _known(found: ExaminedRecord) -> list[float]:
-    return [each.value for each in found.values if math.isfinite(each.value)]
-
-
-def _seeds(values: Sequence[RunValue]) -> dict[str, float]:
+def _seeds(values: Sequence[RunEvidence]) -> dict[str, float]:
     """The values by a name that no two runs share."""
-    return {f"run {number}": each.value for number, each in enumerate(values, start=1) if math.isfinite(each.value)}
+    return {f"run {number}": each.value for number, each in enumerate(values, start=1) if each.value is not None}
 
 
 def _sigma(judged: Judgement, own: SigmaEstimate, rest: SigmaEstimate, rules: Rules) -> None:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from plumbline.core.files import shown
+from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.formatting import counted, listed, name
 from plumbline.verdict.sources.printed_settings import VALUES, amount, name_parts, unit_of
-from plumbline.verdict.sources.training_log import LoggedRun
 
 #: Differences that are shown with their values; names of those that are only counted.
 SHOWN, NAMED = 2, 3
@@ -115,7 +115,7 @@ def _has(parts: Sequence[str], wanted: Sequence[str]) -> bool:
 
 
 def over_runs(
-    runs: Sequence[LoggedRun], words: Sequence[str], root: Path, without: Collection[str] = ()
+    runs: Sequence[RunEvidence], words: Sequence[str], root: Path, without: Collection[str] = ()
 ) -> SettingsComparison:
     """Compare the runs of a record.
 
@@ -126,14 +126,14 @@ def over_runs(
     """
     found = SettingsComparison()
     if len(runs) < 2:
-        found.same = len(runs[0].printed.settings) if runs else 0
+        found.same = len(runs[0].settings or {}) if runs else 0
         return found
-    for key in _names(runs, lambda run: run.printed.sizes):
-        values = [run.printed.sizes.get(key, []) for run in runs]
+    for key in _names(runs, lambda run: run.evaluation or {}):
+        values = [(run.evaluation or {}).get(key, []) for run in runs]
         if not may_differ(key, words) and _differ([each for each in values if each]):
             found.sizes.append(_other_size(key, runs, values, root))
-    for key in _names(runs, lambda run: run.printed.settings):
-        values = [run.printed.settings.get(key, []) for run in runs]
+    for key in _names(runs, lambda run: run.settings or {}):
+        values = [(run.settings or {}).get(key, []) for run in runs]
         if not _differ(values):
             found.same += 1
             if EVALUATED_ON & {*name_parts(key)} and len({_folder(each) for each in values}) > 1:
@@ -151,7 +151,9 @@ def over_runs(
     return found
 
 
-def with_earlier(runs: Sequence[LoggedRun], earlier: Sequence[LoggedRun], words: Sequence[str]) -> SettingsComparison:
+def with_earlier(
+    runs: Sequence[RunEvidence], earlier: Sequence[RunEvidence], words: Sequence[str]
+) -> SettingsComparison:
     """Compare the first run of a record with the first of the record before: each stands for its record.
 
     Another tokenizer makes another number of tokens of the same text, and the length of a sequence rounds it: neither
@@ -160,13 +162,12 @@ def with_earlier(runs: Sequence[LoggedRun], earlier: Sequence[LoggedRun], words:
     found = SettingsComparison()
     if not runs or not earlier:
         return found
-    ours, theirs = runs[0].printed, earlier[0].printed
-    both = [key for key in ours.settings if key in theirs.settings]
-    retokenized = any(
-        TOKENIZER & {*name_parts(key)} and _differ([ours.settings[key], theirs.settings[key]]) for key in both
-    )
-    for key in ours.sizes.keys() & theirs.sizes.keys():
-        values = ours.sizes[key], theirs.sizes[key]
+    ours, theirs = (side[0].settings or {} for side in (runs, earlier))
+    sizes, their_sizes = (side[0].evaluation or {} for side in (runs, earlier))
+    both = [key for key in ours if key in theirs]
+    retokenized = any(TOKENIZER & {*name_parts(key)} and _differ([ours[key], theirs[key]]) for key in both)
+    for key in sizes.keys() & their_sizes.keys():
+        values = sizes[key], their_sizes[key]
         if not _differ(values):
             continue
         found.sizes.append(f"{_compared(*values)} {_unit(key)}: {name(key)} is {_both(*values)}")
@@ -174,7 +175,7 @@ def with_earlier(runs: Sequence[LoggedRun], earlier: Sequence[LoggedRun], words:
         if not retokenized and max(amounts) - min(amounts) > ROUNDED * max(amounts):
             found.other_size = found.other_size or found.sizes[-1]
     for key in both:
-        values = ours.settings[key], theirs.settings[key]
+        values = ours[key], theirs[key]
         if not _differ(values):
             found.same += 1
         elif not is_expected(key, values, words) and not _passed_over(key, values):
@@ -182,7 +183,7 @@ def with_earlier(runs: Sequence[LoggedRun], earlier: Sequence[LoggedRun], words:
     return found
 
 
-def _names(runs: Sequence[LoggedRun], of: Callable[[LoggedRun], Mapping[str, Sequence[str]]]) -> list[str]:
+def _names(runs: Sequence[RunEvidence], of: Callable[[RunEvidence], Mapping[str, Sequence[str]]]) -> list[str]:
     """The names that any run prints; one with many values is the course of a run, and none of them."""
     many = {key for run in runs for key, values in of(run).items() if len(values) > VALUES}
     return [key for key in dict.fromkeys(key for run in runs for key in of(run)) if key not in many]
@@ -272,7 +273,7 @@ def _digits(value: str) -> int:
     return min(len(digits), 4) if "." not in value else len(digits)
 
 
-def _other_size(key: str, runs: Sequence[LoggedRun], values: Sequence[Sequence[str]], root: Path) -> str:
+def _other_size(key: str, runs: Sequence[RunEvidence], values: Sequence[Sequence[str]], root: Path) -> str:
     """Which run was evaluated on another number of something than most, and on how many."""
     shares = Counter(tuple(map(plain, each)) for each in values if each)
     # The size of most runs; of several, the larger.
@@ -284,7 +285,7 @@ def _other_size(key: str, runs: Sequence[LoggedRun], values: Sequence[Sequence[s
     who = (
         f"seed {run.seed}"
         if run.seed
-        else f"{name(shown(run.file, root))}{f', run {run.place + 1},' * bool(run.place)}"
+        else f"{name(shown(run.file or '', root))}{f', run {run.place + 1},' if run.place else ''}"
     )
     more = f" (and {counted(others, 'further run')} on another number than most)" if others else ""
     return (

@@ -15,6 +15,7 @@ from msgspec import Struct
 from plumbline.core.errors import PlumblineError
 from plumbline.core.escape_sequences import strip_escapes
 from plumbline.core.files import sha256_text
+from plumbline.verdict.evidence import CRASH, RunEvidence
 from plumbline.verdict.sources.bounded_reading import EVALUATIONS, LINE, RUNS, LineForm, number, read_text
 from plumbline.verdict.sources.printed_settings import PrintedSettings, read_settings
 
@@ -114,6 +115,23 @@ class LoggedRun:
     def planned(self) -> int | None:
         """The step at which the run was to end; None where no line says it."""
         return next((each.steps for each in reversed(self.evaluations) if each.steps is not None), None)
+
+    def evidence(self, evaluation: Evaluation, *, lost: bool = False) -> RunEvidence:
+        """What it says beside the value of an evaluation; `lost`: it has none, since the run diverged."""
+        lost = lost or not math.isfinite(evaluation.value)
+        return RunEvidence(
+            value=None if lost else evaluation.value,
+            file=self.file,
+            place=self.place,
+            seed=self.seed or None,
+            status=CRASH if lost else None,
+            word="diverged" if lost else "",
+            step=evaluation.step,
+            steps=tuple(each.step for each in self.evaluations if each.step is not None),
+            planned=self.planned,
+            settings=self.printed.settings,
+            evaluation=self.printed.sizes,
+        )
 
     def at(self, step: int) -> list[Evaluation]:
         """The evaluations of a step."""
