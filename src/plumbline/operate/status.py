@@ -16,7 +16,8 @@ from typing import Any
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import read_json
-from plumbline.operate.console.run_progress import clock, events
+from plumbline.core.formats import clock
+from plumbline.operate.console.run_progress import events
 from plumbline.train.checkpoint import read_state
 from plumbline.train.monitoring import peak_memory
 
