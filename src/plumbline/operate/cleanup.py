@@ -40,6 +40,7 @@ from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json
 from plumbline.data import copies, read_cache
+from plumbline.core.formats import byte_size
 from plumbline.data.split import SHUFFLES
 from plumbline.train.checkpoint import state_records
 
@@ -178,14 +179,6 @@ def restart(state: Path) -> Path:
     return state_records.set_aside(state)
 
 
-def _human(size: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} TB"
-
-
 def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `plumbline cleanup`."""
     parser = argparse.ArgumentParser(
@@ -228,8 +221,8 @@ def main() -> None:
     else:
         for entry in found:
             owner = f"  ({entry.owner})" if entry.owner else ""
-            print(f"{entry.kind:<10}{_human(entry.bytes):>10}  {entry.path}{owner}")
-        print(f"{len(found)} leftovers, {_human(sum(entry.bytes for entry in found))}")
+            print(f"{entry.kind:<10}{byte_size(entry.bytes):>10}  {entry.path}{owner}")
+        print(f"{len(found)} leftovers, {byte_size(sum(entry.bytes for entry in found))}")
     for entry in found:
         if entry.kind in given.remove:
             why = remove(entry)

@@ -17,6 +17,7 @@ import msgspec
 
 from plumbline.core import run_files
 from plumbline.core.errors import PlumblineError
+from plumbline.core.formats import duration, number
 from plumbline.plan import data_stage, machines, model_counts
 from plumbline.plan.run_estimate import RunEstimator, estimator
 from plumbline.project import Project
@@ -105,7 +106,7 @@ def fitted(
     found = [one for name in scales if (one := _at(priced, study, method, against, name, seconds, runs)) is not None]
     if not found:
         raise PlumblineError(
-            f"--time-budget: {roughly(seconds)} is too short for {runs} runs: give more time, smaller "
+            f"--time-budget: {duration(seconds)} is too short for {runs} runs: give more time, smaller "
             "--baseline-runs and --max-runs, a smaller scale (--scale) or preset (--preset)"
         )
     found.sort(key=lambda one: -one.per_parameter)
@@ -131,8 +132,8 @@ def _at(
     train = price.runs[0].spec.train
     all_runs, tokens = stage + rounds * (price.fixed + steps * price.step), steps * train.batch_tokens
     words = (
-        f"{roughly(seconds)} on {priced.machine.label}: scale {scale}, {steps:,} steps, {tokens / 1e6:,.2f} M tokens a "
-        f"run ({number(tokens / price.parameters, 2)} a parameter); all {runs} runs take {roughly(all_runs)}, "
+        f"{duration(seconds)} on {priced.machine.label}: scale {scale}, {steps:,} steps, {tokens / 1e6:,.2f} M tokens "
+        f"a run ({number(tokens / price.parameters)} a parameter); all {runs} runs take {duration(all_runs)}, "
         f"{_speed(priced)}."
     )
     given = {"scale": scale} | _budget(priced.project, study, scale, steps)
@@ -156,7 +157,7 @@ def expected(project: Project, study: Study, runs: Sequence[Run]) -> str:
     about, are = "" if priced.exact(to_do) else "about ", "s are" if len(to_do) > 1 else " is"
     there = f"{len(runs) - len(to_do)} of {len(runs)} are there"
     return (
-        f"At most {len(to_do)} run{are} to be trained ({there}): {about}{roughly(training + (stage or 0.0))} on "
+        f"At most {len(to_do)} run{are} to be trained ({there}): {about}{duration(training + (stage or 0.0))} on "
         f"{priced.machine.label}, {_speed(priced)}{data}."
     )
 
@@ -214,15 +215,3 @@ def _earlier(project: Project, study: str) -> list[Run]:
         if run.key == "/".join(path.parts[-5:-1]) and own_scale(spec.scale) != spec.scale:
             found.append(run)
     return found
-
-
-def roughly(seconds: float) -> str:
-    """Write seconds as minutes or hours for people."""
-    if seconds < 5400:
-        return f"{seconds / 60:.3g} minutes"
-    return f"{number(seconds / 3600, 3)} hours"
-
-
-def number(value: float, digits: int) -> str:
-    """Write a number with so many significant digits, and without an exponent where it is large."""
-    return f"{value:.{digits}g}" if value < 10**digits - 0.5 else f"{value:,.0f}"

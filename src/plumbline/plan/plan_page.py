@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
 
 import pandas as pd
 from tabulate import tabulate
 
+from plumbline.core.formats import duration, number
 from plumbline.plan import job_needs
 from plumbline.plan.run_estimate import RunEstimator
 from plumbline.plan.target_costs import NODE, memory_in_words, published, speed_in_words
@@ -17,6 +19,22 @@ WIDTH = 80
 WORDS = ("study", "target", "run", "published", "estimated")
 #: Room for words in a terminal; longer ones are wrapped.
 WORD_WIDTH, PUBLISHED_WIDTH = 15, 28
+#: Columns of numbers of the whole table: head -> the plan's own column, and how its values are written.
+COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
+    "runs to do": ("runs_to_do", str),
+    "done": ("runs_done", str),
+    "evaluations": ("evaluations_to_do", str),
+    "probes": ("probes_to_do", str),
+    "measurements": ("measurements_to_do", str),
+    "tokens": ("tokens", lambda tokens: _tokens(tokens)),
+    "training FLOPs": ("training_flops", lambda operations: f"{operations:.2e}" if operations else "0"),
+    "device-hours": ("device_hours", number),
+    "of these evaluation": ("evaluation_device_hours", number),
+    "data, CPU-hours": ("data_cpu_hours", number),
+    "longest path": ("longest_path_hours", lambda hours: duration(3600 * hours)),
+    "wall time": ("wall_hours", lambda hours: duration(3600 * hours)),
+    "disk, GB": ("disk_gb", number),
+}
 
 
 def markdown(priced: RunEstimator, frame: pd.DataFrame) -> str:
@@ -80,7 +98,9 @@ def _preparing(frame: pd.DataFrame) -> str:
     if not len(taken) or not taken.max():
         return f"{words}."
     most = frame.iloc[int(taken.argmax())]
-    before = f", {hours(most['data_hours'])} before the first training" if pd.notna(most["data_hours"]) else ""
+    before = (
+        f", {duration(3600 * most['data_hours'])} before the first training" if pd.notna(most["data_hours"]) else ""
+    )
     return (
         f"{words}: about {number(most['data_cpu_hours'])} CPU-hours{before}, in jobs of one process that take "
         f"{most['data_memory_gb']:.2g} GB of memory at most, and {number(most['data_disk_gb'])} GB of disk."
@@ -97,25 +117,12 @@ def _beyond() -> str:
 
 
 def whole(frame: pd.DataFrame) -> pd.DataFrame:
-    """Round the plan's table for people, and name its columns with their units."""
-    columns = {
-        "study": frame["study"],
-        "target": frame["target"],
-        "runs to do": frame["runs_to_do"],
-        "done": frame["runs_done"],
-        "evaluations": frame["evaluations_to_do"],
-        "probes": frame["probes_to_do"],
-        "measurements": frame["measurements_to_do"],
-        "tokens": frame["tokens"].map(_tokens),
-        "training FLOPs": _about(frame, frame["training_flops"].map(lambda value: f"{value:.2e}" if value else "0")),
-        "device-hours": _about(frame, frame["device_hours"].map(number)),
-        "of these evaluation": (frame["evaluation_device_hours"] + frame["probe_device_hours"]).map(number),
-        "data, CPU-hours": frame["data_cpu_hours"].map(number),
-        "longest path": frame["longest_path_hours"].map(hours),
-        "wall time": frame["wall_hours"].map(hours),
-        "disk, GB": frame["disk_gb"].map(number),
-    }
-    return pd.DataFrame(columns | _price(frame))
+    """Round the plan's table for people, and name its columns with their units (`COLUMNS`)."""
+    scoring = frame["evaluation_device_hours"] + frame["probe_device_hours"]
+    frame = frame.assign(evaluation_device_hours=scoring)
+    shown = {head: frame[column].map(write) for head, (column, write) in COLUMNS.items()}
+    about = {head: _about(frame, shown[head]) for head in ("training FLOPs", "device-hours")}
+    return pd.DataFrame({"study": frame["study"], "target": frame["target"]} | shown | about | _price(frame))
 
 
 def _narrow(frame: pd.DataFrame) -> pd.DataFrame:
@@ -124,7 +131,7 @@ def _narrow(frame: pd.DataFrame) -> pd.DataFrame:
         "to do": frame["runs_to_do"],
         "done": frame["runs_done"],
         "device-hours": _about(frame, frame["device_hours"].map(number)),
-        "wall time": frame["wall_hours"].map(hours),
+        "wall time": (3600 * frame["wall_hours"]).map(duration),
     }
     return pd.DataFrame(columns | (_price(frame) or {"disk, GB": frame["disk_gb"].map(number)}))
 
@@ -151,18 +158,6 @@ def _grid(frame: pd.DataFrame, form: str, widths: list[int] | None = None) -> st
 
 def _tokens(value: float) -> str:
     return f"{value / 1e9:.4g} B" if value >= 1e8 else f"{value / 1e6:.3g} M"
-
-
-def number(value: float) -> str:
-    """Write a figure to three digits, or whole from a hundred on."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def hours(value: float) -> str:
-    """Write hours as minutes, hours or days."""
-    if value >= 48:
-        return f"{value / 24:,.0f} days" if value >= 2400 else f"{value / 24:.1f} days"
-    return f"{value:.1f} h" if value >= 1 else f"{value * 60:.1f} min"
 
 
 def _beside_note(priced: RunEstimator) -> str:

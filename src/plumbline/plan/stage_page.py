@@ -12,10 +12,11 @@ from math import ceil
 import pandas as pd
 from tabulate import tabulate
 
+from plumbline.core.formats import duration, number
 from plumbline.plan import data_stage, job_needs, step_memory, target_costs
 from plumbline.plan.calibration import group
 from plumbline.plan.data_stage import DataRule
-from plumbline.plan.plan_page import WIDTH, hours, number
+from plumbline.plan.plan_page import WIDTH
 from plumbline.plan.run_estimate import KEPT, STATE_BYTES, WEIGHT_BYTES, RunEstimator
 from plumbline.plan.target_costs import WHOLE, RunClass, memory_in_words, speed_in_words
 from plumbline.project import Project
@@ -149,8 +150,8 @@ def _rules(priced: RunEstimator, corpus: _Corpus) -> str:
 
 def _cells(one: DataRule) -> list[str]:
     memory = f"{one.cost.megabytes / 1e3:.2g}{'*' if one.cost.extrapolated else ''}"
-    hours = [_figure(one.cpu_seconds / 3600), *map(_hours, (one.seconds, one.network, one.disk_seconds))]
-    return [str(one.jobs), *hours, _figure(one.disk / 1e9), memory]
+    times = [_figure(one.cpu_seconds / 3600), *map(_hours, (one.seconds, one.network, one.disk_seconds))]
+    return [str(one.jobs), *times, _figure(one.disk / 1e9), memory]
 
 
 def _wall(rules: list[DataRule]) -> float | None:
@@ -242,7 +243,7 @@ def _studies(frame: pd.DataFrame) -> str:
         "training": whole["training_device_hours"].map(_figure),
         "scores,\nprobes": (whole["evaluation_device_hours"] + whole["probe_device_hours"]).map(_figure),
         "all": whole["device_hours"].map(_figure),
-        "wall time": whole["wall_hours"].map(hours),
+        "wall time": (3600 * whole["wall_hours"]).map(duration),
     }
     if whole["price"].notna().any():
         columns["price"] = whole["price"].map(lambda value: f"{value:,.0f}")

@@ -15,6 +15,7 @@ from typing import Any
 
 from plumbline.core import package_data
 from plumbline.core.files import canonical_json, sha256_text
+from plumbline.core.formats import byte_size
 from plumbline.plan import machines, model_counts
 from plumbline.plan.machines import Machine
 from plumbline.project import profiles
@@ -104,7 +105,7 @@ def sent_in_words(machine: Machine, runs: Iterable[tuple[Run, float]]) -> str:
     most: dict[str, int] = {}
     for run, parameters in runs:
         most[run.size] = max(most.get(run.size, 0), sent_bytes(ceil(parameters), machine.devices_of(run)))
-    words = [f"{size} {_gb(most[size])}" for size in machine.devices if most.get(size)]
+    words = [f"{size} {byte_size(most[size])}" for size in machine.devices if most.get(size)]
     return ", ".join(words) if machine.device == "cuda" else ""
 
 
@@ -179,7 +180,9 @@ def in_words(machine: Machine, runs: Iterable[Run]) -> list[str]:
     for run, one in found:
         if one.bytes is not None and one.fits:
             most[run.size] = max(most.get(run.size, 0), one.bytes)
-    peaks = [f"{size} {_gb(most[size])} ({stated})" for size, stated in machine.micro_batch.items() if size in most]
+    peaks = [
+        f"{size} {byte_size(most[size])} ({stated})" for size, stated in machine.micro_batch.items() if size in most
+    ]
     said = []
     if peaks:
         said.append(
@@ -187,7 +190,7 @@ def in_words(machine: Machine, runs: Iterable[Run]) -> list[str]:
         )
     for run, one in found:
         if not one.fits and one.bytes is not None:
-            what = f"{run.key}, {_gb(one.bytes)} with {one.micro_batch}, does not fit"
+            what = f"{run.key}, {byte_size(one.bytes)} with {one.micro_batch}, does not fit"
             said.append(f"{what}: {REMEDIES[one.sharded].format(size=run.size, machine=machine.name)}.")
     unknown = sum(one.bytes is None for _, one in found)
     if unknown:
@@ -205,7 +208,7 @@ def _left_to_trainers(machine: Machine, runs: Iterable[Run]) -> list[str]:
             taken.setdefault((run.size, found.sequences), []).append(whole)
     each = []
     for (size, sequences), bytes_ in sorted(taken.items()):
-        words = f"{size} {min(bytes_) / 1e9:.3g} to {_gb(max(bytes_))} with {sequences} sequences"
+        words = f"{size} {min(bytes_) / 1e9:.3g} to {byte_size(max(bytes_))} with {sequences} sequences"
         over = sum(one > room for one in bytes_)
         each.append(f"{words}, too much for {over} of {len(bytes_)} runs" if over else words)
     if not each:
@@ -213,10 +216,6 @@ def _left_to_trainers(machine: Machine, runs: Iterable[Run]) -> list[str]:
     counted = "Trainers take what fits. Counted without a device and not compiled, each with the whole model"
     where = " (docs/gpu-box.md says what fits)" if any("too much" in words for words in each) else ""
     return [f"{counted}: {'; '.join(each)}{where}."]
-
-
-def _gb(size: float) -> str:
-    return f"{size / 1e9:.3g} GB"
 
 
 def micro_batch_flag(wildcards: Any) -> str:

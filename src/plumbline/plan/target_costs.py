@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from plumbline.core.formats import counted
 from plumbline.plan import data_stage
 from plumbline.plan.data_stage import DataJobCost, DataRule
 from plumbline.plan.model_counts import probe_points
@@ -197,7 +198,7 @@ def speed_in_words(estimator: RunEstimator) -> str:
     if not calibration.speed:
         return f"stated, MFU {machine.mfu:.2f} of {peak}"
     words = _by_scale({key: f"{speed / (machine.peak_tflops * 1e12):.3f}" for key, speed in calibration.speed.items()})
-    return f"measured on {calibration.runs} run{'s' * (calibration.runs > 1)}, MFU {words} of {peak}"
+    return f"measured on {counted(calibration.runs, 'run')}, MFU {words} of {peak}"
 
 
 def memory_in_words(estimator: RunEstimator) -> str:

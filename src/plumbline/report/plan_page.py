@@ -16,24 +16,6 @@ from plumbline.report.page_frame import ReportPage
 from plumbline.report.page_table import ColumnHead, PageTable, number, text
 from plumbline.report.results_on_disk import ResultsOnDisk
 
-#: Columns as people read them whose cells are sorted by one of the plan's own.
-SORTED = {
-    "runs to do": "runs_to_do",
-    "done": "runs_done",
-    "evaluations": "evaluations_to_do",
-    "probes": "probes_to_do",
-    "measurements": "measurements_to_do",
-    "tokens": "tokens",
-    "training FLOPs": "training_flops",
-    "device-hours": "device_hours",
-    "of these evaluation": "evaluation_device_hours",
-    "data, CPU-hours": "data_cpu_hours",
-    "longest path": "longest_path_hours",
-    "wall time": "wall_hours",
-    "disk, GB": "disk_gb",
-    "price": "price",
-}
-
 
 def page(found: ResultsOnDisk) -> ReportPage:
     """Build the page of the plan, with a table that can be sorted."""
@@ -75,9 +57,10 @@ def _planned(found: ResultsOnDisk) -> dict[str, Any]:
     frame = table(priced)
     shown = plan_page.whole(frame)
     columns = list(shown.columns)
+    keys = {name: key for name, (key, _) in plan_page.COLUMNS.items()} | {"price": "price"}  # what cells are sorted by
     cells = [
         [
-            number(frame[SORTED[name]][at], str(shown[name][at])) if name in SORTED else text(shown[name][at])
+            number(frame[keys[name]][at], str(shown[name][at])) if name in keys else text(shown[name][at])
             for name in columns
         ]
         for at in frame.index
@@ -90,7 +73,7 @@ def _planned(found: ResultsOnDisk) -> dict[str, Any]:
         "grid": PageTable(
             id="plan",
             title="What each target costs.",
-            heads=[ColumnHead(text=columns[at], numeric=columns[at] in SORTED) for at in order],
+            heads=[ColumnHead(text=columns[at], numeric=columns[at] in keys) for at in order],
             rows=[[row[at] for at in order] for row in cells],
         ),
         "beside": markdown_page.html(plan_page.beside_papers(priced)),

@@ -63,20 +63,20 @@ def test_too_little_disk(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk_and_memory.shutil, "disk_usage", lambda place: SimpleNamespace(**free))
     of = planned(root, TEXTS, TRAIN, preset="mini", work="w")
     words = said([disk_and_memory.disk(of)], "would stop")
-    assert re.search(r"^disk: work: w: about [\d.]+ GB to write, 0.001 GB free; name a folder on a larger disk", words)
+    assert re.search(r"^disk: work: w: about [\d.]+ GB to write, 1 MB free; name a folder on a larger disk", words)
     damaged = root / "w/mini/packages/a.whl.rejected"
     damaged.parent.mkdir(parents=True)
     damaged.write_bytes(bytes(2 * 10**6))
-    assert "0.002 GB are leftovers: plumbline cleanup" in said([disk_and_memory.disk(of)], "would stop")
+    assert "2 MB are leftovers: plumbline cleanup" in said([disk_and_memory.disk(of)], "would stop")
     free["free"] = 10**12
-    assert "1,000 GB free; quotas are not checked" in said([disk_and_memory.disk(of)], "ok")
+    assert "1 TB free; quotas are not checked" in said([disk_and_memory.disk(of)], "ok")
 
 
 def test_what_is_there_need_not_be_written(root: Path) -> None:
     def to_write(*jobs: JobToRun) -> float:
-        return float(
-            re.search(r"about ([\d.]+) GB", disk_and_memory.disk(planned(root, *jobs, preset="mini")).words)[1]
-        )
+        words = disk_and_memory.disk(planned(root, *jobs, preset="mini")).words
+        size, unit = re.search(r"about ([\d.]+) (GB|MB|B) to", words).groups()
+        return float(size) * {"GB": 1, "MB": 1e-3, "B": 1e-9}[unit]
 
     both = to_write(TEXTS, TRAIN)
     assert both > to_write(TRAIN) > to_write() == 0
@@ -101,7 +101,7 @@ def test_memory(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert "the largest job (documents) asks for 1.5 GB of 8 GB" in found("ok", 8, 7)
     assert "of 1 GB, all of it; use a machine with more" in found("would stop", 1, 1)
-    assert "5.5 GB together, 3.0 GB are free now: --resources mem_mb=3000" in found("note", 8, 3)
+    assert "5.5 GB together, 3 GB are free now: --resources mem_mb=3000" in found("note", 8, 3)
     assert len(disk_and_memory.check(planned(root, TEXTS, executor="slurm"))) == 1, "the memory of nodes is theirs"
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from plumbline.core.errors import visible
+from plumbline.core.formats import clock, counted, rough_duration
 from plumbline.core.terminal_lines import folded
 from plumbline.operate.console.forecast import ATTRIBUTE
 from plumbline.operate.console.job_log import ASKED_TO_STOP, JobCounts, JobLog, StartedJob
 from plumbline.operate.console.rule_names import HIDDEN, RUN_STAGES, stage
-from plumbline.operate.console.run_progress import clock, roughly
 
 #: How many runs at work are shown; the others are counted.
 SHOWN = 4
@@ -64,7 +64,7 @@ class JobDisplay:
         wall = self.job_log.forecast.wall
         self.say(f"To do: {', '.join(words) or 'copies of what is there'}.")
         if wall is not None:
-            self.say(f"That takes about {roughly(wall)}.")
+            self.say(f"That takes about {rough_duration(wall)}.")
         if self.terminal:
             from rich.console import Console as Terminal
             from rich.live import Live
@@ -150,10 +150,10 @@ class JobDisplay:
         failed = len(self.job_log.failed)
         passed = clock(time.monotonic() - self.job_log.began)
         if failed or done < total:
-            first = f"{failed} job{'s' * (failed != 1)} failed (see above), " if failed else "Stopped: "
+            first = f"{counted(failed, 'job')} failed (see above), " if failed else "Stopped: "
             self.say(f"{first}{done} of {total} are done; {passed} passed.\nThe same command continues from here.")
         else:
-            self.say(f"All done: {total} job{'s' * (total != 1)} in {passed}.")
+            self.say(f"All done: {counted(total, 'job')} in {passed}.")
         if self.logfile:
             self.say(f"Snakemake's own log: {self.logfile}")
 

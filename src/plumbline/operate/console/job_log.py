@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.files import read_json
+from plumbline.core.formats import rough_duration
 from plumbline.operate.console.forecast import Forecast
 from plumbline.operate.console.rule_names import HIDDEN, RUN_STAGES, order, stage
-from plumbline.operate.console.run_progress import events, roughly, tail
+from plumbline.operate.console.run_progress import events, tail
 
 #: The line of a traceback that says what was raised, of any rank; torchrun's own says nothing.
 _RAISED = re.compile(r"(?:\[rank\d+\]: ?)?((?!\S*ChildFailedError)(?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b.*)")
@@ -135,7 +136,7 @@ class JobCounts:
         Empty where nothing tells, and when nearly nothing is left.
         """
         seconds = self.seconds_left()
-        return "" if seconds is None or seconds < 1 else f"about {roughly(seconds)} left"
+        return "" if seconds is None or seconds < 1 else f"about {rough_duration(seconds)} left"
 
     def seconds_left(self) -> float | None:
         """Estimate the seconds left, by the forecast at first and more and more by the pace so far.

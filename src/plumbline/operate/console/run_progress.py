@@ -1,4 +1,4 @@
-"""Reads how far a run at work says that it is, and writes times in words."""
+"""Reads how far a run at work says that it is."""
 
 from __future__ import annotations
 
@@ -34,20 +34,3 @@ def tail(path: Path) -> str:
             return handle.read().decode(errors="replace")
     except OSError:
         return ""
-
-
-def clock(seconds: float | None) -> str:
-    """Write seconds as ``h:mm:ss``; empty where nothing is known."""
-    if seconds is None:
-        return ""
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}"
-
-
-def roughly(seconds: float) -> str:
-    """Write seconds as people say a time that is not known exactly: ``40 s``, ``9 min``, ``5 h``, ``3 days``."""
-    for unit, size, most in (("s", 1, 90), ("min", 60, 90), ("h", 3600, 48)):
-        if seconds < most * size:
-            return f"{max(1, round(seconds / size))} {unit}"
-    return f"{round(seconds / 86400)} days"

@@ -15,7 +15,7 @@ from typing import Any
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
-from plumbline.operate.console.run_progress import roughly
+from plumbline.core.formats import rough_duration
 from plumbline.operate.experiments.carry_out_experiment import (
     SettledExperiment,
     decide,
@@ -98,7 +98,11 @@ def _expected(settled: SettledExperiment) -> tuple[str, int, float | None]:
     if not past:
         return f"{said}; how long one takes is known when the first has been made.", missing, None
     took = statistics.median(past) * math.ceil(missing / trainer.at_once)
-    return f"{said}: {roughly(took)}, by the median of {counted(len(past), 'run')} of the baseline.", missing, took
+    return (
+        f"{said}: {rough_duration(took)}, by the median of {counted(len(past), 'run')} of the baseline.",
+        missing,
+        took,
+    )
 
 
 def try_(given: argparse.Namespace, root: Path) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 
+from plumbline.core.formats import byte_size
 from plumbline.operate import cleanup
 from plumbline.operate.console.rule_names import STAGES
 from plumbline.operate.preflight.check_result import NOTE, OK, STOP, CheckResult
@@ -40,7 +41,7 @@ def disk(dry_run: DryRun) -> CheckResult:
     there += [Path(plan.paths.work) / part / run.key for run in runs for part in ("state", "runs")]
     takes = max(0.0, takes - sum(_bytes(place) for place in there))
     free = shutil.disk_usage(folder).free
-    words = f"{where}: about {_gb(takes)} to write, {_gb(free)} free"
+    words = f"{where}: about {byte_size(takes)} to write, {byte_size(free)} free"
     if unknown:
         words += f" (not counted: {', '.join(unknown)})"
     if takes <= free:
@@ -49,7 +50,7 @@ def disk(dry_run: DryRun) -> CheckResult:
     spare = sum(entry.bytes for entry in left if entry.kind != "fetched")  # which may be what is to be written
     remedy = "name a folder on a larger disk: --config work=/scratch/..."
     if spare:
-        remedy += f"; {_gb(spare)} are leftovers: plumbline cleanup"
+        remedy += f"; {byte_size(spare)} are leftovers: plumbline cleanup"
     return CheckResult(state=STOP, what="disk", words=f"{words}; {remedy}")
 
 
@@ -60,14 +61,14 @@ def memory(dry_run: DryRun) -> list[CheckResult]:
         return []
     here = psutil.virtual_memory()
     total, free = here.total / 1e6, here.available / 1e6
-    words = f"the largest job ({largest.rule}) asks for {_gb(largest.memory * 1e6)} of {_gb(here.total)}"
+    words = f"the largest job ({largest.rule}) asks for {byte_size(largest.memory * 1e6)} of {byte_size(here.total)}"
     if largest.memory > total:
         remedy = "use a machine with more, or a smaller preset"
         return [CheckResult(state=STOP, what="memory", words=f"{words}, all of it; {remedy}")]
     at_once = dry_run.memory_limit
     if at_once is not None and at_once > free:
         words += (
-            f"; jobs may ask for {at_once / 1e3:,.1f} GB together, {free / 1e3:,.1f} GB are free now: "
+            f"; jobs may ask for {byte_size(1e6 * at_once)} together, {byte_size(1e6 * free)} are free now: "
             f"--resources mem_mb={int(free)}"
         )
         return [CheckResult(state=NOTE, what="memory", words=words)]
@@ -90,7 +91,3 @@ def _bytes(folder: Path) -> int:
             except OSError:
                 continue
     return total
-
-
-def _gb(size: float) -> str:
-    return f"{size / 1e9:,.0f} GB" if size >= 1e10 else f"{size / 1e9:.2g} GB"

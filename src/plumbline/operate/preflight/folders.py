@@ -7,6 +7,7 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json
+from plumbline.core.formats import byte_size, counted
 from plumbline.data import copies
 from plumbline.data.document import key
 from plumbline.data.sources import local
@@ -154,4 +155,4 @@ def _require_content(where: str, folder: Path, files: list[Path]) -> None:
 
 def _told(where: str, folder: Path, files: list[Path]) -> str:
     size = sum(path.stat().st_size for path in files)
-    return f"{where}: {folder}, {len(files)} file{'s' * (len(files) > 1)}, {size / 1e6:,.1f} MB"
+    return f"{where}: {folder}, {counted(len(files), 'file')}, {byte_size(size)}"
