@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.verdict.decision.outcome import BASELINE
-from plumbline.verdict.own_trainer import compare_ends, log_end, process_ends
+from plumbline.verdict.own_trainer import process_ends, run_end
 from plumbline.verdict.own_trainer.process_ends import PartEnd, ProcessEnds
 from plumbline.verdict.own_trainer.requests import Result, read_result
 from plumbline.verdict.own_trainer.run_one import CHILD
@@ -333,11 +333,11 @@ def test_a_line_after_the_last_value_says_that_a_run_stopped(line: str, sign: st
     log = tmp_path / "log"
     before = "step 40 loss nan\nTraceback (most recent call last):\n  File x\nValueError: y\n"  # and it went on
     log.write_text(f"{before}step 50 val_loss 2.5\n{line}\nbye\n")
-    end = log_end.read(LOSS, log, tmp_path)
+    end = run_end.read(LOSS, log, tmp_path)
     assert ("sign" if end.diverged else "beside" if end.beside else "".join(end.signs)) == sign, end
     assert end.place["step"] in (50, 90)
     log.write_text(f"{before}{line}\nstep 50 val_loss 2.5\n")
-    after = log_end.read(LOSS, log, tmp_path)
+    after = run_end.read(LOSS, log, tmp_path)
     assert (after.diverged, after.signs, after.beside) == ("", {}, [])
 
 
@@ -359,7 +359,7 @@ def test_a_line_after_the_last_value_says_that_a_run_stopped(line: str, sign: st
 )
 def test_the_step_of_the_last_value(text: str, place: dict[str, float], tmp_path: Path) -> None:
     (tmp_path / "log").write_text(text)
-    assert log_end.read(LOSS, tmp_path / "log", tmp_path).place == place
+    assert run_end.read(LOSS, tmp_path / "log", tmp_path).place == place
 
 
 @pytest.mark.parametrize(
@@ -374,7 +374,7 @@ def test_the_step_of_the_last_value(text: str, place: dict[str, float], tmp_path
 )
 def test_the_line_of_the_last_value(line: str, part: MetricPart, sign: str, tmp_path: Path) -> None:
     (tmp_path / "log").write_text(f"step 1 val_loss 3\n{line}\nbye\n")
-    end = log_end.read(part, tmp_path / "log", tmp_path)
+    end = run_end.read(part, tmp_path / "log", tmp_path)
     assert ("sign" if end.diverged else "".join(end.signs)) == sign, end
 
 
@@ -410,7 +410,7 @@ def test_where_the_metric_is_in_a_file_its_end_and_that_of_what_was_printed_are_
     part = MetricPart(json="rows.jsonl:eval.loss")
     (tmp_path / "rows.jsonl").write_text(f"{rows}\n")
     (tmp_path / "log").write_text(f"{log}\n" + ("" if name == "rows.jsonl" else "step 99 loss nan\n"))
-    end = log_end.read(part, tmp_path / "log", tmp_path, end=len(log) + 1)
+    end = run_end.read(part, tmp_path / "log", tmp_path, end=len(log) + 1)
     assert ("sign" if end.diverged else "".join(end.signs)) == sign and end.place == place, end
 
 
@@ -464,10 +464,10 @@ def result(
     ],
 )
 def test_an_end_against_the_baselines(run: Result, beside: list[Result], why: str, remark: str) -> None:
-    compared = compare_ends.compare(run, beside, "val_loss")
+    compared = run_end.compare(run, beside, "val_loss")
     assert why in compared.why and bool(compared.why) == bool(why)
     assert remark in "".join(compared.remarks) and bool(compared.remarks) == bool(remark)
-    assert not compare_ends.compare(result(90), [result()] * 2, "val_loss", may_be_shorter=True).why
+    assert not run_end.compare(result(90), [result()] * 2, "val_loss", may_be_shorter=True).why
 
 
 #: Does after its second value what its flag says.

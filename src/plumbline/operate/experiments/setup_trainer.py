@@ -27,7 +27,7 @@ from plumbline.operate.experiments.folder_verbs import place_of, remember_trust,
 from plumbline.operate.experiments.past_experiments import print_noise
 from plumbline.operate.experiments.setup_guesses import SeenMetric
 from plumbline.verdict.decision.outcome import BASELINE
-from plumbline.verdict.own_trainer import log_end, metric
+from plumbline.verdict.own_trainer import metric, run_end
 from plumbline.verdict.own_trainer.folder import Folder, warn_of_own_tree
 from plumbline.verdict.own_trainer.processes import pool
 from plumbline.verdict.own_trainer.requests import Result, interrupted_file, read_request, read_result
@@ -234,7 +234,7 @@ def _keep_run(file: TrainerFile, folder: Folder, repository: Repository, result:
     """Keep the first run as that of the trainer that the file now says, so that it is not made again."""
     trainer = FolderBaseline(file, folder, repository, tell).trainer(baseline=repository.arm("HEAD", words=BASELINE))
     run_id = trainer.run_id(BASELINE, result.seed)
-    read, end = metric.read(file.metric, Path(result.log), copy), log_end.read(file.metric, Path(result.log), copy)
+    read, end = metric.read(file.metric, Path(result.log), copy), run_end.read(file.metric, Path(result.log), copy)
     if end.diverged:
         raise PlumblineError(
             f"{file.run.command}: the baseline diverged: with its last {file.metric.called}, {read.text}, or after it, "

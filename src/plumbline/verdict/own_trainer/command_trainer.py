@@ -16,7 +16,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, canonical_json, read_json, sha256_text
 from plumbline.verdict.decision.outcome import BASELINE, CRASHED, FINISHED, TIMEOUT, ArmRun
 from plumbline.verdict.formatting import counted
-from plumbline.verdict.own_trainer import compare_ends, fingerprint
+from plumbline.verdict.own_trainer import fingerprint, run_end
 from plumbline.verdict.own_trainer.folder import Folder
 from plumbline.verdict.own_trainer.git_call import LEAST_FREE, free_bytes
 from plumbline.verdict.own_trainer.processes import REPORT, TOKEN, kill_carriers, pool
@@ -256,15 +256,15 @@ class CommandTrainer:
             remarks=tuple(end.remarks),
         )
 
-    def _compared(self, arm: str, result: Result) -> compare_ends.ComparedEnd:
+    def _compared(self, arm: str, result: Result) -> run_end.ComparedEnd:
         """Compare the end of a run that has a value with those of the baseline."""
         base, called = self.compared_with or self.arms[BASELINE].method, self.metric
         if result.outcome != FINISHED:
-            return compare_ends.ComparedEnd(remarks=result.remarks)
+            return run_end.ComparedEnd(remarks=result.remarks)
         if self.arms[arm].method == base:
-            return compare_ends.of_baseline(result)
+            return run_end.tell_of_baseline(result)
         beside = [one for one in self._results(base).values() if one.run_id != result.run_id]
-        return compare_ends.compare(result, beside, called, may_be_shorter=self.file.run.fewer_steps)
+        return run_end.compare(result, beside, called, may_be_shorter=self.file.run.fewer_steps)
 
     def _results(self, method: str) -> dict[int, Result]:
         """The finished runs of a method by their seeds: those of earlier tries, and those that were given."""

@@ -33,7 +33,10 @@ LISTED = ("borrowed", "seeded", "left_alone", "opened", "written")
 
 def machine(devices: str = "") -> dict[str, str]:
     """Name the processor and the GPUs with their driver; `devices` as CUDA_VISIBLE_DEVICES has it."""
-    said = {"cpu": _cpu()}
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(errors="replace").splitlines() if os.access(info, os.R_OK) else []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    said = {"cpu": named[0] if named else platform.machine()}
     command = ["nvidia-smi", "--query-gpu=index,uuid,name,driver_version", "--format=csv,noheader"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30)
@@ -87,15 +90,6 @@ def _content(path: Path) -> str:
     except FileNotFoundError:
         return "missing"
     return digest.hexdigest()
-
-
-def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
-    except OSError:
-        lines = []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.machine()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -205,10 +205,13 @@ def warn_of_own_tree(repository: Repository, commit: str, command: str) -> str:
     """Say in a sentence which texts, the command or tracked files, name a path of the user's own tree; empty where none
     does. Both arms would read the working copy there; what git ignores is shared by all arms anyway, and is not told.
     """
-    texts = [("the command", command), *_tracked(repository, commit)]
-    named = [(where, path) for where, text in texts for path in _paths(text, repository.top)]
-    ignored = _ignored(repository.top, [path for _, path in named])
-    left = list(dict.fromkeys((where, path) for where, path in named if path not in ignored))
+    texts = [("the command", command), *repository.lines_with(_forms(repository.top), commit)]
+    named = dict.fromkeys((where, path) for where, text in texts for path in _paths(text, repository.top))
+    if not named:
+        return ""
+    paths = "\0".join(str(path) for _, path in named)
+    done = git(repository.top, "check-ignore", "-z", "--stdin", check=False, given=paths)
+    left = [(where, path) for where, path in named if str(path) not in done.stdout.split("\0")]
     if not left:
         return ""
     told = ", ".join(f"{where} names {path}" for where, path in left[:3])
@@ -216,14 +219,6 @@ def warn_of_own_tree(repository: Repository, commit: str, command: str) -> str:
         f"mind: {told}: there every run reads your own tree, as it is then, and not its arm's copy; write a path below "
         "the folder"
     )
-
-
-def _tracked(repository: Repository, commit: str) -> Iterable[tuple[str, str]]:
-    """The lines of a commit's text files that have the tree's path, each with its file's name."""
-    words = [word for form in _forms(repository.top) for word in ("-e", form)]
-    for line in repository.lines_with(words, commit):
-        name, _, text = line.removeprefix(f"{commit}:").partition("\0")
-        yield name, text
 
 
 def _forms(top: Path) -> list[str]:
@@ -240,10 +235,3 @@ def _paths(text: str, top: Path) -> Iterable[Path]:
             path = Path(str(top) + match[1].rstrip("."))
             if not path.is_relative_to(top / FOLDER):
                 yield path
-
-
-def _ignored(top: Path, paths: list[Path]) -> set[Path]:
-    if not paths:
-        return set()
-    done = git(top, "check-ignore", "-z", "--stdin", check=False, given="\0".join(map(str, paths)))
-    return set(map(Path, filter(None, done.stdout.split("\0"))))

@@ -9,7 +9,6 @@ maker, and what another program starts for the run (a container's daemon, ssh, a
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import signal
@@ -39,13 +38,13 @@ TOLD_EVERY = 30.0
 
 def end_with_parent(number: int = signal.SIGKILL) -> None:
     """Let the kernel send this process a signal when its parent ends, however that ends."""
-    with contextlib.suppress(OSError, AttributeError):
+    with suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(1, int(number))  # PR_SET_PDEATHSIG
 
 
 def adopt_orphans() -> bool:
     """Become the parent of descendants that lose theirs, so that they can be found; False where the kernel cannot."""
-    with contextlib.suppress(OSError, AttributeError):
+    with suppress(OSError, AttributeError):
         return bool(ctypes.CDLL(None, use_errno=True).prctl(36, 1, 0, 0, 0) == 0)  # PR_SET_CHILD_SUBREAPER
     return False
 
@@ -57,7 +56,7 @@ def end(mark: str, grace: float, leader: int) -> None:
     """
     until = time.monotonic() + grace
     for each in carriers(mark, leader) if grace else ():
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+        with suppress(ProcessLookupError, PermissionError):
             os.kill(each, signal.SIGTERM)
     while time.monotonic() < until and carriers(mark, leader):
         time.sleep(0.1)
@@ -72,7 +71,7 @@ def kill_carriers(mark: str, leader: int | None = None) -> int:
             break
         found.update(left)
         for each in left:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
+            with suppress(ProcessLookupError, PermissionError):
                 os.kill(each, signal.SIGKILL)
         time.sleep(0.05)
     return len(found)
@@ -86,7 +85,7 @@ def carriers(mark: str, leader: int | None = None) -> list[int]:
     for entry in os.listdir("/proc"):
         if entry.isdecimal() and int(entry) != os.getpid():
             content, session = b"", 0
-            with contextlib.suppress(OSError):  # another user's, or gone
+            with suppress(OSError):  # another user's, or gone
                 session = os.getsid(int(entry))
                 content = Path(f"/proc/{entry}/environ").read_bytes()
             there = (
@@ -100,7 +99,7 @@ def carriers(mark: str, leader: int | None = None) -> list[int]:
 def _descendants() -> set[int]:
     children: dict[int, list[int]] = {}
     for entry in filter(str.isdecimal, os.listdir("/proc")):
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             parent = Path(f"/proc/{entry}/stat").read_text(errors="replace").rpartition(")")[2].split()[1]
             children.setdefault(int(parent), []).append(int(entry))
     found, open_ = set[int](), [os.getpid()]

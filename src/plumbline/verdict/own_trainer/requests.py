@@ -88,7 +88,7 @@ class Result(Struct, frozen=True, kw_only=True):
         failed: its processes that failed and had written to its output, or may have, each in words; None where that
             is not known, as of what an older Plumbline made. `failed_beside`: those that count for nothing.
         signs: of an end before its time, each as it was printed, by its kind.
-        place, interval: how far it came (`log_end.LogEnd`).
+        place, interval: how far it came (`run_end.LogEnd`).
         remarks: what else is to be told of its end.
     """
 

@@ -36,7 +36,7 @@ from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import FULL, atomic_write_json, of_disk, read_json
 from plumbline.verdict.decision.outcome import CRASHED, DIVERGED, FINISHED, TIMEOUT
-from plumbline.verdict.own_trainer import fingerprint, log_end, metric, process_ends
+from plumbline.verdict.own_trainer import fingerprint, metric, process_ends, run_end
 from plumbline.verdict.own_trainer.git_call import LEAST_FREE
 from plumbline.verdict.own_trainer.processes import GRACE, REPORT, TOKEN, adopt_orphans, end, end_with_parent
 from plumbline.verdict.own_trainer.requests import (
@@ -95,7 +95,7 @@ class _Run:
         self.remarks: list[str] = []
         self.parts: list[process_ends.PartEnd] = []
         self.shell = 0
-        self.end = log_end.LogEnd()
+        self.end = run_end.LogEnd()
         self.printed: int | None = None
         self.token = f"{request.run_id}:{secrets.token_hex(8)}"
 
@@ -208,7 +208,7 @@ class _Run:
             why = f"{how}, and {request.metric.called} is nowhere in {where}; its log ends with: {last}"
             return self._result(CRASHED, seconds, code, read, why)
         gap = self.left_out.end
-        self.end = log_end.read(request.metric, self.log, Path(request.folder), begin=gap, end=self.printed)
+        self.end = run_end.read(request.metric, self.log, Path(request.folder), begin=gap, end=self.printed)
         if self.end.unread:
             self.remarks.append("what it printed at its end could not be read in time for signs of a failure")
         self.remarks += [f"it printed {words}, which counts for nothing" for words in self.end.beside]

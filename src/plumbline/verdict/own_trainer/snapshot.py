@@ -121,13 +121,16 @@ class Repository:
         """List the branches and tags."""
         return self._out("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/tags", "refs/remotes").split()
 
-    def lines_with(self, words: Sequence[str], commit: str) -> list[str]:
-        """List the lines of a commit's text files, but for what people read, that have one of some texts (`-e TEXT`):
-        `COMMIT:NAME`, NUL, line.
+    def lines_with(self, texts: Sequence[str], commit: str) -> Iterator[tuple[str, str]]:
+        """Give the lines of a commit's text files, but for what people read, that have one of some texts, each behind
+        its file's name.
         """
+        words = [word for text in texts for word in ("-e", text)]
         prose = [f":(top,exclude,icase)*.{ending}" for ending in ("md", "rst")]
         done = self._run("grep", "-I", "--fixed-strings", "--null", *words, commit, "--", ":/", *prose, check=False)
-        return done.stdout.splitlines()
+        for line in done.stdout.splitlines():
+            name, _, text = line.removeprefix(f"{commit}:").partition("\0")
+            yield name, text
 
     def changed_lines(self, before: str, after: str) -> tuple[list[str], list[str]]:
         """List the lines that two commits do not share, of what is part of an arm: those that go, and those that come.
@@ -191,8 +194,7 @@ class Repository:
 
     def tracked(self, *names: str) -> list[str]:
         """List the files that git tracks of what the folder has of these names, each as the top has it."""
-        listed = self._run("ls-files", "-z", "--full-name", "--", *map(self._below_top, names)).stdout
-        return [one for one in listed.split("\0") if one]
+        return self._listed("--", *map(self._below_top, names))
 
     def of_a_loop(self) -> list[str]:
         """List the untracked files of a loop's session, as the top has them."""
@@ -218,8 +220,10 @@ class Repository:
         return found
 
     def _untracked(self) -> list[str]:
-        listed = self._run("ls-files", "--others", "--exclude-standard", "-z", "--full-name", "--", ":/").stdout
-        return [name for name in listed.split("\0") if name]
+        return self._listed("--others", "--exclude-standard", "--", ":/")
+
+    def _listed(self, *words: str) -> list[str]:
+        return [name for name in self._run("ls-files", "-z", "--full-name", *words).stdout.split("\0") if name]
 
     def leave_out(self, *names: str) -> None:
         """Have git ignore names of the folder by its own `info/exclude`, which no commit has."""

@@ -282,10 +282,9 @@ def _check_metric(metric: MetricPart, path: Path) -> None:
             f"{path}: metric: names no metric; write pattern = '^val_bpb:\\s+(\\S+)', json = \"run.jsonl:val_bpb\", or "
             'name = "val_bpb" for lines METRIC val_bpb=0.99'
         )
-    sources = {"metric.pattern": metric.pattern} if metric.pattern else {}
-    if not metric.json:
-        sources |= {f"metric.others.{name}": words for name, words in metric.others.items()}
-    for key, words in sources.items():
+    others = {f"metric.others.{name}": words for name, words in metric.others.items()}
+    patterns = {"metric.pattern": metric.pattern} if metric.pattern else {}
+    for key, words in (patterns if metric.json else patterns | others).items():
         try:
             groups = re.compile(words).groups
         except (re.error, OverflowError, RecursionError) as error:
@@ -297,10 +296,7 @@ def _check_metric(metric: MetricPart, path: Path) -> None:
             )
         if groups != 1:
             raise PlumblineError(f"{path}: {key}: {words!r} has {groups} groups; put the number, and only it, in (...)")
-    rows = {"metric.json": metric.json} if metric.json else {}
-    if metric.json:
-        rows |= {f"metric.others.{name}": words for name, words in metric.others.items()}
-    for key, words in rows.items():
+    for key, words in ({"metric.json": metric.json} | others if metric.json else {}).items():
         if not all(words.rpartition(":")[::2]) or not _below(words.rpartition(":")[0]):
             raise PlumblineError(f"{path}: {key}: {words!r} is no FILE:KEY below the folder, such as run.jsonl:val_bpb")
     if metric.file and not _below(metric.file):

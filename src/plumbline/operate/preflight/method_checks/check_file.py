@@ -38,10 +38,8 @@ def refused(dry_run: DryRun) -> list[str]:
     Returns a sentence for each check that fails. Nothing is checked where neither the page nor a run of the file's own
     methods is among the jobs.
     """
-    plan = dry_run.project
-    if plan.mine is None or not _asked(dry_run):
-        return []
-    return checked(plan, plan.mine, Path(plan.paths.verdict_checks))
+    plan, mine = dry_run.project, _file_in_use(dry_run)
+    return [] if mine is None else checked(plan, mine, Path(plan.paths.verdict_checks))
 
 
 def checked(plan: Project, mine: OwnMethodsFile, path: Path) -> list[str]:
@@ -67,17 +65,18 @@ def checked(plan: Project, mine: OwnMethodsFile, path: Path) -> list[str]:
 
 def flagged(dry_run: DryRun) -> list[str]:
     """Report what is no reason to stop: a method that is larger or smaller than what it is compared with."""
-    plan = dry_run.project
-    if plan.mine is None or not _asked(dry_run):
+    plan, mine = dry_run.project, _file_in_use(dry_run)
+    if mine is None:
         return []
-    found = checks_report.kept(Path(plan.paths.verdict_checks), plan.fingerprints.checks())
-    return [] if found is None else checks_report.sentences(found, plan.mine.path, "flagged")
+    report = checks_report.kept(Path(plan.paths.verdict_checks), plan.fingerprints.checks())
+    return [] if report is None else checks_report.sentences(report, mine.path, "flagged")
 
 
-def _asked(dry_run: DryRun) -> bool:
-    assert dry_run.project.mine is not None
-    name = dry_run.project.mine.name
-    return bool(dry_run.of("verdict")) or any(job.wildcards.get("study") == name for job in dry_run.of("pretrain"))
+def _file_in_use(dry_run: DryRun) -> OwnMethodsFile | None:
+    """The user's own file, where its page, or a run of its own methods, is among the jobs."""
+    mine = dry_run.project.mine
+    studies = {job.wildcards.get("study") for job in dry_run.of("pretrain")}
+    return mine if mine is not None and (dry_run.of("verdict") or mine.name in studies) else None
 
 
 def train_a_little(mine: OwnMethodsFile, method: str, small: RunSpec, baseline: RunSpec, entry: dict[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -123,12 +123,9 @@ def compare(scale: str, method: ModelSpec, baseline: ModelSpec, tolerance: float
     if width < 1:
         return found
     restored = count(msgspec.structs.replace(method, ffn_width=width))
-    mended = CostParity(scale=scale, method=restored, baseline=theirs, tolerance=tolerance)
-    if abs(mended.excess) >= abs(found.excess):
+    if abs(replace(found, method=restored).excess) >= abs(found.excess):
         return found
-    return CostParity(
-        scale=scale, method=mine, baseline=theirs, tolerance=tolerance, ffn_width=width, restored=restored
-    )
+    return replace(found, ffn_width=width, restored=restored)
 
 
 def _more(mine: int, theirs: int) -> float:

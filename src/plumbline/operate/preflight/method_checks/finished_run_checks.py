@@ -68,14 +68,13 @@ class TrainedRun:
 
 def held_out_pack(work: Path, spec: RunSpec) -> Path:
     """Spell the path of the manifest of the pack that a run was validated on, below a preset's folder."""
-    folder = pack_folder(f"{work}/corpora/{spec.data.corpus}", spec.model.context, "validation")
-    return Path(folder) / "validation.json"
+    return Path(pack_folder(f"{work}/corpora/{spec.data.corpus}", spec.model.context, "validation"), "validation.json")
 
 
 def training_pack(work: Path, spec: RunSpec) -> Path:
     """Spell the path of the manifest of the pack that a run was trained on."""
     folder = pack_folder(f"{work}/corpora/{spec.data.corpus}", spec.model.context, "train")
-    return Path(folder) / f"{spec.data.pack}.json"
+    return Path(folder, f"{spec.data.pack}.json")
 
 
 class TrainedModel:

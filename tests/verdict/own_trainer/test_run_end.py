@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.verdict.own_trainer import compare_ends, log_end
+from plumbline.verdict.own_trainer import run_end
 from plumbline.verdict.own_trainer.requests import Result
 from plumbline.verdict.own_trainer.trainer_file import MetricPart
 
@@ -82,7 +82,7 @@ def result(path: Path, text: str, part: MetricPart = LOSS, rows: str = "", secon
     """A run that ended well and printed a text."""
     (path / "log").write_text(text)
     (path / "rows.jsonl").write_text(rows)
-    end = log_end.read(part, path / "log", path)
+    end = run_end.read(part, path / "log", path)
     assert not end.unread and not end.diverged, end
     return Result(
         run_id=text,
@@ -99,7 +99,7 @@ def result(path: Path, text: str, part: MetricPart = LOSS, rows: str = "", secon
 @pytest.mark.parametrize("line", DIVERGED.splitlines())
 def test_a_nan_of_the_loss_is_a_divergence(line: str, tmp_path: Path) -> None:
     (tmp_path / "log").write_text(f"{VALUES}{line}\nbye\n")
-    assert log_end.read(LOSS, tmp_path / "log", tmp_path).diverged
+    assert run_end.read(LOSS, tmp_path / "log", tmp_path).diverged
 
 
 @pytest.mark.parametrize(
@@ -108,12 +108,12 @@ def test_a_nan_of_the_loss_is_a_divergence(line: str, tmp_path: Path) -> None:
 def test_a_line_is_a_sign_where_no_run_of_the_baseline_has_such_a_one(line: str, is_sign: bool, tmp_path: Path) -> None:
     plain, candidate = result(tmp_path, VALUES), result(tmp_path, f"{VALUES}{line}\nbye\n")
     theirs = result(tmp_path, f"{VALUES}{line.replace('90', '40').replace('0.1', '0.3')}\nbye\n")
-    assert bool(compare_ends.compare(candidate, [plain] * 2, "val_loss").why) == is_sign, candidate.signs
-    same = compare_ends.compare(candidate, [plain, theirs], "val_loss")
+    assert bool(run_end.compare(candidate, [plain] * 2, "val_loss").why) == is_sign, candidate.signs
+    same = run_end.compare(candidate, [plain, theirs], "val_loss")
     assert not same.why and bool(same.remarks) == is_sign
-    assert not compare_ends.compare(plain, [theirs] * 2, "val_loss").why
+    assert not run_end.compare(plain, [theirs] * 2, "val_loss").why
     before = result(tmp_path, f"step 20 val_loss 3\n{line}\n{VALUES}{line}\n")
-    assert not compare_ends.compare(before, [plain] * 2, "val_loss").why  # it went on after it
+    assert not run_end.compare(before, [plain] * 2, "val_loss").why  # it went on after it
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_line_is_a_sign_where_no_run_of_the_baseline_has_such_a_one(line: str,
 )
 def test_a_nan_of_one_name_allows_none_of_another(theirs: str, ours: str, tmp_path: Path) -> None:
     baseline, candidate = result(tmp_path, f"{VALUES}{theirs}\n"), result(tmp_path, f"{VALUES}{ours}\n")
-    assert compare_ends.compare(candidate, [baseline] * 2, "val_loss").why
+    assert run_end.compare(candidate, [baseline] * 2, "val_loss").why
 
 
 def steps(last: int, interval: int = 50, line: str = "step {} val_loss 2.5", first: int | None = None) -> str:
@@ -155,10 +155,10 @@ flops / iteration: 123456789"""
 @pytest.mark.parametrize("setting", SETTINGS.splitlines())
 def test_a_setting_is_no_place_that_was_reached(setting: str, tmp_path: Path) -> None:
     whole, half = (result(tmp_path, f"{setting}\n{steps(last, 1, EPOCHS)}") for last in (10, 6))
-    compared = compare_ends.compare(half, [whole] * 2, "val_loss")
+    compared = run_end.compare(half, [whole] * 2, "val_loss")
     assert "it ended at epoch 6, and all runs of the baseline at epoch 10" in compared.why
     other = result(tmp_path, f"{setting.replace('1', '3').replace('5', '2')}\n{steps(10, 1, EPOCHS)}")
-    assert compare_ends.compare(other, [whole] * 2, "val_loss") == compare_ends.ComparedEnd()
+    assert run_end.compare(other, [whole] * 2, "val_loss") == run_end.ComparedEnd()
 
 
 @pytest.mark.parametrize(
@@ -183,21 +183,21 @@ def test_a_setting_is_no_place_that_was_reached(setting: str, tmp_path: Path) ->
     ],
 )
 def test_an_early_end_is_seen(baseline: str, candidate: str, is_early: bool | None, tmp_path: Path) -> None:
-    compared = compare_ends.compare(result(tmp_path, candidate), [result(tmp_path, baseline)] * 2, "val_loss")
+    compared = run_end.compare(result(tmp_path, candidate), [result(tmp_path, baseline)] * 2, "val_loss")
     assert (bool(compared.why), bool(compared.remarks)) == (bool(is_early), is_early is False), compared
 
 
 def test_a_run_that_took_the_time_of_the_baseline_has_a_budget_of_time(tmp_path: Path) -> None:
     baseline = [result(tmp_path, steps(900), seconds=seconds) for seconds in (300.0, 302.0)]
     slower, crashed = (result(tmp_path, steps(600), seconds=seconds) for seconds in (303.0, 210.0))
-    assert not compare_ends.compare(slower, baseline, "val_loss").why
-    assert compare_ends.compare(crashed, baseline, "val_loss").why
+    assert not run_end.compare(slower, baseline, "val_loss").why
+    assert run_end.compare(crashed, baseline, "val_loss").why
 
 
 def test_a_setting_in_rows_of_a_file_is_no_place(tmp_path: Path) -> None:
     row = '{{"config": {{"epoch": 10}}, "epoch": {}, "val_loss": 2.5}}'
     whole, half = (result(tmp_path, "", JSON, steps(last, 1, row)) for last in (10, 6))
-    assert compare_ends.compare(half, [whole] * 2, "val_loss").why
+    assert run_end.compare(half, [whole] * 2, "val_loss").why
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_reading_a_long_line_takes_time_in_proportion(unit: str, tmp_path: Path)
     for length in (2_000, 16_000):
         (tmp_path / "log").write_text(f"{VALUES}[{unit * (length // len(unit))} nan]\n" * 4)
         begin = time.process_time()
-        assert not log_end.read(LOSS, tmp_path / "log", tmp_path).unread
+        assert not run_end.read(LOSS, tmp_path / "log", tmp_path).unread
         seconds.append(time.process_time() - begin)
     assert seconds[1] < 24 * max(seconds[0], 0.005)
 
@@ -229,5 +229,5 @@ def test_a_helper_that_the_shell_ends_is_one_also_where_it_wrote(tmp_path: Path)
     candidate = Result(run_id="", seed=1, outcome="finished", failed=[how])
     for theirs in (how, f"{how}, ended by another process of it"):
         baseline = Result(run_id="", seed=1, outcome="finished", failed=[], failed_beside=[theirs])
-        compared = compare_ends.compare(candidate, [baseline], "val_loss")
+        compared = run_end.compare(candidate, [baseline], "val_loss")
         assert not compared.why and "as runs of the baseline have it" in compared.remarks[0]

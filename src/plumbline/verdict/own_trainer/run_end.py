@@ -1,4 +1,5 @@
-"""Reads how far a run came that ended well, and what says at its end that it did not go on to that.
+"""Reads how far a run came that ended well, and what says at its end that it did not go on to that; and compares that
+with how the baseline's runs ended, as what those do as well is no failure of this one.
 
 Read is what stands after the last value of the metric, and the line of that. Where the metric is in a file, the end of
 what was printed is read too. Only a nan or an inf of the metric, or of the loss of training, says by itself that a run
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import chain, islice
 from pathlib import Path
 
@@ -23,7 +24,8 @@ import msgspec
 from msgspec import Struct
 
 from plumbline.core.errors import PlumblineError
-from plumbline.verdict.own_trainer import metric
+from plumbline.verdict.own_trainer import metric, process_ends
+from plumbline.verdict.own_trainer.requests import Result
 from plumbline.verdict.own_trainer.trainer_file import MetricPart
 
 #: Seconds that the reading may take; lines before a value in which steps are looked for, and lines at the end of what
@@ -76,6 +78,19 @@ _PLACE = {
     }.items()
 }
 _NAMES_PLACE = re.compile(r"epoch|step|iter|update", re.IGNORECASE)
+#: Runs of the baseline that must end at one place before an earlier end is a failure: one alone says nothing.
+LEAST = 2
+#: Runs that take as long as the baseline's, up to this part of that, have a budget of time: of runs of fewer seconds
+#: than that the start is too large a part to say so.
+_AS_LONG, _LONG_SECONDS = 0.03, 10.0
+#: The part of the way, at most, of which one line may be missing at the end, as where steps are counted from 0 or time
+#: is up; and the part of an epoch, as of 3 epochs of which the last batches are left out (2.98).
+_PART_OF_WAY, _PART_OF_EPOCH = 0.25, 0.5
+#: What is said where there is nothing to compare a run's processes with.
+_UNKNOWN = (
+    "whether the baseline's runs have that is not known, as an older Plumbline made them: plumbline setup-trainer "
+    "--again makes others"
+)
 
 
 class LogEnd(Struct, frozen=True):
@@ -85,8 +100,7 @@ class LogEnd(Struct, frozen=True):
         diverged: the line with a nan or an inf of the metric or of the loss of training; empty without one.
         signs: what else may say that it did not go on to its end: each as it was printed, by its kind.
         beside: what is told and counts for nothing.
-        place: the largest `epoch` and `step` that it reached, or else how many values there are (`values`); empty
-            where that is not known.
+        place: the largest `epoch` and `step` that it reached, or else how many `values` there are, as far as is known.
         interval: by how much each of them grows from a line to the next, at most.
         unread: whether all of this is not known, as reading it took too long.
     """
@@ -120,7 +134,7 @@ def read(part: MetricPart, log: Path, folder: Path, *, begin: int = 0, end: int 
         return LogEnd(unread=True)
 
 
-def in_words(place: dict[str, float], called: str) -> str:
+def place_words(place: dict[str, float], called: str) -> str:
     """Say where a run's last value stands: ``step 500``; ``value 12 of val_loss``."""
     if "values" in place:
         return f"value {place['values']:g} of {called}"
@@ -138,10 +152,6 @@ class _Counter:
         rise = self.latest - number if self.lines else 0.0
         self.lines, self.rises, self.falls = self.lines + 1, self.rises + (rise > 0), self.falls + (rise < 0)
         self.largest, self.interval, self.latest = max(self.largest, number), max(self.interval, rise), number
-
-    @property
-    def grows(self) -> bool:
-        return self.rises > 2 * self.falls
 
 
 class _Places:
@@ -171,7 +181,7 @@ class _Places:
         """Choose the counter of each name that came farthest."""
         chosen = {}
         for name, counters in self._counters.items():
-            growing = [counter for counter in counters.values() if counter.grows]
+            growing = [counter for counter in counters.values() if counter.rises > 2 * counter.falls]
             if not growing and name in self._of_metric and self._of_metric[name].lines == 1:
                 growing = [self._of_metric[name]]
             if growing:
@@ -181,13 +191,10 @@ class _Places:
     def added(self, end: LogEnd) -> LogEnd:
         """Add what was reached to a run's end."""
         reached = self.reached()
-        if not reached:
-            return msgspec.structs.replace(end, place={"values": float(self.values)} if self.values else {})
-        return msgspec.structs.replace(
-            end,
-            place={name: counter.largest for name, counter in reached.items()},
-            interval={name: counter.interval for name, counter in reached.items()},
-        )
+        values = {"values": float(self.values)} if self.values else {}
+        place = {name: counter.largest for name, counter in reached.items()} or values
+        interval = {name: counter.interval for name, counter in reached.items()}
+        return msgspec.structs.replace(end, place=place, interval=interval)
 
 
 def _read(part: MetricPart, lines: Iterator[str], places: _Places, *, whole: bool) -> LogEnd:
@@ -310,3 +317,83 @@ def _plain(name: str) -> str:
 
 def _short(line: str) -> str:
     return repr(" ".join(line.split())[:LETTERS])
+
+
+class ComparedEnd(Struct, frozen=True):
+    """What a comparison says of a run.
+
+    Attributes:
+        why: why it counts as crashed; empty where it does not.
+        remarks: what is to be told of its end beside that.
+    """
+
+    why: str = ""
+    remarks: list[str] = []
+
+
+def compare(result: Result, beside: Collection[Result], called: str, *, may_be_shorter: bool = False) -> ComparedEnd:
+    """Compare a finished run with finished runs of the baseline (`beside`, without itself); `called` is the metric.
+
+    `may_be_shorter`: an end at an earlier step is told and is no failure.
+    """
+    remarks, whys = list(result.remarks), []
+    known = [one for one in beside if one.failed is not None]
+    has = "no run of the baseline has that" if known or not beside else _UNKNOWN
+    theirs = {process_ends.kind(words) for one in known for words in (*(one.failed or ()), *one.failed_beside)}
+    alike = [words for words in result.failed or () if process_ends.kind(words) in theirs]
+    if alike:
+        remarks.append(f"{process_ends.in_words(alike)}, as runs of the baseline have it")
+    if others := [words for words in result.failed or () if words not in alike]:
+        whys.append(f"{process_ends.in_words(others)}, and {has}")
+    for kind, sign in result.signs.items():
+        words = f"at its end it printed {sign}"
+        if any(kind in one.signs for one in beside):
+            remarks.append(f"{words}, as runs of the baseline do")
+        else:
+            whys.append(f"{words}, and {has}")
+    if early := _early(result, beside, called):
+        words, of_all = early
+        (whys if of_all and not may_be_shorter else remarks).append(words)
+    return ComparedEnd(why="; ".join(dict.fromkeys(whys)), remarks=list(dict.fromkeys(remarks)))
+
+
+def tell_of_baseline(result: Result) -> ComparedEnd:
+    """Say what is to be told of the end of a run of the baseline, which is compared with none."""
+    failed = [process_ends.in_words(result.failed)] if result.failed else []
+    signs = [f"at its end it printed {sign}" for sign in result.signs.values()]
+    return ComparedEnd(remarks=[*result.remarks, *failed, *signs])
+
+
+def _early(result: Result, beside: Collection[Result], called: str) -> tuple[str, bool] | None:
+    """Say that a run ended before all runs of the baseline, and whether that is sure; None if it did not.
+
+    The epoch counts before the step, as larger batches make fewer steps. An end is sure where the baseline's runs end
+    at one place, which the run cannot have reached behind the last of its own lines.
+    """
+    ended = f"it ended at {place_words(result.place, called)}"
+    seconds = [other.seconds for other in beside]  # those with a budget of time take as long as the baseline's do
+    as_long = (1 - _AS_LONG) * min(seconds, default=0) <= result.seconds <= (1 + _AS_LONG) * max(seconds, default=0)
+    sure = len(beside) >= LEAST and not (as_long and min(seconds) >= _LONG_SECONDS)
+    named = [other for other in beside if other.place.keys() & result.place.keys()]
+    if not named and result.place and any(other.place for other in beside):
+        other = next(other for other in beside if other.place)
+        return f"{ended}, and those of the baseline at {place_words(other.place, called)}", False
+    for name in ("epoch", "step", "values"):
+        theirs = sorted((other for other in named if name in other.place), key=lambda other: other.place[name])
+        if name not in result.place or not theirs:
+            continue
+        first, last = theirs[0], theirs[-1]
+        missing = first.place[name] - result.place[name]
+        if missing <= 0:
+            sure = sure and name != "epoch"
+            continue
+        interval = max(result.interval.get(name, 0.0), _PART_OF_EPOCH if name == "epoch" else 0.0)
+        within = missing < interval or missing == interval <= _PART_OF_WAY * first.place[name]
+        at_one_place = first.place[name] == last.place[name] and len(theirs) == len(beside)
+        of_first, of_last = (place_words(other.place, called) for other in (first, last))
+        if sure and at_one_place and name != "values" and not within:
+            remedy = "where a change is to train fewer steps, write fewer_steps = true under [run] of plumbline.toml"
+            return f"it was not finished: {ended}, and all runs of the baseline at {of_first} ({remedy})", True
+        until = f" to {of_last}" if of_last != of_first else ""
+        return f"{ended}, and those of the baseline at {of_first}{until}", False
+    return None
