@@ -1,4 +1,8 @@
-"""Holds the values of a method by seed: what counts as the same seed, and which values can be judged."""
+"""Holds what a verdict is judged by: a method's values by seed, or what a paper prints of its runs, and their noise.
+
+What counts as the same seed, which values can be judged, and, where there is no noise of one run, why that is so and
+what would do without it.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,13 @@ import math
 import numbers
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import ndtri
 
 from plumbline.core.errors import PlumblineError
-from plumbline.verdict.comparison_terms import LARGEST, SMALLEST
+from plumbline.verdict.comparison_terms import LARGEST, SMALLEST, ComparisonTerms
 
 #: Seed -> value, of one method.
 Seeds = Mapping[str, float]
@@ -79,3 +85,94 @@ def difference_of(ours: np.ndarray, theirs: np.ndarray, scale: float) -> float:
 def rounding_of(*sides: np.ndarray) -> float:
     """A spread that numbers without any have once means and differences were taken of them."""
     return max(SMALLEST, 1e-12 * max(float(np.abs(side).max()) for side in sides))
+
+
+def noise(name: str, ours: np.ndarray, theirs: np.ndarray, terms: ComparisonTerms, tries: int) -> tuple[float, float]:
+    """Sigma of one run (of a difference, if paired) and its degrees of freedom."""
+    if terms.sigma is not None:
+        return terms.sigma, terms.sigma_freedom
+    scale = scale_of(ours, theirs)
+    if terms.paired:
+        sigma, freedom = scale * float((ours / scale - theirs / scale).std(ddof=1)), len(ours) - 1
+    else:
+        if len(theirs) < 2:
+            error = math.sqrt(1 / len(ours) + 1)
+            raise CannotBeJudgedError(
+                f"{name!r}: the baseline has one seed, so there is no noise floor: {run_again()}. "
+                + break_even(terms.sign * difference_of(ours, theirs, scale), error, terms, tries)
+            )
+        freedom = len(ours) + len(theirs) - 2
+        squares = sum(float(((side / scale - (side / scale).mean()) ** 2).sum()) for side in (ours, theirs))
+        sigma = scale * math.sqrt(squares / freedom)
+    require_spread(name, sigma, ours, theirs, paired=terms.paired)
+    return sigma, freedom
+
+
+def break_even(gain: float, error: float, terms: ComparisonTerms, tries: int) -> str:
+    """Say how small sigma would have to be for this gain to be better, where nothing was repeated.
+
+    `error`: the standard error of the gain in units of sigma.
+    """
+    beyond = gain - terms.minimum_gain
+    if not beyond > 0:
+        return f"Its gain is {gain:.4g}: no sigma makes it better" + (
+            f" by more than {terms.minimum_gain:g}." if terms.minimum_gain else "."
+        )
+    sigma = beyond / (error * -float(ndtri(terms.alpha / tries)))
+    tried = f", corrected for {tries} tries" if tries > 1 else ""
+    return f"Its gain of {gain:.4g} improves if sigma of one run <= {sigma:.2g} (one-sided {terms.alpha:g}{tried})."
+
+
+def run_again() -> str:
+    """Say what gives a noise floor."""
+    return (
+        "run the same configuration again with another seed, or give --sigma (and --sigma-runs) from other runs. Means "
+        "of several runs are no single runs: give columns std and n beside them"
+    )
+
+
+def require_spread(name: str, sigma: float, ours: np.ndarray, theirs: np.ndarray, *, paired: bool) -> None:
+    """Refuse runs without any spread."""
+    if sigma > rounding_of(ours, theirs):
+        return
+    what = "differ equally at every seed" if paired else "have no spread over seeds"
+    remedy = "leave out --paired" if paired else "give --sigma from other runs"
+    raise CannotBeJudgedError(
+        f"{name!r} and the baseline {what}, so there is no noise floor: are these seeds copies of one run? If they "
+        f"are not, {remedy}"
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunsSummary:
+    """Mean and standard deviation (n - 1 below the line) of n runs, as printed.
+
+    Attributes:
+        mean_rounding, std_rounding: half a unit of the last printed digit: the true number is this near.
+    """
+
+    mean: float
+    std: float
+    n: int
+    mean_rounding: float = 0.0
+    std_rounding: float = 0.0
+
+    def ends(self) -> tuple[RunsSummary, RunsSummary]:
+        """Return it with the smallest and the largest standard deviation that would be printed so."""
+        low = max(0.0, self.std - self.std_rounding)
+        return replace(self, std=low), replace(self, std=self.std + self.std_rounding)
+
+    def divided_by_n(self) -> RunsSummary:
+        """Return what it is if the printed standard deviation has n below the line, as that of a population has."""
+        return replace(self, std=self.std * math.sqrt(self.n / (self.n - 1)))
+
+
+#: Method -> what is printed of its runs.
+Summaries = Mapping[str, RunsSummary]
+
+
+def pooled(*sides: RunsSummary) -> tuple[float, float]:
+    """Sigma of one run, pooled over the sides, and its degrees of freedom."""
+    freedom = sum(side.n - 1 for side in sides)
+    largest = max(side.std for side in sides) or 1.0  # so that 1e200 can be squared
+    return largest * math.sqrt(sum((side.n - 1) * (side.std / largest) ** 2 for side in sides) / freedom), freedom

@@ -24,8 +24,8 @@ from plumbline.verdict.decision import bank as banks
 from plumbline.verdict.decision import loop
 from plumbline.verdict.decision.announced_looks import last_keep, require_announced, rule, session_level
 from plumbline.verdict.decision.bank import Bank
-from plumbline.verdict.decision.decision_notes import ends
 from plumbline.verdict.decision.decision_page import markdown
+from plumbline.verdict.decision.decision_sentences import ends
 from plumbline.verdict.decision.experiment_question import ExperimentQuestion
 from plumbline.verdict.decision.fix_design import claim, fix_design
 from plumbline.verdict.decision.fresh_runs import with_fresh_runs

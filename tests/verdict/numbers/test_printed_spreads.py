@@ -21,7 +21,7 @@ from plumbline.verdict.numbers.readers.printed_spreads import PrintedSpread
 from plumbline.verdict.numbers.readers.row_files import ColumnNames, read_rows
 from plumbline.verdict.numbers.readers.score_table import MetricBySeed, read_table
 from plumbline.verdict.numbers.summary_comparison import judge_summaries, rounded
-from plumbline.verdict.runs_summary import RunsSummary
+from plumbline.verdict.seed_values import RunsSummary
 
 UP = ComparisonTerms(higher=True, minimum_gain=0.1)
 FLAGS = ("--baseline", "baseline", "--metric", "acc", "--higher-is-better")

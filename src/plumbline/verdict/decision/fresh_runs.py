@@ -13,8 +13,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.stats.after_stopping import of_one_test
 from plumbline.stats.fresh_runs import FRESH_LEVEL
 from plumbline.stats.sequential import statistic
-from plumbline.verdict.decision.decision_notes import ends
-from plumbline.verdict.decision.decision_sentences import sentence
+from plumbline.verdict.decision.decision_sentences import ends, sentence
 from plumbline.verdict.decision.outcome import ArmRun, Decision
 from plumbline.verdict.outcome import Outcome
 

@@ -152,23 +152,19 @@ def as_json(judged: Judgement, rules: Rules) -> dict[str, Any]:
         "changed_settings": [*judged.changes.sizes, *judged.changes.settings],
         "looks": found.looks,
         "tries": judged.tries,
-        "goal": _test(judged.goal)
-        and {**(_test(judged.goal) or {}), "p_by_the_rules": judged.p_rules, "one_more_run": judged.one_more},
+        "goal": judged.goal
+        and _test(judged.goal) | {"p_by_the_rules": judged.p_rules, "one_more_run": judged.one_more},
         "why_no_goal": judged.why_not_goal,
-        "predecessor": _test(judged.predecessor)
-        and {
-            "record": judged.before.record.name if judged.before else None,
-            **(_test(judged.predecessor) or {}),
-            "p_welch": _finite(judged.predecessor.welch.p_greater) if judged.predecessor else None,
-        },
+        "predecessor": judged.predecessor
+        and {"record": judged.before.record.name if judged.before else None}
+        | _test(judged.predecessor)
+        | {"p_welch": _finite(judged.predecessor.welch.p_greater)},
         "why_no_predecessor": judged.why_not_predecessor,
         "lines": eight_lines(judged, rules),
     }
 
 
-def _test(test: BaselineComparison | None) -> dict[str, Any] | None:
-    if test is None:
-        return None
+def _test(test: BaselineComparison) -> dict[str, Any]:
     return {
         "p": test.p,
         "p_paid": test.p_corrected,

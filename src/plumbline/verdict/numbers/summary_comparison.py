@@ -15,8 +15,7 @@ from plumbline.verdict.comparison_terms import LARGEST, SMALLEST, ComparisonTerm
 from plumbline.verdict.judge import BaselineComparison, judged_by, outcome
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.power import upper_tail
-from plumbline.verdict.runs_summary import RunsSummary, pooled
-from plumbline.verdict.seed_values import CannotBeJudgedError
+from plumbline.verdict.seed_values import CannotBeJudgedError, RunsSummary, pooled
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.formatting import name
 from plumbline.verdict.numbers.readers.row_files import ColumnNames, FileRow, FileRows
-from plumbline.verdict.runs_summary import RunsSummary
+from plumbline.verdict.seed_values import RunsSummary
 
 #: What a spread may be: the standard deviation of the runs, or the standard error of their mean.
 STD, SEM = "std", "sem"

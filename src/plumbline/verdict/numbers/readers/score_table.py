@@ -12,8 +12,7 @@ from plumbline.verdict.formatting import counted, name
 from plumbline.verdict.numbers.readers.printed_spreads import PrintedSpread, read_summaries, unread, without_units
 from plumbline.verdict.numbers.readers.row_files import ColumnNames, FileRow, FileRows, at
 from plumbline.verdict.numbers.readers.run_statuses import CRASH, RUNNING, RunStatuses
-from plumbline.verdict.runs_summary import Summaries
-from plumbline.verdict.seed_values import rank_name, seed_name, seed_words
+from plumbline.verdict.seed_values import Summaries, rank_name, seed_name, seed_words
 
 #: Which of several steps of a run has its value, besides a step's number.
 LAST, BEST = "last", "best"
