@@ -263,8 +263,8 @@ def print_decision(decision: Decision, closing: Sequence[str] = (), *, file: Tex
 
     looks = [look_line(look, decision.boundary) for look in decision.looks]
     notes = [Text(visible(note), style="dim") for note in (*decision.notes, *list_implausible(decision.checks))]
-    said = Text(visible(decision.sentence), style="bold")
-    lines = [*map(Text, ["", *looks, *([""] if looks else [])]), *notes, said, *(Text(visible(end)) for end in closing)]
+    sentence = Text(visible(decision.sentence), style="bold")
+    lines = [*map(Text, ["", *looks, *([""] if looks else [])]), *notes, sentence, *map(Text, map(visible, closing))]
     everything, file = Group(_runs_in_terminal(decision), *lines), file or sys.stdout
     plain = partial(Console, markup=False, emoji=False, highlight=False)
     if file.isatty():
