@@ -84,15 +84,15 @@ def test_the_same_again_makes_no_new_page_and_another_try_does(
 def test_an_earlier_page_that_knows_both_scales_makes_a_page_anew(
     mine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plumbline.verdict.own_method import decision_accuracy_from_pages
+    from plumbline.verdict.own_method import decision_accuracy
 
     monkeypatch.setattr(WorkflowPaths, "verdict_ledger", str(tmp_path / "ledger.jsonl"))
     asked = planned(mine=mine)
     before = asked.fingerprints.verdict()
-    (tmp_path / "plain.json").write_text(json.dumps({decision_accuracy_from_pages.KEY: None}))
+    (tmp_path / "plain.json").write_text(json.dumps({decision_accuracy.KEY: None}))
     assert asked.fingerprints.verdict() == before
-    entry = decision_accuracy_from_pages.entry("transfer", "validation_loss", ("base", "large"), {"my/a": (5.0, 4.8)})
-    (tmp_path / "both.json").write_text(json.dumps({decision_accuracy_from_pages.KEY: entry}))
+    entry = {"study": "transfer", "metric": "validation_loss", "means": {"my/a": [5.0, 4.8]}}
+    (tmp_path / "both.json").write_text(json.dumps({decision_accuracy.KEY: entry | {"scales": ["base", "large"]}}))
     assert asked.fingerprints.verdict() != before
 
 
