@@ -18,8 +18,8 @@ from benchmarks.fake_device.attached_hooks import FOLDER, attached
 from benchmarks.fake_device.step_counts import StepCounts, caller
 from benchmarks.kernel_costs import COSTS
 from plumbline.model.decoder import Decoder
-from plumbline.model.numerics import autocast, set_numerics
 from plumbline.model.kernels.selection import TABLE
+from plumbline.model.numerics import autocast, set_numerics
 from plumbline.specs.spec import RunSpec
 from plumbline.train.interventions import Intervention
 from plumbline.train.run_optimizer import RunOptimizer

@@ -87,13 +87,8 @@ def test_an_earlier_page_of_both_scales(mine: str, tmp_path: Path, monkeypatch: 
     before = asked.fingerprints.verdict()
     (tmp_path / "plain.json").write_text(json.dumps({decision_accuracy.KEY: None}))
     assert asked.fingerprints.verdict() == before
-    entry = {
-        "study": "transfer",
-        "metric": "validation_loss",
-        "scales": ["base", "large"],
-        "means": {"my/a": [5.0, 4.8]},
-    }
-    (tmp_path / "both.json").write_text(json.dumps({decision_accuracy.KEY: entry}))
+    entry = {"study": "transfer", "metric": "validation_loss", "means": {"my/a": [5.0, 4.8]}}
+    (tmp_path / "both.json").write_text(json.dumps({decision_accuracy.KEY: entry | {"scales": ["base", "large"]}}))
     assert asked.fingerprints.verdict() != before
 
 

@@ -39,8 +39,8 @@ from plumbline.core import locks, process_record, temporary_files
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json
-from plumbline.data import copies, read_cache
 from plumbline.core.formats import byte_size
+from plumbline.data import copies, read_cache
 from plumbline.data.split import SHUFFLES
 from plumbline.train.checkpoint import state_records
 

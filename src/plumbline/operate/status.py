@@ -16,9 +16,9 @@ from typing import Any
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import read_json
-from plumbline.train.checkpoint import state_records
 from plumbline.core.formats import clock
 from plumbline.operate.console.run_progress import events
+from plumbline.train.checkpoint import state_records
 from plumbline.train.monitoring import peak_memory
 
 #: What a run may be doing, in the order in which the table shows them.

@@ -8,7 +8,7 @@ from typing import Any
 from plumbline.core.errors import visible
 from plumbline.core.files import read_json
 from plumbline.project import snakemake_internals
-from plumbline.verdict.checks_words import implausible
+from plumbline.verdict.page import list_implausible
 
 
 def watch(workflow: Any) -> None:
@@ -28,5 +28,5 @@ def tell(workflow: Any) -> None:
     if jobs:  # the copy, where it was asked for, has the shorter path, and says the same
         page = min((Path(job.output.page) for job in jobs), key=lambda path: len(path.parts))
         numbers = read_json(page.with_suffix(".json"))
-        said = [numbers["sentence"], *implausible(numbers["checks"]), str(page)]
+        said = [numbers["sentence"], *list_implausible(numbers["checks"]), str(page)]
         print(visible("\n\n".join(said)), flush=True)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from plumbline.core.errors import visible
+
+Row = TypeVar("Row")
 
 
 def name(text: str) -> str:
@@ -72,6 +75,11 @@ def listed(words: Sequence[str]) -> str:
 def freedom(value: float) -> str:
     """Write degrees of freedom; ``known`` where they are infinite, since sigma was given."""
     return "known" if math.isinf(value) else f"{value:g}"
+
+
+def write_table(columns: Mapping[str, Callable[[Row], str]], rows: Iterable[Row]) -> str:
+    """Write a Markdown table as `grid`; `columns`: each heading, and what writes its cell of a row."""
+    return grid(list(columns), [[write(row) for write in columns.values()] for row in rows])
 
 
 def grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

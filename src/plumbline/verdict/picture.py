@@ -1,6 +1,6 @@
 """Draws a decision as SVG: the values of each arm, the gain with its interval, the path of T and its boundary.
 
-And what every picture of a verdict shares: its axis, the digits of its numbers, and `drawn`, which fills a template of
+And what every picture of a verdict shares: its axis, the digits of its numbers, and `fill_template`, which fills one of
 `templates/`. Nothing but jinja2 is needed; a picture is 700 px wide, in the colours of a light and a dark page, with
 words for who cannot see it.
 """
@@ -88,16 +88,16 @@ class DecisionPicture:
 
     def svg(self) -> str:
         """Draw it."""
-        panels = {"values": self._values(ABOVE), "gains": None, "path": None}
-        bottom = panels["values"]["bottom"]
-        if self.gains:
-            panels["gains"] = self._gains(bottom + BELOW + ABOVE)
-            bottom = panels["gains"]["bottom"]
+        values = self._values(ABOVE)
+        bottom, path = values["bottom"], dict[str, Any]()
+        if gains := self._gains(bottom + BELOW + ABOVE) if self.gains else None:
+            bottom = gains["bottom"]
         if self.path is not None and self.path.keep:
-            panels["path"] = _path(self.path, bottom + BELOW + ABOVE)
-            bottom = panels["path"]["bottom"]
+            path = _path(self.path, bottom + BELOW + ABOVE)
+            bottom = path["bottom"]
         size = {"width": WIDTH, "height": bottom + BELOW, "left": LEFT, "right": RIGHT}
-        return drawn("picture.svg.j2", title=self.title, description=self.description, **size, **panels)
+        panels = {"values": values, "gains": gains, "path": path}
+        return fill_template("picture.svg.j2", title=self.title, description=self.description, **size, **panels)
 
     @property
     def description(self) -> str:
@@ -117,8 +117,8 @@ class DecisionPicture:
         rows = [
             {
                 "kind": "baseline" if arm.baseline else "candidate",
-                "label": shortened(arm.name),
-                "below": shortened(arm.runs, NAME + 3),
+                "label": shorten(arm.name),
+                "below": shorten(arm.runs, NAME + 3),
                 "mean": None if arm.mean is None else axis.x(arm.mean),
                 "mean_says": "" if arm.mean is None else f"mean of {arm.name}: {label(arm.mean)}",
                 "points": [(axis.x(value), f"seed {seed}: {label(value)}") for seed, value in arm.values],
@@ -126,7 +126,7 @@ class DecisionPicture:
             for arm in self.arms
         ]
         better = "higher is better" if self.higher else "lower is better"
-        head = f"{shortened(self.metric, 40)} of each run, and its mean; {better}"
+        head = f"{shorten(self.metric, 40)} of each run, and its mean; {better}"
         banks = [axis.x(arm.mean) for arm in self.arms if arm.baseline and arm.mean is not None]
         return _panel(top, head, axis, rows) | {"bank": banks}
 
@@ -134,7 +134,7 @@ class DecisionPicture:
         axis = Axis.of([0.0, self.asked, *(end for gain in self.gains for end in (gain.low, gain.middle, gain.high))])
         rows = [
             {
-                "label": shortened(gain.name),
+                "label": shorten(gain.name),
                 "below": gain.note,
                 "low": axis.x(gain.low),
                 "middle": axis.x(gain.middle),
@@ -145,7 +145,7 @@ class DecisionPicture:
             for gain in self.gains
         ]
         required = "; dashed: what is required" if self.asked else ""
-        head = f"gain in {shortened(self.metric, 24)}, {self.interval} interval, better to the right{required}"
+        head = f"gain in {shorten(self.metric, 24)}, {self.interval} interval, better to the right{required}"
         return _panel(top, head, axis, rows) | {
             "zero": axis.x(0.0),
             "asked": axis.x(self.asked) if self.asked else None,
@@ -162,7 +162,7 @@ def _panel(top: int, head: str, axis: Axis, rows: list[dict[str, Any]]) -> dict[
 
 
 @cache
-def templates() -> Any:
+def _templates() -> Any:
     """The templates of pictures and pages: what they are filled with is escaped, and stands in one line, visibly."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -176,9 +176,9 @@ def templates() -> Any:
     )
 
 
-def drawn(template: str, **contents: Any) -> str:
+def fill_template(template: str, **contents: Any) -> str:
     """Fill a template of `templates/`."""
-    text: str = templates().get_template(template).render(contents)
+    text: str = _templates().get_template(template).render(contents)
     return text
 
 
@@ -187,7 +187,7 @@ def clean(text: str) -> str:
     return re.sub("[\ufffe\uffff]", "\ufffd", re.sub(r"\s+", " ", visible(text)))
 
 
-def shortened(text: str, cells: int = NAME) -> str:
+def shorten(text: str, cells: int = NAME) -> str:
     """Cut a text that takes more cells of a line than there are, with an ellipsis."""
     text = clean(text)
     if cell_len(text) <= cells:

@@ -18,7 +18,7 @@ from plumbline.stats.after_stopping import estimate
 from plumbline.stats.sequential import SequentialDesign, boundary, statistic
 from plumbline.stats.sessions import false_keeps
 from plumbline.verdict.decision import decision_page, decision_records
-from plumbline.verdict.decision.decision_console import print_decision
+from plumbline.verdict.decision.decision_page import print_decision
 from plumbline.verdict.decision.decision_sentences import sentence
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision, ExperimentTerms
 from plumbline.verdict.outcome import Outcome

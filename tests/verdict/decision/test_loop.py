@@ -23,8 +23,8 @@ from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.decision import bank as banks
 from plumbline.verdict.decision import loop
 from plumbline.verdict.decision.bank import Bank
-from plumbline.verdict.decision.decision_notes import ends
 from plumbline.verdict.decision.decision_page import markdown
+from plumbline.verdict.decision.decision_sentences import ends
 from plumbline.verdict.decision.fix_design import claim, fix_design, last_keep, require_announced, rule, session_level
 from plumbline.verdict.decision.loop import Experiment, with_fresh_runs
 from plumbline.verdict.decision.outcome import BASELINE, CRASHED, DIVERGED, ArmRun, Decision, ExperimentQuestion

@@ -14,7 +14,7 @@ from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.evidence import SearchLogEntry
 from plumbline.verdict.numbers.search import SearchJudgement, judge_search
 from plumbline.verdict.numbers.search_noise import null_searches
-from plumbline.verdict.numbers.search_page import search_page, search_sentence
+from plumbline.verdict.numbers.search_verdict import limits, search_sentence, sections
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.seed_values import CannotBeJudgedError
 
@@ -95,7 +95,7 @@ def test_what_is_counted_in_a_log() -> None:
     assert [each.jump for each in judged.kept] == pytest.approx([1.5, -0.1, 6.6])
     assert [step.line for step in judged.against_rule] == [6, 7]
     assert judged.p_corrected == min(1, 3 * judged.p)
-    assert "lines 6 and 7" in search_page(judged, "loss", read="", ledger="")
+    assert any("lines 6 and 7" in limit for limit in limits(judged))
 
 
 def test_of_a_kept_change_the_selected_run_is_no_repeat() -> None:
@@ -146,7 +146,7 @@ def test_first_sentences() -> None:
 def test_the_change_that_does_something_is_marked() -> None:
     judged, _ = outcome(list(np.linspace(-1.5, 1.5, 12)), 9.0)
     assert [each.p_jump <= 0.05 and each.p_gain <= 0.05 for each in judged.kept] == [True]
-    page = search_page(judged, "loss", read="", ledger="")
+    page = " ".join(sections(judged, "loss", read=""))
     assert "`z` and `s`, 3 runs of each" in page and "try z" in page
 
 

@@ -140,15 +140,13 @@ def told(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:
     if as_json:
         print(json.dumps(decision_page.numbers(decision) | {"page": str(page)} | more), flush=True)
         return decision.exit_code
-    from plumbline.verdict.decision.decision_console import print_decision  # rich, which a dry run needs not
-
     own = counted(sum(run.arm != BASELINE for run in decision.runs), "run")
     fresh = f" and {len(decision.fresh)} fresh" if decision.fresh else ""
     took = seconds(decision.seconds + sum(run.seconds or 0.0 for run in decision.fresh))
     beforehand = f"; deciding with a number of runs fixed beforehand would take {decision.fixed_runs}"
     fixed = beforehand if decision.fixed_runs else ""
     closing = [f"{own}{fresh} of it, {took} of training{fixed}. {rule(decision.terms)}"]
-    print_decision(decision, [*closing, *([] if decision.terms.claim else [session_line(decision)])])
+    decision_page.print_decision(decision, [*closing, *([] if decision.terms.claim else [session_line(decision)])])
     print(_near(page), flush=True)  # whole, however long: a path is copied
     return decision.exit_code
 

@@ -16,7 +16,7 @@ from plumbline.verdict.board.board_rows import TIERS, Board, BoardRow
 from plumbline.verdict.board.progress import ProgressPoint, beyond_luck, progress
 from plumbline.verdict.formatting import counted
 from plumbline.verdict.formatting import p as p_words
-from plumbline.verdict.picture import WIDTH, Axis, drawn, labels, shortened
+from plumbline.verdict.picture import WIDTH, Axis, fill_template, labels, shorten
 
 #: Where the data of the progress begins and ends, in pixels; its height.
 LEFT, RIGHT, TOP, HEIGHT = 76, 684, 56, 300
@@ -36,7 +36,7 @@ def write_board(board: Board, folder: Path) -> list[Path]:
 
 def page(board: Board) -> str:
     """The page as HTML."""
-    return drawn(
+    return fill_template(
         "board.html.j2",
         board=board,
         rows=[_shown(row) for row in reversed(board.rows)],
@@ -135,7 +135,7 @@ def progress_svg(board: Board) -> str:
     band = [f"{x(point.at)} {y(point.low or 0.0)}" for point in known]
     band += [f"{x(point.at)} {y(point.high or 0.0)}" for point in reversed(known)]
     luck = f"the best of so many tries if nothing helped ({board.error_words})"
-    return drawn(
+    return fill_template(
         "progress.svg.j2",
         width=WIDTH,
         height=TOP + HEIGHT + 64,
@@ -144,7 +144,7 @@ def progress_svg(board: Board) -> str:
         top=TOP,
         bottom=TOP + HEIGHT,
         title=f"{board.title}: {board.headline} over time",
-        head=f"{shortened(board.headline, 24)} of each record; the line is the best so far, {better} is better",
+        head=f"{shorten(board.headline, 24)} of each record; the line is the best so far, {better} is better",
         description=description(board, points),
         ticks=[(y(tick), axis.label(tick)) for tick in axis.ticks],
         times=_times(points, x),
@@ -159,7 +159,7 @@ def progress_svg(board: Board) -> str:
 def card_svg(board: Board) -> str:
     """Draw the card: the title, the best record, and how many were checked."""
     best = [point for point in progress(board) if point.best]
-    return drawn(
+    return fill_template(
         "card.svg.j2",
         width=480,
         height=150,

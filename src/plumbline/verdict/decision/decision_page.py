@@ -1,26 +1,40 @@
-"""Writes the page of an experiment: the sentence to quote, the picture, runs and looks, what was checked, the limits.
+"""Writes the page of a decision: the sentence to quote, the picture, runs and looks, what was checked, the limits.
 
-Beside the page (`x.md`) stand its picture (`x.svg`) and every number of it (`x.json`).
+Beside the page (`x.md`) stand its picture (`x.svg`) and every number of it (`x.json`); a terminal shows a table of its
+runs, a line for each look, and the sentence at the end.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import quote
 
 from plumbline.core.errors import visible
 from plumbline.core.files import atomic_write_json, atomic_write_text
 from plumbline.stats.fresh_runs import FRESH_LEVEL
-from plumbline.verdict.checks_words import checked, implausible, repeated
-from plumbline.verdict.decision.decision_sentences import amount, interval, next_step, session_line
+from plumbline.verdict.decision.decision_sentences import amount, interval, look_line, next_step, session_line
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision
 from plumbline.verdict.formatting import counted, fixed, grid, name, percent, seconds
 from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.page import (
+    describe_checks,
+    describe_repeats,
+    escape_tags,
+    join_sections,
+    list_implausible,
+    write_list,
+)
 from plumbline.verdict.picture import DecisionPicture, PicturedArm, PicturedGain, PicturedPath
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 #: What the picture shows, where it cannot be seen.
 ALT = "values by arm, the gain and its interval, the path of T and its boundary"
@@ -81,23 +95,23 @@ def markdown(decision: Decision, picture_name: str) -> str:
     terms = decision.terms
     sections = [
         f"# {name(terms.candidate)} against {name(terms.baseline)}",
-        _prose(decision.sentence),
-        *map(_prose, implausible(decision.checks)),
+        escape_tags(decision.sentence),
+        *map(escape_tags, list_implausible(decision.checks)),
         f"![{ALT}]({quote(picture_name)})",
         "## What decides",
         decides(decision),
         "## Runs",
         _runs(decision),
         *(["## Looks", _looks(decision)] if decision.looks else []),
-        *(["## Before the runs", checked(decision.checks)] if "methods" in decision.checks else []),
-        *(["## After the runs", again] if (again := repeated(decision.checks)) else []),
+        *(["## Before the runs", describe_checks(decision.checks)] if "methods" in decision.checks else []),
+        *(["## After the runs", again] if (again := describe_repeats(decision.checks)) else []),
         "## What it cost",
         _cost(decision),
-        *(["## Ledger", _prose(decision.ledger)] if decision.ledger else []),
+        *(["## Ledger", escape_tags(decision.ledger)] if decision.ledger else []),
         "## Limits",
-        "\n".join(f"- {limit}" for limit in limits(decision)),
+        write_list(limits(decision)),
     ]
-    return "\n\n".join(section for section in sections if section) + "\n"
+    return join_sections(sections)
 
 
 def decides(decision: Decision) -> str:
@@ -138,9 +152,7 @@ def _runs(decision: Decision) -> str:
     others = list(dict.fromkeys(other for run in (*decision.runs, *decision.fresh) for other in run.others))
     sigma = decision.looks[-1].sigma if decision.looks else math.nan
     rows = []
-    marked = [(run, " (drift check)" if run.sentinel else "") for run in decision.runs]
-    for run, mark in [*marked, *((run, " (fresh)") for run in decision.fresh)]:
-        label = (terms.baseline if run.arm == BASELINE else terms.candidate) + mark
+    for label, run in _labelled(decision):
         value = run.outcome + (f" ({name(run.why)})" if run.why else "")
         if run.has_value and run.value is not None:
             value = f"{run.value:.6g}" if math.isnan(sigma) else fixed(run.value, sigma / 10)
@@ -153,6 +165,14 @@ def _runs(decision: Decision) -> str:
     if others:
         table += f"\n\nBeside it, not deciding: {', '.join(map(name, others))}."
     return table
+
+
+def _labelled(decision: Decision) -> list[tuple[str, ArmRun]]:
+    """Every run, beside whose it is and what it was made for."""
+    labels = {BASELINE: decision.terms.baseline}
+    marked = [(run, " (drift check)" if run.sentinel else "") for run in decision.runs]
+    marked += [(run, " (fresh)") for run in decision.fresh]
+    return [(labels.get(run.arm, decision.terms.candidate) + mark, run) for run, mark in marked]
 
 
 def _looks(decision: Decision) -> str:
@@ -200,10 +220,10 @@ def limits(decision: Decision) -> list[str]:
     """List what the decision does not say and what it assumes."""
     terms = decision.terms
     of = ", ".join(name(part) for part in (terms.trainer, terms.budget) if part)
-    said = [f"A decision is about these runs{f': {of}' if of else ''}. {_prose(terms.scope)}".strip()]
+    said = [f"A decision is about these runs{f': {of}' if of else ''}. {escape_tags(terms.scope)}".strip()]
     if terms.differs:
         said.append(f"{name(terms.candidate)} differs in its recipe as well: {name(', '.join(terms.differs))}.")
-    said += [*map(_prose, decision.notes), CLAIMED if terms.claim else LOOKED]
+    said += [*map(escape_tags, decision.notes), CLAIMED if terms.claim else LOOKED]
     if not terms.claim and decision.verdict == Outcome.KEEP:
         said.append(FRESH if decision.fresh else STOPPED)
     return said
@@ -233,7 +253,48 @@ LOOKED = NORMAL.format(tails="3 to 4 %", level="5 %", wide="up to 10 %")
 CLAIMED = NORMAL.format(tails="2 %", level="2.5 %", wide="3 %")
 
 
-def _prose(text: str) -> str:
-    """Write words of ours that quote others': no tag but in code, where it is shown as it is."""
-    parts = visible(text).split("`")
-    return "`".join(part if place % 2 else part.replace("<", "&lt;") for place, part in enumerate(parts))
+def print_decision(decision: Decision, closing: Sequence[str] = (), *, file: TextIO | None = None) -> None:
+    """Print what a terminal shows of a decision; into a file or pipe in 80 columns and without colours.
+
+    `closing`: lines after the sentence.
+    """
+    from rich.console import Console, Group  # which a dry run needs not
+    from rich.text import Text
+
+    looks = [look_line(look, decision.boundary) for look in decision.looks]
+    notes = [Text(visible(note), style="dim") for note in (*decision.notes, *list_implausible(decision.checks))]
+    sentence = Text(visible(decision.sentence), style="bold")
+    lines = [*map(Text, ["", *looks, *([""] if looks else [])]), *notes, sentence, *map(Text, map(visible, closing))]
+    everything, file = Group(_runs_in_terminal(decision), *lines), file or sys.stdout
+    plain = partial(Console, markup=False, emoji=False, highlight=False)
+    if file.isatty():
+        plain(file=file).print(everything)
+        return
+    text = io.StringIO()
+    plain(file=text, width=80, color_system=None).print(everything)
+    file.write("\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n")
+
+
+def _runs_in_terminal(decision: Decision) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    terms, sigma = decision.terms, decision.looks[-1].sigma if decision.looks else None
+    unit = f" ({visible(terms.unit)})" if terms.unit else ""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1), collapse_padding=True)
+    table.add_column("run of", overflow="fold")
+    table.add_column("seed", justify="right")
+    table.add_column(f"{visible(terms.metric)}{unit}", justify="right", overflow="fold")
+    if sigma is not None:
+        table.add_column("sigmas better than the baseline's mean", justify="right", overflow="fold", max_width=24)
+    values = decision.baseline_values
+    mean = sum(value / len(values) for value in values) if values else 0.0
+    for label, run in _labelled(decision):
+        cells = [visible(label), str(run.seed), visible(run.outcome), *([""] if sigma is not None else [])]
+        if run.has_value and run.value is not None:
+            cells[2] = f"{run.value:.6g}" if sigma is None else fixed(run.value, sigma)
+            if sigma is not None:
+                cells[3] = f"{(run.value - mean if terms.higher else mean - run.value) / sigma:+.1f}"
+        table.add_row(*map(Text, cells))
+    return table

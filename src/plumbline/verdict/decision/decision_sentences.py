@@ -4,21 +4,31 @@ decided: N more runs*.
 A gain that was found by looking until it is there is told as its fresh runs have it, or as
 `plumbline.stats.after_stopping` estimates it, never as the difference of the means, which flatters what was kept; where
 there is neither, no number is told. Nothing is said not to be there because few runs did not show it.
+
+And what stands beside it: what a fixed number of runs would cost, how many more would decide, whether the baseline
+drifts, and how runs ended that count all the same.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, get_args
+from collections.abc import Sequence
+from typing import get_args
+
+from scipy import special
 
 from plumbline.stats.fresh_runs import FRESH_LEVEL
+from plumbline.stats.sentinel import drift
+from plumbline.stats.sequential import Boundary, Look, SequentialDesign, operating
 from plumbline.stats.sessions import false_keeps
-from plumbline.verdict.decision.outcome import BASELINE, FINISHED, Decision, Session
+from plumbline.verdict.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Session
 from plumbline.verdict.formatting import counted, fixed, listed, name, p, percent, unmarked
 from plumbline.verdict.outcome import Outcome
 
-if TYPE_CHECKING:
-    from plumbline.stats.sequential import Boundary, Look
+#: A drift that is so rarely seen where nothing moves is told.
+DRIFT = 0.01
+#: More runs than these are not proposed.
+MOST_MORE = 100
 
 
 def sentence(decision: Decision, *, reason: str = "") -> str:
@@ -233,3 +243,64 @@ def _verb(decision: Decision, one: str, several: str) -> str:
 
 def _metric(decision: Decision) -> str:
     return name(decision.terms.metric)
+
+
+def fixed_runs(design: SequentialDesign) -> int | None:
+    """Count the candidate runs of a design of fixed size, beside the same bank, with this design's power at `worth`."""
+    if design.worth is None or design.plan != "bank":
+        return None
+    power = operating(design, design.worth).kept
+    for n in range(1, 10 * design.most):
+        df = design.bank + n - 2
+        if df >= 1:
+            shift = design.worth / math.sqrt(1 / design.bank + 1 / n)
+            critical = float(special.stdtrit(df, 1 - design.alpha))
+            if 1 - float(special.nctdtr(df, shift, critical)) >= power:
+                return n
+    return None
+
+
+def further(terms: ExperimentTerms, at: Look) -> int | None:
+    """Count the candidate runs more at which the gain that was seen would pass a t test; None where none would."""
+    design = terms.design
+    gain = at.gain - terms.min_gain
+    if design.plan != "bank" or gain <= 0:
+        return None
+    for k in range(at.k + 1, at.k + MOST_MORE):
+        t = gain / (at.sigma * math.sqrt(1 / design.bank + 1 / k))
+        if t >= float(special.stdtrit(at.df + k - at.k, 1 - design.alpha / 2)):
+            return k - at.k
+    return None
+
+
+def moved(runs: Sequence[ArmRun], order: Sequence[str]) -> list[str]:
+    """Say where the baseline's runs, a sentinel among them, drift along the order in which all runs were made."""
+    theirs = [run for run in runs if run.arm == BASELINE and run.has_value and run.value is not None]
+    if not any(run.sentinel for run in theirs) or len(theirs) < 3:
+        return []
+    values = [run.value for run in theirs if run.value is not None]
+    found = drift(values, [order.index(run.run_id) for run in theirs])
+    if found.p >= DRIFT:
+        return []
+    return [
+        f"The baseline drifts: by {found.total:+.3g} from its first run to its newest (p = {found.p:.2g}). The "
+        "trainer, its data or its machine may have changed since the bank was made."
+    ]
+
+
+def ends(terms: ExperimentTerms, runs: Sequence[ArmRun]) -> list[str]:
+    """Say how runs ended that count all the same, each thing once with the seeds of its arm."""
+    seeds: dict[tuple[str, str], list[str]] = {}
+    for run in runs:
+        for remark in run.remarks:
+            seeds.setdefault((terms.baseline if run.arm == BASELINE else run.arm, remark), []).append(str(run.seed))
+    return [
+        f"Of {label}, seed{'s' * (len(each) > 1)} {listed(each)}: {remark}." for (label, remark), each in seeds.items()
+    ]
+
+
+def notes(terms: ExperimentTerms) -> list[str]:
+    """Say what a page of these terms has to say whatever was found."""
+    if terms.varies != "initialisation":
+        return []
+    return ["Seeds change the initialisation alone: the noise of the order of data is not in these numbers."]

@@ -18,8 +18,16 @@ from plumbline.stats.after_stopping import GainAfterStopping, estimate, of_one_t
 from plumbline.stats.fresh_runs import FRESH_LEVEL
 from plumbline.stats.sequential import Boundary, Look, boundary, statistic
 from plumbline.verdict.decision.bank import LOOP, Bank
-from plumbline.verdict.decision.decision_notes import ends, fixed_runs, further, moved, notes
-from plumbline.verdict.decision.decision_sentences import look_line, next_step, sentence
+from plumbline.verdict.decision.decision_sentences import (
+    ends,
+    fixed_runs,
+    further,
+    look_line,
+    moved,
+    next_step,
+    notes,
+    sentence,
+)
 from plumbline.verdict.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms
 from plumbline.verdict.formatting import counted, fixed, seconds
 from plumbline.verdict.outcome import Outcome

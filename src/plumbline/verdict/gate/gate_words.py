@@ -6,10 +6,10 @@ Everything that others wrote stands in backquotes, in which neither HTML nor a m
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from plumbline.verdict.formatting import counted, fixed, freedom, grid, name
+from plumbline.verdict.formatting import counted, fixed, freedom, name, write_table
 from plumbline.verdict.formatting import p as p_words
 from plumbline.verdict.gate.examined_records import NOT_SHOWN, ExaminedRecord
 from plumbline.verdict.gate.judgement import BoardNoise, Judgement
@@ -152,23 +152,19 @@ def as_json(judged: Judgement, rules: Rules) -> dict[str, Any]:
         "changed_settings": [*judged.changes.sizes, *judged.changes.settings],
         "looks": found.looks,
         "tries": judged.tries,
-        "goal": _test(judged.goal)
-        and {**(_test(judged.goal) or {}), "p_by_the_rules": judged.p_rules, "one_more_run": judged.one_more},
+        "goal": judged.goal
+        and _test(judged.goal) | {"p_by_the_rules": judged.p_rules, "one_more_run": judged.one_more},
         "why_no_goal": judged.why_not_goal,
-        "predecessor": _test(judged.predecessor)
-        and {
-            "record": judged.before.record.name if judged.before else None,
-            **(_test(judged.predecessor) or {}),
-            "p_welch": _finite(judged.predecessor.welch.p_greater) if judged.predecessor else None,
-        },
+        "predecessor": judged.predecessor
+        and {"record": judged.before.record.name if judged.before else None}
+        | _test(judged.predecessor)
+        | {"p_welch": _finite(judged.predecessor.welch.p_greater)},
         "why_no_predecessor": judged.why_not_predecessor,
         "lines": eight_lines(judged, rules),
     }
 
 
-def _test(test: BaselineComparison | None) -> dict[str, Any] | None:
-    if test is None:
-        return None
+def _test(test: BaselineComparison) -> dict[str, Any]:
     return {
         "p": test.p,
         "p_paid": test.p_corrected,
@@ -186,22 +182,15 @@ def _finite(value: float) -> float | None:
 
 def board_table(judged: Sequence[Judgement], rules: Rules, noise: BoardNoise) -> str:
     """All records in a table, the kinds of what does not hold or is not shown, and the board's noise."""
-    rows = []
-    for each in judged:
-        found = each.evidence
-        kinds = ", ".join(dict.fromkeys(fault.kind for fault in found.faults)) or "none"
-        rows.append(
-            [
-                name(found.record.name[:60]),
-                str(found.record.headline or ""),
-                str(len(found.values)),
-                each.verdict,
-                kinds,
-                p_words(each.goal.p) if each.goal else "",
-                p_words(each.predecessor.p) if each.predecessor else "",
-            ]
-        )
-    table = grid(["record", "headline", "runs", "verdict", "fault", "p goal", "p predecessor"], rows)
+    columns: dict[str, Callable[[Judgement], str]] = {
+        "record": lambda each: name(each.evidence.record.name[:60]),
+        "headline": lambda each: str(each.evidence.record.headline or ""),
+        "runs": lambda each: str(len(each.evidence.values)),
+        "verdict": lambda each: each.verdict,
+        "fault": lambda each: ", ".join(dict.fromkeys(fault.kind for fault in each.evidence.faults)) or "none",
+        "p goal": lambda each: p_words(each.goal.p) if each.goal else "",
+        "p predecessor": lambda each: p_words(each.predecessor.p) if each.predecessor else "",
+    }
     sigma = noise.sigma
     said = (
         f"Sigma of {rules.metric} pooled over {counted(noise.records, 'record')}: {sigma.sigma:.3g}, {sigma.df:g} "
@@ -209,4 +198,4 @@ def board_table(judged: Sequence[Judgement], rules: Rules, noise: BoardNoise) ->
         if sigma.sigma
         else "No record has two runs that can be read: no sigma."
     )
-    return f"{table}\n\n{said}"
+    return f"{write_table(columns, judged)}\n\n{said}"

@@ -18,15 +18,7 @@ from plumbline.verdict.numbers.item_comparison import (
     compare_questions,
     judge_items,
 )
-from plumbline.verdict.numbers.numbers_request import (
-    Draft,
-    NumbersRequest,
-    VerdictTexts,
-    common,
-    plain,
-    repeat,
-    section,
-)
+from plumbline.verdict.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts, plain, write_texts
 from plumbline.verdict.numbers.sentences import direction, p_of
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.sources.lm_eval_items import read_model
@@ -79,26 +71,12 @@ def _written(
     families = [(names[1], metric)]
     judged = judge_items(names[0], ours, names[1], theirs, request.terms, tries=ledger.tries(*families[0]))
     said = f"{items_sentence(judged, metric, ledgers.tries_in(ledger, *families[0]))} {questions.sentence}".strip()
-    sections = [
-        "# Verdict by item",
-        said,
-        "## Evidence",
-        _read(judged, request, metric),
-        _tasks(judged),
-        "## Ledger",
-        section(request, ledger, families),
-        "## Limits",
-        "\n".join(f"- {limit}" for limit in LIMITS),
-    ]
+    sections = ["# Verdict by item", said, "## Evidence", _read(judged, request, metric), _tasks(judged)]
     found = {key: value for key, value in plain(judged).items() if key != "terms"}
     numbers = {"shape": "items", "metric": metric, "baseline": names[1], "items": found}
     numbers |= {"notes": list(questions.notes), "not_known": list(questions.not_known)}
-    return VerdictTexts(
-        sentence=said,
-        page="\n\n".join(sections) + "\n" + repeat(request),
-        numbers=numbers | common(request, ledger, families),
-        outcomes={names[0]: judged.outcome},
-    )
+    outcomes = {names[0]: judged.outcome}
+    return write_texts(request, ledger, families, sections, limits=LIMITS, numbers=numbers, outcomes=outcomes)
 
 
 LIMITS = (

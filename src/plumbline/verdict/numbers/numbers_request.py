@@ -1,23 +1,23 @@
-"""Says what is to be judged and how, and what is written of it; and the parts that pages of numbers share."""
+"""Says what is to be judged and how, and writes what is the same in every verdict from numbers."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plumbline.core.files import shown
+from plumbline.core.errors import visible
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparison_terms import ComparisonTerms
-from plumbline.verdict.formatting import counted, name
+from plumbline.verdict.formatting import counted, name, unmarked
 from plumbline.verdict.judge import BaselineComparison
 from plumbline.verdict.ledger import Ledger
 from plumbline.verdict.numbers.summary_comparison import rounded
 from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.page import join_sections, write_list, write_repeat
 from plumbline.verdict.sources.printed_spreads import PrintedSpread
 from plumbline.verdict.sources.row_files import ColumnNames
 
@@ -74,8 +74,48 @@ class NumbersRequest:
     repeat: str = ""
 
 
-def section(request: NumbersRequest, ledger: Ledger, families: Sequence[tuple[str, str]]) -> str:
-    """Write the page's section about the ledger: the tries against each baseline, and the line that binds the page."""
+def write_texts(
+    request: NumbersRequest,
+    ledger: Ledger,
+    families: Sequence[tuple[str, str]],
+    sections: Sequence[str],
+    *,
+    limits: Sequence[str],
+    numbers: Mapping[str, Any],
+    outcomes: Mapping[str, Outcome],
+) -> VerdictTexts:
+    """Write a verdict: its page with the ledger, the limits and how to repeat it at the end, and its numbers.
+
+    Args:
+        families: baseline and metric of every comparison; `tries` and `planned` in the numbers are the most of any.
+        sections: the page's title, the sentence to quote, and what stands on the page before the ledger.
+        limits: what the verdict does not say.
+        numbers: those of its shape.
+        outcomes: as of `VerdictTexts`.
+    """
+    again = write_repeat("The same numbers again are not a new try.", request.repeat, request.page)
+    last = "The second command checks this page against the ledger: whether lines were removed or added since."
+    ends = ["## Ledger", _tries(ledger, families), ledgers.statement(ledger, request.page.parent)]
+    ends += ["## Limits", write_list(limits), "## How to repeat", again, last]
+    shared = {
+        "terms": plain(request.terms),
+        "sided": "one-sided",
+        "families": [list(family) for family in families],
+        "tries": max(ledger.tries(*family) for family in families),
+        "planned": max(ledger.planned(*family) for family in families),
+        "ledger": {"length": len(ledger), "head": ledger.head},
+        "repeat": request.repeat,
+    }
+    title, sentence, *more = sections
+    if size := unmarked(request.size):
+        shared["size"] = size
+        sentence = f"At {size}, {sentence[:1].lower()}{sentence[1:]}"
+    page = visible(join_sections([title, sentence, *more, *ends]))
+    return VerdictTexts(sentence=visible(sentence), page=page, numbers={**numbers, **shared}, outcomes=outcomes)
+
+
+def _tries(ledger: Ledger, families: Sequence[tuple[str, str]]) -> str:
+    """The tries against each baseline, this page's among them."""
     said, there = [], 0
     for baseline, metric in families:
         made, planned = ledger.made(baseline, metric), ledger.planned(baseline, metric)
@@ -91,31 +131,7 @@ def section(request: NumbersRequest, ledger: Ledger, families: Sequence[tuple[st
     if other := len({entry.identity for entry in ledger.entries if entry.is_try}) - there:
         said.append(f"{other} more, against other baselines or beside a primary metric, are not counted here.")
     said.append("The page holds for this state of the ledger: after another try, rebuild it.")
-    return " ".join(said) + "\n\n" + ledgers.statement(ledger, request.page.parent)
-
-
-def repeat(request: NumbersRequest) -> str:
-    """Write the page's last section."""
-    check = f"plumbline verdict --check-page {shlex.quote(shown(request.page))}"
-    return (
-        "\n## How to repeat\n\nThe same numbers again are not a new try.\n\n"
-        f"```console\n$ {request.repeat}\n$ {check}\n```\n\n"
-        "The second command checks this page against the ledger: whether lines were removed or added "
-        "since.\n"
-    )
-
-
-def common(request: NumbersRequest, ledger: Ledger, families: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """The numbers that every shape has; `tries` and `planned` are the most of any baseline."""
-    return {
-        "terms": plain(request.terms),
-        "sided": "one-sided",
-        "families": [list(family) for family in families],
-        "tries": max(ledger.tries(*family) for family in families),
-        "planned": max(ledger.planned(*family) for family in families),
-        "ledger": {"length": len(ledger), "head": ledger.head},
-        "repeat": request.repeat,
-    }
+    return " ".join(said)
 
 
 def of_judgement(judged: BaselineComparison) -> dict[str, Any]:

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Literal
 
 from plumbline.core import files
-from plumbline.core.errors import PlumblineError, nearest, visible
+from plumbline.core.errors import PlumblineError, nearest
 from plumbline.verdict import ledger as ledgers
-from plumbline.verdict.formatting import unmarked
 from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.numbers import items_verdict, search_verdict, table_verdict
 from plumbline.verdict.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts
@@ -43,8 +41,7 @@ def verdict(request: NumbersRequest, keep: Callable[[VerdictTexts], None] = lamb
     made: list[VerdictTexts] = []
 
     def prepare(ledger: Ledger) -> None:
-        said = _with_size(draft(ledger), request.size)
-        made.append(replace(said, sentence=visible(said.sentence), page=visible(said.page)))
+        made.append(draft(ledger))
         if (candidate := request.candidate) is not None and candidate not in (there := made[0].outcomes):
             raise PlumblineError(
                 f"--exit-code-of {candidate!r} is none of what was judged, {sorted(there)} (of a search, the last kept "
@@ -86,19 +83,6 @@ def write(request: NumbersRequest) -> VerdictTexts:
             return verdict(request, keep)
     except FileNotFoundError as error:
         raise PlumblineError(f"--out {request.page} cannot be written ({error.strerror}); name another place") from None
-
-
-def _with_size(said: VerdictTexts, size: str) -> VerdictTexts:
-    """The verdict with the size that the user gave in its sentence, on its page and in its numbers."""
-    if not (size := unmarked(size)):
-        return said
-    sentence = f"At {size}, {said.sentence[:1].lower()}{said.sentence[1:]}"
-    return replace(
-        said,
-        sentence=sentence,
-        page=said.page.replace(said.sentence, sentence, 1),
-        numbers=said.numbers | {"size": size},
-    )
 
 
 def _drafted(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from plumbline.verdict import formatting
-from plumbline.verdict.comparison_terms import CLAIM, LOOP, POWER, ComparisonTerms
-from plumbline.verdict.formatting import counted, fixed, grid, name, percent
+from plumbline.verdict.comparison_terms import CLAIM, LOOP, POWER
+from plumbline.verdict.formatting import counted, fixed, name, percent, write_table
 from plumbline.verdict.judge import BaselineComparison
-from plumbline.verdict.numbers.sentences import TriesIn, confidence, direction, headline, interval_of, sentence
+from plumbline.verdict.numbers.sentences import confidence, direction, interval_of
 from plumbline.verdict.numbers.summary_comparison import rounded
 from plumbline.verdict.power import sigma_interval
 
@@ -25,54 +26,27 @@ TAILS = (
 )
 
 
-def table_page(
-    judged: Mapping[str, BaselineComparison],
-    baseline: str,
-    metric: str,
-    *,
-    read: str,
-    ledger: str,
-    lost: Sequence[str] = (),
-    against: Mapping[str, str] | None = None,
-    tried: TriesIn | None = None,
-) -> str:
-    """Write the whole page of a table but its last section, how to repeat it.
+def sections(every: Sequence[BaselineComparison], baseline: str, *, read: str) -> list[str]:
+    """Write the page of a table from its evidence up to its ledger.
 
     Args:
-        judged: by method; every method of a chain or against one baseline.
+        every: all methods of a chain or against one baseline.
         baseline: what they were compared with, in words.
-        metric: its name.
         read: sentences that say what was read from where.
-        ledger: the section about the ledger.
-        lost: a sentence for each method that crashed or diverged.
-        against: what each method was compared with, where that is not one baseline.
-        tried: the tries against each baseline, and where they stand.
     """
-    every, each_against = list(judged.values()), against or dict.fromkeys(judged, baseline)
-    sections = ["# Verdict", headline(judged, baseline, metric, lost, against=against, tried=tried or {})]
-    if len(every) > 1:
-        sections.append(
-            "\n".join(f"- {sentence(each, each_against[each.name], metric, tried=tried or {})}" for each in every)
-        )
-    sections += ["## Evidence", read]
-    if every:
-        sections += [
-            decides(every[0]),
-            evidence(every, baseline),
-            "Also shown, not deciding:",
-            beside(every),
-            same_seeds(every),
-            printed_digits(every),
-            "## Power",
-            power(every),
-        ]
-    sections += ["## Ledger", ledger, "## Limits"]
-    sections.append("\n".join(f"- {limit}" for limit in limits(every, every[0].terms)) if every else NO_VALUES)
-    return "\n\n".join(section for section in sections if section) + "\n"
+    if not every:
+        return ["## Evidence", read]
+    return ["## Evidence", read, *tests(every, baseline, "--paired"), printed_digits(every), "## Power", power(every)]
+
+
+def tests(every: Sequence[BaselineComparison], baseline: str, spelt: str) -> list[str]:
+    """Write what decides, its table, and the tests beside it that do not; `spelt`: what lets pairs of seeds decide."""
+    tables = [decides(every[0]), evidence(every, baseline), "Also shown, not deciding:", beside(every)]
+    return [*tables, same_seeds(every, spelt)]
 
 
 #: The limits of a page on which every method crashed or diverged.
-NO_VALUES = "- That a run crashed or diverged says nothing about its values: nothing was compared."
+NO_VALUES = "That a run crashed or diverged says nothing about its values: nothing was compared."
 
 
 def decides(judged: BaselineComparison) -> str:
@@ -97,67 +71,56 @@ def decides(judged: BaselineComparison) -> str:
 
 def evidence(every: Sequence[BaselineComparison], baseline: str) -> str:
     """Write the table of the deciding test: a row a method, with its seeds, means, gain, p and verdict."""
-    rows = [
-        (
-            name(each.name),
-            f"{each.n} / {each.n_baseline or 'fixed'}",
-            fixed(each.mean, each.sigma),
-            fixed(each.mean_baseline, each.sigma),
-            f"{each.sigma:.3g} ({formatting.freedom(each.freedom)})",
-            fixed(each.gain, each.sigma),
-            f"{each.z:.2f}",
-            f"{each.t:.2f}",
-            formatting.p(each.p),
-            formatting.p(each.p_two_sided),
-            formatting.p(each.p_corrected),
-            "yes" if each.p_corrected <= LOOP else "no",
-            "yes" if each.p_corrected <= CLAIM else "no",
-            f"{fixed(each.low, each.sigma)} to {fixed(each.high, each.sigma)}",
-            str(each.outcome),
-        )
-        for each in every
-    ]
-    columns = ["method", "seeds / baseline's", "mean", f"mean of {name(baseline)}", "sigma (degrees of freedom)"]
-    columns += [
-        "gain",
-        "z = gain / sigma",
-        "t",
-        "one-sided p",
-        "two-sided p",
-        "corrected p",
-        f"better at {LOOP:g}, for a loop",
-    ]
-    columns += [
-        f"better at {CLAIM:g}, for a claim",
-        f"gain's {confidence(every[0].terms)} interval, corrected",
-        "verdict",
-    ]
-    return grid(columns, rows)
+    return write_table(
+        {
+            "method": lambda each: name(each.name),
+            "seeds / baseline's": lambda each: f"{each.n} / {each.n_baseline or 'fixed'}",
+            "mean": lambda each: fixed(each.mean, each.sigma),
+            f"mean of {name(baseline)}": lambda each: fixed(each.mean_baseline, each.sigma),
+            "sigma (degrees of freedom)": lambda each: f"{each.sigma:.3g} ({formatting.freedom(each.freedom)})",
+            "gain": lambda each: fixed(each.gain, each.sigma),
+            "z = gain / sigma": lambda each: f"{each.z:.2f}",
+            "t": lambda each: f"{each.t:.2f}",
+            "one-sided p": lambda each: formatting.p(each.p),
+            "two-sided p": lambda each: formatting.p(each.p_two_sided),
+            "corrected p": lambda each: formatting.p(each.p_corrected),
+            f"better at {LOOP:g}, for a loop": lambda each: "yes" if each.p_corrected <= LOOP else "no",
+            f"better at {CLAIM:g}, for a claim": lambda each: "yes" if each.p_corrected <= CLAIM else "no",
+            f"gain's {confidence(every[0].terms)} interval, corrected": lambda each: (
+                f"{fixed(each.low, each.sigma)} to {fixed(each.high, each.sigma)}"
+            ),
+            "verdict": lambda each: str(each.outcome),
+        },
+        every,
+    )
 
 
 def beside(every: Sequence[BaselineComparison]) -> str:
     """Write the table of what decides nothing: the interval of sigma, the prediction test, p if sigma were known,
     Welch's p. Every p is one-sided.
     """
-    rows = []
-    for each in every:
-        low, high = sigma_interval(each.sigma, each.freedom)
-        t, p = each.prediction or (math.nan, math.nan)
-        rows.append(
-            (
-                name(each.name),
-                f"{low:.2g} to {high:.2g}" if low < high else "given",
-                f"{t:.2f}" if each.prediction else "none",
-                formatting.p(p),
-                formatting.p(each.p_face),
-                formatting.p(each.welch.p_greater),
-            )
-        )
-    columns = ("method", "sigma's interval, 95 %", "prediction t (baseline's sigma alone)", "its one-sided p")
-    return grid((*columns, "one-sided p if sigma were known", "Welch's one-sided p"), rows)
+    return write_table(
+        {
+            "method": lambda each: name(each.name),
+            "sigma's interval, 95 %": lambda each: sigma_span(each.sigma, each.freedom),
+            "prediction t (baseline's sigma alone)": lambda each: (
+                f"{each.prediction[0]:.2f}" if each.prediction else "none"
+            ),
+            "its one-sided p": lambda each: formatting.p(each.prediction[1]) if each.prediction else "none",
+            "one-sided p if sigma were known": lambda each: formatting.p(each.p_face),
+            "Welch's one-sided p": lambda each: formatting.p(each.welch.p_greater),
+        },
+        every,
+    )
 
 
-def same_seeds(every: Sequence[BaselineComparison], spelt: str = "--paired") -> str:
+def sigma_span(sigma: float, freedom: float) -> str:
+    """Write the 95 % interval of sigma; ``given`` where it is taken as known."""
+    low, high = sigma_interval(sigma, freedom)
+    return f"{low:.2g} to {high:.2g}" if low < high else "given"
+
+
+def same_seeds(every: Sequence[BaselineComparison], spelt: str) -> str:
     """Say what the paired test finds where both sides have the same seeds.
 
     `spelt`: the option or key that lets it decide.
@@ -205,26 +168,18 @@ def printed_digits(every: Sequence[BaselineComparison]) -> str:
 
 def power(every: Sequence[BaselineComparison]) -> str:
     """Write the table of power: the smallest gain that the seeds find, chances of finding others, and seeds needed."""
-    rows = []
-    for each in every:
-        asked = each.terms.minimum_gain
-        low, high = sigma_interval(each.sigma, each.freedom)
-        resolved = each.design.resolved(POWER)
-        rows.append(
-            (
-                name(each.name),
-                f"{resolved + asked / each.sigma:.1f}",
-                interval_of(each.resolved, asked + resolved * low, asked + resolved * high, each.sigma),
-                *(percent(each.design.power(gain - asked / each.sigma)) for gain in GAINS),
-                _seeds_for(each, low, high),
-            )
-        )
-    columns = ["method", f"smallest gain found with {percent(POWER)} chance, in sigma"]
-    columns += ["in the metric's units (as sigma is uncertain)"]
-    columns += [f"chance to find {gain:g} sigma" for gain in GAINS]
-    columns += ["seeds of each that would find the gain seen (as sigma is uncertain)"]
+    columns: dict[str, Callable[[BaselineComparison], str]] = {
+        "method": lambda each: name(each.name),
+        f"smallest gain found with {percent(POWER)} chance, in sigma": lambda each: (
+            f"{each.design.resolved(POWER) + each.terms.minimum_gain / each.sigma:.1f}"
+        ),
+        "in the metric's units (as sigma is uncertain)": _resolved,
+    }
+    for gain in GAINS:
+        columns[f"chance to find {gain:g} sigma"] = partial(_chance, gain)
+    columns["seeds of each that would find the gain seen (as sigma is uncertain)"] = _seeds_for
     return (
-        grid(columns, rows)
+        write_table(columns, every)
         + "\n\nChances are for this number of tries and, in units of sigma, exact; in the metric's units they hang on "
         "sigma, whose 95 % interval gives the ranges. A gain that was picked because it was seen is too large on "
         "average, so that the seeds it needs are too few. Seeds that are added after this page make another look, "
@@ -232,16 +187,29 @@ def power(every: Sequence[BaselineComparison]) -> str:
     )
 
 
-def _seeds_for(each: BaselineComparison, low: float, high: float) -> str:
+def _resolved(each: BaselineComparison) -> str:
+    asked, resolved = each.terms.minimum_gain, each.design.resolved(POWER)
+    low, high = (asked + resolved * sigma for sigma in sigma_interval(each.sigma, each.freedom))
+    return interval_of(each.resolved, low, high, each.sigma)
+
+
+def _chance(gain: float, each: BaselineComparison) -> str:
+    return percent(each.design.power(gain - each.terms.minimum_gain / each.sigma))
+
+
+def _seeds_for(each: BaselineComparison) -> str:
     if each.gain <= each.terms.minimum_gain:
         return "none: no such gain was seen"
-    found = [each.seeds_to_decide, each.seeds_for(each.gain, sigma=low), each.seeds_for(each.gain, sigma=high)]
-    words = ["more than a million" if one is None else f"{one:,}" for one in found]
+    ends = [each.seeds_for(each.gain, sigma=sigma) for sigma in sigma_interval(each.sigma, each.freedom)]
+    words = ["more than a million" if seeds is None else f"{seeds:,}" for seeds in (each.seeds_to_decide, *ends)]
     return words[0] if words[1] == words[2] else f"{words[0]} ({words[1]} to {words[2]})"
 
 
-def limits(every: Sequence[BaselineComparison], terms: ComparisonTerms) -> list[str]:
+def limits(every: Sequence[BaselineComparison]) -> list[str]:
     """List the sentences about what the verdict does not say and what it assumes."""
+    if not every:
+        return [NO_VALUES]
+    terms = every[0].terms
     limits = [
         "A verdict is about these runs, not about other data, scale or tuning. What was not put into the ledger is "
         "not corrected for, and whoever looks at numbers before their verdict has looked.",

@@ -1,29 +1,36 @@
-"""Makes the verdict on the log of a search: its ledger entry, its page and numbers."""
+"""Makes the verdict on the log of a search: its ledger entry, its page and its numbers.
+
+The page says what selection alone would have given, which steps beat it, and what to run again.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
+from plumbline.verdict import formatting
 from plumbline.verdict import ledger as ledgers
-from plumbline.verdict.comparison_terms import ComparisonTerms
+from plumbline.verdict.comparison_terms import CLAIM, LOOP, POWER, WORTH, ComparisonTerms
 from plumbline.verdict.evidence import Evidence, SearchLogEntry
-from plumbline.verdict.formatting import counted, name
+from plumbline.verdict.formatting import cell, counted, fixed, grid, name, percent, write_table
 from plumbline.verdict.ledger import Ledger, LedgerEntry
-from plumbline.verdict.numbers.numbers_request import (
-    Draft,
-    NumbersRequest,
-    VerdictTexts,
-    common,
-    plain,
-    repeat,
-    section,
-)
-from plumbline.verdict.numbers.search import judge_search
-from plumbline.verdict.numbers.search_page import search_page, search_sentence
+from plumbline.verdict.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts, plain, write_texts
+from plumbline.verdict.numbers.score_table_page import sigma_span
+from plumbline.verdict.numbers.search import KeptChange, SearchJudgement, judge_search
+from plumbline.verdict.numbers.search_noise import WORLDS
+from plumbline.verdict.numbers.sentences import direction, p_of, sentence
+from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.seed_values import CannotBeJudgedError
+
+#: What of a search's verdict hangs on normal tails, as benchmarks/numbers_verdict_rates.md measured it.
+TAILS = (
+    "What hangs on normal tails: where 2.5 % is promised, logs of 100 changes that do nothing are said to gain in 11, "
+    "32 and 42 % of cases (with 3, 10 and 30 runs of the start) if noise has the heavy tails of Student's t with 3 "
+    "degrees of freedom, and in 12, 45 and 52 % if one run in 20 is 5 sigma off (benchmarks/numbers_verdict_rates.md). "
+    "Only runs after the selection are safe from that."
+)
 
 
 def draft(request: NumbersRequest, searched: Evidence) -> tuple[Sequence[LedgerEntry], Draft]:
@@ -76,15 +83,16 @@ def _written(request: NumbersRequest, searched: Evidence, ledger: Ledger) -> Ver
         f"The log of a search was read from {name(request.path.name)} (its columns {name(request.columns.commit)} and "
         f"{name((searched.statuses or ('',))[0])} say so): {counted(len(steps), 'run')}, metric {name(metric)}."
     )
-    read = " ".join([read, *notes])
     tried = ledgers.tries_in(ledger, start, metric)
-    page = search_page(judged, metric, read=read, ledger=section(request, ledger, families), tried=tried)
     search: dict[str, Any] = {key: value for key, value in plain(judged).items() if key != "terms"}
     numbers = {"shape": "search", "metric": metric, "baseline": start, "search": search, "notes": notes}
-    return VerdictTexts(
-        sentence=search_sentence(judged, metric, tried),
-        page=page + repeat(request),
-        numbers=numbers | common(request, ledger, families),
+    return write_texts(
+        request,
+        ledger,
+        families,
+        sections(judged, metric, read=" ".join([read, *notes]), tried=tried),
+        limits=limits(judged),
+        numbers=numbers,
         outcomes={judged.kept[-1].step.commit: judged.outcome} if judged.kept else {},
     )
 
@@ -101,3 +109,218 @@ def _notes(steps: Sequence[SearchLogEntry]) -> list[str]:
         if number > 1:
             notes.append(f"{name(commit)} stands with {number} descriptions: {number} configurations, not one.")
     return notes
+
+
+def search_sentence(judged: SearchJudgement, metric: str, tried: str | None = None) -> str:
+    """Write the page's first sentence: the verdict on the search, to be quoted as it is.
+
+    `tried`: the tries against its start, and where they stand.
+    """
+    start = judged.start.commit
+    if judged.outcome is Outcome.CRASHED:
+        return (
+            f"{last_kept(judged)}, the last kept change, crashed or diverged when it was run again "
+            f"({counted(len(judged.lost), 'run')}, line {judged.lost[0].line}), more often than the start "
+            f"{name(start)}."
+        )
+    if judged.decided_by is not None:
+        return "The last kept change, by its runs after it was kept: " + sentence(
+            judged.decided_by, start, metric, tried={start: tried} if tried else {}
+        )
+    sigma, total = judged.sigma, fixed(judged.total, judged.sigma)
+    # Of no gain, or less than none, no share can be said.
+    share = f", {percent(judged.selection / judged.total)} of it," if judged.total > 0 else ""
+    alone = (
+        f"over {counted(judged.steps, 'change')} that do nothing, selection alone gives "
+        f"{fixed(judged.selection, sigma)}{share} on average at sigma = {sigma:.2g}, and as much as was seen in "
+        f"{percent(judged.p)} of searches"
+    )
+    level = f"one-sided {p_of(judged.p, judged.p_corrected, judged.tries, tried)}"
+    if judged.outcome is Outcome.KEEP:
+        return f"The search improves {name(metric)} beyond selection ({level}): its total gain is {total}; {alone}."
+    if judged.outcome is Outcome.DISCARD:
+        above = f"ruled out above {fixed(judged.high, sigma)}" if judged.high > 0 else "ruled out"
+        return f"The search: a gain in {name(metric)} is {above}: {total} was seen ({level}); {alone}."
+    terms, more = judged.terms, ""
+    if judged.runs_worth and judged.kept:
+        asked = f"{WORTH:g} sigma" if terms.asked_gain is None else f"{terms.asked_gain:g}"
+        more = (
+            f": {counted(judged.runs_worth, 'more run')} of {last_kept(judged)} and as many of "
+            f"{name(start)} in all would find a gain of {asked} with {percent(POWER)} chance"
+        )
+        if terms.asked_gain is not None:
+            more += f" at sigma = {sigma:.2g}"
+    return (
+        f"The search's gain of {total} in {name(metric)} is not decided{more} ({level}): {alone}; if sigma were known "
+        f"to be that, {percent(judged.p_face)}."
+    )
+
+
+def last_kept(judged: SearchJudgement) -> str:
+    """Name the last kept change: its commit, and its description where the start has the same commit."""
+    step = judged.kept[-1].step
+    same = step.commit == judged.start.commit
+    return name(f"{step.commit} {step.description}" if same else step.commit)
+
+
+def sections(judged: SearchJudgement, metric: str, *, read: str, tried: str | None = None) -> list[str]:
+    """Write the page of a search up to its ledger.
+
+    Args:
+        read: what was read from where.
+        tried: the tries against its start, and where they stand.
+    """
+    return [
+        "# Verdict on a search",
+        search_sentence(judged, metric, tried),
+        "## Evidence",
+        f"{read} {direction(judged.terms)}; gains count upwards, from the mean of the start.",
+        _evidence(judged),
+        _assumed(judged),
+        "## Kept changes",
+        _kept(judged),
+        "## What to run again",
+        _again(judged),
+    ]
+
+
+def _evidence(judged: SearchJudgement) -> str:
+    sigma = judged.sigma
+    rows = [
+        ("start", f"{name(judged.start.commit)}, line {judged.start.line}"),
+        ("changes that gave a number", f"{judged.steps}, of which {len(judged.kept)} kept; {judged.crashes} crashed"),
+        ("sigma of one run", f"{sigma:.3g}, {judged.noise}; degrees of freedom: {formatting.freedom(judged.freedom)}"),
+        ("sigma's interval, 95 %", sigma_span(sigma, judged.freedom)),
+        ("spread of the changes' own runs", f"{judged.spread:.3g}; about sigma if they do nothing, more otherwise"),
+        ("mean of the start", f"{fixed(sum(judged.start_runs) / len(judged.start_runs), sigma)}"),
+        ("total gain of the last kept run", f"{fixed(judged.total, sigma)}, {judged.total / sigma:.2f} sigma"),
+        (
+            "what selection alone gives",
+            f"{fixed(judged.selection, sigma)} on average, 90 % of searches from {fixed(judged.selection_low, sigma)} "
+            f"to {fixed(judged.selection_high, sigma)}",
+        ),
+        ("one-sided p", f"{formatting.p(judged.p)} (if sigma were known: {formatting.p(judged.p_face)})"),
+        (
+            "corrected p",
+            f"{formatting.p(judged.p_corrected)}, for {counted(judged.tries, 'try', 'tries')}; it must be at most "
+            f"{judged.terms.alpha:g}",
+        ),
+        (
+            f"beyond selection at {LOOP:g}, for a loop; at {CLAIM:g}, for a claim",
+            " ; ".join("yes" if judged.p_corrected <= level else "no" for level in (LOOP, CLAIM)),
+        ),
+        ("a gain is ruled out above", fixed(judged.high, sigma)),
+        (
+            f"smallest real gain found with {percent(POWER)} chance",
+            f"{fixed(judged.resolved, sigma)}, {judged.resolved / sigma:.1f} sigma, if the first change made it",
+        ),
+    ]
+    return grid(("what", "value"), rows)
+
+
+def _assumed(judged: SearchJudgement) -> str:
+    beat = f" by more than {judged.terms.minimum_gain:g}" if judged.terms.minimum_gain else ""
+    return (
+        f"Assumed in {WORLDS:,} simulated searches: every change does nothing; runs are independent and normal with "
+        f"one sigma; the start is run {counted(len(judged.start_runs), 'time')}; each of {judged.steps} changes is "
+        f"kept if it beats the best so far{beat}. p is the share of them whose total gain, in units of the sigma "
+        "estimated from as many repeats, is at least the log's."
+    )
+
+
+def _kept(judged: SearchJudgement) -> str:
+    if not judged.kept:
+        return "No change was kept."
+    sigma, level = judged.sigma, judged.terms.alpha / judged.tries
+    columns: dict[str, Callable[[KeptChange], str]] = {
+        "kept change": lambda each: f"{name(each.step.commit)} {cell(each.step.description)}".rstrip(),
+        "line": lambda each: str(each.step.line),
+        "changes so far": lambda each: str(each.number),
+        "gain so far": lambda each: fixed(each.gain, sigma),
+        "selection alone: mean (95 % of searches below)": lambda each: (
+            f"{fixed(each.selection, sigma)} ({fixed(each.selection_high, sigma)})"
+        ),
+        "one-sided p": lambda each: formatting.p(each.p_gain),
+        "gain beyond selection": lambda each: "yes" if each.p_gain <= level else "no",
+        "own jump": lambda each: fixed(each.jump, sigma),
+        "p of the jump": lambda each: formatting.p(each.p_jump),
+        "jump beyond": lambda each: "yes" if each.p_jump <= level else "no",
+        "runs after it was kept": lambda each: _rerun(each, sigma),
+    }
+    again = sum(each.rerun is not None for each in judged.kept)
+    of_several = f" The {again} that were run again are tries side by side." if again > 1 else ""
+    return (
+        write_table(columns, judged.kept)
+        + f"\n\nBoth p-values are against the whole search, the largest gain and the largest jump of all "
+        f"{judged.steps} changes: in a search over noise any gain is marked with a chance of at most "
+        f"{judged.terms.alpha:g}, and likewise any jump. A jump is from the best before it, which was lucky too: so "
+        f"only a part of a real gain shows.{of_several}"
+    )
+
+
+def _rerun(each: KeptChange, sigma: float) -> str:
+    gone = f"{len(each.lost)} crashed or diverged" if each.lost else ""
+    if each.rerun is None:
+        return gone or "none"
+    again = each.rerun
+    found = f"gain {fixed(again.gain, sigma)}, p = {formatting.p(again.p_corrected)}, {again.outcome}"
+    return f"{gone and gone + '; '}{again.n}: {found}"
+
+
+def _again(judged: SearchJudgement) -> str:
+    if not judged.kept:
+        return "Nothing: no change was kept."
+    last, start, sigma = last_kept(judged), name(judged.start.commit), judged.sigma
+    lines = []
+    left = f"{fixed(judged.expected, sigma)}, which is the total gain without what selection gives on average"
+    if judged.runs_each:
+        lines.append(f"{last} and {start}, {judged.runs_each} runs of each: finds a gain of {left}.")
+    elif judged.expected > 0:
+        lines.append(f"No number of runs below a million finds a gain of {left}.")
+    else:
+        lines.append("Nothing of the total gain is left without what selection gives on average. To find out:")
+    for size in (1, 2):
+        runs = judged.runs_for(size * sigma)
+        if runs:
+            lines.append(f"{last} and {start}, {runs} runs of each: finds a gain of {size} sigma ({size * sigma:.2g}).")
+    if len(judged.kept) > 1 and (runs := judged.runs_for(2 * sigma, len(judged.kept))):
+        lines.append(
+            f"Every kept change and {start}, {runs} runs of each: finds which of the {len(judged.kept)} are 2 sigma "
+            "above the start."
+        )
+    fewest = len(judged.start_runs)
+    if judged.terms.sigma is None and fewest < 10:
+        lines.append(
+            f"{start} alone, {10 - fewest} runs more: sigma from {counted(fewest, 'run')} of the start lets this log "
+            f"distinguish only gains above {judged.resolved / sigma:.1f} sigma from noise."
+        )
+    listed = "\n".join(f"- {line}" for line in lines)
+    return (
+        f"{listed}\n\nEach is found with {percent(POWER)} chance, other seeds each time. Add the rows under the same "
+        "commit and description: runs of a configuration after its first were not selected, and those of the last kept "
+        "change decide."
+    )
+
+
+def limits(judged: SearchJudgement) -> list[str]:
+    """List what the page of a search does not say and what it assumes."""
+    sentences = [
+        "The page asks whether the whole total gain is beyond selection. A search in which some changes do something "
+        "has different noise on top of them; only runs after the selection show which changes those are.",
+        "Changes with a larger spread than the start (an unstable setting) are kept more easily than assumed.",
+        TAILS,
+        "A commit with its description is one configuration: rows with both are its runs.",
+    ]
+    if judged.terms.sigma is not None:
+        sentences.append(
+            f"Sigma is {judged.terms.sigma:g} as given by --sigma; repeats in the log were not used for it."
+        )
+    if judged.against_rule:
+        lines = formatting.listed([str(step.line) for step in judged.against_rule[:20]])
+        rest = f" and {len(judged.against_rule) - 20} more" if len(judged.against_rule) > 20 else ""
+        sentences.append(
+            f"{counted(len(judged.against_rule), 'run was', 'runs were')} kept without an improvement, or discarded in "
+            f"spite of one (lines {lines}{rest}): such a search gains less than what is simulated, so that this page "
+            'errs on the side of "not decided".'
+        )
+    return sentences

@@ -17,19 +17,12 @@ from plumbline.verdict.evidence import Evidence
 from plumbline.verdict.formatting import counted, name
 from plumbline.verdict.judge import BaselineComparison, judge, judge_goal
 from plumbline.verdict.ledger import Ledger, LedgerEntry
-from plumbline.verdict.numbers.numbers_request import (
-    Draft,
-    NumbersRequest,
-    VerdictTexts,
-    common,
-    of_judgement,
-    repeat,
-    section,
-)
-from plumbline.verdict.numbers.score_table_page import table_page
-from plumbline.verdict.numbers.sentences import headline, lost_sentence
+from plumbline.verdict.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts, of_judgement, write_texts
+from plumbline.verdict.numbers.score_table_page import limits, sections
+from plumbline.verdict.numbers.sentences import headline, lost_sentence, sentence
 from plumbline.verdict.numbers.summary_comparison import judge_summaries
 from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.page import write_list
 from plumbline.verdict.seed_values import CannotBeJudgedError, seed_words
 from plumbline.verdict.sources.row_files import at
 
@@ -231,16 +224,9 @@ def _written(
         f"{read} from {name(request.path.name)}: {counted(len(runs), 'method')}, {counted(sum(runs.values()), 'run')}, "
         f"metric {name(metric)}.{left_out}"
     )
-    page = table_page(
-        judged,
-        baseline,
-        metric,
-        read=" ".join([about, *table.notes]),
-        ledger=section(request, ledger, families),
-        lost=gone,
-        against=against,
-        tried=tried,
-    )
+    first = headline(judged, baseline, metric, gone, against=against, tried=tried)
+    sentences = [sentence(each, against[method], metric, tried=tried) for method, each in judged.items()]
+    every = list(judged.values())
     outcomes = {method: each.outcome for method, each in judged.items()}
     outcomes |= dict.fromkeys(lost, Outcome.CRASHED) | dict.fromkeys(cannot, Outcome.CANNOT_BE_JUDGED)
     numbers = {
@@ -255,9 +241,17 @@ def _written(
         "notes": list(table.notes),
         "implausible": flagged,
     }
-    return VerdictTexts(
-        sentence=headline(judged, baseline, metric, gone, against=against, tried=tried),
-        page=page + repeat(request),
-        numbers=numbers | common(request, ledger, families),
+    return write_texts(
+        request,
+        ledger,
+        families,
+        [
+            "# Verdict",
+            first,
+            write_list(sentences) if len(every) > 1 else "",
+            *sections(every, baseline, read=" ".join([about, *table.notes])),
+        ],
+        limits=limits(every),
+        numbers=numbers,
         outcomes=outcomes,
     )

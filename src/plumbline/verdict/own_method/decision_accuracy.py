@@ -120,7 +120,7 @@ def pooled(entries: Sequence[Mapping[str, Any]], label: str) -> DecisionAccuracy
     None where there are no two methods. `label`: what the metric is called on a page.
     """
     alike: dict[tuple[Any, ...], float] = {}
-    methods = set()
+    methods = set[str]()
     for entry in entries:
         for pair in itertools.combinations(sorted(entry["means"].items()), 2):
             base, larger = ({method: means[place] for method, means in pair} for place in (0, 1))

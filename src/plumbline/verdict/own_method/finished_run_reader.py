@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,19 +27,6 @@ SHARE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TaskComparison:
-    """The comparison of a method and its baseline task by task: Welch's test of each, and Stouffer's sum of them.
-
-    `joint`: the sum with the tasks' correlation over seeds, None where that cannot be estimated.
-    """
-
-    each: pd.DataFrame
-    sources: dict[str, str]
-    plain: StoufferResult
-    joint: StoufferResult | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class LargerScaleComparison:
     """The comparison of a method and its baseline by the deciding metric at the larger scale.
 
@@ -52,25 +39,6 @@ class LargerScaleComparison:
     seeds: int
     seeds_baseline: int
     judged: BaselineComparison | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunCost:
-    """What a method's finished runs at a scale took: medians over seeds, NaN where nothing was recorded.
-
-    Attributes:
-        parameters: of the model.
-        step_seconds: wall time over steps, validation included, beside whatever else the machine did.
-        megabytes: peak memory: of a GPU what torch allocated, else what the trainer's process held beside its packages.
-        spike: the largest gradient norm over the run's median one, the largest of all seeds.
-    """
-
-    parameters: int
-    step_seconds: float
-    megabytes: float
-    spike: float
-    diverged: int
-    runs: int
 
 
 @dataclass(frozen=True)
@@ -213,10 +181,11 @@ class FinishedRunReader:
                     "evaluation decides"
                 )
 
-    def tasks(self, method: str) -> TaskComparison | None:
-        """Compare a method with its baseline task by task.
+    def tasks(self, method: str) -> tuple[pd.DataFrame, StoufferResult, StoufferResult | None] | None:
+        """Compare a method with its baseline task by task: Welch's test of each, and Stouffer's sum of them.
 
-        None without two finished seeds of both, or without a suite.
+        The second sum takes the tasks' correlation over seeds into account; None where that cannot be estimated. None
+        in all without two finished seeds of both, or without a suite.
         """
         sides = [self._of_tasks(side) for side in (method, self.mine.against[method])]
         if any(len(side) < 2 for side in sides) or set(sides[0].columns) != set(sides[1].columns):
@@ -231,7 +200,7 @@ class FinishedRunReader:
                 joint = stouffer(each["p_greater"], correlation.to_numpy())
             except PlumblineError:
                 pass
-        return TaskComparison(each=each, sources=self.frames.task_sources, plain=plain, joint=joint)
+        return each, plain, joint
 
     def _of_tasks(self, method: str) -> pd.DataFrame:
         """Seeds x tasks, of finished runs."""
@@ -265,33 +234,16 @@ class FinishedRunReader:
             judged=judged,
         )
 
-    def cost(self, scale: str, method: str) -> RunCost:
-        """Summarise what a method's runs at a scale took: step time, memory, spikes, divergence."""
-        keys = self.keys(scale, method)
-        manifests = [self.frames.manifests[key] for key in keys]
-        seconds = [one["wall_seconds"] / max(1, self.frames.outcomes[key]["step"]) for key, one in zip(keys, manifests)]
-        return RunCost(
-            parameters=int(manifests[0]["parameters"]),
-            step_seconds=_median(seconds),
-            megabytes=_median((one.get("peak_memory_bytes") or math.nan) / 1e6 for one in manifests),
-            spike=max((self._spike(key) for key in keys), default=math.nan),
-            diverged=len(self.diverged(scale, method)),
-            runs=len(keys),
-        )
-
     def hours(self, scale: str, method: str) -> float:
         """Compute the mean wall time of a method's completed runs at a scale, in hours."""
         keys = self.completed(scale, method)
         return sum(float(self.frames.manifests[key]["wall_seconds"]) for key in keys) / max(1, len(keys)) / 3600
 
-    def _spike(self, key: str) -> float:
+    def spike(self, key: str) -> float:
+        """The largest gradient norm of a run over its median one; NaN where none was recorded."""
         norms = self.frames.metrics(key)["grad_norm"].dropna().astype(float)
         return float(norms.max() / norms.median()) if len(norms) and norms.median() > 0 else math.nan
 
 
 def _mean(values: Seeds) -> float:
     return sum(values[seed] for seed in sorted(values)) / len(values)
-
-
-def _median(values: Iterable[float]) -> float:
-    return float(pd.Series(list(values), dtype=float).median())

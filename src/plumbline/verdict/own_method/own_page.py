@@ -14,7 +14,6 @@ from plumbline.core.files import shown
 from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.verdict import formatting
 from plumbline.verdict import ledger as ledgers
-from plumbline.verdict.checks_words import checked, implausible, repeated
 from plumbline.verdict.formatting import counted, grid, name
 from plumbline.verdict.judge import BaselineComparison
 from plumbline.verdict.ledger import Ledger
@@ -24,12 +23,21 @@ from plumbline.verdict.own_method import ledger_costs
 from plumbline.verdict.own_method import own_tables as tables
 from plumbline.verdict.own_method.decision_accuracy import DecisionAccuracy
 from plumbline.verdict.own_method.finished_run_reader import FinishedRunReader
+from plumbline.verdict.page import (
+    describe_checks,
+    describe_repeats,
+    differences,
+    join_sections,
+    list_implausible,
+    size_words,
+    write_list,
+    write_repeat,
+)
 from plumbline.verdict.picture import DecisionPicture, PicturedArm, PicturedGain
-from plumbline.verdict.recipe_diff import differences
-from plumbline.verdict.size_words import size_words
 
 #: What the picture shows, where it cannot be seen.
 ALT = "values by method, and each gain with its interval"
+AGAIN = "Finished runs are used as they are; the same file again is not a new try, one more seed is."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,16 +99,14 @@ def page(result: VerdictContents) -> str:
     sections: list[str] = [
         f"# Verdict on {name(seen.mine.name)}",
         first(result),
-        *implausible(result.found),
+        *list_implausible(result.found),
         image,
-        *_each(result),
+        _each(result),
     ]
-    sections += ["## Before the runs", checked(result.found), repeated(result.found)]
+    sections += ["## Before the runs", describe_checks(result.found), describe_repeats(result.found)]
     sections += [_parity(result), "## Evidence", _how(result)]
     for baseline, judged in groups.items():
-        every = list(judged.values())
-        sections += [pages.decides(every[0]), pages.evidence(every, baseline), "Also shown, not deciding:"]
-        sections += [pages.beside(every), pages.same_seeds(every, "paired: true")]
+        sections += pages.tests(list(judged.values()), baseline, "paired: true")
     sections += ["### By other metrics, not deciding", tables.measures(seen)]
     sections += tables.downstream(seen)
     sections += ["## The larger scale", tables.larger(seen), "## Stability and cost", tables.cost(seen)]
@@ -109,8 +115,8 @@ def page(result: VerdictContents) -> str:
     sections += ["## What such a verdict is worth at another scale", tables.orders(result.orders)]
     sections += tables.published(seen)
     sections += ["## Ledger", _ledger(result), "## Limits", _limits(result), "## Runs", tables.runs(seen)]
-    sections += ["## How to repeat", _repeat(result)]
-    return "\n\n".join(section for section in sections if section) + "\n"
+    sections += ["## How to repeat", write_repeat(AGAIN, _command(seen.mine), result.page)]
+    return join_sections(sections)
 
 
 def picture(result: VerdictContents) -> DecisionPicture:
@@ -152,25 +158,23 @@ def _tried(result: VerdictContents) -> dict[str, str]:
     }
 
 
-def _each(result: VerdictContents) -> list[str]:
+def _each(result: VerdictContents) -> str:
     """A sentence for each method where the first names several, and what the larger scale adds."""
-    seen, against = result.seen, result.seen.mine.against
-    said, metric = [], seen.deciding.name
+    seen, against, metric = result.seen, result.seen.mine.against, result.seen.deciding.name
+    said = []
     if len(result.judged) > 1:
-        said += [
-            f"- {sentence(each, against[method], metric, tried=_tried(result))}"
-            for method, each in result.judged.items()
-        ]
-    for method in result.judged:
+        tried = _tried(result)
+        said += [sentence(each, against[method], metric, tried=tried) for method, each in result.judged.items()]
+    for method, each in result.judged.items():
         if (larger := seen.larger(method)) is not None:
             assert seen.mine.larger is not None
-            same = "the same sign" if larger.gain * result.judged[method].gain > 0 else "not the same sign"
+            same = "the same sign" if larger.gain * each.gain > 0 else "not the same sign"
+            moved = formatting.moved(larger.gain, metric, each.sigma, higher=seen.deciding.higher)
             said.append(
-                f"- At {seen.mine.study.scale_label(seen.mine.larger)} {name(method)} "
-                f"{formatting.moved(larger.gain, metric, result.judged[method].sigma, higher=seen.deciding.higher)} "
+                f"At {seen.mine.study.scale_label(seen.mine.larger)} {name(method)} {moved} "
                 f"({counted(larger.seeds, 'seed')} against {larger.seeds_baseline}): {same}."
             )
-    return ["\n".join(said)] if said else []
+    return write_list(said)
 
 
 def _parity(result: VerdictContents) -> str:
@@ -181,10 +185,10 @@ def _parity(result: VerdictContents) -> str:
             more = [100 * (mine[key] - theirs[key]) / theirs[key] for key in ("parameters", "operations")]
             flag = "flagged" if f"parity at {scale}" in entry["flagged"] else "within"
             rows.append((name(method), scale, f"{mine['parameters']:,}", *(f"{each:+.3f} %" for each in more), flag))
-        said += [f"- {name(method)}: {text}." for text in entry["flagged"].values()]
+        said += [f"{name(method)}: {text}." for text in entry["flagged"].values()]
     tolerance = f"tolerance of {result.seen.mine.asked['parity']:g} %"
     columns = ("method", "scale", "parameters", "more than its baseline", "operations more", tolerance)
-    return "\n\n".join([*([grid(columns, rows)] if rows else []), *(["\n".join(said)] if said else [])])
+    return "\n\n".join(part for part in (grid(columns, rows) if rows else "", write_list(said)) if part)
 
 
 def _how(result: VerdictContents) -> str:
@@ -230,7 +234,7 @@ def _limits(result: VerdictContents) -> str:
         "A seed varies the initialisation; the order of the data is one for all, so that its noise is not in sigma.",
     ]
     if every:
-        said += pages.limits(every, every[0].terms)
+        said += pages.limits(every)
     proxies = sorted(task for task, source in seen.frames.task_sources.items() if "proxy" in source)
     if proxies:
         said.append(f"Stand-ins made from held-out documents, not benchmarks: {', '.join(proxies)}.")
@@ -249,7 +253,7 @@ def _limits(result: VerdictContents) -> str:
         if (lost := seen.diverged(mine.scale, method))
     ]
     said += seen.frames.notes
-    return "\n".join(f"- {one}" for one in said)
+    return write_list(said)
 
 
 def _recipe(mine: OwnMethodsFile) -> list[str]:
@@ -261,14 +265,6 @@ def _recipe(mine: OwnMethodsFile) -> list[str]:
     return said or [
         "The recipe is that of the study: no learning rate was tuned, neither for a method nor for the baseline."
     ]
-
-
-def _repeat(result: VerdictContents) -> str:
-    check = f"plumbline verdict --check-page {shlex.quote(shown(result.page))}"
-    return (
-        "Finished runs are used as they are; the same file again is not a new try, one more seed is.\n\n"
-        f"```console\n$ {_command(result.seen.mine)}\n$ {check}\n```"
-    )
 
 
 def _command(mine: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import median
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import shown
@@ -44,27 +45,27 @@ def downstream(seen: FinishedRunReader) -> list[str]:
         tasks = None if seen.unjudged(method) or seen.mine.study.suite is None else seen.tasks(method)
         if tasks is None:
             continue
+        each, plain, correlated = tasks
         rows = [
             (
                 str(task),
-                tasks.sources.get(str(task), ""),
+                seen.frames.task_sources.get(str(task), ""),
                 f"{row['difference']:+.4f}",
                 "none" if math.isnan(row["t"]) else f"{row['t']:.2f}",
                 formatting.p(row["p_greater"]),
             )
-            for task, row in tasks.each.iterrows()
+            for task, row in each.iterrows()
         ]
-        joint = tasks.joint
-        with_tasks = (
-            "cannot be estimated" if joint is None else f"Z = {joint.z:.2f}, p = {formatting.p(joint.p_one_sided)}"
-        )
-        missing = f"; {tasks.plain.missing} without a test" if tasks.plain.missing else ""
+        known = "cannot be estimated"
+        if correlated is not None:
+            known = f"Z = {correlated.z:.2f}, p = {formatting.p(correlated.p_one_sided)}"
+        missing = f"; {plain.missing} without a test" if plain.missing else ""
         sections += [
             f"### {name(method)}, task by task",
             grid(("task", "items", "accuracy more", "Welch's t", "one-sided p"), rows),
-            f"Stouffer over {tasks.plain.tasks} tasks{missing}, one-sided: Z = {tasks.plain.z:.2f}, p = "
-            f"{formatting.p(tasks.plain.p_one_sided)} if tasks were independent; with their correlation over these few "
-            f"seeds {with_tasks}. It does not decide.",
+            f"Stouffer over {plain.tasks} tasks{missing}, one-sided: Z = {plain.z:.2f}, p = "
+            f"{formatting.p(plain.p_one_sided)} if tasks were independent; with their correlation over these few "
+            f"seeds {known}. It does not decide.",
         ]
     return sections
 
@@ -96,12 +97,17 @@ def cost(seen: FinishedRunReader) -> str:
     rows = []
     for scale in (seen.mine.scale, *([seen.mine.larger] if seen.mine.larger else [])):
         for method in seen.mine.compared:
-            one = seen.cost(scale, method)
-            memory = "not recorded" if math.isnan(one.megabytes) else f"{one.megabytes:,.0f}"
-            spike = "none" if math.isnan(one.spike) else f"{one.spike:.1f}"
-            seconds = f"{one.step_seconds:.3g}"
-            diverged = f"{one.diverged} of {one.runs}"
-            rows.append((name(method), scale, diverged, spike, f"{one.parameters:,}", seconds, memory))
+            keys = seen.keys(scale, method)
+            runs = [seen.frames.manifests[key] for key in keys]
+            steps = [max(1, seen.frames.outcomes[key]["step"]) for key in keys]
+            seconds = median(run["wall_seconds"] / step for run, step in zip(runs, steps))
+            sizes = [run["peak_memory_bytes"] / 1e6 for run in runs if run.get("peak_memory_bytes")]
+            memory = f"{median(sizes):,.0f}" if sizes else "not recorded"
+            spike = max(map(seen.spike, keys))
+            norm = "none" if math.isnan(spike) else f"{spike:.1f}"
+            diverged = f"{len(seen.diverged(scale, method))} of {len(keys)}"
+            parameters = f"{int(runs[0]['parameters']):,}"
+            rows.append((name(method), scale, diverged, norm, parameters, f"{seconds:.3g}", memory))
     columns = ("method", "scale", "diverged", "largest gradient norm / median", "parameters", "seconds a step")
     return (
         grid((*columns, "peak memory, MB"), rows)
