@@ -26,8 +26,7 @@ from plumbline.specs.experiment_runs import BOTH
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Run, Study
 from plumbline.verdict.decision.outcome import BASELINE, CRASHED, DIVERGED, FINISHED, ArmRun
-from plumbline.verdict.recipe_diff import differences
-from plumbline.verdict.size_words import budget_words, size_words
+from plumbline.verdict.recipe_words import budget_words, differences, size_words
 
 METRIC, UNIT = "validation_loss", "nats a token"
 #: What the log of a job ends with where the machine was at fault: it says nothing of the candidate.

@@ -36,12 +36,12 @@ from plumbline.verdict.comparison_terms import POWER, ComparisonTerms
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.power import ComparisonDesign, Plan, seeds_each, sigma_interval, upper_tail
 from plumbline.verdict.runs_summary import RunsSummary
-from plumbline.verdict.seed_noise import noise
 from plumbline.verdict.seed_values import (
     CannotBeJudgedError,
     Seeds,
     checked,
     difference_of,
+    noise,
     rounding_of,
     scale_of,
     sorted_values,

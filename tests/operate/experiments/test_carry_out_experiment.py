@@ -13,7 +13,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.operate.experiments import __main__ as experiment_verbs
 from plumbline.operate.experiments import past_experiments, study_verbs
 from plumbline.operate.experiments.carry_out_experiment import decide, settle_try, with_own_page
-from plumbline.operate.experiments.experiment_folders import ExperimentFolders
+from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.verdict.decision.outcome import BASELINE, Session
 from tests.verdict.decision.test_loop import QUESTION, NumbersTrainer, noisy
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.operate.experiments.folder_rows import STATUS
+from plumbline.operate.experiments.folder_baseline import STATUS
 from plumbline.verdict.__main__ import main
 from plumbline.verdict.numbers.readers.row_files import ColumnNames, read_rows
 from plumbline.verdict.numbers.readers.run_statuses import CRASH, FINISHED, RUNNING, status_map, translated

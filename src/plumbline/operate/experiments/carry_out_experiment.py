@@ -1,19 +1,26 @@
-"""Carries an experiment out, whoever trains its arms: into the ledger, run, written with its page, and told."""
+"""Carries an experiment out, whoever trains its arms: into the ledger, run, written with its page, and told.
+
+The steps of `plumbline try` and `plumbline confirm` stand here once. A study's method (`study_verbs`) and a folder's
+commit (`folder_verbs`) are two sources, which supply what differs (`ExperimentSource`).
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from plumbline.core import command_line
 from plumbline.core.errors import visible
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.core.terminal_lines import folded
-from plumbline.operate.experiments.experiment_folders import ExperimentFolders
+from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.decision import decision_page, fix_design
 from plumbline.verdict.decision.bank import Bank
@@ -42,6 +49,68 @@ class SettledExperiment:
     entry: LedgerEntry
     record: Mapping[str, Any]
     checks: Mapping[str, Any] = field(default_factory=dict)
+
+
+class ExperimentSource(Protocol):
+    """What a try or a claim is asked of, and what is its own of each step.
+
+    Attributes:
+        given: the command line.
+        bank: first read when the folder is held.
+        baseline_name: what the ledger calls what candidates are compared with.
+        record: what was asked for, to be asked again.
+    """
+
+    given: argparse.Namespace
+    place: ExperimentFolders
+    question: ExperimentQuestion
+    trainer: Trainer
+    bank: Bank
+    baseline_name: str
+    record: dict[str, Any]
+
+    def known(self, question: ExperimentQuestion) -> Decision | None:
+        """What was decided of this already."""
+
+    def check(self, question: ExperimentQuestion) -> tuple[list[str], Mapping[str, Any]]:
+        """Why nothing may be run, nothing if it may; and the report of the checks."""
+
+    def hold(self) -> AbstractContextManager[object]:
+        """Hold the folder of the runs, where it is not held yet."""
+
+    def look_again(self, decision: Decision) -> Decision:
+        """Look at a decision once more before it is written."""
+
+    def finish(self, decision: Decision) -> int:
+        """Print what was decided of a try, do and say what is next, and return the exit code."""
+
+
+def try_candidate(source: ExperimentSource) -> int:
+    """Run a candidate against its baseline until it is decided, unless it was, and return the exit code."""
+    question = with_own_page(source.question, source.record)
+    decision = source.known(question)
+    if decision is not None and not (decision.verdict == Outcome.IMPLAUSIBLE and source.given.accept_implausible):
+        tell_decided(decision)
+        return source.finish(decision)
+    failing, checks = source.check(question)
+    if failing:
+        return refused(failing)
+    with source.hold():
+        settled = settle_try(
+            source.place, question, source.trainer, source.bank, source.baseline_name, source.record, checks
+        )
+        return source.finish(decide(source.place, settled, source.look_again))
+
+
+def confirm(source: ExperimentSource) -> int:
+    """Run what was kept again with fresh seeds of both arms, and return the exit code."""
+    with source.hold():
+        question, trainer, bank, record = source.question, source.trainer, source.bank, source.record
+        terms, plan = fix_design.claim(question, trainer, bank)
+        entry = entry_of(question, trainer, source.baseline_name, f"t of a claim at {terms.alpha:g}", record)
+        settled = SettledExperiment(terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record)
+        decision = decide(source.place, settled, source.look_again)
+        return told(decision, source.place.page(question.name), as_json=source.given.json)
 
 
 def entry_of(
@@ -113,7 +182,7 @@ def decide(
             ledger=ledgers.statement(ledger, place.pages),
             tries=ledger.tries(entry.baseline, entry.metric),
         )
-        decision_page.write(decision, page_of(place, terms.name))
+        decision_page.write(decision, place.page(terms.name))
     return decision
 
 
@@ -130,9 +199,24 @@ def require_plausible(decision: Decision, words: str | None, *, looked_at: bool)
     return replace(found, sentence=sentence(found))
 
 
-def page_of(place: ExperimentFolders, name: str) -> Path:
-    """Name the page of an experiment."""
-    return place.pages / f"{name}.md"
+def tell_decided(decision: Decision) -> None:
+    """Say that this was decided already."""
+    others = "the same code has no second try" if decision.is_unconfirmed else "for other seeds: --first-seed"
+    tell(f"{decided_as(decision)}; {others}")
+
+
+def decided_as(decision: Decision) -> str:
+    """Say when it was decided already, and of a folder's code by which words."""
+    label = f" as `{decision.terms.candidate}`" if "arms" in decision.asked else ""
+    return f"decided already{label}, {decision.at}"
+
+
+def refused(lines: list[str]) -> int:
+    """Say why nothing is run, and return the exit code."""
+    words = "\n".join(map(visible, lines))
+    command_line.error_in_json(words, Outcome.CANNOT_BE_JUDGED.exit_code)
+    print(words, file=sys.stderr)
+    return Outcome.CANNOT_BE_JUDGED.exit_code
 
 
 def told(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:

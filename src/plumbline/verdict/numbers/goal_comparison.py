@@ -9,12 +9,14 @@ import numpy as np
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.judge import BaselineComparison, judged_by
-from plumbline.verdict.seed_noise import break_even, require_spread, run_again
 from plumbline.verdict.seed_values import (
     CannotBeJudgedError,
     Seeds,
+    break_even,
     checked,
     difference_of,
+    require_spread,
+    run_again,
     scale_of,
     sorted_values,
 )

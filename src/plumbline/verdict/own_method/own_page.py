@@ -26,8 +26,7 @@ from plumbline.verdict.own_method import own_tables as tables
 from plumbline.verdict.own_method.decision_accuracy import DecisionAccuracy
 from plumbline.verdict.own_method.finished_run_reader import FinishedRunReader
 from plumbline.verdict.own_method.published_means import PublishedMean
-from plumbline.verdict.recipe_diff import differences
-from plumbline.verdict.size_words import size_words
+from plumbline.verdict.recipe_words import differences, size_words
 
 #: What the picture shows, where it cannot be seen.
 ALT = "values by method, and each gain with its interval"

@@ -1,7 +1,11 @@
-"""Finds how a run's training differs from a baseline's apart from the model, since a gain may come from that."""
+"""Says at which size and training length runs were compared, and in what their training differs apart from the model:
+a gain may come from that.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Any
 
 from plumbline.specs.spec import RunSpec
@@ -23,3 +27,19 @@ def _flat(spec: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     for key, value in spec.items():
         found |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
     return found
+
+
+def budget_words(runs: Iterable[RunSpec]) -> str:
+    """Say how long runs train; empty where they do not train alike."""
+    budgets = {(run.train.steps, run.train.batch_tokens) for run in runs}
+    if len(budgets) != 1:
+        return ""
+    ((steps, tokens),) = budgets
+    return f"{steps:,} steps of {tokens:,} tokens"
+
+
+def size_words(label: str, preset: str, runs: Iterable[RunSpec]) -> str:
+    """Say how large the models of a scale are and how long they train; `label`: the scale's."""
+    model = f"{label} parameters" if re.fullmatch(r"[\d.]+[kMB]", label) else f"scale {label}"
+    budget = budget_words(runs)
+    return f"{model}{' and ' if budget else ''}{budget} (preset {preset})"
