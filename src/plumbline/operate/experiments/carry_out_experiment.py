@@ -10,7 +10,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,20 +34,13 @@ from plumbline.verdict.outcome import Outcome
 
 @dataclass(frozen=True, kw_only=True)
 class SettledExperiment:
-    """An experiment that is settled: its terms, the order of its runs, and what trains them.
-
-    Attributes:
-        entry: of the ledger.
-        record: what was asked for, to be asked again.
-        checks: the report of the checks before the runs.
+    """An experiment that is settled: its terms, the order of its runs, its entry of the ledger, and the report of the
+    checks before the runs.
     """
 
     terms: ExperimentTerms
     plan: RunOrder
-    trainer: Trainer
-    bank: Bank
     entry: LedgerEntry
-    record: Mapping[str, Any]
     checks: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -96,36 +89,28 @@ def try_candidate(source: ExperimentSource) -> int:
     if failing:
         return refused(failing)
     with source.hold():
-        settled = settle_try(
-            source.place, question, source.trainer, source.bank, source.baseline_name, source.record, checks
-        )
-        return source.finish(decide(source.place, settled, source.look_again))
+        return source.finish(decide(source, settle_try(source, question, checks)))
 
 
 def confirm(source: ExperimentSource) -> int:
     """Run what was kept again with fresh seeds of both arms, and return the exit code."""
     with source.hold():
-        question, trainer, bank, record = source.question, source.trainer, source.bank, source.record
-        terms, plan = fix_design.claim(question, trainer, bank)
-        entry = entry_of(question, trainer, source.baseline_name, f"t of a claim at {terms.alpha:g}", record)
-        settled = SettledExperiment(terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record)
-        decision = decide(source.place, settled, source.look_again)
-        return told(decision, source.place.page(question.name), as_json=source.given.json)
+        terms, plan = fix_design.claim(source.question, source.trainer, source.bank)
+        entry = _entry(source, source.question, f"t of a claim at {terms.alpha:g}")
+        decision = decide(source, SettledExperiment(terms=terms, plan=plan, entry=entry))
+        return told(decision, source.place.page(terms.name), as_json=source.given.json)
 
 
-def entry_of(
-    asked: ExperimentQuestion, trainer: Trainer, baseline: str, test: str, record: Mapping[str, Any]
-) -> LedgerEntry:
-    """Make the entry of the ledger; `baseline` is what it calls what candidates are compared with."""
-    arms = [trainer.method(BASELINE), trainer.method(asked.candidate)]
+def _entry(source: ExperimentSource, asked: ExperimentQuestion, test: str) -> LedgerEntry:
+    arms = [source.trainer.method(BASELINE), source.trainer.method(asked.candidate)]
     return LedgerEntry(
         kind="try",
         name=asked.name,
         fingerprint=sha256_text(canonical_json(arms)),
-        baseline=baseline,
+        baseline=source.baseline_name,
         metric=asked.metric,
         test=test,
-        commit=record["arms"][0]["commit"] if "arms" in record else "",
+        commit=source.record["arms"][0]["commit"] if "arms" in source.record else "",
     )
 
 
@@ -136,49 +121,34 @@ def with_own_page(asked: ExperimentQuestion, record: Mapping[str, Any]) -> Exper
 
 
 def settle_try(
-    place: ExperimentFolders,
-    asked: ExperimentQuestion,
-    trainer: Trainer,
-    bank: Bank,
-    baseline: str,
-    record: Mapping[str, Any],
-    checks: Mapping[str, Any] | None = None,
+    source: ExperimentSource, asked: ExperimentQuestion, checks: Mapping[str, Any] | None = None
 ) -> SettledExperiment:
     """Settle a try by what the ledger has of its session.
 
     Raises:
         PlumblineError: its runs were looked at by another rule, or it is none that its session has room for.
     """
-    entry, ledger = entry_of(asked, trainer, baseline, fix_design.rule(asked), record), place.tried()
+    entry, ledger = _entry(source, asked, fix_design.rule(asked)), source.place.tried()
     level = fix_design.session_level(asked, entry, ledger)
     question = replace(asked, alpha=level, bank_since=fix_design.last_keep(entry, ledger))
-    terms, plan = fix_design.fix_design(question, trainer, bank)
-    fix_design.require_announced(entry, plan, trainer, bank, ledger)
-    return SettledExperiment(
-        terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record, checks=checks or {}
-    )
+    terms, plan = fix_design.fix_design(question, source.trainer, source.bank)
+    fix_design.require_announced(entry, plan, source.trainer, source.bank, ledger)
+    return SettledExperiment(terms=terms, plan=plan, entry=entry, checks=checks or {})
 
 
-def decide(
-    place: ExperimentFolders,
-    settled: SettledExperiment,
-    looked_at: Callable[[Decision], Decision] = lambda decision: decision,
-) -> Decision:
+def decide(source: ExperimentSource, settled: SettledExperiment) -> Decision:
     """Enter a try, run it, look at the decision once more, and write it with its page."""
-    terms, entry = settled.terms, settled.entry
+    terms, entry, place, bank = settled.terms, settled.entry, source.place, source.bank
     ledgers.append(place.ledger, [entry])
     of = ", ".join(part for part in (terms.trainer, terms.budget) if part)
     tell(f"{terms.candidate} against {terms.baseline}: {of}. {rule(terms)} T: the mean gain over its standard error.")
-    decision = Experiment(
-        terms=terms, plan=settled.plan, trainer=settled.trainer, bank=settled.bank, tell=tell
-    ).conduct()
-    decision = looked_at(replace(decision, checks=settled.checks))
-    runs = len(settled.bank.runs)
-    decided = replace(entry, verdict=decision.verdict, sentence=decision.sentence, at=decision.at, runs=runs)
-    with ledgers.entered(place.ledger, [decided]) as ledger:
+    decision = Experiment(terms=terms, plan=settled.plan, trainer=source.trainer, bank=bank, tell=tell).conduct()
+    decision = source.look_again(replace(decision, checks=settled.checks))
+    verdict = {"verdict": decision.verdict, "sentence": decision.sentence, "at": decision.at, "runs": len(bank.runs)}
+    with ledgers.entered(place.ledger, [replace(entry, **verdict)]) as ledger:
         decision = replace(
             decision,
-            asked=settled.record,
+            asked=source.record,
             ledger=ledgers.statement(ledger, place.pages),
             tries=ledger.tries(entry.baseline, entry.metric),
         )

@@ -191,17 +191,32 @@ class FolderSource:
         if (known := self.known(question)) is not None:
             return print_plan(f"{decided_as(known)}: {known.sentence}", runs_at_most=0, seconds_at_most=0.0)
         self.check(question)
-        settled = settle_try(self.place, question, trainer, bank, self.baseline_name, self.record)
+        settled = settle_try(self, question)
         theirs = [one for step, _ in settled.plan.steps for one in step if one[0] == BASELINE]
         there = sum(bank.known(trainer.run_id(*one)) is not None for one in theirs)
         command = f"{question.trainer} {shlex.join(candidate.flags)}".strip()
-        expected, missing, seconds = _expected(settled)
+        expected, missing, seconds = self._expected(settled)
         plan = (
             f"{candidate.words} against {other.words}: {command}. {rule(settled.terms)} Of the baseline's "
             f"{len(theirs)} runs {there} are there. {expected}"
         )
         numbers = {"candidate": candidate.words, "baseline": other.words, "command": command, "runs_at_most": missing}
         return print_plan(plan, **numbers, seconds_at_most=seconds)
+
+    def _expected(self, settled: SettledExperiment) -> tuple[str, int, float | None]:
+        """Say how many runs are to be made at most, and how long they take by the baseline's that are there; with the
+        two numbers, the seconds None where no run is there.
+        """
+        trainer, bank = self.trainer, self.bank
+        runs = [one for step, _ in settled.plan.steps for one in step]
+        missing = sum(bank.known(trainer.run_id(*one)) is None for one in runs)
+        theirs = bank.of(trainer.group, trainer.method(BASELINE))
+        past = [run.seconds for run in theirs if run.seconds and run.value is not None]
+        said = f"At most {counted(missing, 'run')} to be made"
+        if not past:
+            return f"{said}; how long one takes is known when the first has been made.", missing, None
+        took = statistics.median(past) * math.ceil(missing / trainer.at_once)
+        return f"{said}: {roughly(took)}, by the median of {counted(len(past), 'run')} of the baseline.", missing, took
 
     def mind(self) -> None:
         """Tell what may make the runs other than they are meant."""
@@ -292,22 +307,6 @@ class FolderSource:
             return None
         arm = self.other if lost[0].arm == BASELINE else self.candidate
         return self.baseline.folder.log(arm.method, lost[0].seed)
-
-
-def _expected(settled: SettledExperiment) -> tuple[str, int, float | None]:
-    """Say how many runs are to be made at most, and how long they take by those of the baseline that are there; with
-    the two numbers, the seconds None where no run is there.
-    """
-    trainer, bank = settled.trainer, settled.bank
-    runs = [one for step, _ in settled.plan.steps for one in step]
-    missing = sum(bank.known(trainer.run_id(*one)) is None for one in runs)
-    theirs = bank.of(trainer.group, trainer.method(BASELINE))
-    past = [run.seconds for run in theirs if run.seconds and run.value is not None]
-    said = f"At most {counted(missing, 'run')} to be made"
-    if not past:
-        return f"{said}; how long one takes is known when the first has been made.", missing, None
-    took = statistics.median(past) * math.ceil(missing / trainer.at_once)
-    return f"{said}: {roughly(took)}, by the median of {counted(len(past), 'run')} of the baseline.", missing, took
 
 
 def _told(decision: Callable[[], int], rest: Iterable[Callable[[], str]], *, as_json: bool) -> int:
