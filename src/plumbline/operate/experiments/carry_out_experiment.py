@@ -62,7 +62,7 @@ class ExperimentSource(Protocol):
     baseline_name: str
     record: dict[str, Any]
 
-    def known(self, question: ExperimentQuestion) -> Decision | None:
+    def find_decision(self, question: ExperimentQuestion) -> Decision | None:
         """What was decided of this already."""
 
     def check(self, question: ExperimentQuestion) -> tuple[list[str], Mapping[str, Any]]:
@@ -81,13 +81,13 @@ class ExperimentSource(Protocol):
 def try_candidate(source: ExperimentSource) -> int:
     """Run a candidate against its baseline until it is decided, unless it was, and return the exit code."""
     question = with_own_page(source.question, source.record)
-    decision = source.known(question)
+    decision = source.find_decision(question)
     if decision is not None and not (decision.verdict == Outcome.IMPLAUSIBLE and source.given.accept_implausible):
         tell_decided(decision)
         return source.finish(decision)
     failing, checks = source.check(question)
     if failing:
-        return refused(failing)
+        return print_refusal(failing)
     with source.hold():
         return source.finish(decide(source, settle_try(source, question, checks)))
 
@@ -181,7 +181,7 @@ def decided_as(decision: Decision) -> str:
     return f"decided already{label}, {decision.at}"
 
 
-def refused(lines: list[str]) -> int:
+def print_refusal(lines: list[str]) -> int:
     """Say why nothing is run, and return the exit code."""
     words = "\n".join(map(visible, lines))
     command_line.error_in_json(words, Outcome.CANNOT_BE_JUDGED.exit_code)

@@ -1,4 +1,5 @@
-"""Keeps what a folder's candidates are compared with: its baseline, the first one, and the seeds of the bank.
+"""Keeps what a folder's candidates are compared with: its baseline, the first one, the seeds of the bank; and writes
+what was decided of them into `results.tsv`.
 
 A keep moves the baseline only after the kept arm was run again with fresh seeds, and those runs confirmed it: the ones
 that made it look good are no baseline. Which seeds are its fresh ones stands in `.plumbline/session.json` before the

@@ -188,7 +188,7 @@ class FolderSource:
         candidate, other, trainer, bank = self.candidate, self.other, self.trainer, self.bank
         print_plan = partial(command_line.print_plan, as_json=self.given.json)
         question = with_own_page(self.question, self.record)
-        if (known := self.known(question)) is not None:
+        if (known := self.find_decision(question)) is not None:
             return print_plan(f"{decided_as(known)}: {known.sentence}", runs_at_most=0, seconds_at_most=0.0)
         self.check(question)
         settled = settle_try(self, question)
@@ -227,7 +227,7 @@ class FolderSource:
         if lines and self.candidate.flags == self.other.flags and seed.only_a_seed(*lines):
             tell("mind: this changes only a seed, which every run changes anyway")
 
-    def known(self, question: ExperimentQuestion) -> Decision | None:
+    def find_decision(self, question: ExperimentQuestion) -> Decision | None:
         """What was decided of these very arms, whatever it was called: of this question, or of any other where fresh
         runs did not confirm a keep, after which there is no second try.
         """
@@ -268,11 +268,11 @@ class FolderSource:
         is next. All of it is done again where a try was killed in it.
         """
         given, baseline, trainer = self.given, self.baseline, self.trainer
-        line, kept = "", decision.verdict == Outcome.KEEP
-        if kept and given.baseline is None:
+        line, is_keep = "", decision.verdict == Outcome.KEEP
+        if is_keep and given.baseline is None:
             asked = {"message": given.message, "flags": given.flags, "page": decision.terms.name}
             line = baseline.move(self.candidate, decision, asked)
-        later = given.commit and kept  # the row names the commit, which is yet to be made
+        later = given.commit and is_keep  # the row names the commit, which is yet to be made
         if not later:
             append_rows(trainer, decision)
         log = self._lost_log(decision)

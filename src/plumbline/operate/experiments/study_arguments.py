@@ -134,11 +134,11 @@ def question_of(given: argparse.Namespace, project: Project, arms: StudyArms) ->
         min_gain=minimum,
         plan=order,  # type: ignore[arg-type]
         **{key: value for key, value in rule.items() if value is not None},
-        **words_of(arms),
+        **describe_arms(arms),
     )
 
 
-def words_of(arms: StudyArms) -> dict[str, Any]:
+def describe_arms(arms: StudyArms) -> dict[str, Any]:
     """The words of a question that its arms say."""
     both = arms.given.get("vary") == experiment_runs.BOTH
     return {

@@ -16,9 +16,9 @@ from plumbline.operate.experiments.study_arguments import (
     arms_asked,
     arms_of,
     configuration_of,
+    describe_arms,
     profile_words,
     question_of,
-    words_of,
 )
 from plumbline.project import Project, load
 from plumbline.project.arms import METRIC, StudyArms
@@ -55,9 +55,9 @@ def try_(given: argparse.Namespace) -> int:
     # numpy and scipy, which a dry run needs not, unless it has something to refuse
     if given.dry_run:
         if failing := source.check(source.question)[0]:
-            from plumbline.operate.experiments.carry_out_experiment import refused
+            from plumbline.operate.experiments.carry_out_experiment import print_refusal
 
-            return refused([*failing, source.plan])
+            return print_refusal([*failing, source.plan])
         return command_line.print_plan(
             source.plan, as_json=given.json, candidate=arms.candidate, baseline=source.baseline_name
         )
@@ -90,7 +90,7 @@ def confirm(given: argparse.Namespace) -> int:
         metric=terms.metric,
         higher=terms.higher,
         min_gain=terms.min_gain,
-        **words_of(arms),
+        **describe_arms(arms),
     )
     looked_at = given.accept_implausible or bool(kept.checks.get("implausible"))
     source = StudySource(given, arms, question, looked_at, f"plumbline confirm {terms.name}")
@@ -161,7 +161,7 @@ class StudySource:
             f"the baseline, at most {most} of the candidate\n{fit_to_time.expected(arms.project, arms.study, runs)}"
         )
 
-    def known(self, question: ExperimentQuestion) -> Decision | None:
+    def find_decision(self, question: ExperimentQuestion) -> Decision | None:
         """What was decided of this very question, which has a page of its own."""
         from plumbline.verdict.decision import decision_records
 
