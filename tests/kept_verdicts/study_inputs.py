@@ -45,7 +45,7 @@ def _stand_ins(gains: Mapping[str, float | None]) -> dict[str, object]:
     seen = SimpleNamespace(leak=None, key="", words="held at 128 tokens")
     return {
         "plumbline.project.arms.StudyArms.run": _runs(gains),
-        "plumbline.operate.experiments.study_verbs._checks": lambda project, arms: ([], {}),
+        "plumbline.operate.experiments.study_verbs.StudySource.check": lambda self, question: ([], {}),
         "plumbline.operate.preflight.method_checks.finished_run_checks.of_arm": lambda *_: seen,
     }
 

@@ -6,6 +6,8 @@ import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -13,8 +15,8 @@ from plumbline.core.errors import PlumblineError
 from plumbline.operate.experiments import __main__ as experiment_verbs
 from plumbline.operate.experiments import past_experiments, study_verbs
 from plumbline.operate.experiments.carry_out_experiment import decide, settle_try, with_own_page
-from plumbline.operate.experiments.experiment_folders import ExperimentFolders
-from plumbline.verdict.decision.outcome import BASELINE, Session
+from plumbline.operate.experiments.past_experiments import ExperimentFolders
+from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentQuestion, Session
 from tests.verdict.decision.test_loop import QUESTION, NumbersTrainer, noisy
 
 
@@ -25,23 +27,33 @@ def place(tmp_path: Path) -> ExperimentFolders:
     )
 
 
+def source(place: ExperimentFolders, trainer: NumbersTrainer, **record: object) -> Any:
+    known = SimpleNamespace(place=place, trainer=trainer, bank=place.bank(), baseline_name="base", record=record)
+    known.look_again = lambda decision: decision
+    return known
+
+
+def tried(
+    place: ExperimentFolders, question: ExperimentQuestion, trainer: NumbersTrainer, **record: object
+) -> Decision:
+    arms = source(place, trainer, **record)
+    return decide(arms, settle_try(arms, question))
+
+
 @pytest.mark.parametrize(("session", "planned"), [("each", None), ("fwer", 2)])
 def test_after_a_keep_no_bank_of_old_seeds(place: ExperimentFolders, session: Session, planned: int | None) -> None:
     """They were seen, and a bank that is bad by chance keeps more than one."""
     kept = replace(QUESTION, name="x", candidate="x")
-    assert (
-        decide(place, settle_try(place, kept, NumbersTrainer(noisy(8), "x"), place.bank(), "base", {})).verdict
-        == "keep"
-    )
+    assert tried(place, kept, NumbersTrainer(noisy(8), "x")).verdict == "keep"
     after = replace(QUESTION, session=session, planned=planned)
-    settled = settle_try(place, after, NumbersTrainer(noisy(8)), place.bank(), "base", {})
+    settled = settle_try(source(place, NumbersTrainer(noisy(8))), after)
     assert settled.plan.steps[0][0] == tuple((BASELINE, seed) for seed in range(47, 52))
 
 
 def test_a_claim_is_made_of_what_was_kept_and_of_nothing_else(place: ExperimentFolders) -> None:
     """Fresh seeds for what was discarded are a second chance."""
-    lost = settle_try(place, QUESTION, NumbersTrainer(noisy(-3)), place.bank(), "base", {})
-    assert decide(place, lost).verdict == "discard" and place.named(QUESTION.name).verdict == "discard"
+    assert tried(place, QUESTION, NumbersTrainer(noisy(-3))).verdict == "discard"
+    assert place.named(QUESTION.name).verdict == "discard"
     with pytest.raises(PlumblineError, match="x ended as 'discard', and only what a try kept is run again"):
         place.named(QUESTION.name, kept=True)
 
@@ -51,7 +63,7 @@ def test_an_edited_method_has_its_own_page(place: ExperimentFolders, capsys: pyt
     for code, of in values.items():
         record = {"methods": ["base", code], "design": [5, 8]}
         asked = with_own_page(replace(QUESTION, candidate="mine"), record)
-        decide(place, settle_try(place, asked, NumbersTrainer(of, code), place.bank(), "base", record))
+        tried(place, asked, NumbersTrainer(of, code), **record)
     first, second = place.named("1"), place.named("2")
     assert [one.asked["methods"][1] for one in (first, second)] == list(values)
     assert place.named("mine") == second
@@ -70,7 +82,7 @@ def test_an_edited_method_is_not_confirmed(
     record |= {"experiment": {"study": "transfer", "scale": "base", "method": "softpick", "against": "baseline"}}
     asked = replace(QUESTION, name="softpick", candidate="softpick")
     trainer = NumbersTrainer(noisy(8), "softpick")
-    assert decide(place, settle_try(place, asked, trainer, place.bank(), "base", record)).verdict == "keep"
+    assert tried(place, asked, trainer, **record).verdict == "keep"
     monkeypatch.setattr(study_verbs, "_place", lambda project: place)
     with pytest.raises(PlumblineError, match="its code is no longer what was kept; plumbline try softpick"):
         study_verbs.confirm(given)

@@ -1,19 +1,26 @@
-"""Carries an experiment out, whoever trains its arms: into the ledger, run, written with its page, and told."""
+"""Carries an experiment out, whoever trains its arms: into the ledger, run, written with its page, and told.
+
+The steps of `plumbline try` and `plumbline confirm` stand here once. A study's method (`study_verbs`) and a folder's
+commit (`folder_verbs`) are two sources, which supply what differs (`ExperimentSource`).
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from plumbline.core import command_line
 from plumbline.core.errors import visible
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.core.terminal_lines import folded
-from plumbline.operate.experiments.experiment_folders import ExperimentFolders
+from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.decision import decision_page, fix_design
 from plumbline.verdict.decision.bank import Bank
@@ -27,36 +34,83 @@ from plumbline.verdict.outcome import Outcome
 
 @dataclass(frozen=True, kw_only=True)
 class SettledExperiment:
-    """An experiment that is settled: its terms, the order of its runs, and what trains them.
-
-    Attributes:
-        entry: of the ledger.
-        record: what was asked for, to be asked again.
-        checks: the report of the checks before the runs.
+    """An experiment that is settled: its terms, the order of its runs, its entry of the ledger, and the report of the
+    checks before the runs.
     """
 
     terms: ExperimentTerms
     plan: RunOrder
-    trainer: Trainer
-    bank: Bank
     entry: LedgerEntry
-    record: Mapping[str, Any]
     checks: Mapping[str, Any] = field(default_factory=dict)
 
 
-def entry_of(
-    asked: ExperimentQuestion, trainer: Trainer, baseline: str, test: str, record: Mapping[str, Any]
-) -> LedgerEntry:
-    """Make the entry of the ledger; `baseline` is what it calls what candidates are compared with."""
-    arms = [trainer.method(BASELINE), trainer.method(asked.candidate)]
+class ExperimentSource(Protocol):
+    """What a try or a claim is asked of, and what is its own of each step.
+
+    Attributes:
+        given: the command line.
+        bank: first read when the folder is held.
+        baseline_name: what the ledger calls what candidates are compared with.
+        record: what was asked for, to be asked again.
+    """
+
+    given: argparse.Namespace
+    place: ExperimentFolders
+    question: ExperimentQuestion
+    trainer: Trainer
+    bank: Bank
+    baseline_name: str
+    record: dict[str, Any]
+
+    def find_decision(self, question: ExperimentQuestion) -> Decision | None:
+        """What was decided of this already."""
+
+    def check(self, question: ExperimentQuestion) -> tuple[list[str], Mapping[str, Any]]:
+        """Why nothing may be run, nothing if it may; and the report of the checks."""
+
+    def hold(self) -> AbstractContextManager[object]:
+        """Hold the folder of the runs, where it is not held yet."""
+
+    def look_again(self, decision: Decision) -> Decision:
+        """Look at a decision once more before it is written."""
+
+    def finish(self, decision: Decision) -> int:
+        """Print what was decided of a try, do and say what is next, and return the exit code."""
+
+
+def try_candidate(source: ExperimentSource) -> int:
+    """Run a candidate against its baseline until it is decided, unless it was, and return the exit code."""
+    question = with_own_page(source.question, source.record)
+    decision = source.find_decision(question)
+    if decision is not None and not (decision.verdict == Outcome.IMPLAUSIBLE and source.given.accept_implausible):
+        tell_decided(decision)
+        return source.finish(decision)
+    failing, checks = source.check(question)
+    if failing:
+        return print_refusal(failing)
+    with source.hold():
+        return source.finish(decide(source, settle_try(source, question, checks)))
+
+
+def confirm(source: ExperimentSource) -> int:
+    """Run what was kept again with fresh seeds of both arms, and return the exit code."""
+    with source.hold():
+        terms, plan = fix_design.claim(source.question, source.trainer, source.bank)
+        entry = _entry(source, source.question, f"t of a claim at {terms.alpha:g}")
+        decision = decide(source, SettledExperiment(terms=terms, plan=plan, entry=entry))
+        return told(decision, source.place.page(terms.name), as_json=source.given.json)
+
+
+def _entry(source: ExperimentSource, asked: ExperimentQuestion, test: str) -> LedgerEntry:
+    arms = [source.trainer.method(BASELINE), source.trainer.method(asked.candidate)]
     return LedgerEntry(
         kind="try",
         name=asked.name,
         fingerprint=sha256_text(canonical_json(arms)),
-        baseline=baseline,
+        baseline=source.baseline_name,
         metric=asked.metric,
         test=test,
-        commit=record["arms"][0]["commit"] if "arms" in record else "",
+        commit=source.record["arms"][0]["commit"] if "arms" in source.record else "",
     )
 
 
@@ -67,53 +121,38 @@ def with_own_page(asked: ExperimentQuestion, record: Mapping[str, Any]) -> Exper
 
 
 def settle_try(
-    place: ExperimentFolders,
-    asked: ExperimentQuestion,
-    trainer: Trainer,
-    bank: Bank,
-    baseline: str,
-    record: Mapping[str, Any],
-    checks: Mapping[str, Any] | None = None,
+    source: ExperimentSource, asked: ExperimentQuestion, checks: Mapping[str, Any] | None = None
 ) -> SettledExperiment:
     """Settle a try by what the ledger has of its session.
 
     Raises:
         PlumblineError: its runs were looked at by another rule, or it is none that its session has room for.
     """
-    entry, ledger = entry_of(asked, trainer, baseline, fix_design.rule(asked), record), place.tried()
+    entry, ledger = _entry(source, asked, fix_design.rule(asked)), source.place.tried()
     level = fix_design.session_level(asked, entry, ledger)
     question = replace(asked, alpha=level, bank_since=fix_design.last_keep(entry, ledger))
-    terms, plan = fix_design.fix_design(question, trainer, bank)
-    fix_design.require_announced(entry, plan, trainer, bank, ledger)
-    return SettledExperiment(
-        terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record, checks=checks or {}
-    )
+    terms, plan = fix_design.fix_design(question, source.trainer, source.bank)
+    fix_design.require_announced(entry, plan, source.trainer, source.bank, ledger)
+    return SettledExperiment(terms=terms, plan=plan, entry=entry, checks=checks or {})
 
 
-def decide(
-    place: ExperimentFolders,
-    settled: SettledExperiment,
-    looked_at: Callable[[Decision], Decision] = lambda decision: decision,
-) -> Decision:
+def decide(source: ExperimentSource, settled: SettledExperiment) -> Decision:
     """Enter a try, run it, look at the decision once more, and write it with its page."""
-    terms, entry = settled.terms, settled.entry
+    terms, entry, place, bank = settled.terms, settled.entry, source.place, source.bank
     ledgers.append(place.ledger, [entry])
     of = ", ".join(part for part in (terms.trainer, terms.budget) if part)
     tell(f"{terms.candidate} against {terms.baseline}: {of}. {rule(terms)} T: the mean gain over its standard error.")
-    decision = Experiment(
-        terms=terms, plan=settled.plan, trainer=settled.trainer, bank=settled.bank, tell=tell
-    ).conduct()
-    decision = looked_at(replace(decision, checks=settled.checks))
-    runs = len(settled.bank.runs)
-    decided = replace(entry, verdict=decision.verdict, sentence=decision.sentence, at=decision.at, runs=runs)
-    with ledgers.entered(place.ledger, [decided]) as ledger:
+    decision = Experiment(terms=terms, plan=settled.plan, trainer=source.trainer, bank=bank, tell=tell).conduct()
+    decision = source.look_again(replace(decision, checks=settled.checks))
+    verdict = {"verdict": decision.verdict, "sentence": decision.sentence, "at": decision.at, "runs": len(bank.runs)}
+    with ledgers.entered(place.ledger, [replace(entry, **verdict)]) as ledger:
         decision = replace(
             decision,
-            asked=settled.record,
+            asked=source.record,
             ledger=ledgers.statement(ledger, place.pages),
             tries=ledger.tries(entry.baseline, entry.metric),
         )
-        decision_page.write(decision, page_of(place, terms.name))
+        decision_page.write(decision, place.page(terms.name))
     return decision
 
 
@@ -130,9 +169,24 @@ def require_plausible(decision: Decision, words: str | None, *, looked_at: bool)
     return replace(found, sentence=sentence(found))
 
 
-def page_of(place: ExperimentFolders, name: str) -> Path:
-    """Name the page of an experiment."""
-    return place.pages / f"{name}.md"
+def tell_decided(decision: Decision) -> None:
+    """Say that this was decided already."""
+    others = "the same code has no second try" if decision.is_unconfirmed else "for other seeds: --first-seed"
+    tell(f"{decided_as(decision)}; {others}")
+
+
+def decided_as(decision: Decision) -> str:
+    """Say when it was decided already, and of a folder's code by which words."""
+    label = f" as `{decision.terms.candidate}`" if "arms" in decision.asked else ""
+    return f"decided already{label}, {decision.at}"
+
+
+def print_refusal(lines: list[str]) -> int:
+    """Say why nothing is run, and return the exit code."""
+    words = "\n".join(map(visible, lines))
+    command_line.error_in_json(words, Outcome.CANNOT_BE_JUDGED.exit_code)
+    print(words, file=sys.stderr)
+    return Outcome.CANNOT_BE_JUDGED.exit_code
 
 
 def told(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:

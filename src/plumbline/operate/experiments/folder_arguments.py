@@ -1,18 +1,20 @@
-"""Reads from a command line and from `plumbline.toml` what is asked of a candidate: its arms, and what decides."""
+"""Reads from a command line and from `plumbline.toml` what is asked of a candidate, and for leave to run it."""
 
 from __future__ import annotations
 
 import argparse
 import re
 import shlex
+import sys
 from dataclasses import replace
-from typing import Any
 
 from plumbline.core.errors import PlumblineError, UsageError, nearest
+from plumbline.operate.experiments.carry_out_experiment import tell
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
 from plumbline.verdict.decision.outcome import ExperimentQuestion
-from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
+from plumbline.verdict.own_trainer.folder import is_trusted, trust, trust_obstacle
 from plumbline.verdict.own_trainer.snapshot import Arm, Repository
+from plumbline.verdict.own_trainer.trainer_file import TrainerFile
 
 
 def require_baseline(given: argparse.Namespace, repository: Repository) -> None:
@@ -49,7 +51,7 @@ def question_of(given: argparse.Namespace, baseline: FolderBaseline, candidate: 
     order = order or ("paired" if asked.paired else "interleaved" if asked.interleave_baseline else "bank")
     name = f"{slug(candidate.words)}-{candidate.method}-against-{other.method}"
     name += "" if order == "bank" else f"-{order}"
-    question = question_again(baseline, candidate, other, baseline.trainer(candidate, other), name)
+    question = question_again(baseline, candidate, other, name, baseline.file.metric.called)
     return replace(
         question,
         bank=given.baseline_runs or asked.baseline_runs,
@@ -67,16 +69,14 @@ def question_of(given: argparse.Namespace, baseline: FolderBaseline, candidate: 
     )
 
 
-def question_again(
-    baseline: FolderBaseline, candidate: Arm, other: Arm, trainer: CommandTrainer, name: str
-) -> ExperimentQuestion:
+def question_again(baseline: FolderBaseline, candidate: Arm, other: Arm, name: str, metric: str) -> ExperimentQuestion:
     """What is the same of a try and of a claim."""
     file, changed = baseline.file, shlex.join(candidate.flags[len(other.flags) :])
     return ExperimentQuestion(
         name=name,
         baseline=other.words,
         candidate=candidate.words,
-        metric=trainer.metric,
+        metric=metric,
         higher=file.metric.direction == "higher",
         min_gain=file.decide.minimum_gain,
         first_seed=baseline.first_seed,
@@ -90,17 +90,37 @@ def question_again(
     )
 
 
-def record_of(question: ExperimentQuestion, candidate: Arm, other: Arm, trainer: CommandTrainer) -> dict[str, Any]:
-    """What was asked for, to be asked again."""
-    design = [question.bank, question.most, question.alpha, question.min_gain, question.worth, question.plan]
-    return {
-        "trainer": trainer.group,
-        "design": [*design, question.first_seed, question.session, question.planned],
-        "arms": [candidate.record, other.record],
-        "methods": [candidate.method, other.method],
-    }
-
-
 def slug(words: str) -> str:
     """Words as a part of a file's name."""
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:40] or "try"
+
+
+def require_trust(file: TrainerFile, agreed: bool, verb: str) -> None:
+    """Ask once before the command of a folder is run that came from elsewhere.
+
+    Raises:
+        PlumblineError: nobody can be asked, or the answer was no.
+    """
+    if is_trusted(file):
+        return
+    if not agreed:
+        if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
+            lost = trust_obstacle()
+            raise PlumblineError(
+                f"{file.path} would run {file.run.command!r}, and may have come from elsewhere: read it, and say "
+                f"{'each time' if lost else 'once'} that it may (plumbline {verb} --trust)"
+                + (f", since that is not remembered: {lost}" if lost else "")
+            )
+        profile = f"; by the Snakemake profile {file.where.profile}" if file.where.profile else ""
+        tell(f"{file.path} runs: {' '.join(file.run.command.split())}{profile}")
+        print("It may have come from elsewhere. Run it in this folder from now on? [y/N] ", end="", file=sys.stderr)
+        sys.stderr.flush()
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise PlumblineError(f"{file.path} is not run; nothing was done")
+    remember_trust(file)
+
+
+def remember_trust(file: TrainerFile) -> None:
+    """Remember that a folder's command may be run, or tell why it will be asked for again."""
+    if lost := trust(file):
+        tell(f"mind: that this command may be run is not remembered: {lost}")

@@ -1,4 +1,5 @@
-"""Keeps what a folder's candidates are compared with: its baseline, the first one, and the seeds of the bank.
+"""Keeps what a folder's candidates are compared with: its baseline, the first one, the seeds of the bank; and writes
+what was decided of them into `results.tsv`.
 
 A keep moves the baseline only after the kept arm was run again with fresh seeds, and those runs confirmed it: the ones
 that made it look good are no baseline. Which seeds are its fresh ones stands in `.plumbline/session.json` before the
@@ -40,6 +41,15 @@ ELSEWHERE = (
     "its runs were made elsewhere ({}), and means do not cross that: plumbline setup-trainer --again runs it here, "
     "with fresh seeds"
 )
+
+#: The word of `results.tsv` for a verdict; those that autoresearch has, where it has one.
+STATUS = {
+    Outcome.KEEP: "keep",
+    Outcome.DISCARD: "discard",
+    Outcome.UNDECIDED: "undecided",
+    Outcome.IMPLAUSIBLE: "implausible",
+    Outcome.CRASHED: "crash",
+}
 
 
 class _Record(TypedDict):
@@ -350,3 +360,28 @@ def commit(repository: Repository, arm: Arm) -> str:
                 raise PlumblineError(f"nothing was committed: git {words[0]} says: {said[-1]}")
         keep()
     return f"Committed: {arm.words}{f' (with {NAME}, which was new)' if new else ''}"
+
+
+def append_rows(trainer: CommandTrainer, decision: Decision) -> None:
+    """Write a decision's row of `results.tsv`, of what was judged; before the first one the baseline's, as readers of
+    the file expect it."""
+    if decision.verdict == Outcome.CANNOT_BE_JUDGED:
+        return
+    for arm in (*([] if trainer.folder.has_rows() else [BASELINE]), decision.terms.candidate):
+        record = decision.asked["arms"][arm == BASELINE]
+        head = trainer.repository.arm("HEAD")  # where it is this code, it is the commit that the history has
+        same = head.tree == trainer.repository.recalled(record).tree
+        commits = (head.commit[:7], record["commit"][:7]) if same else (record["commit"][:7],)
+        trainer.folder.append_row(decision.terms.metric, _row(trainer, decision, arm, commits[0]), known_as=commits)
+
+
+def _row(trainer: CommandTrainer, decision: Decision, arm: str, commit: str) -> tuple[str, ...]:
+    """The columns of autoresearch, then the number of runs and p; of the fresh runs, where there are any."""
+    runs = [run for run in decision.runs if run.arm == arm]
+    values = decision.baseline_values if arm == BASELINE else decision.fresh_values or decision.candidate_values
+    mean, memory = sum(values) / max(1, len(values)), trainer.memory_gb(runs) or 0.0
+    said = (commit, f"{mean:.6f}", f"{memory:.1f}")
+    if arm == BASELINE:
+        return (*said, STATUS[Outcome.KEEP], decision.terms.baseline, str(len(values)), "")
+    p = "" if decision.estimate is None else f"{decision.estimate.p:.3g}"
+    return (*said, STATUS[decision.verdict], arm, str(len(values)), p)

@@ -8,69 +8,69 @@ import shlex
 import statistics
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import replace
-from functools import partial
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from plumbline.core import command_line
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import visible
 from plumbline.core.formats import rough_duration
+from plumbline.core.terminal_lines import folded
+from plumbline.operate.experiments import carry_out_experiment
 from plumbline.operate.experiments.carry_out_experiment import (
     SettledExperiment,
-    decide,
-    entry_of,
-    page_of,
+    decided_as,
     require_plausible,
     rule,
     settle_try,
     tell,
+    tell_decided,
     told,
     with_own_page,
 )
-from plumbline.operate.experiments.experiment_folders import ExperimentFolders
 from plumbline.operate.experiments.folder_arguments import (
     arms_of,
     question_again,
     question_of,
-    record_of,
     require_baseline,
+    require_trust,
     slug,
 )
-from plumbline.operate.experiments.folder_baseline import ELSEWHERE, FolderBaseline, commit
-from plumbline.operate.experiments.folder_rows import STATUS, append_rows
+from plumbline.operate.experiments.folder_baseline import ELSEWHERE, STATUS, FolderBaseline, append_rows, commit
+from plumbline.operate.experiments.past_experiments import ExperimentFolders, print_log, print_noise, print_page
 from plumbline.verdict import implausible_gain
 from plumbline.verdict.decision import decision_records
+from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_sentences import sentence
-from plumbline.verdict.decision.fix_design import claim
 from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentQuestion
 from plumbline.verdict.formatting import counted
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer import metric
 from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
-from plumbline.verdict.own_trainer.folder import Folder, is_trusted, trust, trust_obstacle, warn_of_own_tree
+from plumbline.verdict.own_trainer.folder import Folder, warn_of_own_tree
 from plumbline.verdict.own_trainer.requests import only_a_seed
 from plumbline.verdict.own_trainer.snapshot import Arm, Repository
-from plumbline.verdict.own_trainer.trainer_file import INJECT, NAME, TrainerFile, load
+from plumbline.verdict.own_trainer.trainer_file import INJECT, NAME, load
+
+#: Why such a try cannot be judged, as its sentence ends.
+WHY = "it was kept, and taken back as a mistake (plumbline log --forget)"
 
 
 def run(given: argparse.Namespace, root: Path) -> int:
     """Run a verb in a folder, and return its exit code."""
+    if given.verb in ("try", "confirm"):
+        return (try_ if given.verb == "try" else confirm)(given, root)
     if given.verb == "log" and given.forget:
-        from plumbline.operate.experiments.forget_keep import forget
-
-        return forget(given.forget, root, place_of(root))
-    if given.verb not in VERBS:
-        from plumbline.operate.experiments.past_experiments import print_log, print_noise, print_page
-
-        place = place_of(root)
-        if given.verb == "page":
-            return print_page(given, place)
-        baseline = FolderBaseline(load(root), Folder(root), Repository(root), tell)
-        if given.verb == "log":
-            return print_log(given, place, baseline.arm)
-        return print_noise(given, place, baseline.beside_next(place.bank(), place.tried()))
-    return VERBS[given.verb](given, root)
+        return forget(given.forget, root)
+    place = place_of(root)
+    if given.verb == "page":
+        return print_page(given, place)
+    baseline = FolderBaseline(load(root), Folder(root), Repository(root), tell)
+    if given.verb == "log":
+        return print_log(given, place, baseline.arm)
+    return print_noise(given, place, baseline.beside_next(place.bank(), place.tried()))
 
 
 def place_of(root: Path) -> ExperimentFolders:
@@ -85,108 +85,233 @@ def place_of(root: Path) -> ExperimentFolders:
     )
 
 
-def _expected(settled: SettledExperiment) -> tuple[str, int, float | None]:
-    """Say how many runs are to be made at most, and how long they take by those of the baseline that are there; with
-    the two numbers, the seconds None where no run is there.
-    """
-    trainer, bank = settled.trainer, settled.bank
-    runs = [one for step, _ in settled.plan.steps for one in step]
-    missing = sum(bank.known(trainer.run_id(*one)) is None for one in runs)
-    theirs = bank.of(trainer.group, trainer.method(BASELINE))
-    past = [run.seconds for run in theirs if run.seconds and run.value is not None]
-    said = f"At most {counted(missing, 'run')} to be made"
-    if not past:
-        return f"{said}; how long one takes is known when the first has been made.", missing, None
-    took = statistics.median(past) * math.ceil(missing / trainer.at_once)
-    return (
-        f"{said}: {rough_duration(took)}, by the median of {counted(len(past), 'run')} of the baseline.",
-        missing,
-        took,
-    )
+def _baseline(given: argparse.Namespace, root: Path) -> FolderBaseline:
+    """The baseline of a folder whose command may be run."""
+    file = load(root)
+    require_trust(file, given.trust, given.verb)
+    return FolderBaseline(file, Folder(root), Repository(root), tell)
 
 
 def try_(given: argparse.Namespace, root: Path) -> int:
     """Run the working tree, or other flags, against the baseline until it is decided."""
-    file = load(root)
-    require_trust(file, given.trust, given.verb)
-    baseline = FolderBaseline(file, Folder(root), Repository(root), tell)
+    baseline = _baseline(given, root)
     require_baseline(given, baseline.repository)
-    place = place_of(root)
     if given.dry_run:
-        candidate, other = arms_of(given, baseline)
-        question = question_of(given, baseline, candidate, other)
-        trainer, bank = baseline.trainer(candidate, other), place.bank()
-        record = record_of(question, candidate, other, trainer)
-        question = with_own_page(question, record)
-        if (known := _decided(place, question, record)) is not None:
-            return command_line.print_plan(
-                f"{_decided_as(known)}: {known.sentence}", as_json=given.json, runs_at_most=0, seconds_at_most=0.0
-            )
-        baseline.require_only_try(trainer, question.candidate, bank, question.name)
-        settled = settle_try(place, question, trainer, bank, trainer.method(BASELINE), record)
+        return _try_of(given, baseline, place_of(root).bank()).print_plan()
+    with Folder(root).held(shlex.join(["plumbline", "try", "-m", given.message])):
+        bank = place_of(root).bank()
+        baseline.folder.baseline(baseline.repository)
+        if (page := baseline.kept_by(given.message, given.flags)) is not None:
+            return _finish_keep(given, baseline, place_of(root).page(page))
+        baseline.require_same_machine(bank)
+        source = _try_of(given, baseline, bank)
+        source.mind()
+        return carry_out_experiment.try_candidate(source)
+
+
+def _try_of(given: argparse.Namespace, baseline: FolderBaseline, bank: Bank) -> FolderSource:
+    candidate, other = arms_of(given, baseline)
+    question = question_of(given, baseline, candidate, other)
+    return FolderSource(given, baseline, candidate, other, question, bank)
+
+
+def _finish_keep(given: argparse.Namespace, baseline: FolderBaseline, page: Path) -> int:
+    """Tell of the try that made the baseline, and do what a kill or a hook left undone of it."""
+    decision = decision_records.read(page.with_suffix(".json"))
+    tell_decided(decision)
+    wanted = given.commit and not baseline.is_head(baseline.arm)
+    if not wanted:
+        append_rows(baseline.trainer(), decision)
+    committed = partial(commit, baseline.repository, baseline.arm)
+    rest = [lambda: _with_rows(committed, baseline.trainer(), decision)] if wanted else []
+    return _told(partial(told, decision, page, as_json=given.json), rest, as_json=given.json)
+
+
+def confirm(given: argparse.Namespace, root: Path) -> int:
+    """Run what was kept again with fresh seeds: all of it against the start, or one try against its baseline."""
+    baseline = _baseline(given, root)
+    with Folder(root).held(shlex.join(["plumbline", "confirm", *([given.name] if given.name else [])])):
+        bank = place_of(root).bank()
+        if given.name is None:
+            candidate, other, together = baseline.arm, baseline.first, baseline.kept_since_first
+            if len(together) > 1:  # the gain is that of all of them, and no name of one may stand for it
+                candidate = replace(candidate, words=" + ".join(together))
+        else:
+            arms = place_of(root).named(given.name, kept=True).asked["arms"]
+            (candidate, other), together = map(baseline.repository.recalled, arms), ()
+        name = f"{slug(candidate.words)}-{candidate.method}-against-{other.method}.confirmed"
+        measured = baseline.file.metric.held_out or baseline.file.metric.called
+        question = replace(question_again(baseline, candidate, other, name, measured), together=together)
+        source = FolderSource(given, baseline, candidate, other, question, bank)
+        source.trainer.held_out = bool(baseline.file.metric.held_out)
+        return carry_out_experiment.confirm(source)
+
+
+@dataclass
+class FolderSource:
+    """A commit and what it is compared with, run by a folder's command: what a try or a claim is asked of."""
+
+    given: argparse.Namespace
+    baseline: FolderBaseline
+    candidate: Arm
+    other: Arm
+    question: ExperimentQuestion
+    bank: Bank
+
+    @cached_property
+    def place(self) -> ExperimentFolders:
+        """Where the folder's experiments lie."""
+        return place_of(self.baseline.file.folder)
+
+    @cached_property
+    def trainer(self) -> CommandTrainer:
+        """What trains the arms."""
+        return self.baseline.trainer(self.candidate, self.other)
+
+    @cached_property
+    def baseline_name(self) -> str:
+        """What the ledger calls what candidates are compared with."""
+        return self.trainer.method(BASELINE)
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """What was asked for, to be asked again."""
+        arms = (self.candidate, self.other)
+        return {
+            "trainer": self.trainer.group,
+            "design": self.question.design_record,
+            "arms": [arm.record for arm in arms],
+            "methods": [arm.method for arm in arms],
+        }
+
+    def print_plan(self) -> int:
+        """Print what would be run."""
+        candidate, other, trainer, bank = self.candidate, self.other, self.trainer, self.bank
+        print_plan = partial(command_line.print_plan, as_json=self.given.json)
+        question = with_own_page(self.question, self.record)
+        if (known := self.find_decision(question)) is not None:
+            return print_plan(f"{decided_as(known)}: {known.sentence}", runs_at_most=0, seconds_at_most=0.0)
+        self.check(question)
+        settled = settle_try(self, question)
         theirs = [one for step, _ in settled.plan.steps for one in step if one[0] == BASELINE]
         there = sum(bank.known(trainer.run_id(*one)) is not None for one in theirs)
         command = f"{question.trainer} {shlex.join(candidate.flags)}".strip()
-        said = f"{candidate.words} against {other.words}: {command}. {rule(settled.terms)}"
-        expected, missing, took = _expected(settled)
-        said += f" Of the baseline's {len(theirs)} runs {there} are there. {expected}"
+        expected, missing, seconds = self._expected(settled)
+        plan = (
+            f"{candidate.words} against {other.words}: {command}. {rule(settled.terms)} Of the baseline's "
+            f"{len(theirs)} runs {there} are there. {expected}"
+        )
         numbers = {"candidate": candidate.words, "baseline": other.words, "command": command, "runs_at_most": missing}
-        return command_line.print_plan(said, as_json=given.json, **numbers, seconds_at_most=took)
-    with Folder(root).held(shlex.join(["plumbline", "try", "-m", given.message])):
-        bank = place.bank()
-        baseline.folder.baseline(baseline.repository)
-        if (kept := baseline.kept_by(given.message, given.flags)) is not None:
-            page = page_of(place, kept)
-            decision = decision_records.read(page.with_suffix(".json"))
-            _say_decided(decision)
-            wanted = given.commit and not baseline.is_head(baseline.arm)
-            if not wanted:
-                append_rows(baseline.trainer(), decision)
-            committed = partial(commit, baseline.repository, baseline.arm)
-            rest = [lambda: _with_rows(committed, baseline.trainer(), decision)] if wanted else []
-            return _told(partial(told, decision, page, as_json=given.json), rest, as_json=given.json)
-        baseline.require_same_machine(bank)
-        candidate, other = arms_of(given, baseline)
-        if said := warn_of_own_tree(baseline.repository, candidate.commit, file.run.command):
-            tell(said)
-        lines = baseline.repository.changed_lines(other.commit, candidate.commit) if file.run.seed == INJECT else None
-        if lines and candidate.flags == other.flags and only_a_seed(*lines):
+        return print_plan(plan, **numbers, seconds_at_most=seconds)
+
+    def _expected(self, settled: SettledExperiment) -> tuple[str, int, float | None]:
+        """Say how many runs are to be made at most, and how long they take by the baseline's that are there; with the
+        two numbers, the seconds None where no run is there.
+        """
+        trainer, bank = self.trainer, self.bank
+        runs = [one for step, _ in settled.plan.steps for one in step]
+        missing = sum(bank.known(trainer.run_id(*one)) is None for one in runs)
+        theirs = bank.of(trainer.group, trainer.method(BASELINE))
+        past = [run.seconds for run in theirs if run.seconds and run.value is not None]
+        said = f"At most {counted(missing, 'run')} to be made"
+        if not past:
+            return f"{said}; how long one takes is known when the first has been made.", missing, None
+        took = statistics.median(past) * math.ceil(missing / trainer.at_once)
+        return (
+            f"{said}: {rough_duration(took)}, by the median of {counted(len(past), 'run')} of the baseline.",
+            missing,
+            took,
+        )
+
+    def mind(self) -> None:
+        """Tell what may make the runs other than they are meant."""
+        run, repository = self.baseline.file.run, self.baseline.repository
+        if warning := warn_of_own_tree(repository, self.candidate.commit, run.command):
+            tell(warning)
+        lines = repository.changed_lines(self.other.commit, self.candidate.commit) if run.seed == INJECT else None
+        if lines and self.candidate.flags == self.other.flags and only_a_seed(*lines):
             tell("mind: this changes only a seed, which every run changes anyway")
-        trainer = baseline.trainer(candidate, other)
-        question = question_of(given, baseline, candidate, other)
-        record = record_of(question, candidate, other, trainer)
-        question = with_own_page(question, record)
-        known = _decided(place, question, record)
-        if known is not None and not (known.verdict == Outcome.IMPLAUSIBLE and given.accept_implausible):
-            decision = known
-            _say_decided(decision)
-        else:
-            baseline.require_only_try(trainer, question.candidate, bank, question.name)
-            settled = settle_try(place, question, trainer, bank, trainer.method(BASELINE), record)
 
-            def looked_at(decision: Decision) -> Decision:
-                looked = _looked_at(decision, trainer, given.accept_implausible)
-                kept = looked.verdict == Outcome.KEEP and looked.terms.fresh_runs
-                if not kept:
-                    return looked
-                return baseline.run_again(looked, trainer, bank, given.message, question.first_seed)
+    def find_decision(self, question: ExperimentQuestion) -> Decision | None:
+        """What was decided of these very arms, whatever it was called: of this question, or of any other where fresh
+        runs did not confirm a keep, after which there is no second try.
+        """
+        candidate, baseline = self.record["methods"]
+        for path in self.place.pages.glob(f"*-{candidate}-against-{baseline}*.json"):
+            known = decision_records.read(path)
+            if any(known.asked.get(key) != self.record[key] for key in ("trainer", "methods")) or known.terms.claim:
+                continue
+            same = known.asked.get("design") == self.record["design"]
+            same = same and known.verdict in STATUS and known.verdict != Outcome.CRASHED
+            unread = known.verdict == Outcome.KEEP and question.fresh_runs and not known.fresh  # kept with --baseline
+            if (known.is_unconfirmed or (same and not unread)) and path.with_suffix(".md").exists():
+                return known
+        return None
 
-            decision = decide(place, settled, looked_at)
-        page = page_of(place, decision.terms.name)
-        # What follows is done again where a try was killed in it.
-        done = ""
-        if decision.verdict == Outcome.KEEP and given.baseline is None:
+    def check(self, question: ExperimentQuestion) -> tuple[list[str], dict[str, Any]]:
+        """Refuse a second try of code that has fresh runs; a folder's commits have no other checks.
+
+        Raises:
+            PlumblineError: it has some.
+        """
+        self.baseline.require_only_try(self.trainer, question.candidate, self.bank, question.name)
+        return [], {}
+
+    def hold(self) -> AbstractContextManager[None]:
+        """Nothing: the folder is held already, since its baseline may not move while a question is made of it."""
+        return nullcontext()
+
+    def look_again(self, decision: Decision) -> Decision:
+        """Ask for a look at a gain that is larger than any, and run what is kept again with fresh seeds."""
+        looked = _looked_at(decision, self.trainer, self.given.accept_implausible)
+        if looked.verdict != Outcome.KEEP or not looked.terms.fresh_runs:
+            return looked
+        return self.baseline.run_again(looked, self.trainer, self.bank, self.given.message, self.question.first_seed)
+
+    def finish(self, decision: Decision) -> int:
+        """Print what was decided, let a keep be the baseline, write its row, commit it if that is wanted, and say what
+        is next. All of it is done again where a try was killed in it.
+        """
+        given, baseline, trainer = self.given, self.baseline, self.trainer
+        line, is_keep = "", decision.verdict == Outcome.KEEP
+        if is_keep and given.baseline is None:
             asked = {"message": given.message, "flags": given.flags, "page": decision.terms.name}
-            done = baseline.move(candidate, decision, asked)
-        later = given.commit and decision.verdict == Outcome.KEEP  # the row names the commit, which is yet to be made
+            line = baseline.move(self.candidate, decision, asked)
+        later = given.commit and is_keep  # the row names the commit, which is yet to be made
         if not later:
             append_rows(trainer, decision)
-        lost = _lost_log(decision, baseline, candidate, other)
-        log = {"log": str(lost)} if lost else {}
-        said = partial(told, decision, page, as_json=given.json, commit=candidate.commit, **log)
-        follow = partial(_next, decision, given, baseline, candidate, lost)
-        rest = (lambda: done, (lambda: _with_rows(follow, trainer, decision)) if later else follow)
-        return _told(said, rest, as_json=given.json)
+        log = self._lost_log(decision)
+        more = {"commit": self.candidate.commit} | ({"log": str(log)} if log else {})
+        page = self.place.page(decision.terms.name)
+        follow = partial(self._next, decision, log)
+        rest = (lambda: line, (lambda: _with_rows(follow, trainer, decision)) if later else follow)
+        return _told(partial(told, decision, page, as_json=given.json, **more), rest, as_json=given.json)
+
+    def _next(self, decision: Decision, log: Path | None) -> str:
+        """Say what is next for whoever made the change."""
+        if decision.verdict == Outcome.KEEP:
+            repository, changed = self.baseline.repository, not self.baseline.is_head(self.candidate)
+            if self.given.commit and changed:
+                return commit(repository, self.candidate)
+            change = f"{repository.to_commit(self.candidate.words)} (nothing was committed); " if changed else ""
+            return f"Next: {change}plumbline confirm for the number to claim."
+        if decision.verdict == Outcome.CRASHED:
+            return f"Next: {f'the whole log is {log}; ' if log else ''}plumbline try again when that is put right."
+        if decision.verdict == Outcome.CANNOT_BE_JUDGED:
+            return "" if log is None else _of_a_lost_baseline(log)
+        if decision.verdict == Outcome.IMPLAUSIBLE:
+            look = "look at what the change does (git diff)"
+            return f"Next: {look}; plumbline try again with --accept-implausible keeps it."
+        undo = "." if self.given.flags else "; git diff shows this one, git restore FILE undoes it."
+        return f"Next: another change{undo}"
+
+    def _lost_log(self, decision: Decision) -> Path | None:
+        """The log of a run that has no value, where that decided; None where each has one."""
+        lost = [run for run in decision.runs if not run.has_value]
+        if not lost:
+            return None
+        arm = self.other if lost[0].arm == BASELINE else self.candidate
+        return self.baseline.folder.log(arm.method, lost[0].seed)
 
 
 def _told(decision: Callable[[], int], rest: Iterable[Callable[[], str]], *, as_json: bool) -> int:
@@ -208,93 +333,6 @@ def _with_rows(follow: Callable[[], str], trainer: CommandTrainer, decision: Dec
         append_rows(trainer, decision)
 
 
-def _decided(place: ExperimentFolders, question: ExperimentQuestion, record: dict[str, Any]) -> Decision | None:
-    """What was decided of these very arms, whatever it was called: of this question, or of any other where fresh runs
-    did not confirm a keep, after which there is no second try.
-    """
-    candidate, baseline = record["methods"]
-    for path in place.pages.glob(f"*-{candidate}-against-{baseline}*.json"):
-        known = decision_records.read(path)
-        if any(known.asked.get(key) != record[key] for key in ("trainer", "methods")) or known.terms.claim:
-            continue
-        same = (
-            known.asked.get("design") == record["design"]
-            and known.verdict in STATUS
-            and known.verdict != Outcome.CRASHED
-        )
-        unread = known.verdict == Outcome.KEEP and question.fresh_runs and not known.fresh  # kept with --baseline
-        if (known.is_unconfirmed or (same and not unread)) and path.with_suffix(".md").exists():
-            return known
-    return None
-
-
-def _say_decided(decision: Decision) -> None:
-    others = "the same code has no second try" if decision.is_unconfirmed else "for other seeds: --first-seed"
-    tell(f"{_decided_as(decision)}; {others}")
-
-
-def _decided_as(decision: Decision) -> str:
-    return f"decided already as `{decision.terms.candidate}`, {decision.at}"
-
-
-def confirm(given: argparse.Namespace, root: Path) -> int:
-    """Run what was kept again with fresh seeds: all of it against the start, or one try against its baseline."""
-    file = load(root)
-    require_trust(file, given.trust, given.verb)
-    baseline = FolderBaseline(file, Folder(root), Repository(root), tell)
-    place = place_of(root)
-    with Folder(root).held(shlex.join(["plumbline", "confirm", *([given.name] if given.name else [])])):
-        bank = place.bank()
-        if given.name is None:
-            candidate, other, together = baseline.arm, baseline.first, baseline.kept_since_first
-            if len(together) > 1:  # the gain is that of all of them, and no name of one may stand for it
-                candidate = replace(candidate, words=" + ".join(together))
-        else:
-            arms = place.named(given.name, kept=True).asked["arms"]
-            (candidate, other), together = map(baseline.repository.recalled, arms), ()
-        trainer = baseline.trainer(candidate, other)
-        trainer.held_out = bool(file.metric.held_out)
-        name = f"{slug(candidate.words)}-{candidate.method}-against-{other.method}.confirmed"
-        question = replace(question_again(baseline, candidate, other, trainer, name), together=together)
-        terms, plan = claim(question, trainer, bank)
-        record = record_of(question, candidate, other, trainer)
-        entry = entry_of(question, trainer, trainer.method(BASELINE), f"t of a claim at {terms.alpha:g}", record)
-        settled = SettledExperiment(terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record)
-        decision = decide(place, settled, lambda decision: _looked_at(decision, trainer, given.accept_implausible))
-        return told(decision, page_of(place, name), as_json=given.json)
-
-
-def require_trust(file: TrainerFile, said: bool, verb: str) -> None:
-    """Ask once before the command of a folder is run that came from elsewhere.
-
-    Raises:
-        PlumblineError: nobody can be asked, or the answer was no.
-    """
-    if is_trusted(file):
-        return
-    if not said:
-        if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
-            lost = trust_obstacle()
-            raise PlumblineError(
-                f"{file.path} would run {file.run.command!r}, and may have come from elsewhere: read it, and say "
-                f"{'each time' if lost else 'once'} that it may (plumbline {verb} --trust)"
-                + (f", since that is not remembered: {lost}" if lost else "")
-            )
-        profile = f"; by the Snakemake profile {file.where.profile}" if file.where.profile else ""
-        tell(f"{file.path} runs: {' '.join(file.run.command.split())}{profile}")
-        print("It may have come from elsewhere. Run it in this folder from now on? [y/N] ", end="", file=sys.stderr)
-        sys.stderr.flush()
-        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            raise PlumblineError(f"{file.path} is not run; nothing was done")
-    remember_trust(file)
-
-
-def remember_trust(file: TrainerFile) -> None:
-    """Remember that a folder's command may be run, or tell why it will be asked for again."""
-    if lost := trust(file):
-        tell(f"mind: that this command may be run is not remembered: {lost}")
-
-
 def _looked_at(decision: Decision, trainer: CommandTrainer, looked_at: bool) -> Decision:
     """Ask for a look at a gain that is larger than any, and name the parts of the machine that differ, where means
     would cross them, with what to run.
@@ -314,25 +352,6 @@ def _looked_at(decision: Decision, trainer: CommandTrainer, looked_at: bool) -> 
     return replace(decision, sentence=sentence(decision, reason=reason)) if differ else decision
 
 
-def _next(
-    decision: Decision, given: argparse.Namespace, baseline: FolderBaseline, candidate: Arm, lost: Path | None
-) -> str:
-    """Say what is next for whoever made the change."""
-    if decision.verdict == Outcome.KEEP:
-        changed = not baseline.is_head(candidate)
-        if given.commit and changed:
-            return commit(baseline.repository, candidate)
-        change = f"{baseline.repository.to_commit(candidate.words)} (nothing was committed); " if changed else ""
-        return f"Next: {change}plumbline confirm for the number to claim."
-    if decision.verdict == Outcome.CRASHED:
-        return f"Next: {f'the whole log is {lost}; ' if lost else ''}plumbline try again when that is put right."
-    if decision.verdict == Outcome.CANNOT_BE_JUDGED:
-        return "" if lost is None else _of_a_lost_baseline(lost)
-    if decision.verdict == Outcome.IMPLAUSIBLE:
-        return "Next: look at what the change does (git diff); plumbline try again with --accept-implausible keeps it."
-    return "Next: another change" + ("." if given.flags else "; git diff shows this one, git restore FILE undoes it.")
-
-
 def _of_a_lost_baseline(log: Path) -> str:
     """What is to be done where a run of the baseline has no value."""
     lines = [f"{log} ends with:", *(f"  {line}" for line in metric.last_lines(log))]
@@ -343,10 +362,23 @@ def _of_a_lost_baseline(log: Path) -> str:
     return "\n".join(lines)
 
 
-def _lost_log(decision: Decision, baseline: FolderBaseline, candidate: Arm, other: Arm) -> Path | None:
-    """The log of a run that has no value, where that decided; None where each has one."""
-    lost = [run for run in decision.runs if not run.has_value]
-    return baseline.folder.log((other if lost[0].arm == BASELINE else candidate).method, lost[0].seed) if lost else None
-
-
-VERBS = {"try": try_, "confirm": confirm}
+def forget(name: str, root: Path) -> int:
+    """Take the newest keep back, which `name` names: the baseline is again what it was before, with the runs that it
+    had. Nothing in git is changed.
+    """
+    folder, place = Folder(root), place_of(root)
+    with folder.held(f"plumbline log --forget {name}"):
+        baseline = FolderBaseline(load(root), folder, Repository(root), tell)
+        decision = place.named(name, claims=False)
+        before = baseline.forget(decision.terms.name, lambda page: place.withdraw(page, WHY))
+        append_rows(baseline.trainer(), replace(decision, verdict=Outcome.DISCARD))
+        trainer, bank = baseline.trainer(), place.bank()
+        runs = bank.of(trainer.group, before.method)
+        there = sum(run.seed >= baseline.first_seed for run in runs)
+        said = (
+            f"The baseline is {before.words} ({before.commit[:7]}) again, with its {counted(there, 'run')}; "
+            f"{decision.terms.candidate} stands in the log as taken back, and in results.tsv as discard."
+        )
+        mine = "Your files and commits are as they were: git restore FILE or git revert COMMIT undoes the change."
+        print(folded(visible(f"{said}\n{mine}"), sys.stdout))
+    return 0

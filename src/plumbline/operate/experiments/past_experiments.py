@@ -1,4 +1,4 @@
-"""Prints what experiments have left: the noise of a run, the log of decisions, a page again."""
+"""Names where experiments lie that are compared with each other, and prints what they have left: noise, log, pages."""
 
 from __future__ import annotations
 
@@ -6,22 +6,162 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from plumbline.core.errors import PlumblineError, visible
+from plumbline.core import process_record
+from plumbline.core.errors import PlumblineError, nearest, visible
 from plumbline.core.terminal_lines import folded
-from plumbline.operate.experiments.carry_out_experiment import page_of
-from plumbline.operate.experiments.experiment_folders import ExperimentFolders
-from plumbline.verdict import ledger
+from plumbline.stats.pooling import pooled, resolved_gain
+from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.decision import decision_page, decision_records
-from plumbline.verdict.decision.noise_of_a_run import SEEDS, noise
+from plumbline.verdict.decision.bank import Bank
+from plumbline.verdict.decision.decision_sentences import sentence
+from plumbline.verdict.decision.outcome import Decision
 from plumbline.verdict.formatting import counted, fixed
+from plumbline.verdict.ledger import Ledger
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer.snapshot import Arm
+from plumbline.verdict.power import sigma_interval
+
+#: Candidate runs for which it is said what they resolve.
+SEEDS = (2, 3, 5, 8, 12)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentFolders:
+    """Where experiments lie that are compared with each other: a preset's, or those of a trainer of one's own.
+
+    Attributes:
+        pages: the folder of pages.
+        work: the folder of the bank, which one process at a time holds.
+        ledger: the ledger, one for everything that is compared here.
+        where: which place it is, as the end of a sentence: `at preset demo`.
+        first: the command that makes the first experiment here.
+        lacking: what is not here, as the begin of an error where nothing was tried yet; empty where all is.
+    """
+
+    pages: Path
+    work: Path
+    ledger: Path
+    where: str
+    first: str
+    lacking: str = ""
+
+    def page(self, name: str) -> Path:
+        """Name the page of an experiment."""
+        return self.pages / f"{name}.md"
+
+    def bank(self) -> Bank:
+        """Read the bank."""
+        return Bank(self.work / "runs.jsonl")
+
+    def tried(self) -> Ledger:
+        """Read the ledger."""
+        return ledgers.read(self.ledger)
+
+    def decisions(self) -> list[Path]:
+        """List the decisions, the newest last: in the order of the ledger, which no clock can change."""
+        names = [entry.name for entry in self.tried().entries if entry.verdict]
+        newest = reversed(dict.fromkeys(reversed(names)))
+        return [path for name in newest if (path := self.pages / f"{name}.json").exists()]
+
+    def withdraw(self, name: str, why: str) -> None:
+        """Take a keep back that was a mistake, in its page and in the ledger."""
+        decision, entries = decision_records.read(self.pages / f"{name}.json"), self.tried().entries
+        entry = next(one for one in reversed(entries) if one.name == name and one.verdict)
+        lost = replace(decision, verdict=Outcome.CANNOT_BE_JUDGED, estimate=None, p=None, at=process_record.now())
+        lost = replace(lost, sentence=sentence(lost, reason=why))
+        said = replace(entry, verdict=lost.verdict, sentence=lost.sentence, at=lost.at)
+        with ledgers.entered(self.ledger, [said]) as ledger:
+            lost = replace(lost, ledger=ledgers.statement(ledger, self.pages))
+            decision_page.write(lost, self.page(name))
+
+    def named(self, name: str | None, *, kept: bool = False, claims: bool = True) -> Decision:
+        """Read a decision by its name, the words of what was tried or its number in the log, or the newest one.
+
+        `kept`: of a kept one.
+
+        Without `claims` words mean the try, not what `plumbline confirm` made of it.
+
+        Raises:
+            PlumblineError: there is none.
+        """
+        known = self.decisions()
+        if name is not None:
+            there = {path.stem: path for path in known}
+            words = {} if name in there else self._by_words(known, claims=claims and not kept)
+            if name.isdecimal() and name not in words:
+                words = self._by_number(there)
+            if name not in {**there, **words}:
+                like = nearest(name, [*there, *words]) or "; plumbline log lists them"
+                raise PlumblineError(f"there is no experiment {name!r} {self.where}{like}")
+            decision = decision_records.read({**there, **words}[name])
+            if kept and (decision.verdict != Outcome.KEEP or decision.terms.claim):
+                which = "is a claim" if decision.terms.claim else f"ended as '{decision.verdict}'"
+                raise PlumblineError(
+                    f"{name} {which}, and only what a try kept is run again for a claim: fresh seeds for what was not "
+                    "kept are a second chance that nothing paid for"
+                )
+            return decision
+        for path in reversed(known):
+            decision = decision_records.read(path)
+            if not kept or (decision.verdict == Outcome.KEEP and not decision.terms.claim):
+                return decision
+        what = "that was kept" if kept else "yet"
+        raise PlumblineError(f"{self.lacking}there is no experiment {what} {self.where}: {self.first}")
+
+    def _by_number(self, there: Mapping[str, Path]) -> dict[str, Path]:
+        """Find the decisions by the numbers of their tries, which a ledger never changes."""
+        tried = (one for one in self.tried().entries if one.is_try)
+        return {str(number): there[one.name] for number, one in enumerate(tried, start=1) if one.name in there}
+
+    @staticmethod
+    def _by_words(paths: list[Path], *, claims: bool) -> dict[str, Path]:
+        """Find the newest decision by the words of what was tried."""
+        decisions = ((path, decision_records.read(path).terms) for path in paths)
+        return {terms.candidate: path for path, terms in decisions if claims or not terms.claim}
+
+
+def noise(bank: Bank, beside: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Compute what the bank says of sigma: for each trainer and budget, on each machine, and what seeds resolve.
+
+    `beside`: of a trainer and budget the baseline's runs that the next candidate is compared with, where it is known;
+    else it is those of the newest candidate.
+    """
+    found = []
+    for group in sorted({one.group for one in bank.runs}):
+        for fingerprint, values in sorted(bank.spreads(group).items()):
+            runs = beside.get(group) or _beside_newest(bank, group) or max(map(len, values))
+            found.append(_row(group, fingerprint, values, runs))
+    return [row for row in found if row is not None]
+
+
+def _beside_newest(bank: Bank, group: str) -> int:
+    return next((len(one.beside) for one in reversed(bank.runs) if one.group == group and one.beside), 0)
+
+
+def _row(group: str, fingerprint: str, values: list[list[float]], runs: int) -> dict[str, Any] | None:
+    spread = pooled(values)
+    if not (spread.sigma > 0 and spread.df > 0):
+        return None
+    low, high = sigma_interval(spread.sigma, spread.df)
+    return {
+        "group": group,
+        "fingerprint": fingerprint,
+        "arms": len(values),
+        "runs": sum(map(len, values)),
+        "sigma": spread.sigma,
+        "low": low,
+        "high": high,
+        "bank": runs,
+        "resolves": {str(k): resolved_gain(spread, baseline=runs, candidate=k, alpha=0.05) for k in SEEDS},
+    }
 
 
 def print_noise(given: argparse.Namespace, place: ExperimentFolders, beside: Mapping[str, int] | None = None) -> int:
@@ -84,7 +224,7 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def _logged(
-    one: ledger.LedgerEntry, decided: ledger.LedgerEntry | None, place: ExperimentFolders, now: Arm | None
+    one: ledgers.LedgerEntry, decided: ledgers.LedgerEntry | None, place: ExperimentFolders, now: Arm | None
 ) -> dict[str, Any]:
     found = {
         "name": one.name,
@@ -99,7 +239,7 @@ def _logged(
     }
     known: dict[str, Any] = {"tried": one.name, "against": "", "runs": 0, "baseline_runs": 0, "gain": ""}
     known |= {"claim": False, "is_baseline": False, "page": ""}
-    path = page_of(place, one.name).with_suffix(".json")
+    path = place.page(one.name).with_suffix(".json")
     if one.kind == "try" and path.exists():
         decision = decision_records.read(path)
         terms, estimate = decision.terms, decision.estimate
@@ -127,15 +267,11 @@ def _print(heads: Sequence[object], rows: Sequence[Sequence[str]], whole: Sequen
 def print_page(given: argparse.Namespace, place: ExperimentFolders) -> int:
     """Write a page again from its numbers, and print it."""
     decision = place.named(given.name)
-    page = page_of(place, decision.terms.name)
+    page = place.page(decision.terms.name)
     decision_page.write(decision, page)
     text = page.read_text(encoding="utf-8")
     print(json.dumps(decision_page.numbers(decision)) if given.json else folded(text, sys.stdout), end="\n")
     return 0
 
 
-VIEWS: dict[str, Callable[[argparse.Namespace, ExperimentFolders], int]] = {
-    "noise": print_noise,
-    "log": print_log,
-    "page": print_page,
-}
+VIEWS: dict[str, Callable[..., int]] = {"noise": print_noise, "log": print_log, "page": print_page}

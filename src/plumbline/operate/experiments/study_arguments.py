@@ -14,13 +14,7 @@ from plumbline.project.arms import METRIC, UNIT, StudyArms
 from plumbline.specs import experiment_runs
 from plumbline.specs.study_config import Study
 from plumbline.specs.yaml_files import load_config, load_study, read_yaml, studies
-from plumbline.verdict.decision.outcome import (
-    BANK,
-    BASELINE,
-    MOST,
-    ExperimentQuestion,
-    ExperimentTerms,
-)
+from plumbline.verdict.decision.outcome import BANK, BASELINE, MOST, ExperimentQuestion
 
 
 def arms_asked(given: argparse.Namespace, config: dict[str, Any]) -> tuple[Project, dict[str, Any]]:
@@ -45,7 +39,7 @@ def arms_asked(given: argparse.Namespace, config: dict[str, Any]) -> tuple[Proje
         here = [one for one, presets in study.definition["scales"].items() if study.preset in presets]
         scale = given.scale or here[0]
     asked: dict[str, Any] = {"study": study.name, "scale": scale, "method": method, "against": against}
-    if given.vary_by_seed != experiment_runs.INITIALISATION:
+    if given.vary_by_seed not in (None, experiment_runs.INITIALISATION):
         asked["vary"] = given.vary_by_seed
     if given.time_budget:
         asked |= _fitted(given, project, study, method, against)
@@ -122,7 +116,14 @@ def question_of(given: argparse.Namespace, project: Project, arms: StudyArms) ->
     order = "paired" if paired else "interleaved" if given.interleave_baseline else "bank"
     name = f"{asked['study']}-{arms.spec.scale}-{asked['method']}-against-{asked['against']}"
     name += "" if order == "bank" else f"-{order}"
-    question = ExperimentQuestion(
+    rule = {
+        "alpha": given.alpha,
+        "worth": given.useful_gain_sigmas,
+        "session": given.session,
+        "planned": given.planned_candidates,
+        "first_seed": given.first_seed,
+    }
+    return ExperimentQuestion(
         name=name,
         baseline=asked["against"],
         candidate=asked["method"],
@@ -130,55 +131,24 @@ def question_of(given: argparse.Namespace, project: Project, arms: StudyArms) ->
         higher=False,
         bank=bank,
         most=most,
-        alpha=given.alpha,
         min_gain=minimum,
-        worth=given.useful_gain_sigmas,
         plan=order,  # type: ignore[arg-type]
-        session=given.session,
-        planned=given.planned_candidates,
-        first_seed=given.first_seed,
-    )
-    return _with_words(question, arms)
-
-
-def question_again(terms: ExperimentTerms, arms: StudyArms) -> ExperimentQuestion:
-    """The question of a decision's terms, to be asked again of fresh seeds."""
-    question = ExperimentQuestion(
-        name=terms.name,
-        baseline=terms.baseline,
-        candidate=terms.candidate,
-        metric=terms.metric,
-        higher=terms.higher,
-        min_gain=terms.min_gain,
-    )
-    return _with_words(question, arms)
-
-
-def _with_words(question: ExperimentQuestion, arms: StudyArms) -> ExperimentQuestion:
-    varies = "initialisation and data order" if arms.given.get("vary") == experiment_runs.BOTH else "initialisation"
-    scope = "Results at one size and budget say nothing about others."
-    return replace(
-        question,
-        unit=UNIT,
-        trainer=arms.trainer,
-        budget=arms.budget,
-        size=arms.size,
-        varies=varies,
-        scope=scope,
-        differs=arms.differs,
+        **{key: value for key, value in rule.items() if value is not None},
+        **describe_arms(arms),
     )
 
 
-def record_of(project: Project, asked: dict[str, Any], question: ExperimentQuestion, arms: StudyArms) -> dict[str, Any]:
-    """What was asked for, to be asked again."""
-    design = [question.bank, question.most, question.alpha, question.min_gain, question.worth, question.plan]
+def describe_arms(arms: StudyArms) -> dict[str, Any]:
+    """The words of a question that its arms say."""
+    both = arms.given.get("vary") == experiment_runs.BOTH
     return {
-        "preset": project.name,
-        "study": arms.study.code,
-        "mine": project.mine.path if project.mine else "",
-        "experiment": asked,
-        "design": [*design, question.first_seed, question.session, question.planned],
-        "methods": [arms.method(BASELINE), arms.method(question.candidate)],
+        "unit": UNIT,
+        "trainer": arms.trainer,
+        "budget": arms.budget,
+        "size": arms.size,
+        "varies": "initialisation and data order" if both else "initialisation",
+        "scope": "Results at one size and budget say nothing about others.",
+        "differs": arms.differs,
     }
 
 

@@ -1,188 +1,260 @@
-"""Joins what the verbs of an experiment need: arms in the DAG, a method's checks, the loop, the ledger, the page."""
+"""Tries a method of a study, or a file of your own: its arms in the DAG, its checks, and what the command line asks."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
-import sys
-from dataclasses import replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plumbline.core import command_line
-from plumbline.core.errors import PlumblineError, visible
+from plumbline.core.errors import PlumblineError
 from plumbline.operate.experiments.study_arguments import (
     arms_asked,
     arms_of,
     configuration_of,
+    describe_arms,
     profile_words,
-    question_again,
     question_of,
-    record_of,
 )
 from plumbline.project import Project, load
-from plumbline.project.arms import StudyArms
+from plumbline.project.arms import METRIC, StudyArms
 from plumbline.project.paths import EXPERIMENTS, VERDICTS
-from plumbline.specs.checked_models import of_experiment
-from plumbline.specs.experiment_runs import INITIALISATION
+from plumbline.specs.checked_models import fingerprint_checks, of_experiment
 from plumbline.specs.yaml_files import load_config
-from plumbline.verdict.decision.outcome import APART, BASELINE, FIRST_SEED, ExperimentQuestion
+from plumbline.verdict.decision.outcome import APART, BASELINE, Decision, ExperimentQuestion
 from plumbline.verdict.outcome import Outcome
 
 if TYPE_CHECKING:
-    from plumbline.operate.experiments.experiment_folders import ExperimentFolders
+    from plumbline.operate.experiments.past_experiments import ExperimentFolders
+    from plumbline.verdict.decision.bank import Bank
 
-#: What decides where the command line does not say it.
-DEFAULTS = {
-    "alpha": 0.05,
-    "useful_gain_sigmas": 2.0,
-    "session": "each",
-    "vary_by_seed": INITIALISATION,
-    "first_seed": FIRST_SEED,
-}
+
+def run(given: argparse.Namespace) -> int:
+    """Run a verb, and return its exit code."""
+    if given.verb == "try":
+        return try_(given)
+    if given.verb == "confirm":
+        return confirm(given)
+    from plumbline.operate.experiments.past_experiments import VIEWS
+
+    config = configuration_of(given)[0]
+    project = load(config | {"studies": [config["main_study"]], "mine": "", "experiment": {}})
+    return VIEWS[given.verb](given, _place(project))
 
 
 def try_(given: argparse.Namespace) -> int:
     """Run a change against its baseline until it is decided."""
-    for name, value in DEFAULTS.items():
-        if getattr(given, name) is None:
-            setattr(given, name, value)
     config, words = configuration_of(given)
     project, asked = arms_asked(given, config)
     arms = arms_of(project, asked, [*words, *profile_words(given)])
-    question = question_of(given, project, arms)
+    source = StudySource(given, arms, question_of(given, project, arms), given.accept_implausible)
+    # numpy and scipy, which a dry run needs not, unless it has something to refuse
     if given.dry_run:
-        if failing := _checks(project, arms)[0]:
-            return _refused([*failing, _plan(question, arms)])
+        if failing := source.check(source.question)[0]:
+            from plumbline.operate.experiments.carry_out_experiment import print_refusal
+
+            return print_refusal([*failing, source.plan])
         return command_line.print_plan(
-            _plan(question, arms), as_json=given.json, candidate=arms.candidate, baseline=_baseline(arms)
+            source.plan, as_json=given.json, candidate=arms.candidate, baseline=source.baseline_name
         )
-    # numpy and scipy, which a dry run needs not
-    from plumbline.operate.experiments.carry_out_experiment import decide, page_of, settle_try, told, with_own_page
-    from plumbline.operate.experiments.checks_before_keep import looked_at_again
-    from plumbline.verdict.decision import bank as banks
-    from plumbline.verdict.decision import decision_records
+    from plumbline.operate.experiments.carry_out_experiment import try_candidate
 
-    place = _place(project)
-    record = record_of(project, asked, question, arms)
-    question = with_own_page(question, record)
-    page = page_of(place, question.name)
-    if page.with_suffix(".json").exists():
-        known = decision_records.read(page.with_suffix(".json"))
-        if (
-            known.asked == record
-            and page.exists()
-            and not (known.verdict == Outcome.IMPLAUSIBLE and given.accept_implausible)
-        ):
-            print(f"decided already, {known.at}; for other seeds: --first-seed", file=sys.stderr)
-            return told(known, page, as_json=given.json)
-    failing, checks = _checks(project, arms)
-    if failing:
-        return _refused(failing)
-    with banks.hold(place.work, shlex.join(["plumbline", "try", given.what])):
-        settled = settle_try(place, question, arms, place.bank(), _baseline(arms), record, checks)
-        looked_at = given.accept_implausible
-        decision = decide(
-            place, settled, lambda decision: looked_at_again(decision, arms, project.name, looked_at=looked_at)
-        )
-        return told(decision, page, as_json=given.json)
-
-
-def _refused(lines: list[str]) -> int:
-    """Say why nothing is run, and return the exit code."""
-    words = "\n".join(map(visible, lines))
-    command_line.error_in_json(words, Outcome.CANNOT_BE_JUDGED.exit_code)
-    print(words, file=sys.stderr)
-    return Outcome.CANNOT_BE_JUDGED.exit_code
+    return try_candidate(source)
 
 
 def confirm(given: argparse.Namespace) -> int:
     """Run what was kept again with fresh seeds."""
-    from plumbline.operate.experiments.carry_out_experiment import SettledExperiment, decide, entry_of, page_of, told
-    from plumbline.operate.experiments.checks_before_keep import looked_at_again
-    from plumbline.verdict.decision import bank as banks
-    from plumbline.verdict.decision.fix_design import claim
+    from plumbline.operate.experiments import carry_out_experiment
 
     configuration = configuration_of(given)[0]
     place = _place(load(configuration))
     kept = place.named(given.name, kept=True)
-    asked = kept.asked
+    asked, terms = kept.asked, kept.terms
     config = load_config() | {"preset": asked["preset"], "mine": asked["mine"], "experiment": {}}
     config |= {"studies": [asked["study"]], "main_study": asked["study"], "work": configuration["work"]}
     project = load(config)
     arms = arms_of(project, asked["experiment"], profile_words(given))
     if [arms.method(BASELINE), arms.method(arms.candidate)] != asked["methods"]:
         raise PlumblineError(
-            f"{kept.terms.name}: its code is no longer what was kept; plumbline try {arms.candidate} tries what is "
+            f"{terms.name}: its code is no longer what was kept; plumbline try {arms.candidate} tries what is "
             "there now, and git brings back what was kept"
         )
-    name = f"{kept.terms.name.removesuffix('.confirmed')}.confirmed"
-    question = replace(question_again(kept.terms, arms), name=name)
-    with banks.hold(place.work, f"plumbline confirm {kept.terms.name}"):
-        bank = place.bank()
-        terms, plan = claim(question, arms, bank)
-        entry = entry_of(question, arms, _baseline(arms), f"t of a claim at {terms.alpha:g}", asked)
-        settled = SettledExperiment(terms=terms, plan=plan, trainer=arms, bank=bank, entry=entry, record=dict(asked))
-        looked_at = given.accept_implausible or bool(kept.checks.get("implausible"))
-        decision = decide(
-            place, settled, lambda decision: looked_at_again(decision, arms, project.name, looked_at=looked_at)
-        )
-        return told(decision, page_of(place, name), as_json=given.json)
-
-
-def _baseline(arms: StudyArms) -> str:
-    """What the ledger calls what candidates are compared with, whatever the seed."""
-    return arms.run_of(BASELINE).key.rpartition("/")[0]
-
-
-def _checks(project: Project, arms: StudyArms) -> tuple[list[str], dict[str, Any]]:
-    """What the checks of a user's own method refuse before anything is trained, and their report; a study's own
-    methods, which extend none, are tested where they are kept."""
-    from plumbline.operate.preflight import dry_run
-    from plumbline.operate.preflight.method_checks import check_file, checks_report
-    from plumbline.specs.checked_models import fingerprint_checks
-
-    if project.mine is None:
-        mine = of_experiment(arms.given, arms.study, project.root, project.config["data"]["source"])
-        if mine is None:
-            return [], {}
-        path = Path(project.paths.work) / VERDICTS / mine.name / "checks.json"
-        failing = check_file.checked(project, mine, path)
-        return failing, checks_report.kept(path, fingerprint_checks(mine)) or {}
-
-    run = arms.run_of(arms.candidate).spec
-    wildcards = {"study": run.study, "scale": run.scale, "method": run.method, "seed": "0"}
-    job = dry_run.JobToRun(rule="pretrain", wildcards=wildcards)
-    failing = check_file.refused(dry_run.DryRun(project=project, jobs=(job,)))
-    return failing, checks_report.kept(Path(project.paths.verdict_checks), project.fingerprints.checks()) or {}
-
-
-def _plan(question: ExperimentQuestion, arms: StudyArms) -> str:
-    from plumbline.plan import fit_to_time
-
-    first, most = question.first_seed, question.most
-    theirs = {
-        "bank": range(first, first + question.bank),
-        "interleaved": range(first, first + question.bank + most - 1),
-        "paired": range(first + 2 * APART, first + 2 * APART + most),
-    }[question.plan]
-    ours = theirs if question.plan == "paired" else range(first + APART, first + APART + most)
-    seeds = [(BASELINE, theirs), (arms.candidate, ours)]
-    runs = [replace(arms.run_of(arm), spec=arms.spec_of(arm, seed)) for arm, each in seeds for seed in each]
-    return (
-        f"{question.candidate} against {question.baseline}: {arms.trainer}, {arms.budget}; {len(theirs)} runs of the "
-        f"baseline, at most {most} of the candidate\n{fit_to_time.expected(arms.project, arms.study, runs)}"
+    question = ExperimentQuestion(
+        name=f"{terms.name.removesuffix('.confirmed')}.confirmed",
+        baseline=terms.baseline,
+        candidate=terms.candidate,
+        metric=terms.metric,
+        higher=terms.higher,
+        min_gain=terms.min_gain,
+        **describe_arms(arms),
     )
+    looked_at = given.accept_implausible or bool(kept.checks.get("implausible"))
+    source = StudySource(given, arms, question, looked_at, f"plumbline confirm {terms.name}")
+    source.place, source.record = place, dict(asked)
+    return carry_out_experiment.confirm(source)
 
 
-def place_of(given: argparse.Namespace) -> ExperimentFolders:
-    """Find where the experiments of the preset lie that is meant."""
-    config = configuration_of(given)[0]
-    return _place(load(config | {"studies": [config["main_study"]], "mine": "", "experiment": {}}))
+@dataclass
+class StudySource:
+    """A method of a study, or of a user's own file, and its baseline: what a try or a claim is asked of.
+
+    Attributes:
+        looked_at: whether somebody has looked at a gain that no modification ever had.
+        command: what holds the folder of the runs.
+    """
+
+    given: argparse.Namespace
+    trainer: StudyArms
+    question: ExperimentQuestion
+    looked_at: bool
+    command: str = ""
+
+    @cached_property
+    def place(self) -> ExperimentFolders:
+        """Where experiments of this preset lie."""
+        return _place(self.trainer.project)
+
+    @cached_property
+    def bank(self) -> Bank:
+        """The runs that are known, as they are when this is first read."""
+        return self.place.bank()
+
+    @cached_property
+    def baseline_name(self) -> str:
+        """What the ledger calls what candidates are compared with, whatever the seed."""
+        return self.trainer.run_of(BASELINE).key.rpartition("/")[0]
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """What was asked for, to be asked again."""
+        arms, mine = self.trainer, self.trainer.project.mine
+        return {
+            "preset": arms.project.name,
+            "study": arms.study.code,
+            "mine": mine.path if mine else "",
+            "experiment": arms.given,
+            "design": self.question.design_record,
+            "methods": [arms.method(BASELINE), arms.method(arms.candidate)],
+        }
+
+    @property
+    def plan(self) -> str:
+        """Say what would be run."""
+        from plumbline.plan import fit_to_time
+
+        question, arms = self.question, self.trainer
+        first, most = question.first_seed, question.most
+        theirs = {
+            "bank": range(first, first + question.bank),
+            "interleaved": range(first, first + question.bank + most - 1),
+            "paired": range(first + 2 * APART, first + 2 * APART + most),
+        }[question.plan]
+        ours = theirs if question.plan == "paired" else range(first + APART, first + APART + most)
+        seeds = [(BASELINE, theirs), (arms.candidate, ours)]
+        runs = [replace(arms.run_of(arm), spec=arms.spec_of(arm, seed)) for arm, each in seeds for seed in each]
+        return (
+            f"{question.candidate} against {question.baseline}: {arms.trainer}, {arms.budget}; {len(theirs)} runs of "
+            f"the baseline, at most {most} of the candidate\n{fit_to_time.expected(arms.project, arms.study, runs)}"
+        )
+
+    def find_decision(self, question: ExperimentQuestion) -> Decision | None:
+        """What was decided of this very question, which has a page of its own."""
+        from plumbline.verdict.decision import decision_records
+
+        page = self.place.page(question.name)
+        if not (page.exists() and page.with_suffix(".json").exists()):
+            return None
+        decision = decision_records.read(page.with_suffix(".json"))
+        return decision if decision.asked == self.record else None
+
+    def check(self, question: ExperimentQuestion) -> tuple[list[str], dict[str, Any]]:
+        """What the checks of a user's own method refuse before anything is trained, and their report; a study's own
+        methods, which extend none, are tested where they are kept.
+        """
+        from plumbline.operate.preflight import dry_run
+        from plumbline.operate.preflight.method_checks import check_file, checks_report
+
+        project, arms = self.trainer.project, self.trainer
+        if project.mine is None:
+            mine = of_experiment(arms.given, arms.study, project.root, project.config["data"]["source"])
+            if mine is None:
+                return [], {}
+            path = Path(project.paths.work) / VERDICTS / mine.name / "checks.json"
+            failing = check_file.checked(project, mine, path)
+            return failing, checks_report.kept(path, fingerprint_checks(mine)) or {}
+
+        run = arms.run_of(arms.candidate).spec
+        wildcards = {"study": run.study, "scale": run.scale, "method": run.method, "seed": "0"}
+        job = dry_run.JobToRun(rule="pretrain", wildcards=wildcards)
+        failing = check_file.refused(dry_run.DryRun(project=project, jobs=(job,)))
+        return failing, checks_report.kept(Path(project.paths.verdict_checks), project.fingerprints.checks()) or {}
+
+    def hold(self) -> AbstractContextManager[None]:
+        """Hold the folder of the runs."""
+        from plumbline.verdict.decision import bank
+
+        return bank.hold(self.place.work, self.command or shlex.join(["plumbline", "try", self.given.what]))
+
+    def look_again(self, decision: Decision) -> Decision:
+        """Check causality and the loss of both arms with the weights of finished runs, before a keep is said.
+
+        A leak may open in training, and a gain that no modification ever had is more often a leak than a discovery.
+
+        Returns the decision with what was seen; one that cannot be judged where an arm has a leak, which is named; and
+        one that is implausible where nothing ever gained so much, unless it was `looked_at`.
+
+        Raises:
+            PlumblineError: weights of a run cannot be read.
+        """
+        if decision.verdict != Outcome.KEEP:
+            return decision
+        from plumbline.operate.experiments.carry_out_experiment import require_plausible
+        from plumbline.operate.preflight.method_checks import finished_run_checks
+        from plumbline.verdict import implausible_gain
+        from plumbline.verdict.decision.decision_sentences import sentence
+
+        held, arms = dict[str, str](), self.trainer
+        work, candidate = Path(arms.project.paths.work), decision.terms.candidate
+        there = {
+            arm: [
+                finished_run_checks.TrainedRun(folder=arms.folder(arm, run.seed), spec=arms.spec_of(arm, run.seed))
+                for run in decision.runs
+                if run.arm == arm and run.has_value
+            ]
+            for arm in (BASELINE, candidate)
+        }
+        for arm, label, baseline in (
+            (BASELINE, decision.terms.baseline, None),
+            (candidate, candidate, there[BASELINE][0]),
+        ):
+            seen = finished_run_checks.of_arm(there[arm], work, baseline)
+            if seen.leak is not None:
+                why = (
+                    f"with the weights that {label} was trained to ({seen.key}), {seen.leak}; what was gained may be "
+                    "the tokens that it was to predict"
+                )
+                refused = replace(decision, verdict=Outcome.CANNOT_BE_JUDGED, estimate=None, p=None, more=None)
+                return replace(refused, sentence=sentence(refused, reason=why))
+            held[label] = seen.words
+        decision = replace(decision, checks={**decision.checks, "trained_weights": held})
+        terms, at, values = decision.terms, decision.looks[-1], decision.baseline_values
+        mean = sum(values) / len(values)
+        words = implausible_gain.flagged(at.gain, at.sigma, at.df, mean, arms.project.name, loss=terms.metric == METRIC)
+        return require_plausible(decision, words, looked_at=self.looked_at)
+
+    def finish(self, decision: Decision) -> int:
+        """Print what was decided, and return the exit code."""
+        from plumbline.operate.experiments.carry_out_experiment import told
+
+        return told(decision, self.place.page(decision.terms.name), as_json=self.given.json)
 
 
 def _place(project: Project) -> ExperimentFolders:
-    from plumbline.operate.experiments.experiment_folders import ExperimentFolders
+    from plumbline.operate.experiments.past_experiments import ExperimentFolders
 
     return ExperimentFolders(
         pages=Path(project.paths.results) / EXPERIMENTS,
@@ -192,15 +264,3 @@ def _place(project: Project) -> ExperimentFolders:
         first="plumbline try METHOD",
         lacking="" if Path("Snakefile").exists() else "no plumbline.toml here or above; ",
     )
-
-
-VERBS = {"try": try_, "confirm": confirm}
-
-
-def run(given: argparse.Namespace) -> int:
-    """Run a verb, and return its exit code."""
-    if given.verb not in VERBS:
-        from plumbline.operate.experiments.past_experiments import VIEWS
-
-        return VIEWS[given.verb](given, place_of(given))
-    return VERBS[given.verb](given)

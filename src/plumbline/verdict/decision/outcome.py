@@ -1,6 +1,4 @@
-"""Holds what an experiment is, what one run of it said, and what was decided.
-
-Imports no numpy or scipy: a dry run needs no more.
+"""Holds what is asked of an experiment, its terms, what a run of it gave and what was decided, without numpy or scipy.
 
 An experiment is a baseline and a candidate of one trainer at one budget, a primary metric that is named beforehand, and
 runs (seeds) of both.
@@ -140,6 +138,12 @@ class ExperimentQuestion(ExperimentTerms):
             raise UsageError(
                 "--session fwer needs --planned-candidates N, the candidates of the session; each takes none"
             )
+
+    @property
+    def design_record(self) -> list[Any]:
+        """What decides, to be asked again."""
+        design = [self.bank, self.most, self.alpha, self.min_gain, self.worth, self.plan]
+        return [*design, self.first_seed, self.session, self.planned]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

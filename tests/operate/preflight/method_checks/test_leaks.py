@@ -15,7 +15,7 @@ import torch
 from plumbline.model import component
 from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.roles import ConstantInit, parameter
-from plumbline.operate.experiments.checks_before_keep import looked_at_again
+from plumbline.operate.experiments.study_verbs import StudySource
 from plumbline.operate.preflight.method_checks import finished_run_checks, model_checks, trained_size_checks
 from plumbline.specs.checked_models import TrainedSize
 from plumbline.specs.spec import ModelSpec
@@ -322,18 +322,20 @@ def test_a_loss_off_by_a_thousandth_is_refused(trained: Callable[[type], Path]) 
 
 def test_no_keep_of_an_arm_whose_weights_leak(trained: Callable[[type], Path], tmp_path: Path) -> None:
     spec, work = run_spec(), trained(Gated)
-    paths = SimpleNamespace(paths=SimpleNamespace(work=str(work)))
+    paths = SimpleNamespace(paths=SimpleNamespace(work=str(work)), name="paper")
     arms: Any = SimpleNamespace(folder=lambda *_: work / "out", spec_of=lambda *_: spec, project=paths)
     kept = conducted(tmp_path / "bank", NumbersTrainer(noisy(8)), replace(QUESTION, metric="validation_loss"))
-    asked = looked_at_again(kept, arms, "paper", looked_at=False)
+    source = StudySource(SimpleNamespace(), arms, QUESTION, looked_at=False)
+    asked = source.look_again(kept)
     assert (asked.verdict, asked.exit_code) == ("implausible", 14)
     assert "is not kept" in asked.sentence and "--accept-implausible" in asked.sentence
-    held = looked_at_again(kept, arms, "paper", looked_at=True)
+    source.looked_at = True
+    held = source.look_again(kept)
     assert held.exit_code == 0 and held.checks["trained_weights"].keys() == {"base", "new"}
     said = decision_page.markdown(held, "x.svg")
     assert "of the baseline's loss (the largest known at this preset is 0.68 %)" in said and "looked at again" in said
     _open(work / "out")
-    refused = looked_at_again(kept, arms, "paper", looked_at=True)
+    refused = source.look_again(kept)
     assert refused.exit_code == 13 and refused.estimate is None
     assert "causality: token 1 of the 2 tokens" in refused.sentence and spec.key in refused.sentence
     assert "causality: token 1" in decision_page.markdown(refused, "x.svg")
