@@ -37,7 +37,7 @@ def write_run(
     ended |= {"last_finite_loss": 2.6, "last_finite_step": step - bool(diverged)}
     made = {"spec": spec.to_dict(), "git_commit": "0" * 40, "git_dirty": False, "packages": {"torch": "2.13.0"}}
     made |= {"data_fingerprint": "d" * 16, "validation_fingerprint": "e" * 16, "host": "here"}
-    made |= {"wall_seconds": 12.5, "attempts": 1, "started": "t0", "finished": "t1", "parameters": 10**9}
+    made |= {"wall_seconds": 12.5, "attempts": 1, "started": "t0", "finished": "t1", "parameters": 1216710656}
     for name, said in (("outcome", ended | (outcome or {})), ("manifest", made | (made_on or {"device": "cpu"}))):
         (folder / f"{name}.json").write_text(json.dumps(identity | said, allow_nan=False), encoding="utf-8")
     frames.write(metrics, "metrics", folder / "metrics.parquet")
