@@ -23,7 +23,9 @@ from plumbline.specs.study_config import Study
 
 from ..downstream_tasks import PairedTaskScores
 from ..paired_runs import PairedRuns, Quantity
+from ..release_rule_replay import RuleReplay
 from ..run_values import BASE, CONTROL, EARLY, INTERVENTION, Part, RunValues, slowed
+from ..tables.table8 import replayed
 
 #: Levels of perplexity and loss; gains of perplexity and loss at the base scale; standard deviations of three.
 LEVEL, LOSS_LEVEL, SPREAD = factor(1.05), near(math.log(1.05)), factor(3.0)
@@ -55,6 +57,12 @@ class Evidence(claim_registry.ClaimEvidence):
     def tasks(self) -> PairedTaskScores:
         """The pairs of the base scale on the suite."""
         return PairedTaskScores(self.run_values)
+
+    @cached_property
+    def replays(self) -> dict[str, RuleReplay]:
+        """Every printed rule over the scores of the intervention's first seed: eight claims ask for them."""
+        key, rules = self.run_values.key(INTERVENTION, BASE, None), self.published.table("table8")
+        return {str(name): replayed(self.run_values, key, printed) for name, printed in rules.iterrows()}
 
     def key(self, method: str, scale: str = BASE, seed: int | None = None) -> str:
         """A run that is there, of the first seed unless one is named; it is used from here on."""

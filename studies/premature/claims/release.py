@@ -11,7 +11,6 @@ from plumbline.results.claims.claim_tolerances import near
 
 from ..release_rule_replay import RuleReplay
 from ..run_values import INTERVENTION
-from ..tables.table8 import replayed
 from .claim_evidence import ON_THE_GRID, Evidence
 
 CHECKS = ClaimChecks()
@@ -24,12 +23,9 @@ FIRST = near(0.01)
 def _replays(e: Evidence) -> dict[str, RuleReplay]:
     """Every printed rule over the first seed's scores."""
     key = e.key(INTERVENTION)
-    found = {
-        str(name): replayed(e.run_values, key, printed) for name, printed in e.published.table("table8").iterrows()
-    }
-    for replay in found.values():
+    for replay in e.replays.values():
         e.there(replay.release, key)
-    return found
+    return e.replays
 
 
 def _rule(e: Evidence, claim: PaperClaim) -> Values:
