@@ -161,5 +161,6 @@ def _argument(origins: list[torch.fx.Node], name: str) -> torch.Tensor:
 def _files(origin: torch.fx.Node) -> list[str]:
     """The innermost line of the model that an operator, or the one that it is the gradient of, was called from."""
     found = re.findall(r'File "([^"]+)", line \d+', origin.meta.get("stack_trace") or "")
-    ours = [path for path in found if path.startswith(str(ROOT / MODEL))]
+    model, kernels = str(ROOT / MODEL), str(ROOT / MODEL / "kernels")
+    ours = [path for path in found if path.startswith(model) and not path.startswith(kernels)]
     return [str(Path(ours[-1]).relative_to(ROOT / MODEL))] if ours else []

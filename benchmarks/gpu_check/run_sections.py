@@ -13,8 +13,8 @@ from pathlib import Path
 from benchmarks.gpu_check.call_settings import SectionCall
 from benchmarks.gpu_check.measured_rows import FAILED, GOES_ON, MeasuredRows
 from benchmarks.gpu_check.section_worker import EXIT_FRESH_PROCESS
-from plumbline.core.allocator import GPU_ALLOCATOR
 from plumbline.core.command_line import EXIT_RUN_AGAIN
+from plumbline.model.allocator import GPU_ALLOCATOR
 
 FINISHED, OUT_OF_TIME = "finished", "out of time; the next call goes on"
 #: Seconds that a process may go beyond its time to finish its row, and then to end when it is told to.

@@ -17,7 +17,7 @@ from plumbline.results.runs.finished_runs import COMPLETED, MISSING, RunFrames
 from plumbline.results.tables.table import absent
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Study
-from plumbline.train.run_optimizer import make_schedule
+from plumbline.train.learning_rate import make_schedule
 
 SCALE = "base"
 

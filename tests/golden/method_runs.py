@@ -9,7 +9,8 @@ import torch
 
 from plumbline.model.decoder import create
 from plumbline.specs.spec import ModelSpec, OptimizerSpec, ScheduleSpec
-from plumbline.train.run_optimizer import RunOptimizer, make_schedule
+from plumbline.train.learning_rate import make_schedule
+from plumbline.train.run_optimizer import RunOptimizer
 from tests.model.transfer_methods import overlay
 
 FILE = Path(__file__).with_name("losses.json")

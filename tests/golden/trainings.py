@@ -20,8 +20,9 @@ from plumbline.probes import read_all
 from plumbline.specs.spec import RunSpec
 from plumbline.train.interventions import Intervention, InterventionInputs, build
 from plumbline.train.interventions.qk_clip import CLIPPED
+from plumbline.train.learning_rate import make_schedule
 from plumbline.train.monitoring.run_metrics import OnlineProbes
-from plumbline.train.run_optimizer import RunOptimizer, make_schedule
+from plumbline.train.run_optimizer import RunOptimizer
 from tests.golden.method_runs import SEQUENCES, tokens
 from tests.model_specs import BASELINE, RUN, run_spec
 

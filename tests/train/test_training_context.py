@@ -17,7 +17,8 @@ from plumbline.specs.spec import ScheduleSpec
 from plumbline.train.batches.micro_batches import MicroBatching
 from plumbline.train.interventions import Intervention, build
 from plumbline.train.interventions.none import NoIntervention
-from plumbline.train.run_optimizer import RunOptimizer, decayed, make_schedule
+from plumbline.train.learning_rate import make_schedule
+from plumbline.train.run_optimizer import RunOptimizer, decayed
 from tests.model_specs import run_spec
 
 

@@ -141,6 +141,14 @@ def error_in_json(words: str, code: int) -> None:
         print(json.dumps({"error": words, "exit_code": code}), flush=True)
 
 
+def print_refusal(reasons: list[str], exit_code: int) -> int:
+    """Print why nothing is run, and return the exit code."""
+    message = "\n".join(map(visible, reasons))
+    error_in_json(message, exit_code)
+    print(message, file=sys.stderr)
+    return exit_code
+
+
 def print_plan(plan: str, *, as_json: bool, **more: Any) -> int:
     """Print what a dry run says, and return its exit code; `more` goes into the object of `--json`."""
     print(json.dumps({"dry_run": True, "plan": plan} | more) if as_json else folded(visible(plan), sys.stdout))

@@ -73,13 +73,17 @@ def is_free(path: Path) -> bool:
 
 
 @contextmanager
-def alone(path: Path, waiting: str) -> Iterator[int]:
+def alone(path: Path, waiting: str, *, must: bool = False) -> Iterator[int]:
     """Have the lock of a file, which is made, during a block; yields its descriptor.
 
     Where the file system has no locks, a message says that.
 
     Args:
         waiting: printed before another process is waited for.
+        must: refuse a file system without locks.
+
+    Raises:
+        OSError: the file system has none, and there `must` be one.
     """
     try:
         descriptor = open_file(path)
@@ -92,6 +96,8 @@ def alone(path: Path, waiting: str) -> Iterator[int]:
             print(waiting, file=sys.stderr, flush=True)
             lock(descriptor, wait=True)
         except OSError as error:
+            if must:
+                raise
             print(f"{path} cannot be locked ({error.strerror}): let no other process work there", file=sys.stderr)
         yield descriptor
     finally:

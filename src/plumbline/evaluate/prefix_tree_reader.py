@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from plumbline.core.allocator import keep_memory
 from plumbline.core.errors import PlumblineError
 from plumbline.data.progress import ProgressCounter
 from plumbline.evaluate.prefix_tree_rows import TreeAsRow, attention_mask, beside, cut, filled, laid
 from plumbline.evaluate.prefix_trees import PrefixNode, TokenSegment, trees
+from plumbline.model.allocator import keep_memory
 from plumbline.model.cache import DecodingCache
 from plumbline.model.context import ForwardContext
 from plumbline.model.cpu_matmul import varied_shapes

@@ -17,10 +17,10 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from plumbline.core.allocator import grow_segments
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import of_disk
 from plumbline.core.stop_request import StopRequest, StopRequested
+from plumbline.model.allocator import grow_segments
 
 Strategy = Literal["ddp", "fsdp"]
 #: Key under which a rank that falls to an error of its own leaves word for the others.

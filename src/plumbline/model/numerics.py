@@ -9,8 +9,8 @@ import torch
 import torch.utils.deterministic
 
 from plumbline.core import numeric_environment
-from plumbline.core.allocator import keep_memory
 from plumbline.core.errors import PlumblineError
+from plumbline.model.allocator import keep_memory
 from plumbline.model.cpu_matmul import product
 from plumbline.model.float32_widening import wide_attention
 from plumbline.specs.spec import Precision

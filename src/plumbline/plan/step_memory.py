@@ -208,7 +208,7 @@ def _left_to_trainers(machine: Machine, runs: Iterable[Run]) -> list[str]:
             taken.setdefault((run.size, found.sequences), []).append(whole)
     each = []
     for (size, sequences), bytes_ in sorted(taken.items()):
-        words = f"{size} {min(bytes_) / 1e9:.3g} to {byte_size(max(bytes_))} with {sequences} sequences"
+        words = f"{size} {byte_size(min(bytes_))} to {byte_size(max(bytes_))} with {sequences} sequences"
         over = sum(one > room for one in bytes_)
         each.append(f"{words}, too much for {over} of {len(bytes_)} runs" if over else words)
     if not each:

@@ -59,7 +59,8 @@ class Fingerprints:
         """
         files = self._code(study, kind, target)
         if builds_models := code_hash.PACKAGE / "model" / "decoder.py" in files:  # whose components are found by name
-            files |= set((code_hash.PACKAGE / "model").glob("*/*.py"))
+            parts_of_models = (code_hash.PACKAGE / "model").glob("*/*.py")
+            files |= {path for path in parts_of_models if path.parent.name != "kernels"}
         parts: list[Any] = [code_hash.tree_hash(files)]
         if kind == "audit":  # whose page names the papers
             root = self.configuration.root

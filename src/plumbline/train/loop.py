@@ -15,8 +15,8 @@ from plumbline.train import held_out_loss, randomness
 from plumbline.train.batches.batch_prefetch import BatchReader
 from plumbline.train.checkpoint.training_state import TrainingState
 from plumbline.train.held_out_loss import loss_sum
+from plumbline.train.learning_rate import make_schedule
 from plumbline.train.monitoring.deferred_metrics import DeferredMetrics, steps_late
-from plumbline.train.run_optimizer import make_schedule
 from plumbline.train.training_context import TrainingContext
 
 

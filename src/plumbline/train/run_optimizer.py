@@ -5,7 +5,7 @@ The learning rate of a step is a pure function of the spec: nothing to save, not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -15,7 +15,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.model.distributed import local, local_rows
 from plumbline.model.roles import ParameterRole
 from plumbline.specs.components import load
-from plumbline.specs.spec import OptimizerSpec, Precision, ScheduleSpec
+from plumbline.specs.spec import OptimizerSpec, Precision
 from plumbline.train.interventions import Intervention
 from plumbline.train.optimizers._base import undone_where
 
@@ -152,25 +152,3 @@ class RunOptimizer:
         self.inner.state.clear()
         for name, state in states.items():
             self.inner.state[self.parameters[name]] = state
-
-
-def make_schedule(spec: ScheduleSpec, steps: int) -> Callable[[int], float]:
-    """Make the function step (1..steps) -> share of the peak learning rate.
-
-    Warm-up is linear: step n of `warmup_steps` gets n / warmup_steps, so the first step is not wasted at zero and step
-    `warmup_steps` is at the peak. The decay then ends exactly at the last step.
-
-    Raises:
-        PlumblineError: an unknown schedule, or a warm-up that does not end within the run.
-    """
-    decay = load("schedule", spec.name)
-    warmup = spec.warmup_steps
-    if not 0 <= warmup <= steps:
-        raise PlumblineError(f"schedule.warmup_steps ({warmup}) must lie within the run's {steps} steps (train.steps)")
-
-    def share(step: int) -> float:
-        if step < warmup:
-            return step / warmup
-        return decay((step - warmup) / max(steps - warmup, 1), **spec.options)
-
-    return share

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
 
 import pytest
 
+from plumbline.core import locks
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun
@@ -120,3 +122,23 @@ def test_a_value_that_was_edited_in_the_bank_is_noticed(tmp_path: Path) -> None:
     bank.write_text(bank.read_text().replace("42.5", "42.25"))
     with pytest.raises(PlumblineError, match=r"runs\.jsonl, line 1: the chain of hashes is broken"):
         Bank(bank)
+
+
+def test_a_file_system_without_locks_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no run at work, whose copy would be used as it lies there."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    folder = Folder(make(tmp_path / "mine"))
+    folder.make()
+    lock = folder.runs / "a.result.lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    assert not folder.at_work("a")
+    with locks.alone(lock, "waiting"):
+        assert folder.at_work("a")
+    monkeypatch.setattr(locks.fcntl, "flock", refuse)
+    with pytest.raises(OSError, match="No locks"):
+        folder.at_work("a")
+    with pytest.raises(OSError, match="No locks"), locks.alone(lock, "waiting", must=True):
+        pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -180,3 +181,13 @@ def test_a_folder_may_be_named_by_a_dot(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path / "records")
     assert main([".", "--baseline", "old", "--metric", "val_bpb", "--lower-is-better", "--exit-code-of", "new"]) == 0
     assert (tmp_path / "records.verdict.md").exists()
+
+
+def test_a_submission_keeps_its_place_and_its_name(tmp_path: Path) -> None:
+    """The ledger knows it by both: one without a value comes after those that have one, a link is its own name."""
+    for place, values in (("a", (math.nan, math.nan)), ("b", (1.0, 1.1)), ("c", (0.9, 1.0))):
+        submission(tmp_path / "records", place, seed_results=dict(zip("12", values, strict=True)))
+    (tmp_path / "link").symlink_to(tmp_path / "records/b")
+    assert read_submissions(tmp_path / "records", "val_bpb").methods == ("b", "c", "a")
+    assert read_submissions(tmp_path / "link/submission.json", "val_bpb").methods == ("link",)
+    assert read_submissions(tmp_path / "link", "val_bpb").methods == ("b",)

@@ -49,7 +49,7 @@ class ExperimentSource(Protocol):
 
     Attributes:
         given: the command line.
-        bank: first read when the folder is held.
+        bank: first read when the folder is held; a dry run holds nothing.
         baseline_name: what the ledger calls what candidates are compared with.
         record: what was asked for, to be asked again.
     """
@@ -87,7 +87,7 @@ def try_candidate(source: ExperimentSource) -> int:
         return source.finish(decision)
     failing, checks = source.check(question)
     if failing:
-        return print_refusal(failing)
+        return command_line.print_refusal(failing, Outcome.CANNOT_BE_JUDGED.exit_code)
     with source.hold():
         return source.finish(decide(source, settle_try(source, question, checks)))
 
@@ -179,14 +179,6 @@ def decided_as(decision: Decision) -> str:
     """Say when it was decided already, and of a folder's code by which words."""
     label = f" as `{decision.terms.candidate}`" if "arms" in decision.asked else ""
     return f"decided already{label}, {decision.at}"
-
-
-def print_refusal(lines: list[str]) -> int:
-    """Say why nothing is run, and return the exit code."""
-    words = "\n".join(map(visible, lines))
-    command_line.error_in_json(words, Outcome.CANNOT_BE_JUDGED.exit_code)
-    print(words, file=sys.stderr)
-    return Outcome.CANNOT_BE_JUDGED.exit_code
 
 
 def told(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:

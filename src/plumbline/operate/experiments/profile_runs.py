@@ -145,7 +145,7 @@ class ProfileRuns:
         self.folder.make()
         path = self.folder.own / "jobs.lock"
         held = "a try was killed here, and its Snakemake still makes the runs that it was at"
-        return locks.alone(path, f"{held} (it has {path} open): waiting for it")
+        return locks.alone(path, f"{held} (it has {path} open): waiting for it", must=True)
 
 
 def _say(results: Mapping[Path, Path], tell: Callable[[str], None]) -> None:

@@ -52,16 +52,13 @@ def try_(given: argparse.Namespace) -> int:
     project, asked = arms_asked(given, config)
     arms = arms_of(project, asked, [*words, *profile_words(given)])
     source = StudySource(given, arms, question_of(given, project, arms), given.accept_implausible)
-    # numpy and scipy, which a dry run needs not, unless it has something to refuse
     if given.dry_run:
         if failing := source.check(source.question)[0]:
-            from plumbline.operate.experiments.carry_out_experiment import print_refusal
-
-            return print_refusal([*failing, source.plan])
+            return command_line.print_refusal([*failing, source.plan], Outcome.CANNOT_BE_JUDGED.exit_code)
         return command_line.print_plan(
             source.plan, as_json=given.json, candidate=arms.candidate, baseline=source.baseline_name
         )
-    from plumbline.operate.experiments.carry_out_experiment import try_candidate
+    from plumbline.operate.experiments.carry_out_experiment import try_candidate  # numpy, which a dry run needs not
 
     return try_candidate(source)
 

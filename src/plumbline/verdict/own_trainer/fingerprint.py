@@ -33,8 +33,9 @@ LISTED = ("borrowed", "seeded", "left_alone", "opened", "written")
 
 def machine(devices: str = "") -> dict[str, str]:
     """Name the processor and the GPUs with their driver; `devices` as CUDA_VISIBLE_DEVICES has it."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text(errors="replace").splitlines() if os.access(info, os.R_OK) else []
+    lines: list[str] = []
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
     named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     said = {"cpu": named[0] if named else platform.machine()}
     command = ["nvidia-smi", "--query-gpu=index,uuid,name,driver_version", "--format=csv,noheader"]

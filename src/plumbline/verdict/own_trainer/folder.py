@@ -90,7 +90,14 @@ class Folder:
 
     def at_work(self, run_id: str) -> bool:
         """Whether a process makes this run: a job of a cluster may outlive all that waits for it."""
-        return not locks.is_free(self.runs / f"{run_id}.result.lock")
+        try:
+            with open(self.runs / f"{run_id}.result.lock", "rb") as file:
+                locks.lock(file, shared=True)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
 
     def remove_copies(self, repository: Repository) -> None:
         """Take away the copies of arms in which no run is made."""

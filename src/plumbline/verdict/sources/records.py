@@ -69,7 +69,7 @@ class Record:
         """Read the logs where it has them; `folder`: the board's, below which files are named."""
         assert self.place is not None
         try:
-            for file in [self.place] if self.place.is_file() else files_below(self.place, part.names):
+            for file in [self.place] if self.place.is_file() else list(files_below(self.place, part.names)):
                 try:
                     log = read_log(file, part)
                 except PlumblineError as error:

@@ -75,7 +75,7 @@ def read_submissions(folder: Path, metric: str) -> Evidence:
         notes.append(f"Without a value of {name(metric)}, and left out: {', '.join(map(name, without))}.")
     return Evidence(
         metric=metric,
-        runs=runs,
+        runs=dict(sorted(runs.items(), key=lambda each: all(run.value is None for run in each[1].values()))),
         files=tuple(dict.fromkeys(run.file for of_method in runs.values() for run in of_method.values() if run.file)),
         unread=dict.fromkeys(without, f"no value of {metric!r}"),
         notes=tuple(notes),
@@ -84,9 +84,8 @@ def read_submissions(folder: Path, metric: str) -> Evidence:
 
 def _name(path: Path, folder: Path) -> str:
     """What a submission is known by: its folder, below the one that was named."""
-    if path in (folder, folder / path.name):
-        return path.parent.resolve().name
-    return path.parent.relative_to(folder).as_posix()
+    name = path.parent.name if path == folder else path.parent.relative_to(folder).as_posix()
+    return path.parent.resolve().name if name in ("", ".", "..") else name
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -194,7 +193,7 @@ def read_records(folder: Path, part: SubmissionsPart, log: LogPart, metric: str,
 
 
 def _record(path: Path, folder: Path, part: SubmissionsPart, metric: str) -> Record:
-    record = Record(name=_name(path, folder), order=0, place=path.parent)
+    record = Record(name=_name(path, path if path.parent == folder else folder), order=0, place=path.parent)
     try:
         read = json.loads(read_text(path), object_pairs_hook=once, parse_float=_Number)
         if not isinstance(read, dict):

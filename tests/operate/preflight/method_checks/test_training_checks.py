@@ -16,7 +16,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.operate.preflight.method_checks import training_checks
 from plumbline.specs.components import load
 from plumbline.specs.spec import RunSpec
-from plumbline.train import interventions, run_optimizer
+from plumbline.train import interventions, learning_rate, run_optimizer
 from plumbline.train.interventions import Intervention
 from plumbline.train.optimizers._base import OptimizerBase
 from tests.model_specs import run_spec
@@ -227,5 +227,5 @@ def test_a_schedule_is_finite(monkeypatch: pytest.MonkeyPatch, schedule: Callabl
     spec = run_spec()
     spec = msgspec.structs.replace(spec, schedule=msgspec.structs.replace(spec.schedule, options={}))
     assert training_checks.schedule(spec) is None
-    monkeypatch.setattr(run_optimizer, "load", lambda kind, name: schedule)
+    monkeypatch.setattr(learning_rate, "load", lambda kind, name: schedule)
     assert words in (training_checks.schedule(spec) or "")

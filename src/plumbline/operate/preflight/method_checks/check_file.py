@@ -112,7 +112,7 @@ def arguments() -> argparse.ArgumentParser:
 
 def main() -> None:
     """Check a user's own file, print what is flagged, and write the report that ``--out`` asks for."""
-    from plumbline.core.allocator import keep_memory
+    from plumbline.model.allocator import keep_memory
     from plumbline.operate.preflight.method_checks import training_checks
 
     given = arguments().parse_args()

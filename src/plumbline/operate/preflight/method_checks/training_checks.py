@@ -35,9 +35,9 @@ from plumbline.specs import components
 from plumbline.specs.spec import RunSpec
 from plumbline.train import held_out_loss as held_out_reading
 from plumbline.train.interventions import Intervention
+from plumbline.train.learning_rate import make_schedule
 from plumbline.train.loop import TrainingLoop
 from plumbline.train.pretrain import pretrain, untrained
-from plumbline.train.run_optimizer import make_schedule
 from plumbline.train.trainer_settings import TrainerSettings
 
 #: Steps of a run that is tried: at least, and at most.

@@ -196,7 +196,9 @@ def _note_killpg(group, number):
 
 def _note_pidfd(descriptor, number, *more):
     with open(f"/proc/self/fdinfo/{descriptor}") as file:
-        _note_kill(next(int(line.split()[1]) for line in file if line.startswith("Pid:")), number)
+        process = next(int(line.split()[1]) for line in file if line.startswith("Pid:"))
+    if process > 0:  # of this namespace, and not reaped
+        _note_kill(process, number)
 
 
 def _waiting(real):
