@@ -154,7 +154,7 @@ def test_a_box_of_eight_is_told_what_its_whole_models_take(paper: Project) -> No
     machine, runs = machines.load("h100_node"), paper.runs.values()
     (said,) = step_memory.in_words(machine, runs)
     assert re.search(r"node [\d.]+ GB to 91\.8 GB with 8 sequences, too much for 1 of 68 runs; two_nodes 8\d", said)
-    assert re.search(r"two_nodes [\d.]+ to 93\.8 GB with 4 sequences, too much for 15 of 15 runs ", said)
+    assert re.search(r"two_nodes [\d.]+ GB to 93\.8 GB with 4 sequences, too much for 15 of 15 runs ", said)
     roomy = msgspec.structs.replace(machine, memory_gib=141)
     assert "too much" not in step_memory.in_words(roomy, runs)[0]
     assert step_memory.in_words(machines.load("core"), runs) == [], "no GPU"
