@@ -49,6 +49,15 @@ Epoch 3 | nan | nan
 Loss is inf, stopping training
 error: loss is NaN
 any NaN in the loss: True
+NaN in batch: 812, aborting
+rank 0 NaN gradients, stopping
+NaN on device = 0, abort
+Loss has NaNs, stopping
+NaN detected. Exit code: 1
+NaN in attention scale; exiting
+isnan: True, exiting
+too many NaN: 12
+nan count=5 > 3: stop training
 loss std: nan
 val_loss std nan (n=1)
 delta loss: nan
@@ -62,6 +71,11 @@ nan loss: none
 nan losses: 0
 nan losses skipped=3
 nan count 0 in loss
+NaN check: ok
+nan guard: off
+0 of 300 losses were nan
+contains nan -> False
+NaNs: 0
 loss ok, nan=False
 has loss nan? False
 no NaN in the loss

@@ -33,7 +33,7 @@ from plumbline.verdict.own_trainer.trainer_file import MetricPart
 SECONDS, LINES, LAST, LETTERS = 10.0, 20_000, 200, 120
 #: Letters before a number that make its shape, and numbers of a line that are read.
 _BEFORE, _MOST = 60, 100
-_VALUE = r"(?<![\w./\\-])[-+]?(nan(?:/inf)?|inf(?:inity|/nan)?)(?![\w/\\]|[.-]\w)"
+_VALUE = r"(?<![\w./\\-])[-+]?(nans?(?:/infs?)?|inf(?:inity|/nan)?)(?![\w/\\]|[.-]\w)"
 _BARE = re.compile(_VALUE, re.IGNORECASE)
 #: Up to three words, and a value behind them: with a sign between, or after a loss.
 _WORD = r"(?!(?:nan|inf)\b)[a-z_][\w./@-]*"
@@ -47,19 +47,23 @@ _TRAINING = re.compile(r"(?:train(?:ing)?[ _/.-]*)?loss(?:/train)?", re.IGNORECA
 _LEVEL = re.compile(r"^(?:(?:info|step|iter|iteration|epoch|batch) )+", re.IGNORECASE)
 #: What makes a value the start of a search for the best, or the best itself.
 _BEST = re.compile(r"(?<![a-z])(?:best|min|max|peak|record|lowest|highest|prev|init)", re.IGNORECASE)
-#: What says that there was none, or how many there were (a count behind a nan that is no value of a name itself), and a
-#: sentence of the scale that mixed precision adapts.
+#: What says that there was none, or how many there were (a count behind a nan that is no value of a name itself), that
+#: there was one, in a name, and a sentence of the scale that mixed precision adapts.
 _DENIAL = re.compile(
-    r"\b(?:no|not|never|without|zero) (?:an? |any )?nans?\b|\b0 nan(?:s\b|$| (?!loss\b)\w+s\b)"
-    r"|\bnans? (?:\w+ )?(?:filtered|excluded|ignored|skipped|encountered 0 times)\b",
+    r"\b(?:no|not|never|without|zero) (?:an? |any )?nans?\b|\b(?:0|none) of (?:\S+ ){1,3}(?:was|were) nans?\b"
+    r"|(?<!rank )(?<!gpu )(?<!cuda )(?<!device )(?<!worker )\b0 nan(?:s\b|$| (?!loss\b)\w+s\b)"
+    r"|\bnans? (?:\w+ )?(?:filtered|excluded|ignored|skipped|encountered 0 times)\b"
+    r"|\bnans? (?:(?:-> |\| )?(?:false|no|none|free|never)|checks?:? (?:passed|ok)|guard:? (?:on|off))\b",
     re.IGNORECASE,
 )
 _COUNT = re.compile(
-    r"\bnans?\b(?:(?!\b(?:at|step|iter\w*|epoch|rank)\b)[^:=?,;(]){0,40}[:=?]+ ?[\"']?(?:false|none|no|\d+)\b(?!\.)"
-    r"|\bnan (?:count|losses) \d+\b",
+    r"\bnans?\b(?:(?!\b(?:at|step|iter\w*|epoch|rank|gpu|cuda|device|worker|batch|layer|param\w*|code)\b)[^:=?,;(]){0,40}"
+    r"[:=?]+ ?[\"']?(?:false|none|no|0+)\b(?!\.)|\bnan (?:count|losses) 0+\b",
     re.IGNORECASE,
 )
-_SCALE = re.compile(r"scal(?:e|er|ing)\b", re.IGNORECASE)
+_IS_NAN = re.compile(r"(?:is|has|loss)_?nan[\"']?\s?[:=]\s?[\"']?(?:true|yes)\b", re.IGNORECASE)
+_ANY = re.compile(rf"{_VALUE}|{_IS_NAN.pattern}", re.IGNORECASE)
+_SCALE = re.compile(r"\bloss[ _-]?scal|\bgrad(?:ient)?s?[ _-]?scal|\bscaler\b", re.IGNORECASE)
 _LIST = re.compile(r"\[([^\[\]]*)\]")
 _NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:e[-+]?\d+)?", re.IGNORECASE)
 _NULL = re.compile(r"\"([\w./@-]*)\": null\b")
@@ -216,7 +220,7 @@ def _read(part: MetricPart, lines: Iterator[str], places: _Places, *, whole: boo
     for line in islice(lines, LINES):
         places.add(line, has_value=metric.has_value(part, line))
         nulls.update(_NULL.findall(line) if part.json else ())
-        for kind in _kinds(part.called, line) if end.signs and _BARE.search(line) else ():
+        for kind in _kinds(part.called, line) if end.signs and _ANY.search(line) else ():
             if kind in end.signs:
                 end.beside.append(f"{end.signs.pop(kind)}, as it did before its last {part.called}")
     if not whole:
@@ -266,7 +270,7 @@ def _signs(called: str, lines: list[str], first: str | None = None) -> LogEnd:
                 end.beside.append(words)
             elif _IGNORED not in lines[max(0, at - 1)] and not error.startswith("BrokenPipeError"):
                 end.signs.setdefault(f"traceback {error.partition(':')[0]}", words)
-        elif _BARE.search(line):
+        elif _ANY.search(line):
             kinds = _kinds(called, line if at or first is None else first)
             if "" in kinds:
                 return msgspec.structs.replace(end, diverged=_short(line))
@@ -295,7 +299,8 @@ def _kinds(called: str, line: str) -> list[str]:
 
     line = _DENIAL.sub(" ", _LIST.sub(_one_value, " ".join(line.split())))
     line = _COUNT.sub(" ", _AFTER_WORDS.sub(name, _NAMED.sub(name, line)))
-    if any(value[1][:3].lower() == "nan" for value in _BARE.finditer(line)) and not _SCALE.search(line):
+    has_nan = _IS_NAN.search(line) or any(value[1][:3].lower() == "nan" for value in _BARE.finditer(line))
+    if has_nan and not _SCALE.search(line):
         kinds.append(f"nan: {_shape(line)[:LETTERS]}")
     return kinds
 
@@ -320,12 +325,7 @@ def _short(line: str) -> str:
 
 
 class ComparedEnd(Struct, frozen=True):
-    """What a comparison says of a run.
-
-    Attributes:
-        why: why it counts as crashed; empty where it does not.
-        remarks: what is to be told of its end beside that.
-    """
+    """What a comparison says of a run: `why` it counts as crashed, empty if it does not, and `remarks` on its end."""
 
     why: str = ""
     remarks: list[str] = []
