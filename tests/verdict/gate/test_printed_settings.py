@@ -146,6 +146,13 @@ VARYING = (
     "epochs: 1.3{0}",
     "compression ratio: 3.9{0}",
     "tokens_per_sec: 12{0}000",
+    "Serialized model: 1589322{0} bytes",
+    "compressed model size: 1589322{0}",
+    "sparsity of mlp: 0.31{0}",
+    "attn entropy layer: 2.{0}",
+    "clipped steps: 1{0}",
+    "dead experts: {0}",
+    "mean depth: 3.2{0}",
     "Hyperparameters:\n  name: golf-{0}\n  checkpoint: a_{0}\n  job: {0}\n  lr: 0.1\n",
 )
 

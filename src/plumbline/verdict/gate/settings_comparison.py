@@ -52,7 +52,7 @@ HYPERPARAMETERS = AMOUNTS | CHOSEN | BEGUN_FROM | frozenset(_MODEL_AND_TRAINING.
 _MEASURED_OR_WRITTEN = """
     per sec second seconds ms avg mean loss bpb bpc ppl perplexity accuracy norm memory mem mfu throughput usage power
     cpu ram disk hash rng seed log logs logging save checkpoint ckpt output took elapsed eta done seen compression
-    estimated expected measured actual
+    estimated expected measured actual serialized compressed dead clipped entropy sparsity
 """
 #: Words that make a name none of hyper-parameters: what is measured of a run, or how it is written down.
 NO_HYPERPARAMETER = frozenset(_MEASURED_OR_WRITTEN.split())

@@ -35,6 +35,10 @@ _PAIR = re.compile(
 _LINE = re.compile(rf"\s{{0,8}}(?:Using )?([A-Za-z_][\w.-]{{0,60}})\s{{0,8}}[=:]\s{{0,8}}+{_NO_NAME}(\S.{{0,200}})")
 #: Words that say what is set only with the word before them: ``learning rate: 0.1``.
 _WITH_THE_WORD_BEFORE = frozenset(("rate", "size", "len", "length", "scale", "steps", "tokens"))
+#: Words before a name that make it one of what is measured: ``Serialized model: 15893221 bytes``.
+_MEASURED_BEFORE = re.compile(
+    r"\b(serialized|compressed|dead|clipped|mean|entropy|sparsity)[ \t]{1,2}(?:\w{1,20}[ \t]{1,2}){0,2}$", re.IGNORECASE
+)
 #: A unit behind a blank is part of a measured value: ``kernel warmup: 12 s``.
 _UNIT_BEHIND = re.compile(r"[ \t](?:ns|us|ms|s|sec|secs|seconds|min|minutes|h|[KMGT]i?B|%|W|C)(?![\w/.])")
 #: A line of the course of a run.
@@ -122,7 +126,9 @@ def pairs(line: str) -> Iterator[tuple[str, str, str]]:
         return
     for each in read:
         name, before = each[1] or each[2].replace("-", "_"), line[max(0, each.start() - BEFORE) : each.start()]
-        if name.lower() in _WITH_THE_WORD_BEFORE and (word := re.search(r"([A-Za-z]{1,40})[ \t]{1,2}$", before)):
+        if measured := _MEASURED_BEFORE.search(before):
+            name = f"{measured[1]}_{name}"
+        elif name.lower() in _WITH_THE_WORD_BEFORE and (word := re.search(r"([A-Za-z]{1,40})[ \t]{1,2}$", before)):
             name = f"{word[1]}_{name}"
         value = each[3].strip("\"'")
         if amount(value) is not None and (unit := _UNIT_BEHIND.match(line, each.end())):
