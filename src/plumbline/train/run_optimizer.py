@@ -1,7 +1,4 @@
-"""Makes a run's optimizer: parameter groups by role, and the learning rate of each, set anew before every step.
-
-The learning rate of a step is a pure function of the spec: nothing to save, nothing to resume.
-"""
+"""Makes a run's optimizer: parameter groups by role, and the learning rate of each, set anew before every step."""
 
 from __future__ import annotations
 

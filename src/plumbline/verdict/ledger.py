@@ -269,6 +269,16 @@ def stated(page: Path) -> LedgerState | None:
     return found and LedgerState(name=found[1], length=int(found[2]), head=found[3])
 
 
+def require_continued(path: Path, page: Path) -> None:
+    """Refuse a ledger that does not continue the one that a page, which is to be replaced, was made with.
+
+    Raises:
+        PlumblineError: as `compare`.
+    """
+    if (state := stated(page)) is not None:
+        compare(read(path), page, state)
+
+
 def compare(ledger: Ledger, page: Path, said: LedgerState) -> int:
     """Count the entries that were added to the ledger since the page was made.
 
@@ -278,8 +288,8 @@ def compare(ledger: Ledger, page: Path, said: LedgerState) -> int:
     if len(ledger) < said.length:
         raise PlumblineError(
             f"{ledger.path} has {len(ledger)} entries, but {page} was made when it had {said.length}: it was "
-            "truncated, "
-            f"or it is another ledger. Restore the file that had them (line {said.length}: hash {said.head[:12]})"
+            "truncated, or it is another ledger. Restore the file that had them "
+            f"(line {said.length}: hash {said.head[:12]})"
         )
     there = (NO_HEAD, *ledger.hashes)[said.length]
     if there != said.head:

@@ -125,8 +125,7 @@ def judged(seen: FinishedRunReader, corrected: dict[str, int]) -> dict[str, Base
 
 
 def _entered(request: VerdictInputs) -> AbstractContextManager[Ledger]:
-    if (said := ledgers.stated(request.page)) is not None:
-        ledgers.compare(ledgers.read(request.ledger), request.page, said)
+    ledgers.require_continued(request.ledger, request.page)
     return ledgers.entered(request.ledger, ledger_costs.entries(request.mine))
 
 

@@ -144,7 +144,6 @@ def _only_of_tables(request: NumbersRequest, kind: str) -> None:
 def _enter(request: NumbersRequest, entries: Sequence[LedgerEntry], prepare: Callable[[Ledger], None]) -> None:
     if request.ledger.resolve() in (request.path.resolve(), request.page.resolve()):
         raise PlumblineError(f"--ledger {request.ledger} is the file of numbers or the page; name a file of its own")
-    if (said := ledgers.stated(request.page)) is not None:
-        ledgers.compare(ledgers.read(request.ledger), request.page, said)
+    ledgers.require_continued(request.ledger, request.page)
     with ledgers.entered(request.ledger, entries) as ledger:
         prepare(ledger)

@@ -89,7 +89,11 @@ class Folder:
         return self.own / "worktrees" / run_id
 
     def at_work(self, run_id: str) -> bool:
-        """Whether a process makes this run: a job of a cluster may outlive all that waits for it."""
+        """Whether a process makes this run: a job of a cluster may outlive all that waits for it.
+
+        Raises:
+            OSError: that cannot be told, and a copy is neither made anew nor removed (`locks.is_free` would say no).
+        """
         try:
             with open(self.runs / f"{run_id}.result.lock", "rb") as file:
                 locks.lock(file, shared=True)
