@@ -26,24 +26,29 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PLACES = ("src", "studies", "tests", "benchmarks")
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 #: Words that hold for anything: what is bound to one of them has no name.
-BLANK = frozenset(
+BLANK = _words(
     """
     found one given said words known judged asked told kept held named shown drawn made seen taken left meant wanted
-    thing things what which each_one
-    """.split()
-)
-PREPOSITIONS = frozenset("but of by at how what beside".split())
-#: Participles that do not end in -ed.
-IRREGULAR = frozenset(
+    thing things what which
     """
-    found given said known told kept held shown drawn made seen taken left meant written run_by cut done gone chosen
-    worn torn sent spent bought brought built caught felt fought got hidden laid led lost paid put_by sold stood struck
-    taught thought understood won worn worth
-    """.split()
+)
+PREPOSITIONS = _words("but of by at how what beside")
+#: Participles that do not end in -ed.
+IRREGULAR = _words(
+    """
+    found given said known told kept held shown drawn made seen taken left meant written cut done gone chosen
+    worn torn sent spent bought brought built caught felt fought got hidden laid led lost paid sold stood struck
+    taught thought understood won
+    """
 )
 #: Words that end in -ed and are verbs or nouns.
-NOT_PARTICIPLES = frozenset("embed need seed feed speed read bleed breed exceed proceed succeed shed bed red".split())
+NOT_PARTICIPLES = _words("embed need seed feed speed read bleed breed exceed proceed succeed shed bed red")
 
 #: Kind of odd words -> their pattern.
 ODD = {
