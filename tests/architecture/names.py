@@ -158,7 +158,8 @@ def main() -> None:
     paths = options.paths or [options.root / place for place in PLACES]
     counts: dict[str, Counter[str]] = {}
     for path in paths:
-        counts[str(path)] = counter = Counter()
+        counter: Counter[str] = Counter()
+        counts[str(path)] = counter
         for name in (name for file in files([path]) for name in names_of(file)):
             counter[name.kind] += 1
             if options.list:
