@@ -38,7 +38,7 @@ class BuildWithProject(build_py):
         target = Path(self.build_lib) / "plumbline" / SHIPPED["COPY"]
         known = git("ls-files", "-z")
         tracked = None if known is None else set(known.split("\0"))  # no notes or keys that lie beside
-        for path in SHIPPED["files"](ROOT):
+        for path in SHIPPED["list_files"](ROOT):
             if tracked is not None and str(path) not in tracked:
                 continue
             (target / path).parent.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,7 @@ from pathlib import Path
 from benchmarks.gpu_check.output_folders import BEFORE, CARRIED, PACKS, TOLD, WHEELS
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic, atomic_write_json, atomic_write_text
+from plumbline.core.files import atomic_write_json, atomic_write_text, open_atomically
 from plumbline.specs.yaml_files import ROOT
 
 #: Packages that the check needs and images with torch have not.
@@ -71,9 +71,9 @@ def code() -> dict[str, object]:
     Raises:
         PlumblineError: files were changed or added since, which would stay behind.
     """
-    from plumbline.core.provenance import code, code_sha256
+    from plumbline.core.provenance import code_sha256, describe_code
 
-    said = code()
+    said = describe_code()
     if said.get("git_commit") is None or said.get("git_dirty"):
         raise PlumblineError("the bundle is of a commit: commit what was changed, or put it aside (git stash)")
     command = ["git", "-C", str(ROOT), "ls-files", "--others", "--exclude-standard", "src", "benchmarks"]
@@ -92,7 +92,7 @@ def write(out: Path, folders: Iterable[Path] = (CARRIED, PACKS), commit: str = "
     committed = subprocess.run(
         ["git", "-C", str(ROOT), "archive", "--format=tar", commit], stdout=subprocess.PIPE, check=True
     )
-    with atomic(out) as file:
+    with open_atomically(out) as file:
         with tarfile.open(fileobj=file, mode="w") as archive, tarfile.open(fileobj=BytesIO(committed.stdout)) as tree:
             for member in tree:
                 archive.addfile(member, tree.extractfile(member) if member.isfile() else None)

@@ -26,9 +26,9 @@ def describe(kind: str) -> dict[str, Any]:
 
     from benchmarks.machine_description import describe as line
     from plumbline.core.errors import PlumblineError
-    from plumbline.core.provenance import code, code_sha256
+    from plumbline.core.provenance import code_sha256, describe_code
 
-    said = {"device": "processor", "host": line(), **code()}
+    said = {"device": "processor", "host": line(), **describe_code()}
     if said.get("git_commit") is None and TOLD.is_file():
         packed = json.loads(TOLD.read_text(encoding="utf-8"))["code"]
         changed = packed.pop("code_sha256", None) != code_sha256()

@@ -12,7 +12,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from plumbline.core.pipeline_packages import lacking
+from plumbline.core.pipeline_packages import explain_missing_package
 
 if TYPE_CHECKING:
     from plumbline.core.errors import PlumblineError as PlumblineError
@@ -64,7 +64,7 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(module), attribute)
     except ModuleNotFoundError as error:
-        raise lacking(error, f"plumbline.api.{name}") or error from None
+        raise explain_missing_package(error, f"plumbline.api.{name}") or error from None
 
 
 def __dir__() -> list[str]:

@@ -414,7 +414,7 @@ def test_what_is_missing_or_says_nothing_is_named(root: Path, tmp_path: Path) ->
         verb.pack(planned(root), tmp_path / "bundle.tar.xz")
     copy = tmp_path / "project"
     shutil.copytree(root, copy)
-    fingerprint_file.beside(copy / "results/smoke/transfer/interpretations.md").write_text("{}")
+    fingerprint_file.sidecar_path(copy / "results/smoke/transfer/interpretations.md").write_text("{}")
     with pytest.raises(PlumblineError, match="has no fingerprint of interpretations transfer"):
         verb.pack(planned(copy), tmp_path / "bundle.tar.xz", allow_missing=True)
     fingerprint_file.write(copy / "results/smoke/transfer/interpretations.md", "0" * 16)
@@ -434,9 +434,9 @@ def test_of_work_only_what_is_light_is_packed(tmp_path: Path) -> None:
     light += [
         asked.paths.scores(run),
         asked.paths.examples(run),
-        fingerprint_file.beside(asked.paths.scores(run)).as_posix(),
+        fingerprint_file.sidecar_path(asked.paths.scores(run)).as_posix(),
     ]
-    light += [asked.paths.probes(run), fingerprint_file.beside(asked.paths.probes(run)).as_posix()]
+    light += [asked.paths.probes(run), fingerprint_file.sidecar_path(asked.paths.probes(run)).as_posix()]
     corpus = asked.paths.corpus("climbmix")
     light += [
         asked.paths.pack_manifest(run),

@@ -143,7 +143,7 @@ def test_a_manifest_says_what_was_written_and_its_spec_gives_its_run_id(tmp_path
             earlier | {"spec": {"learning_rate": 0.5}},
             r"was changed: its spec is that of run \w{16}, and its run_id is ",
         ),
-        (fingerprint_file.sealed(earlier | {"run_id": "0" * 16}), "its run_id is 0000000000000000; delete the run's"),
+        (fingerprint_file.seal(earlier | {"run_id": "0" * 16}), "its run_id is 0000000000000000; delete the run's"),
     ):
         with pytest.raises(PlumblineError, match=why):
             run_files.require_manifest(path, changed)
@@ -257,7 +257,7 @@ def test_a_manifest_made_by_hand_is_refused(change: dict[str, Any], drop: str, w
     project(tmp_path)
     path = tmp_path / RUN / "manifest.json"
     manifest = {key: value for key, value in (json.loads(path.read_text()) | change).items() if key != drop}
-    atomic_write_json(path, fingerprint_file.sealed(manifest) if drop in ("spec", "run_id", "files") else manifest)
+    atomic_write_json(path, fingerprint_file.seal(manifest) if drop in ("spec", "run_id", "files") else manifest)
     said = {Path(one.path).name: one for one in verify.verify([path.parent])}["manifest.json"]
     assert said.status == "changed" and why in said.why, said.why
     with pytest.raises(PlumblineError):

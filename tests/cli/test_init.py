@@ -25,7 +25,7 @@ def test_a_project_is_what_travels_and_can_be_planned(project: Path) -> None:
     for path in ("Snakefile", "workflow/rules/pretrain.smk", "results/README.md", ".gitignore", "README.md"):
         assert (project / path).is_file(), path
     assert (project / "slurm" / "config.v9+.yaml").is_file()
-    assert sorted(package_data.files(project)) == sorted(package_data.files(package_data.folder()))
+    assert sorted(package_data.list_files(project)) == sorted(package_data.list_files(package_data.folder()))
     assert len(load(load_config(project / "config/config.yaml"), project).runs) > 100
 
 

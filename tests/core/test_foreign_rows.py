@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from plumbline.audit.paper.paper_table import read_tables
 from plumbline.core.errors import PlumblineError
-from plumbline.core.foreign_rows import TAB, delimited_rows, read_ordinary_text
+from plumbline.core.foreign_rows import TAB, read_ordinary_text, split_rows
 from plumbline.specs import printed_results
 from plumbline.verdict import ledger
 from plumbline.verdict.sources import bounded_reading, lm_eval_items, row_files
@@ -53,7 +53,7 @@ def test_line_ends_within_a_note_are_read_and_rows_keep_their_lines(tmp_path: Pa
 
 def test_between_tabs_a_quote_is_a_letter_and_a_pair_around_a_cell_is_none() -> None:
     text = 'method\tloss\tnote\n"a"\t1\t"GeLU" at last\nb\t"2"\t"open\nc\t3\tclosed"\n'
-    assert [cells for _, cells in delimited_rows(Path("t.tsv"), text, TAB)] == [
+    assert [cells for _, cells in split_rows(Path("t.tsv"), text, TAB)] == [
         ["method", "loss", "note"],
         ["a", "1", '"GeLU" at last'],
         ["b", "2", '"open'],
@@ -65,7 +65,7 @@ def test_between_tabs_a_quote_is_a_letter_and_a_pair_around_a_cell_is_none() -> 
 def test_what_a_writer_of_csv_wrote_is_read_back(rows: list[list[str]]) -> None:
     file = io.StringIO(newline="")
     csv.writer(file).writerows(rows)
-    assert [cells for _, cells in delimited_rows(Path("t.csv"), file.getvalue(), ",")] == rows
+    assert [cells for _, cells in split_rows(Path("t.csv"), file.getvalue(), ",")] == rows
 
 
 def pipe(path: Path) -> None:

@@ -24,13 +24,13 @@ WIDE = {
 def test_what_narrows_float32_is_refused_by_name_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, values in NARROWING.items():
         for value in values:
-            assert numeric_environment.narrowing({name: value}) == [f"{name}={value}"]
+            assert numeric_environment.list_narrowing({name: value}) == [f"{name}={value}"]
             monkeypatch.setenv(name, value)
             with pytest.raises(PlumblineError, match=rf"{name}={value} in the environment .*unset {name}\)"):
                 numeric_environment.require_wide_products()
             monkeypatch.delenv(name)
     for name, values in WIDE.items():
-        assert [numeric_environment.refusal({name: value}) for value in values] == [None] * len(values)
+        assert [numeric_environment.explain_refusal({name: value}) for value in values] == [None] * len(values)
     numeric_environment.require_wide_products()
 
 
@@ -60,6 +60,6 @@ def test_what_may_change_last_digits_is_recorded_without_folders() -> None:
         "HOME": "/home/me",
         "PATH": "/usr/bin",
     }
-    assert numeric_environment.recorded(changing | harmless) == dict(sorted(changing.items()))
-    preloaded = numeric_environment.recorded({"MKL_OWN_TABLE": "/home/me/one.so:/opt/two.so"})
+    assert numeric_environment.list_recorded(changing | harmless) == dict(sorted(changing.items()))
+    preloaded = numeric_environment.list_recorded({"MKL_OWN_TABLE": "/home/me/one.so:/opt/two.so"})
     assert preloaded == {"MKL_OWN_TABLE": "…/one.so:…/two.so"}

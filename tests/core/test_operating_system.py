@@ -10,7 +10,7 @@ import pytest
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
-from plumbline.core.operating_system import unsupported
+from plumbline.core.operating_system import explain_unsupported_system
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from plumbline.core.operating_system import unsupported
 def test_another_system_is_refused_before_anything_is_tried(
     system: str, said: str, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert unsupported() is None
+    assert explain_unsupported_system() is None
     monkeypatch.setattr(sys, "platform", system)
     with pytest.raises(SystemExit, match=said):
         command_line.run(lambda: pytest.fail("tried"))

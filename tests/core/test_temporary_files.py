@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.core import temporary_files
-from plumbline.core.files import atomic, atomic_write_text
+from plumbline.core.files import atomic_write_text, open_atomically
 
 WRITER = """
 import sys, time
@@ -58,7 +58,7 @@ def test_only_the_files_of_owners_that_are_gone_are_removed(
     again = f".again.npy.{machine}_{os.getpid()}_1_abcd"
     (tmp_path / again).write_bytes(b"of the number's earlier process")
     monkeypatch.setattr("plumbline.core.temporary_files._searched", set())
-    with atomic(tmp_path / "rows.npy") as file:
+    with open_atomically(tmp_path / "rows.npy") as file:
         file.write(b"whole")
         ours = Path(file.name)
         assert ours.exists()

@@ -18,7 +18,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from plumbline.core import files
-from plumbline.core.files import atomic, atomic_write_text
+from plumbline.core.files import atomic_write_text, open_atomically
 from plumbline.data import documents, pack
 
 
@@ -34,7 +34,7 @@ def mode(path: Path) -> int:
 
 
 def test_a_new_file_has_the_mode_that_any_new_file_has(tmp_path: Path, umask: int) -> None:
-    with atomic(tmp_path / "deep" / "a.bin") as file:
+    with open_atomically(tmp_path / "deep" / "a.bin") as file:
         file.write(b"x")
     assert mode(tmp_path / "deep" / "a.bin") == 0o666 & ~umask
 
@@ -42,7 +42,7 @@ def test_a_new_file_has_the_mode_that_any_new_file_has(tmp_path: Path, umask: in
 def test_a_library_that_wants_a_name_gets_one(tmp_path: Path, umask: int) -> None:
     """Safetensors puts a file of its own, with mode 0600, in the place of the one it is told."""
     path = tmp_path / "model.safetensors"
-    with atomic(path) as file:
+    with open_atomically(path) as file:
         save_file({"weight": np.arange(3)}, file.name)
     assert mode(path) == 0o666 & ~umask
     assert load_file(path)["weight"].tolist() == [0, 1, 2]
@@ -52,7 +52,7 @@ def test_a_library_that_wants_a_name_gets_one(tmp_path: Path, umask: int) -> Non
 def test_an_error_leaves_what_was_there(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     atomic_write_text(path, "before")
-    with pytest.raises(KeyboardInterrupt), atomic(path) as file:
+    with pytest.raises(KeyboardInterrupt), open_atomically(path) as file:
         file.write(b"half")
         raise KeyboardInterrupt
     assert path.read_text() == "before"
@@ -66,7 +66,7 @@ def test_the_file_and_its_name_are_synced_in_order(tmp_path: Path, monkeypatch: 
         monkeypatch.setattr(
             os, name, lambda *given, name=name, original=original: (done.append(name), original(*given))[1]
         )
-    with atomic(tmp_path / "a") as file:
+    with open_atomically(tmp_path / "a") as file:
         file.write(b"x")
         assert done == []
     assert done == ["fsync", "replace", "fsync"]

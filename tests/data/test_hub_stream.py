@@ -235,7 +235,7 @@ def test_what_fails_while_it_is_read_or_written_is_not_read_again(
         patch.setattr(sources.hub, "documents", torn)
         fetch(data_set, tmp_path / "out", tokens=30_000)
     with monkeypatch.context() as patch, pytest.raises(OSError, match="disk"):
-        patch.setattr(shard_writer, "naming", lambda *_: (_ for _ in ()).throw(OSError("the disk is full")))
+        patch.setattr(shard_writer, "name_in_errors", lambda *_: (_ for _ in ()).throw(OSError("the disk is full")))
         fetch(data_set, tmp_path / "out", tokens=30_000)
     assert starts[-1].number == 221
     count = len(starts)

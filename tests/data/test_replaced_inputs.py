@@ -85,7 +85,7 @@ def test_tokens_of_another_tokenizer_are_not_packed_as_this_ones(own: Stages) ->
     """Its record is gone as well, and every id is an entry of both."""
     before = sha256_file(own.tokenizer)
     permuted(own.tokenizer)
-    fingerprint_file.beside(own.tokenizer).unlink(missing_ok=True)
+    fingerprint_file.sidecar_path(own.tokenizer).unlink(missing_ok=True)
     said = rf"train-0000\.npy was not made with {own.tokenizer} as it is now: .* {before}, and now it is "
     with pytest.raises(PlumblineError, match=said + sha256_file(own.tokenizer)):
         run_pack(own, own.packs, "base=300")
@@ -109,7 +109,7 @@ def test_tokens_of_other_documents_or_other_ids_are_not_packed(own: Stages, caps
     np.save(own.tokens[1], ids)
     with pytest.raises(PlumblineError, match=r"train-0001\.npy is not the file that was made: its sha256 is"):
         run_pack(own, own.packs, "base=300")
-    fingerprint_file.beside(own.tokens[1]).unlink(missing_ok=True)
+    fingerprint_file.sidecar_path(own.tokens[1]).unlink(missing_ok=True)
     run_pack(own, own.packs, "base=300")
     assert "train-0001.npy: nothing beside it says with which tokenizer it was made" in capsys.readouterr().err
 

@@ -17,7 +17,7 @@ FILE = re.compile(r"(?<![\w/.$<>{}*~-])(?:[\w-]+/)*(?:[\w.-]+\.(?:py|smk|md|yaml
 ROOTED = re.compile(r"(?<![\w/.{}<>*-])(?:docs|src|tests|benchmarks|workflow)/[\w./-]*\w\.(?:py|smk|md|yaml)\b")
 MODULE = re.compile(r"(?:^|python -m )((?:plumbline|benchmarks|tests)(?:\.\w+)+)(?![\w-])")
 FLAG = re.compile(r"(?:^|^plumbline .* )--(?:no-)?([a-z][\w-]+)")
-#: As `code_of`, `CheckpointSaver.save`, `re.search(...)`. What another library has is written with its name
+#: As `list_code_versions`, `CheckpointSaver.save`, `re.search(...)`. What another library has is written with its name
 #: (`torch.nn.Linear`), as `argument=`, or without backticks.
 IDENTIFIER = re.compile(r"^(\w*[a-z]_\w+|[A-Z]+[a-z]+[A-Z]\w*|[A-Za-z_]\w+(?:\.\w+)+)(?:\(.*\))?$")
 #: What a reader makes, or puts in the place of a word in capitals.

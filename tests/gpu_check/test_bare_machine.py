@@ -97,7 +97,7 @@ def test_a_bundle_that_is_too_large_is_not_left(tmp_path: Path, monkeypatch: pyt
 def test_a_bundle_of_files_in_no_commit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
     monkeypatch.setattr(bundle, "ROOT", tmp_path)
-    monkeypatch.setattr(provenance, "code", lambda: {"git_commit": "c", "git_dirty": False})
+    monkeypatch.setattr(provenance, "describe_code", lambda: {"git_commit": "c", "git_dirty": False})
     for folder in ("src", "benchmarks", "notes"):
         (tmp_path / folder).mkdir()
     (tmp_path / "notes" / "mine.txt").touch()
@@ -109,7 +109,9 @@ def test_a_bundle_of_files_in_no_commit_is_refused(tmp_path: Path, monkeypatch: 
 
 def test_code_that_was_changed_since_it_was_packed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(provenance, "code", lambda: {"code_from": "a source tree without git", "git_commit": None})
+    monkeypatch.setattr(
+        provenance, "describe_code", lambda: {"code_from": "a source tree without git", "git_commit": None}
+    )
     packed = {"git_commit": "c", "git_dirty": False}
     for code_sha256, changed in ((provenance.code_sha256(), False), ("another", True)):
         atomic_write_json(TOLD, {"code": packed | {"code_sha256": code_sha256}})

@@ -134,7 +134,7 @@ def test_what_a_killed_data_job_was_writing_is_listed_with_its_owner(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     documents = tmp_path / "work/demo/corpora/mine/documents"
-    ours = temporary_files.beside(documents / "train.jsonl")
+    ours = temporary_files.choose_path(documents / "train.jsonl")
     machine = temporary_files.parse(ours.name).machine
     file(ours, 3)
     dead = file(documents.parent / f"tokens/.train-0000.npy.{machine}_{2**22 + 1}_7_0a1b", 5)
@@ -151,7 +151,7 @@ def test_what_a_killed_data_job_was_writing_is_listed_with_its_owner(
     assert listed[dead].owner.endswith("which has ended") and "another machine" in listed[other].owner
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["cleanup", "--remove", "half"])
-    with locks.alone_in(documents):
+    with locks.hold_folder(documents):
         cleanup.main()
     assert (
         ours.exists()

@@ -44,7 +44,7 @@ print("warm" if "torch" in sys.modules else "cold", flush=True)
 import torch
 while len(sys.argv) > 1 and not pathlib.Path(sys.argv[1]).exists():
     time.sleep(0.01)
-print(provenance.packages()["torch"], torch.__version__, sep="\\n")
+print(provenance.list_packages()["torch"], torch.__version__, sep="\\n")
 """
 ENDS = """
 import sys

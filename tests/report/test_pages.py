@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, unquote
 import pytest
 
 from plumbline.core import fingerprint_file
-from plumbline.core.files import exchange
+from plumbline.core.files import swap_paths
 from plumbline.project import load
 from plumbline.report import run_comparison, write_report
 from plumbline.report.page_frame import PresetWarning
@@ -304,10 +304,10 @@ def test_a_report_while_another_replaces_it(tmp_path: Path, monkeypatch: pytest.
     for place in (made, folder):
         place.mkdir()
         (place / "index.html").write_text(place.name)
-    if atomic and not exchange(made, folder):
+    if atomic and not swap_paths(made, folder):
         pytest.skip("this file system cannot let folders change places")
     elif not atomic:
-        monkeypatch.setattr(write_report, "exchange", lambda *_: False)
+        monkeypatch.setattr(write_report, "swap_paths", lambda *_: False)
 
     def full(one: Path, other: Path) -> None:
         if one == made:

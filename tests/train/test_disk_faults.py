@@ -475,7 +475,7 @@ def test_outputs_given_again_say_what_the_run_was_made_with(packs: Path, tmp_pat
     assert train(run_spec(), settings(packs, tmp_path, micro_batch=4)) == 0
     before = read(tmp_path / "out/manifest.json")
     shutil.rmtree(tmp_path / "out")
-    monkeypatch.setattr(provenance, "packages", lambda: {"torch": "9"})
+    monkeypatch.setattr(provenance, "list_packages", lambda: {"torch": "9"})
     assert train(run_spec(), settings(packs, tmp_path, micro_batch=2)) == 0
     after = read(tmp_path / "out/manifest.json")
     assert (after["micro_batch"], after["accumulation"]) == (4, 2)

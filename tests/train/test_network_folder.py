@@ -58,9 +58,9 @@ def test_a_fingerprint_that_cannot_be_read_is_not_another_one(folder: tuple[Path
     fingerprint_file.write(place / "tokenizer.json", "code-asked")
     rules.write_text("open */tokenizer.fingerprint.json ESTALE\n")
     with pytest.raises(PlumblineError, match=r"tokenizer\.fingerprint\.json cannot be read \(Stale file handle\)"):
-        fingerprint_file.read(fingerprint_file.beside(place / "tokenizer.json"))
+        fingerprint_file.read(fingerprint_file.sidecar_path(place / "tokenizer.json"))
     rules.write_text("")
-    found = fingerprint_file.read(fingerprint_file.beside(place / "tokenizer.json"))
+    found = fingerprint_file.read(fingerprint_file.sidecar_path(place / "tokenizer.json"))
     assert found is not None and found["fingerprint"] == "code-asked"
 
 

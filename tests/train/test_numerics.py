@@ -11,7 +11,7 @@ import torch
 import torch.utils.deterministic
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.numeric_environment import recorded
+from plumbline.core.numeric_environment import list_recorded
 from plumbline.evaluate.score_models import score
 from plumbline.export.check_export import checked
 from plumbline.model.decoder import create
@@ -154,7 +154,7 @@ def test_a_product_is_probed_without_moving_any_random_state(monkeypatch: pytest
 def test_an_environment_that_narrows_products(packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert train(run_spec(), settings(packs, tmp_path / "plain")) == 0
     manifest = read(tmp_path / "plain/out/manifest.json")
-    assert 0 < manifest["float32_error"] < 5e-7 and manifest["environment"] == recorded()
+    assert 0 < manifest["float32_error"] < 5e-7 and manifest["environment"] == list_recorded()
     assert manifest["environment"]["OMP_NUM_THREADS"] == os.environ["OMP_NUM_THREADS"]
     monkeypatch.setenv("ONEDNN_DEFAULT_FPMATH_MODE", "BF16")
     for compute in (

@@ -46,7 +46,7 @@ def test_the_commit_is_found_in_a_tree_of_another_users(tmp_path: Path, monkeypa
     os.chown(tmp_path, ANN, LAB)
     monkeypatch.setattr(provenance.package_data, "source_tree", lambda: tmp_path)
     forget(provenance)
-    said = provenance.code()
+    said = provenance.describe_code()
     forget(provenance)
     assert said["code_from"] == "a git repository" and len(said["git_commit"]) == 40 and said["git_dirty"] is False
 

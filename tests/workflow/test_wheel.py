@@ -40,7 +40,7 @@ def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A wheel built from a source distribution, which is built from a tree without git."""
     folder = tmp_path_factory.mktemp("build")
     tree = folder / "tree"
-    for path in (*package_data.files(repository), *map(Path, BUILD)):
+    for path in (*package_data.list_files(repository), *map(Path, BUILD)):
         (tree / path).parent.mkdir(parents=True, exist_ok=True)
         if (repository / path).is_dir():
             shutil.copytree(repository / path, tree / path, ignore=CACHES)
@@ -94,8 +94,8 @@ def test_a_wheel_writes_a_project_and_plans_it(installed: Callable[..., str], re
 
     project = tmp_path / "project"
     assert "snakemake -n results/table2.csv" in installed("-m", "plumbline", "init", str(project))
-    assert {path.as_posix() for path in package_data.files(project)} == {
-        path.as_posix() for path in package_data.files(repository)
+    assert {path.as_posix() for path in package_data.list_files(project)} == {
+        path.as_posix() for path in package_data.list_files(repository)
     }
     done = installed("-m", "snakemake", "-n", "results/table2.csv", cwd=project)
     planned = jobs_by_rule(done)

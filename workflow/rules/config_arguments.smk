@@ -4,7 +4,7 @@ from pathlib import Path
 
 from plumbline.core import end_on_ctrl_c
 from plumbline.core.errors import PlumblineError
-from plumbline.core.operating_system import unsupported
+from plumbline.core.operating_system import explain_unsupported_system
 from plumbline.operate.preflight import sharing
 from plumbline.project import config_arguments, snakemake_internals
 
@@ -12,8 +12,8 @@ from plumbline.project import config_arguments, snakemake_internals
 # raised as a PlumblineError, and its sentence alone is shown.
 end_on_ctrl_c.expect()
 snakemake_internals.show_sentences_alone()
-if unsupported():
-    raise PlumblineError(unsupported())
+if explain_unsupported_system():
+    raise PlumblineError(explain_unsupported_system())
 # Snakemake fills them in, in the paths of rules' environments.
 if set("{}") & set(str(snakemake_internals.source_folder(workflow))):
     raise PlumblineError(

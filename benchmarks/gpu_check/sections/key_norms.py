@@ -29,7 +29,7 @@ from benchmarks.gpu_check.results_page import table
 from benchmarks.gpu_check.section_processes import end_with_the_call
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic
+from plumbline.core.files import open_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,7 +118,10 @@ def _kept(out: Path, spec: RunSpec, setting: SectionCall) -> dict[str, Any]:
 
     from plumbline.studies.key_norms.norm_curves import ENTROPY, KEY_NORM, decay, groups
 
-    with atomic(Path(f"{setting.beside}_key_norms_{spec.method}.zip")) as file, zipfile.ZipFile(file, "w") as archive:
+    with (
+        open_atomically(Path(f"{setting.beside}_key_norms_{spec.method}.zip")) as file,
+        zipfile.ZipFile(file, "w") as archive,
+    ):
         for name in KEPT:
             archive.write(out / name, name, zipfile.ZIP_DEFLATED)
     outcome = json.loads((out / "outcome.json").read_text(encoding="utf-8"))

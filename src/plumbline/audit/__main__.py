@@ -16,7 +16,7 @@ from pathlib import Path
 from plumbline.audit.audit_csv import as_markdown, build, choose, covered, findings, sentences, summary, to_csv
 from plumbline.audit.audit_page import sentences_in_short, to_markdown
 from plumbline.core import fingerprint_file
-from plumbline.core.command_line import described, prog, run
+from plumbline.core.command_line import prog, run, strip_backquotes
 from plumbline.core.errors import PlumblineError, UsageError, visible
 from plumbline.core.files import atomic_write_text
 from plumbline.specs import study_folders
@@ -26,7 +26,7 @@ from plumbline.specs.yaml_files import ROOT
 
 def arguments() -> argparse.ArgumentParser:
     """The parser of the verb's command line."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.audit"), description=described(__doc__))
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.audit"), description=strip_backquotes(__doc__))
     parser.add_argument(
         "folder", type=Path, nargs="?", help="any paper's tables as CSV; without it: the studies' papers"
     )

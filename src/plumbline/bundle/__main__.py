@@ -16,7 +16,7 @@ import msgspec
 
 from plumbline.bundle import archive, description, ro_crate
 from plumbline.core import fingerprint_file, process_record, run_files
-from plumbline.core.command_line import described, prog, run
+from plumbline.core.command_line import prog, run, strip_backquotes
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import pretty_json, sha256_file
 from plumbline.project import Project, load
@@ -36,7 +36,7 @@ LOCKS = ("requirements.lock", "requirements-cuda.lock")
 
 def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `python -m plumbline.bundle`."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.bundle"), description=described(__doc__))
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.bundle"), description=strip_backquotes(__doc__))
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     parser.add_argument("--study", action="append", metavar="STUDY", help="only this one; may be repeated")
     parser.add_argument(
@@ -132,7 +132,7 @@ def _packed(path: Path) -> bytes | Path:
     if path.name != "manifest.json" or (manifest := fingerprint_file.read(path)) is None:
         return path
     run_files.require_manifest(path, manifest)
-    return pretty_json(process_record.travelling(manifest)).encode()
+    return pretty_json(process_record.strip_local_facts(manifest)).encode()
 
 
 def _made(project: Project, product: BundleProduct) -> description.BundleEntry:

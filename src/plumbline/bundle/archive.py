@@ -21,7 +21,7 @@ from typing import IO, Self
 from plumbline.bundle import ro_crate
 from plumbline.core import fingerprint_file, run_files
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic, make_folder, naming, parse_json, sha256_file
+from plumbline.core.files import make_folder, name_in_errors, open_atomically, parse_json, sha256_file
 
 #: The folder that everything lies in: an archive unpacked by hand does not scatter.
 TOP = "bundle"
@@ -58,7 +58,7 @@ def write(out: Path, files: Mapping[str, bytes | Path], described: ro_crate.Crat
     """
     listed = [_entry(name, files[name]) for name in sorted(files)]
     metadata = ro_crate.text(ro_crate.build(listed, described)).encode()
-    with atomic(out) as raw:
+    with open_atomically(out) as raw:
         with (
             lzma.open(raw, "wb", format=lzma.FORMAT_XZ, preset=6) as stream,
             tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar,
@@ -197,7 +197,7 @@ def _unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, 
             hashed = _Hashed(_content(tar, member))
             try:
                 place.parent.mkdir(parents=True, exist_ok=True)
-                with naming(place, others=True), open(place, "xb") as file:
+                with name_in_errors(place, others=True), open(place, "xb") as file:
                     shutil.copyfileobj(hashed, file, _PIECE)
             except (FileExistsError, NotADirectoryError) as error:
                 raise PlumblineError(f"{archive}: {entry.name} would overwrite another of its files") from error

@@ -23,7 +23,7 @@ from pathlib import Path
 import msgspec
 
 from plumbline.bundle import archive, commit_code, description, remake
-from plumbline.core.command_line import described, prog, run
+from plumbline.core.command_line import prog, run, strip_backquotes
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import atomic_write_text, sha256_file
 from plumbline.specs import code_hash, study_folders
@@ -67,7 +67,9 @@ class RebuildResult:
 
 def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `plumbline rebuild`."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.bundle.rebuild"), description=described(__doc__))
+    parser = argparse.ArgumentParser(
+        prog=prog("python -m plumbline.bundle.rebuild"), description=strip_backquotes(__doc__)
+    )
     parser.add_argument("bundle", type=Path, metavar="BUNDLE.tar.xz")
     parser.add_argument("--into", type=Path, required=True, metavar="FOLDER", help="a new folder, or an empty one")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="targets at a time (default: 1)")

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from plumbline.bundle import archive, description, rebuild
-from plumbline.core.command_line import described, prog, run
+from plumbline.core.command_line import prog, run, strip_backquotes
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import atomic_write_bytes, sha256_file
 from plumbline.project.paths import BUNDLE
@@ -42,7 +42,9 @@ class KeptBundle(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `python -m plumbline.bundle.records`."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.bundle.records"), description=described(__doc__))
+    parser = argparse.ArgumentParser(
+        prog=prog("python -m plumbline.bundle.records"), description=strip_backquotes(__doc__)
+    )
     verbs = parser.add_subparsers(dest="verb", required=True)
     kept = verbs.add_parser("keep", help="a bundle of a commit, as a record")
     kept.add_argument("name")

@@ -34,7 +34,7 @@ from plumbline.bundle.checksum_records import (
     read_record,
 )
 from plumbline.bundle.rebuild import BROUGHT
-from plumbline.core.command_line import described, prog, run
+from plumbline.core.command_line import prog, run, strip_backquotes
 from plumbline.core.errors import PlumblineError, UsageError, visible
 from plumbline.core.files import sha256_file
 from plumbline.data.pinned_packages import PINS
@@ -316,7 +316,7 @@ def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `plumbline verify`."""
     parser = argparse.ArgumentParser(
         prog=prog("python -m plumbline.bundle.verify"),
-        description=described(__doc__),
+        description=strip_backquotes(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="folders or files (default: work, results)")

@@ -159,7 +159,7 @@ class Verbs(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            command_line.error_in_json(error.format_message(), error.exit_code)
+            command_line.print_json_error(error.format_message(), error.exit_code)
             raise
 
 

@@ -20,7 +20,7 @@ def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `plumbline export`."""
     parser = argparse.ArgumentParser(
         prog=command_line.prog("plumbline export"),
-        description=command_line.described(__doc__),
+        description=command_line.strip_backquotes(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("run", metavar="RUN", help=named_run.HELP)

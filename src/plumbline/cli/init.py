@@ -44,7 +44,7 @@ IGNORED = [
 def contents() -> dict[str, Path | str]:
     """List every file of a new project: its path in the project -> the file that it is copied from, or its text."""
     root = package_data.folder()
-    found: dict[str, Path | str] = {path.as_posix(): root / path for path in package_data.files(root)}
+    found: dict[str, Path | str] = {path.as_posix(): root / path for path in package_data.list_files(root)}
     if "Snakefile" not in found:
         raise PlumblineError(f"{root} has no Snakefile: this package is incomplete; install it again (pip install)")
     return found | {"README.md": README, ".gitignore": "".join(f"{line}\n" for line in IGNORED)}
@@ -160,7 +160,7 @@ def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `plumbline init`."""
     parser = argparse.ArgumentParser(
         prog=command_line.prog("plumbline init"),
-        description=command_line.described(__doc__),
+        description=command_line.strip_backquotes(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="empty or new")

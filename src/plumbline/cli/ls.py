@@ -136,7 +136,7 @@ def _presets(study: str) -> str:
 def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `plumbline ls`."""
     parser = argparse.ArgumentParser(
-        prog=command_line.prog("plumbline ls"), description=command_line.described(__doc__)
+        prog=command_line.prog("plumbline ls"), description=command_line.strip_backquotes(__doc__)
     )
     parser.add_argument("what", choices=["studies", "presets", *OF_A_STUDY], nargs="?", default="studies")
     parser.add_argument("--study", help="of this study alone")

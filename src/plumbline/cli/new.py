@@ -236,7 +236,7 @@ def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `plumbline new`."""
     parser = argparse.ArgumentParser(
         prog=command_line.prog("plumbline new"),
-        description=command_line.described(__doc__),
+        description=command_line.strip_backquotes(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     kinds = parser.add_subparsers(dest="what", required=True, metavar="method|study")

@@ -155,7 +155,7 @@ def _library_writer(folder: Path, tokenizer_file: Path | None, trust_remote_code
 def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `plumbline sample`."""
     parser = argparse.ArgumentParser(
-        prog=command_line.prog("plumbline sample"), description=command_line.described(__doc__)
+        prog=command_line.prog("plumbline sample"), description=command_line.strip_backquotes(__doc__)
     )
     parser.add_argument("run", metavar="RUN", help=f"{named_run.HELP}; or a folder in Hugging Face form")
     parser.add_argument("--preset", choices=PRESETS, help=named_run.PRESET_HELP)

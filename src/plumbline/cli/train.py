@@ -26,7 +26,7 @@ def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `plumbline train`."""
     parser = argparse.ArgumentParser(
         prog=command_line.prog("plumbline train"),
-        description=command_line.described(__doc__),
+        description=command_line.strip_backquotes(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("run", metavar="RUN", help="such as transfer/base/qknorm/s42 (plumbline ls runs)")

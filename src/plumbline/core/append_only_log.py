@@ -58,7 +58,7 @@ class AppendOnlyLog:
     require: Callable[[Mapping[str, Any]], Any]
 
     def read(self) -> LogContent:
-        """Read and check every line; empty if there is no file. A torn last line is put aside, as by `appending`.
+        """Read and check every line; empty if there is no file. A torn last line is put aside, as by `append`.
 
         Raises:
             PlumblineError: a line is broken, or does not follow the one before; it is named. Or a torn last line
@@ -74,8 +74,8 @@ class AppendOnlyLog:
             content = b""
         except OSError as error:
             raise PlumblineError(f"{self.path} cannot be read ({error.strerror}); {self.remedy}") from None
-        if _torn_line(content):
-            with self._locked() as descriptor:  # refuses where there are no locks
+        if _find_torn_line(content):
+            with self._lock() as descriptor:  # refuses where there are no locks
                 content = self._without_torn_line(descriptor)
         return self._parse(content)
 
@@ -92,11 +92,11 @@ class AppendOnlyLog:
             content = self.path.read_bytes()
         except OSError as error:
             raise PlumblineError(f"{self.path} cannot be read ({error.strerror})") from None
-        torn = len(_torn_line(content))
+        torn = len(_find_torn_line(content))
         return self._parse(content[: len(content) - torn]), torn
 
     @contextmanager
-    def appending(self, choose: Callable[[LogContent], Sequence[Mapping[str, Any]]]) -> Iterator[LogContent]:
+    def append(self, choose: Callable[[LogContent], Sequence[Mapping[str, Any]]]) -> Iterator[LogContent]:
         """Append the records that `choose` returns for what is there, and take them back if the ``with`` block fails.
 
         The file is locked meanwhile, so that the block reads the log from what it is given, and not from the file. A
@@ -105,7 +105,7 @@ class AppendOnlyLog:
         Raises:
             PlumblineError: as `read`; or the file cannot be written or locked. Nothing is appended to a broken log.
         """
-        with self._locked() as descriptor:
+        with self._lock() as descriptor:
             content = self._without_torn_line(descriptor)
             known = self._parse(content)
             head, lines = known.head, list[str]()
@@ -168,7 +168,7 @@ class AppendOnlyLog:
             raise PlumblineError(f"{self.path} is a named pipe, and no {self.noun}; {self.remedy}")
 
     @contextmanager
-    def _locked(self) -> Iterator[int]:
+    def _lock(self) -> Iterator[int]:
         self._refuse_pipe()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -193,7 +193,7 @@ class AppendOnlyLog:
         """The file's bytes; what follows the last newline is put aside if it is no entry."""
         with open(descriptor, "rb", closefd=False) as file:
             content = file.read()
-        torn = _torn_line(content)
+        torn = _find_torn_line(content)
         if not torn:
             return content
         begin = len(content) - len(torn)
@@ -210,7 +210,7 @@ class AppendOnlyLog:
         return content[:begin]
 
 
-def _torn_line(content: bytes) -> bytes:
+def _find_torn_line(content: bytes) -> bytes:
     """What follows the last newline and is no entry; nothing where only a newline was lost."""
     tail = content[content.rfind(b"\n") + 1 :]
     try:

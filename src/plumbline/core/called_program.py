@@ -28,7 +28,7 @@ def call(command: Sequence[str], *, keeps: Sequence[int] = (), meanwhile: Callab
     """
     interrupted = False
     started = subprocess.Popen(command, stdout=sys.stderr, pass_fds=keeps)
-    with started as process, _passed_on(process) as stopped:
+    with started as process, _pass_sigterm_on(process) as stopped:
         while True:
             try:
                 code = process.wait(EVERY if meanwhile else None)
@@ -46,7 +46,7 @@ def call(command: Sequence[str], *, keeps: Sequence[int] = (), meanwhile: Callab
 
 
 @contextmanager
-def _passed_on(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
+def _pass_sigterm_on(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
     """Pass SIGTERM on to a process; yields a list that then holds the signal."""
     heard: list[int] = []
 

@@ -22,9 +22,9 @@ from typing import Any, NoReturn
 from plumbline.core import end_on_ctrl_c
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import FAILING, FULL
-from plumbline.core.operating_system import unsupported
-from plumbline.core.pipeline_packages import lacking
-from plumbline.core.terminal_lines import folded
+from plumbline.core.operating_system import explain_unsupported_system
+from plumbline.core.pipeline_packages import explain_missing_package
+from plumbline.core.terminal_lines import fold_lines
 
 #: Exit code of a verb that was asked to stop, saved its state, and wants to be run again (EX_TEMPFAIL).
 EXIT_RUN_AGAIN = 75
@@ -40,13 +40,13 @@ def prog(module: str) -> str:
     return called if called.partition(" ")[0] == "plumbline" else module
 
 
-def _called() -> str:
+def _find_typed_command() -> str:
     """The running verb as it was typed, or `this command` where it was called by its module."""
     words = sys.argv[0].split() if " " in sys.argv[0] else sys.argv[:2]
     return " ".join(words) if words[0] == "plumbline" else "this command"
 
 
-def described(documentation: str | None) -> str:
+def strip_backquotes(documentation: str | None) -> str:
     """A module's docstring as the help of its verb shows it: without backquotes, which mean nothing in a terminal."""
     return (documentation or "").replace("`", "")
 
@@ -93,27 +93,27 @@ def run(main: Callable[[], int | None]) -> None:
     Ctrl-C ends the process by its signal, without a word, and so does a reader of its output that is gone (`| head`).
     On a system that Plumbline does not support, nothing is run.
     """
-    if words := unsupported():
+    if words := explain_unsupported_system():
         sys.exit(f"error: {words}")
     try:
         try:
-            with _parsers_as_ours():
+            with _adapt_parsers():
                 code = main()
             _flush()
         except SystemExit as error:
             if error.code == EXIT_RUN_AGAIN:
-                error_in_json("stopped on request; the same command goes on", EXIT_RUN_AGAIN)
+                print_json_error("stopped on request; the same command goes on", EXIT_RUN_AGAIN)
             _flush()
             raise
         except Exception as error:
-            sentence, code = _in_words(error)
-            error_in_json(sentence or f"{type(error).__name__}: {error}", code)
+            sentence, code = _describe(error)
+            print_json_error(sentence or f"{type(error).__name__}: {error}", code)
             if sentence is None:
                 raise
             print(f"error: {sentence}", file=sys.stderr)
     except KeyboardInterrupt:
         with suppress(OSError):  # nobody reads it any more
-            error_in_json("interrupted; the same command goes on", 128 + signal.SIGINT)
+            print_json_error("interrupted; the same command goes on", 128 + signal.SIGINT)
         end_on_ctrl_c.end()
     except BrokenPipeError:
         if not _reader_is_gone():
@@ -122,19 +122,19 @@ def run(main: Callable[[], int | None]) -> None:
     sys.exit(code or 0)
 
 
-def _in_words(error: Exception) -> tuple[str | None, int]:
+def _describe(error: Exception) -> tuple[str | None, int]:
     """What a user is told of an error, None of one that is shown with its traceback, and the exit code."""
     if isinstance(error, PlumblineError):
         return str(error), error.exit_code
     if isinstance(error, BrokenPipeError) and _reader_is_gone():
         raise error
     if isinstance(error, ModuleNotFoundError):
-        said = lacking(error, _called())
+        said = explain_missing_package(error, _find_typed_command())
         return None if said is None else str(said), 1
-    return of_disk_in_words(error) if isinstance(error, OSError) else None, 1
+    return describe_disk_error(error) if isinstance(error, OSError) else None, 1
 
 
-def error_in_json(words: str, code: int) -> None:
+def print_json_error(words: str, code: int) -> None:
     """Print an error, or why there is no answer, as the one object that `--json` asks for; else nothing."""
     words_given = sys.argv[1:]
     if "--json" in words_given[: words_given.index("--") if "--" in words_given else None]:
@@ -144,19 +144,19 @@ def error_in_json(words: str, code: int) -> None:
 def print_refusal(reasons: list[str], exit_code: int) -> int:
     """Print why nothing is run, and return the exit code."""
     message = "\n".join(map(visible, reasons))
-    error_in_json(message, exit_code)
+    print_json_error(message, exit_code)
     print(message, file=sys.stderr)
     return exit_code
 
 
 def print_plan(plan: str, *, as_json: bool, **more: Any) -> int:
     """Print what a dry run says, and return its exit code; `more` goes into the object of `--json`."""
-    print(json.dumps({"dry_run": True, "plan": plan} | more) if as_json else folded(visible(plan), sys.stdout))
+    print(json.dumps({"dry_run": True, "plan": plan} | more) if as_json else fold_lines(visible(plan), sys.stdout))
     return 0
 
 
 @contextmanager
-def _parsers_as_ours() -> Iterator[None]:
+def _adapt_parsers() -> Iterator[None]:
     """Have argparse's own errors be an object too, and its help be for people, while a block runs.
 
     Argparse prints an error's words to stderr alone, and a help as wide as the terminal.
@@ -164,15 +164,15 @@ def _parsers_as_ours() -> Iterator[None]:
     own = {name: getattr(argparse.ArgumentParser, name) for name in ("error", "format_help", "format_usage")}
 
     def error(parser: argparse.ArgumentParser, message: str) -> NoReturn:
-        error_in_json(f"{parser.prog}: {message}", 2)
+        print_json_error(f"{parser.prog}: {message}", 2)
         own["error"](parser, message)
         raise AssertionError("argparse ends the process")
 
     def format_help(parser: argparse.ArgumentParser) -> str:
-        return str(own["format_help"](_for_people(parser)))
+        return str(own["format_help"](_adapt_help(parser)))
 
     def format_usage(parser: argparse.ArgumentParser) -> str:
-        return str(own["format_usage"](_for_people(parser)))
+        return str(own["format_usage"](_adapt_help(parser)))
 
     for ours in (error, format_help, format_usage):
         setattr(argparse.ArgumentParser, ours.__name__, ours)
@@ -183,17 +183,17 @@ def _parsers_as_ours() -> Iterator[None]:
             setattr(argparse.ArgumentParser, name, before)
 
 
-def _for_people(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+def _adapt_help(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     """Give a parser whose help is equally wide in every terminal, in paragraphs, and without `WIRE`."""
     for action in parser._actions:
         if WIRE.intersection(action.option_strings):
             action.help = argparse.SUPPRESS
-    parser.description, parser.epilog = (_filled(text) for text in (parser.description, parser.epilog))
+    parser.description, parser.epilog = (_fill_paragraphs(text) for text in (parser.description, parser.epilog))
     parser.formatter_class = partial(argparse.RawDescriptionHelpFormatter, width=HELP_WIDTH)
     return parser
 
 
-def _filled(text: str | None) -> str | None:
+def _fill_paragraphs(text: str | None) -> str | None:
     """Refill the paragraphs of a text; those with an indented line, such as commands, stay as they are."""
     if text is None:
         return None
@@ -221,7 +221,7 @@ def _reader_is_gone() -> bool:
 
 
 @contextmanager
-def stopped_on_request() -> Iterator[None]:
+def exit_on_sigterm() -> Iterator[None]:
     """Have a SIGTERM end the block as a verb ends that wants to be run again."""
 
     def stop(number: int, frame: FrameType | None) -> NoReturn:
@@ -234,17 +234,17 @@ def stopped_on_request() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def of_disk_in_words(error: OSError) -> str | None:
+def describe_disk_error(error: OSError) -> str | None:
     """Say of an error that a disk is full or fails, or that a file belongs to another user, with the remedy; None of
     any other error.
     """
     if isinstance(error, PermissionError) and error.filename is not None:
-        from plumbline.core.permissions import denied
+        from plumbline.core.permissions import explain_denial
 
-        return visible(denied(os.fspath(error.filename)))
+        return visible(explain_denial(os.fspath(error.filename)))
     if error.errno not in FAILING + FULL:
         return None
-    file, why = visible(str(error.filename or _at_work_on(error))), os.strerror(error.errno)
+    file, why = visible(str(error.filename or _find_open_file(error))), os.strerror(error.errno)
     if error.errno in FAILING:
         return (
             f"{file}: cannot be read or written ({why}): its file system fails, is gone or may only be read; run the "
@@ -256,7 +256,7 @@ def of_disk_in_words(error: OSError) -> str | None:
     )
 
 
-def _at_work_on(error: OSError) -> str:
+def _find_open_file(error: OSError) -> str:
     """The file that was at work when an error without a file name was raised: a file that is read or written has one
     only where it was opened.
 

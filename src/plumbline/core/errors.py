@@ -43,11 +43,11 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return _NOT_PLAIN.sub(
-        lambda found: found[0].encode("unicode_escape").decode() if _unseen(found[0]) else found[0], text
+        lambda found: found[0].encode("unicode_escape").decode() if _is_unseen(found[0]) else found[0], text
     )
 
 
-def _unseen(letter: str) -> bool:
+def _is_unseen(letter: str) -> bool:
     """Whether it is a control or format character, a lone surrogate (a byte of a name that is no UTF-8), or an end of
     line or paragraph of its own.
     """

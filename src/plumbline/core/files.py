@@ -27,7 +27,7 @@ NOWHERE = (errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.ENAMETOOLONG, errno.
 
 
 @contextmanager
-def naming(path: str | Path, *, others: bool = False) -> Iterator[None]:
+def name_in_errors(path: str | Path, *, others: bool = False) -> Iterator[None]:
     """Give an error of the block that says that a disk is full or fails the name of the file: a failed write has
     none. What libraries in Rust (safetensors) say of a disk becomes an OSError.
 
@@ -36,7 +36,7 @@ def naming(path: str | Path, *, others: bool = False) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        found = of_disk(error)
+        found = find_disk_error(error)
         if found is None or found.filename is not None:
             raise
         one_of = others and found.errno in (errno.EIO, errno.ESTALE, errno.ENOTCONN)
@@ -46,7 +46,7 @@ def naming(path: str | Path, *, others: bool = False) -> Iterator[None]:
         raise found from error
 
 
-def of_disk(error: BaseException) -> OSError | None:
+def find_disk_error(error: BaseException) -> OSError | None:
     """The OSError that an error is, or tells of in the words of Rust, where it says that a disk is full or fails."""
     if isinstance(error, OSError):
         return error if error.errno in FULL + FAILING else None
@@ -87,7 +87,7 @@ def parse_json(text: str | bytes) -> Any:
             parser itself raises a RecursionError), or has a key twice in one object.
     """
     try:
-        return json.loads(text, object_pairs_hook=once)
+        return json.loads(text, object_pairs_hook=refuse_repeated_keys)
     except RecursionError:
         raise json.JSONDecodeError("nested too deeply", "", 0) from None
 
@@ -99,7 +99,7 @@ class RepeatedKey(json.JSONDecodeError):
         return self.msg
 
 
-def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Make an object of its pairs, as `json.loads(text, object_pairs_hook=once)`.
 
     Raises:
@@ -116,7 +116,7 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def read_json(path: str | Path) -> Any:
     """A JSON file's content; None if it is not there or not whole."""
     try:
-        with naming(path):
+        with name_in_errors(path):
             return parse_json(Path(path).read_bytes())
     except (FileNotFoundError, ValueError):
         return None
@@ -129,7 +129,7 @@ def sha256_text(text: str) -> str:
 
 def sha256_file(path: str | Path) -> str:
     """Hex SHA-256 of a file's bytes, read in pieces."""
-    with naming(path), open(path, "rb") as handle:
+    with name_in_errors(path), open(path, "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
@@ -139,7 +139,7 @@ def fsync_directory(directory: str | Path) -> None:
     """
     descriptor = os.open(directory, os.O_RDONLY)
     try:
-        with naming(directory):
+        with name_in_errors(directory):
             os.fsync(descriptor)
     except OSError as error:
         if error.errno != errno.EINVAL:
@@ -152,7 +152,7 @@ def fsync_file(path: str | Path) -> None:
     """Make a file's bytes survive a power cut; needed before it is renamed."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        with naming(path):
+        with name_in_errors(path):
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
@@ -169,7 +169,7 @@ def path_or_none(text: str) -> Path | None:
     return Path(text) if text.strip() else None
 
 
-def within(path: str | Path, root: Path) -> Path:
+def make_relative(path: str | Path, root: Path) -> Path:
     """`path` relative to `root` where it lies below it; any other path unchanged."""
     path = Path(path)
     for start in (root.absolute(), root.resolve()):
@@ -178,16 +178,16 @@ def within(path: str | Path, root: Path) -> Path:
     return path
 
 
-def shown(path: str | Path, root: Path = Path()) -> str:
+def format_path(path: str | Path, root: Path = Path()) -> str:
     """A path as it is written on pages that may be published.
 
     Relative to `root` where it lies below it; of an absolute path elsewhere only the last part, after an ellipsis.
     """
-    path = within(path, root)
+    path = make_relative(path, root)
     return f"…/{path.name}" if path.is_absolute() else path.as_posix()
 
 
-def exchange(one: str | Path, other: str | Path) -> bool:
+def swap_paths(one: str | Path, other: str | Path) -> bool:
     """Swap two paths of one file system in a single step, so that neither is ever missing.
 
     Linux can do this on its own file systems (renameat2, called through ctypes); NFS cannot. Returns False, with
@@ -204,7 +204,7 @@ def exchange(one: str | Path, other: str | Path) -> bool:
 
 
 @contextmanager
-def atomic(path: str | Path) -> Iterator[IO[bytes]]:
+def open_atomically(path: str | Path) -> Iterator[IO[bytes]]:
     """Open a file of bytes that becomes `path` when the block ends without an error: whole, synced, or not at all.
 
     It is written next to `path` under another name and renamed: a reader sees the old file or the new one, never half
@@ -216,13 +216,13 @@ def atomic(path: str | Path) -> Iterator[IO[bytes]]:
     path = Path(path)
     make_folder(path.parent)
     temporary_files.remove_abandoned(path.parent)
-    temporary = temporary_files.beside(path)
+    temporary = temporary_files.choose_path(path)
     try:
-        with naming(path):
+        with name_in_errors(path):
             with open(temporary, "xb") as file:
                 # The kernel has applied the umask here: reading it would mean changing it for all threads.
                 permissions = os.fstat(file.fileno()).st_mode & 0o7777
-                with naming(path, others=True):
+                with name_in_errors(path, others=True):
                     yield file
             # Again by its name: a library may have put a file of its own there, with a mode of its own.
             os.chmod(temporary, permissions)
@@ -239,16 +239,16 @@ def atomic(path: str | Path) -> Iterator[IO[bytes]]:
 
 
 def atomic_write_bytes(path: str | Path, content: bytes) -> None:
-    """Write bytes through `atomic`."""
-    with atomic(path) as file, naming(path):
+    """Write bytes through `open_atomically`."""
+    with open_atomically(path) as file, name_in_errors(path):
         file.write(content)
 
 
 def atomic_write_text(path: str | Path, text: str) -> None:
-    """Write a text in UTF-8 through `atomic`."""
+    """Write a text in UTF-8 through `open_atomically`."""
     atomic_write_bytes(path, text.encode())
 
 
 def atomic_write_json(path: str | Path, value: Any) -> None:
-    """Write a value as `pretty_json` through `atomic`."""
+    """Write a value as `pretty_json` through `open_atomically`."""
     atomic_write_text(path, pretty_json(value))

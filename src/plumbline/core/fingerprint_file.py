@@ -28,7 +28,7 @@ FILES = "files"
 OF_THE_REST = "sha256_of_the_rest"
 
 
-def beside(product: str | Path) -> Path:
+def sidecar_path(product: str | Path) -> Path:
     """The path of the small JSON file next to `product` that holds its fingerprint."""
     return Path(product).with_suffix(f".{KEY}.json")
 
@@ -46,36 +46,36 @@ def write(product: str | Path, fingerprint: str, *, companions: Iterable[Path] =
     said = ({KEY: fingerprint} if fingerprint else {}) | facts
     if said:
         files = {path.name: sha256_file(path) for path in (Path(product), *companions)}
-        write_facts(beside(product), said | {BYTES: files[Path(product).name], FILES: files})
+        write_facts(sidecar_path(product), said | {BYTES: files[Path(product).name], FILES: files})
     else:
-        beside(product).unlink(missing_ok=True)
+        sidecar_path(product).unlink(missing_ok=True)
 
 
-def checked(product: str | Path) -> dict[str, Any]:
+def read_verified(product: str | Path) -> dict[str, Any]:
     """Read what the small file next to `product` says, once the product is known to be the file that it was written
     for; empty where there is no small file.
 
     Raises:
         PlumblineError: the product has other bytes, or the small file says something else than was written.
     """
-    said = read(beside(product)) or {}
-    require_sealed(beside(product), said, "delete it and the file that it is of, and have that made again")
+    said = read(sidecar_path(product)) or {}
+    require_sealed(sidecar_path(product), said, "delete it and the file that it is of, and have that made again")
     expected = said.get(BYTES)
     if expected is not None and (found := sha256_file(product)) != expected:
         raise PlumblineError(
-            f"{product} is not the file that was made: its sha256 is {found}, and {beside(product)} says {expected}; "
-            f"restore it, or delete both and have it made again (snakemake {product}, with the --config that it was "
-            "made with)"
+            f"{product} is not the file that was made: its sha256 is {found}, and {sidecar_path(product)} says "
+            f"{expected}; restore it, or delete both and have it made again (snakemake {product}, with the --config "
+            "that it was made with)"
         )
     return said
 
 
 def write_facts(path: str | Path, facts: dict[str, Any]) -> None:
     """Write a JSON file of facts with the SHA-256 of them all, which `require_as_written` compares."""
-    atomic_write_json(path, sealed(facts))
+    atomic_write_json(path, seal(facts))
 
 
-def sealed(facts: Mapping[str, Any]) -> dict[str, Any]:
+def seal(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Facts with the SHA-256 of them all (a new one, where they had one), as `write_facts` writes them."""
     read_again: dict[str, Any] = parse_json(canonical_json(facts))  # keys that are numbers are strings there
     return read_again | {OF_THE_REST: _digest(read_again)}
@@ -112,10 +112,10 @@ def _digest(facts: Mapping[str, Any]) -> str:
     return sha256_text(canonical_json({name: value for name, value in facts.items() if name != OF_THE_REST}))
 
 
-def unchanged(product: str | Path) -> bool:
+def is_unchanged(product: str | Path) -> bool:
     """Whether `product` is the file that the small file next to it was written for, or there is no such small file."""
     try:
-        checked(product)
+        read_verified(product)
     except PlumblineError:
         return False
     return True

@@ -72,7 +72,7 @@ def read_ordinary_text(path: Path, most_bytes: int) -> str:
         raise PlumblineError(f"{path} is not UTF-8 text (byte {error.start}); save it as that") from None
 
 
-def delimited_rows(path: Path, text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+def split_rows(path: Path, text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Split a text into rows: the number of the line that each begins at, and its cells. A line of nothing has none.
 
     Between tabs there is no quoting: a quote is a letter, but a pair of quotes around a whole cell is taken off.
@@ -108,13 +108,13 @@ def delimited_rows(path: Path, text: str, separator: str) -> Iterator[tuple[int,
             ) from None
         separators = separators or len(cells) - 1
         if len(lines) > 1:
-            _refuse_swallowed(path, begin, lines, cells, separators, separator)
-        yield begin, [_unquoted(cell) for cell in cells] if separator == TAB else cells
+            _refuse_swallowed_rows(path, begin, lines, cells, separators, separator)
+        yield begin, [_unquote(cell) for cell in cells] if separator == TAB else cells
         begin += len(lines)
         lines.clear()
 
 
-def _refuse_swallowed(
+def _refuse_swallowed_rows(
     path: Path, begin: int, lines: list[str], cells: list[str], separators: int, separator: str
 ) -> None:
     """Refuse a row of several lines that were rows: by what a cell holds, or since each line could be one."""
@@ -129,6 +129,6 @@ def _refuse_swallowed(
         )
 
 
-def _unquoted(cell: str) -> str:
+def _unquote(cell: str) -> str:
     whole = len(cell) > 1 and cell[0] == cell[-1] == '"' and '"' not in cell[1:-1]
     return cell[1:-1] if whole else cell

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic, naming
+from plumbline.core.files import name_in_errors, open_atomically
 
 if TYPE_CHECKING:  # a trainer writes frames without ever loading pandas' half second of imports itself
     import pandas as pd
@@ -134,7 +134,7 @@ def _store(table: pa.Table, name: str, path: str | Path, metadata: dict[str, str
     labels = {b"plumbline.frame": name.encode()} | {
         key.encode(): value.encode() for key, value in (metadata or {}).items()
     }
-    with atomic(path) as file, naming(path):
+    with open_atomically(path) as file, name_in_errors(path):
         pq.write_table(table.replace_schema_metadata(labels), file)
 
 

@@ -29,7 +29,7 @@ def boot() -> str | None:
         return None
 
 
-def started(pid: int) -> str | None:
+def read_start_time(pid: int) -> str | None:
     """When a process began, as the kernel writes it (clock ticks since boot).
 
     None if the process is gone (a zombie counts as gone), `UNSEEN` if the kernel hides the time.

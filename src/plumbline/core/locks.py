@@ -73,7 +73,7 @@ def is_free(path: Path) -> bool:
 
 
 @contextmanager
-def alone(path: Path, waiting: str, *, must: bool = False) -> Iterator[int]:
+def hold(path: Path, waiting: str, *, must: bool = False) -> Iterator[int]:
     """Have the lock of a file, which is made, during a block; yields its descriptor.
 
     Where the file system has no locks, a message says that.
@@ -105,9 +105,9 @@ def alone(path: Path, waiting: str, *, must: bool = False) -> Iterator[int]:
 
 
 @contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
+def hold_folder(folder: Path) -> Iterator[None]:
     """Be the only process that makes the files of a folder, which is made, during a block."""
     folder.mkdir(parents=True, exist_ok=True)
     waiting = f"{folder}: another process is making its files; waiting until that has ended"
-    with alone(folder / OF_FOLDER, waiting):
+    with hold(folder / OF_FOLDER, waiting):
         yield

@@ -83,24 +83,24 @@ _NARROWS_NOTHING = {
 }
 
 
-def treatment(name: str) -> Treatment | None:
+def find_treatment(name: str) -> Treatment | None:
     """Look up what is done about a variable; None where it has nothing to do with numbers."""
     fitting = [known for known in TREATMENTS if _fits(name, known)]
     return TREATMENTS[max(fitting, key=len)] if fitting else None
 
 
-def narrowing(environment: Mapping[str, str] = os.environ) -> list[str]:
+def list_narrowing(environment: Mapping[str, str] = os.environ) -> list[str]:
     """List the settings ``NAME=VALUE`` that narrow the products of float32."""
     return [
         f"{name}={value}"
         for name, value in sorted(environment.items())
-        if treatment(name) == "refused" and value.strip().upper() not in _NARROWS_NOTHING[name]
+        if find_treatment(name) == "refused" and value.strip().upper() not in _NARROWS_NOTHING[name]
     ]
 
 
-def refusal(environment: Mapping[str, str] = os.environ) -> str | None:
+def explain_refusal(environment: Mapping[str, str] = os.environ) -> str | None:
     """Say why nothing is computed in this environment, with the remedy; None where nothing is in the way."""
-    settings = narrowing(environment)
+    settings = list_narrowing(environment)
     if not settings:
         return None
     names = " ".join(setting.partition("=")[0] for setting in settings)
@@ -118,16 +118,16 @@ def require_wide_products() -> None:
     Raises:
         PlumblineError: naming the variables and the remedy.
     """
-    if words := refusal():
+    if words := explain_refusal():
         raise PlumblineError(words)
 
 
-def recorded(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+def list_recorded(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """List the variables that are set and may change numbers, by name, for a run's manifest.
 
     A path among the values is written as its last part, since manifests are published.
     """
-    settings = {name: value for name, value in environment.items() if treatment(name) in ("recorded", "refused")}
+    settings = {name: value for name, value in environment.items() if find_treatment(name) in ("recorded", "refused")}
     return {name: re.sub(r"/[^\s:,;]*/", "…/", value) for name, value in sorted(settings.items())}
 
 

@@ -9,7 +9,7 @@ import sys
 NAMES = {"darwin": "macOS", "win32": "Windows"}
 
 
-def unsupported() -> str | None:
+def explain_unsupported_system() -> str | None:
     """What to use instead, where Plumbline cannot run on this system; None where it can."""
     if sys.platform == "linux":
         return None

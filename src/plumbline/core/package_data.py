@@ -59,7 +59,7 @@ def folder() -> Path:
     return source_tree() or PACKAGE / COPY
 
 
-def files(root: Path) -> Iterator[Path]:
+def list_files(root: Path) -> Iterator[Path]:
     """The files of the folder `root` that travel with the package, as paths relative to it, in order."""
     for pattern in TRAVELS:
         for found in sorted(root.glob(pattern)):
@@ -71,7 +71,7 @@ def files(root: Path) -> Iterator[Path]:
                     yield relative
 
 
-def built_from() -> dict[str, Any]:
+def read_built_commit() -> dict[str, Any]:
     """`git_commit` and `git_dirty` of the source tree that this wheel was built from; None where not recorded."""
     try:
         content = json.loads((PACKAGE / COPY / BUILT).read_text(encoding="utf-8"))

@@ -16,32 +16,32 @@ from pathlib import Path
 REMEDY = "chgrp -R <group>, chmod -R g+rwX, chmod g+s on its folders, and umask 002 for whoever works there"
 
 
-def nearest(path: str | Path) -> Path:
+def find_nearest(path: str | Path) -> Path:
     """`path` itself, or the nearest folder above it that exists and that this user may see."""
     path = Path(path).absolute()
     return next(place for place in (path, *path.parents) if os.path.lexists(place))
 
 
-def whose(path: Path) -> str:
+def describe_owner(path: Path) -> str:
     """Owner, group and mode of a path in words: ``belongs to ann, group lab, mode rwxr-x---``."""
     status = path.stat()
     return f"belongs to {_user(status.st_uid)}, group {_group(status.st_gid)}, mode {stat.filemode(status.st_mode)[1:]}"
 
 
-def denied(path: str | Path) -> str:
+def explain_denial(path: str | Path) -> str:
     """Explain why this user may not read or change `path`, with the remedy.
 
     Where `path` does not exist or cannot be seen, the explanation is about the nearest folder above it.
     """
-    place = nearest(path)
+    place = find_nearest(path)
     it = "it" if place == Path(path).absolute() else str(place)
     return (
-        f"{path} cannot be read or changed by {_user(os.geteuid())}: {it} {whose(place)}. Let its owner share it "
-        f"({REMEDY}; docs/shared-work.md), or work elsewhere (--config work=...)"
+        f"{path} cannot be read or changed by {_user(os.geteuid())}: {it} {describe_owner(place)}. Let its owner "
+        f"share it ({REMEDY}; docs/shared-work.md), or work elsewhere (--config work=...)"
     )
 
 
-def withheld(folder: Path) -> str | None:
+def explain_umask(folder: Path) -> str | None:
     """Warn that the umask of this process takes from a shared folder's group the access that the folder grants it.
 
     None where `folder` is not shared by its group, or the umask takes nothing.
@@ -64,7 +64,7 @@ def _umask() -> int:
     return next((int(line.split()[1], 8) for line in lines if line.startswith("Umask:")), 0)
 
 
-def home() -> Path | None:
+def find_home() -> Path | None:
     """This user's home folder; None where HOME is not set and the system knows no user of this number."""
     try:
         return Path.home()

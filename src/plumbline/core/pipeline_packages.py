@@ -21,7 +21,7 @@ MODULES = frozenset(
 )
 
 
-def lacking(error: ModuleNotFoundError, command: str) -> PlumblineError | None:
+def explain_missing_package(error: ModuleNotFoundError, command: str) -> PlumblineError | None:
     """The sentence for a `command` that a module of the extra is missing for; None where it is another module."""
     if error.name not in MODULES:
         return None

@@ -16,11 +16,11 @@ from types import NoneType
 from typing import Any, NoReturn
 
 from plumbline.core import fingerprint_file
-from plumbline.core.files import free_name, naming
+from plumbline.core.files import free_name, name_in_errors
 from plumbline.core.live_processes import UNSEEN as UNSEEN
 from plumbline.core.live_processes import boot as boot
 from plumbline.core.live_processes import machine as machine
-from plumbline.core.live_processes import started as started
+from plumbline.core.live_processes import read_start_time as read_start_time
 
 #: What a record may hold of itself, and what it must.
 _KINDS: dict[str, tuple[type, ...]] = {
@@ -47,7 +47,7 @@ def identity() -> dict[str, Any]:
         "host": socket.gethostname(),
         "machine": machine(),
         "pid": os.getpid(),
-        "process_started": started(os.getpid()),
+        "process_started": read_start_time(os.getpid()),
         "slurm_job_id": os.environ.get("SLURM_JOB_ID"),
     }
 
@@ -57,7 +57,7 @@ def now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-def travelling(manifest: dict[str, Any]) -> dict[str, Any]:
+def strip_local_facts(manifest: dict[str, Any]) -> dict[str, Any]:
     """A run's manifest for publication: each start without what means something only on the machine it was on.
 
     A manifest that has its own SHA-256 gets that of what it says now; who publishes it has compared it before.
@@ -66,21 +66,21 @@ def travelling(manifest: dict[str, Any]) -> dict[str, Any]:
         return manifest
     kept = [{key: value for key, value in start.items() if key not in _LOCAL} for start in starts]
     changed = manifest | {"starts": kept}
-    return fingerprint_file.sealed(changed) if fingerprint_file.OF_THE_REST in manifest else changed
+    return fingerprint_file.seal(changed) if fingerprint_file.OF_THE_REST in manifest else changed
 
 
-def here(holder: dict[str, Any]) -> bool:
+def is_here(holder: dict[str, Any]) -> bool:
     """Whether the process id in a holder's record is one of this machine, boot and process namespace."""
     return holder.get("machine") == machine()
 
 
-def gone(holder: dict[str, Any]) -> bool:
+def has_ended(holder: dict[str, Any]) -> bool:
     """Whether the process of a record ran on this very machine and has certainly ended, even if its number is used
     again.
 
     Where the kernel hides other users' processes, a process id that is in use counts as that of the record.
     """
-    return here(holder) and started(holder["pid"]) not in (UNSEEN, holder.get("process_started"))
+    return is_here(holder) and read_start_time(holder["pid"]) not in (UNSEEN, holder.get("process_started"))
 
 
 def describe(holder: dict[str, Any]) -> str:
@@ -94,19 +94,19 @@ def describe(holder: dict[str, Any]) -> str:
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """Read a record; None if there is no file, an empty dictionary if the file is no record (`fault` then says why)."""
+    """Read a record; None if there is no file, empty if the file is not a record (see `explain_fault`)."""
     try:
-        return _parsed(path)
+        return _parse(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, RecursionError):
         return {}
 
 
-def fault(path: Path) -> str:
+def explain_fault(path: Path) -> str:
     """Why the file at `path` is no record, as the end of a sentence that begins with the path."""
     try:
-        _parsed(path)
+        _parse(path)
     except IsADirectoryError:
         return "is a folder"
     except OSError as error:
@@ -127,7 +127,7 @@ def create(path: Path, record: dict[str, Any]) -> bool:
     except FileExistsError:
         return False
     try:
-        with naming(path), os.fdopen(descriptor, "w") as handle:
+        with name_in_errors(path), os.fdopen(descriptor, "w") as handle:
             json.dump(record, handle)
             handle.flush()
             os.fsync(handle.fileno())
@@ -165,8 +165,8 @@ def remove(path: Path, judged: dict[str, Any]) -> bool:
     return True
 
 
-def _parsed(path: Path) -> dict[str, Any]:
-    record = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refused)
+def _parse(path: Path) -> dict[str, Any]:
+    record = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     if not isinstance(record, dict):
         raise ValueError(f"holds one {type(record).__name__} instead of a record")
     for key in _NEEDED:
@@ -183,5 +183,5 @@ def _parsed(path: Path) -> dict[str, Any]:
     return record
 
 
-def _refused(word: str) -> NoReturn:
+def _refuse_constant(word: str) -> NoReturn:
     raise ValueError(f"holds {word}, which is no number")

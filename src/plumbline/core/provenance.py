@@ -20,7 +20,7 @@ PACKAGES = ("plumbline-lm", "torch", "numpy", "safetensors", "pandas", "pyarrow"
 
 
 @functools.cache
-def code() -> dict[str, Any]:
+def describe_code() -> dict[str, Any]:
     """Where the code is from, its commit, and whether it was changed since; determined once per process.
 
     For an installed wheel that is the commit that it was built from; None where nothing records it (`code_sha256`
@@ -28,14 +28,14 @@ def code() -> dict[str, Any]:
     """
     tree = package_data.source_tree()
     if tree is None:
-        return {"code_from": f"plumbline-lm {__version__}, a wheel", **package_data.built_from()}
+        return {"code_from": f"plumbline-lm {__version__}, a wheel", **package_data.read_built_commit()}
     commit = _git(tree, "rev-parse", "HEAD")
     status = None if commit is None else _git(tree, "status", "--porcelain", "--untracked-files=no")
     said = "a git repository" if commit else f"plumbline-lm {__version__}, a source tree without git"
     return {"code_from": said, "git_commit": commit, "git_dirty": None if status is None else bool(status)}
 
 
-def packages() -> dict[str, str]:
+def list_packages() -> dict[str, str]:
     """Versions of Python and of the packages that decide the numbers, as this process has loaded them."""
     found = {"python": platform.python_version()}
     for name in PACKAGES:
@@ -60,14 +60,14 @@ def code_sha256() -> str:
     return sha256_text("".join(f"{path.relative_to(package)}:{sha256_file(path)}\n" for path in files))
 
 
-def made_with() -> dict[str, str]:
+def identify_code() -> dict[str, str]:
     """The code and the version of torch: with others, the same spec and data can give other numbers."""
     import torch
 
     return {"code_sha256": code_sha256(), "torch": str(torch.__version__)}
 
 
-def code_of(starts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def list_code_versions(starts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The versions of code and torch that made a run's steps, each with the steps at which starts with them began.
 
     A start counts only if the run continued from what it made: a later start may resume from an earlier step.
@@ -82,16 +82,19 @@ def code_of(starts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found: dict[tuple[str, str], list[int]] = {}
     for start in reversed(counted):
         found.setdefault((start["code_sha256"], start["torch"]), []).append(start["step"])
-    return [{"code_sha256": code, "torch": torch, "steps": steps} for (code, torch), steps in found.items()]
+    return [
+        {"code_sha256": describe_code, "torch": torch, "steps": steps}
+        for (describe_code, torch), steps in found.items()
+    ]
 
 
-def one_code(starts: list[dict[str, Any]]) -> str:
+def find_code_hash(starts: list[dict[str, Any]]) -> str:
     """The hash of the code that made all of a run's steps, or "mixed"."""
-    hashes = {entry["code_sha256"] for entry in code_of(starts)}
+    hashes = {entry["code_sha256"] for entry in list_code_versions(starts)}
     return hashes.pop() if len(hashes) == 1 else "mixed"
 
 
-def machine(device: Any, float32_error: float) -> dict[str, Any]:
+def describe_machine(device: Any, float32_error: float) -> dict[str, Any]:
     """Host, device and the numerical settings in force.
 
     `float32_error`: of a product that was probed on the device (`plumbline.model.numerics`).
@@ -108,7 +111,7 @@ def machine(device: Any, float32_error: float) -> dict[str, Any]:
         "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
         "tf32": torch.backends.cuda.matmul.allow_tf32,
         "float32_error": float32_error,
-        "environment": numeric_environment.recorded(),
+        "environment": numeric_environment.list_recorded(),
         "slurm_job_id": os.environ.get("SLURM_JOB_ID"),
     }
 

@@ -66,14 +66,14 @@ def convert(kind: Any, given: Any, where: str, known: Iterable[str] | None = Non
     try:
         return msgspec.convert(given, type=kind, from_attributes=True)
     except msgspec.ValidationError as error:
-        place, words = fault(kind, given, known) or ((), str(error))
+        place, words = find_fault(kind, given, known) or ((), str(error))
         keys = ".".join(map(str, place))
         if where.endswith(":"):
             raise PlumblineError(f"{where} {keys or 'top level'}: {words}") from error
         raise PlumblineError(f"{where}{'.' if keys else ''}{keys}: {words}") from error
 
 
-def fault(kind: Any, given: Any, known: Iterable[str] | None = None) -> tuple[Place, str] | None:
+def find_fault(kind: Any, given: Any, known: Iterable[str] | None = None) -> tuple[Place, str] | None:
     """Find what is wrong with data, as the keys that lead there and a message; None where nothing is.
 
     Keys of a mapping come first, then what stands below them.
@@ -84,7 +84,7 @@ def fault(kind: Any, given: Any, known: Iterable[str] | None = None) -> tuple[Pl
         if words := _wrong_key(kind, given, known):
             return (), words
         for key, entry, entry_kind in _entries(kind, given):
-            if below := fault(entry_kind, entry):
+            if below := find_fault(entry_kind, entry):
                 return (key, *below[0]), below[1]
         cause = error.__cause__
         return (cause.place, str(cause)) if isinstance(cause, Fault) else ((), _wrong_value(kind, given, str(error)))
@@ -116,7 +116,7 @@ def _wrong_key(kind: Any, given: Any, known: Iterable[str] | None) -> str:
         if get_origin(member) is dict:
             key_kind = get_args(member)[0]
             for key in given:
-                if below := fault(key_kind, key):
+                if below := find_fault(key_kind, key):
                     literals = _literals(key_kind)
                     return unknown_key(key, literals) if literals else f"the key {below[1]}"
     return ""
@@ -137,7 +137,7 @@ def _entries(kind: Any, given: Any) -> Iterator[tuple[Any, Any, Any]]:
 
 def _wrong_value(kind: Any, given: Any, message: str) -> str:
     """Say what a value should be; `message` is msgspec's."""
-    shown = f"{_shown(given):.200}"
+    shown = f"{_format_value(given):.200}"
     description = _description(kind)
     if "matching regex" in message and description:
         return f"{shown} {description}"
@@ -151,7 +151,7 @@ def _wrong_value(kind: Any, given: Any, message: str) -> str:
     return f"{shown} is not {' or '.join(nouns)}{bound[1].removesuffix('.0') if bound else ''}{near}"
 
 
-def _shown(given: Any) -> str:
+def _format_value(given: Any) -> str:
     try:
         return repr(given)
     except ValueError:  # Python writes no whole number of thousands of digits

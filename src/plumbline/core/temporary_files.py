@@ -48,14 +48,14 @@ class TemporaryName:
         """Whether the owner ran on this very machine and has certainly ended."""
         if not self.is_here:
             return False
-        now = live_processes.started(self.pid)
+        now = live_processes.read_start_time(self.pid)
         return now is None or (self.started != _NO_START and now not in (live_processes.UNSEEN, self.started))
 
 
-def beside(path: Path) -> Path:
+def choose_path(path: Path) -> Path:
     """Name a temporary file or folder of this process, beside the `path` that it is to become."""
     pid = os.getpid()
-    return path.with_name(f".{path.name}.{_machine(pid)}_{pid}_{_started(pid)}_{secrets.token_hex(2)}")
+    return path.with_name(f".{path.name}.{_machine(pid)}_{pid}_{_read_start(pid)}_{secrets.token_hex(2)}")
 
 
 def parse(name: str) -> TemporaryName | None:
@@ -78,10 +78,10 @@ def remove_abandoned(folder: Path) -> None:
 
 
 @contextmanager
-def folder_beside(path: Path) -> Iterator[Path]:
+def make_folder(path: Path) -> Iterator[Path]:
     """Make a temporary folder beside `path` for the time of a block."""
     remove_abandoned(path.parent)
-    folder = beside(path)
+    folder = choose_path(path)
     folder.mkdir()
     try:
         yield folder
@@ -95,6 +95,6 @@ def _machine(pid: int) -> str:
 
 
 @cache
-def _started(pid: int) -> str:
-    since = live_processes.started(pid)
+def _read_start(pid: int) -> str:
+    since = live_processes.read_start_time(pid)
     return since if since is not None and since.isdecimal() else _NO_START

@@ -7,7 +7,7 @@ import textwrap
 from typing import TextIO
 
 
-def folded(text: str, stream: TextIO) -> str:
+def fold_lines(text: str, stream: TextIO) -> str:
     """Break each line of `text` at the width of the terminal that `stream` is; in a file or a pipe lines stay whole."""
     if not stream.isatty():
         return text

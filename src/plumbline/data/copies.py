@@ -24,7 +24,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic
+from plumbline.core.files import open_atomically
 from plumbline.data.document import key
 from plumbline.data.split import read_lines, text_of
 
@@ -141,7 +141,7 @@ def leave_out(folder: Path, copies: CopyCount, described: dict[str, dict[str, An
         if not gone.any():
             continue
         facts, path, digest = described[split], folder / f"{split}.jsonl", hashlib.sha256()
-        with atomic(path) as file, open(path, "rb") as before:
+        with open_atomically(path) as file, open(path, "rb") as before:
             for line, out in zip(read_lines(before), gone):
                 if out:
                     document = json.loads(line)

@@ -30,7 +30,7 @@ from typing import Any, get_args
 from plumbline.core import fingerprint_file, locks
 from plumbline.core.command_line import run, token_id
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic, path_or_none, sha256_file
+from plumbline.core.files import open_atomically, path_or_none, sha256_file
 from plumbline.data import copies, hub_read_budget, hub_reading, shard_writer, token_files
 from plumbline.data.document import Document, key
 from plumbline.data.pinned_packages import PACKAGED, PACKAGED_LARGE, PINS
@@ -192,7 +192,7 @@ def _shuffled(out: Path, split: str, shuffle: DocumentShuffle, kept: StreamCache
 def _write(path: Path, lines: Iterator[memoryview]) -> dict[str, Any]:
     """Stream lines into a file that appears whole; returns its number of lines and checksum."""
     digest, count = hashlib.sha256(), 0
-    with atomic(path) as file:
+    with open_atomically(path) as file:
         for line in lines:
             file.write(line)
             digest.update(line)
@@ -345,10 +345,10 @@ def main(arguments: list[str] | None = None) -> None:
     )
     with contextlib.ExitStack() as stack:
         if given.documents_source == "hub":  # reads from where the folder says, and writes there while it reads
-            stack.enter_context(locks.alone_in(given.out))
+            stack.enter_context(locks.hold_folder(given.out))
         stream, about, kept = _source(given)
         if given.documents_source != "hub":  # has found what is wrong by now, and made nothing
-            stack.enter_context(locks.alone_in(given.out))
+            stack.enter_context(locks.hold_folder(given.out))
         if given.documents_source == "local" and (kept := _kept_of_local(given, about["collections"])):
             stream = local.documents(given.local_texts_folder, given.corpus, kept.at)
         about |= {

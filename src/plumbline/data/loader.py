@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import naming
+from plumbline.core.files import name_in_errors
 from plumbline.data.manifest import fingerprint, read_pack
 from plumbline.data.verify_files import ChecksumList, verify_files
 
@@ -41,7 +41,7 @@ class _Shard:
             PlumblineError: there are fewer.
             OSError: the file cannot be read.
         """
-        with naming(self.path):
+        with name_in_errors(self.path):
             found = os.pread(self._descriptor, size, offset)
         if len(found) != size:
             raise PlumblineError(f"shard {self.path} was cut short while it was read: rerun the rule `pack`")

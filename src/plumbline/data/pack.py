@@ -64,7 +64,7 @@ def pack(
     Raises:
         PlumblineError: a token shard is missing, damaged or of another tokenizer, or a size exceeds the corpus.
     """
-    fingerprint_file.checked(tokenizer.path)
+    fingerprint_file.read_verified(tokenizer.path)
     _require_made_from(tokens, tokenizer, corpus["splits"][split]["sha256"])
     shards = [_open(path, tokenizer) for path in tokens]
     total = sum(len(shard) for shard in shards)
@@ -126,13 +126,13 @@ def _require_made_from(tokens: Sequence[Path], tokenizer: Tokenizer, documents_s
     for path in tokens:
         if not path.is_file():
             continue  # for who opens it
-        said = fingerprint_file.checked(path)
+        said = fingerprint_file.read_verified(path)
         for key, (name, sha256) in now.items():
             if said.get(key) not in (None, sha256):
                 raise PlumblineError(
-                    f"token shard {path} was not made with {name} as it is now: {fingerprint_file.beside(path)} says "
-                    f"{key} {said[key]}, and now it is {sha256}: restore that one, or delete the shard and rerun the "
-                    "rule `tokenize` for it"
+                    f"token shard {path} was not made with {name} as it is now: {fingerprint_file.sidecar_path(path)} "
+                    f"says {key} {said[key]}, and now it is {sha256}: restore that one, or delete the shard and rerun "
+                    "the rule `tokenize` for it"
                 )
         unknown += [path] if not said.get("tokenizer_sha256") else []
     if unknown:

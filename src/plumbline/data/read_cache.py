@@ -25,11 +25,11 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import (
-    atomic,
     atomic_write_json,
     canonical_json,
     free_name,
     fsync_directory,
+    open_atomically,
     sha256_file,
     sha256_text,
 )
@@ -219,7 +219,7 @@ class StreamCache:
             os.link(whole, path)
             os.utime(path)  # it was made now, as far as those can see who read it
         except OSError:  # another user's, who alone may link it or say when it was made
-            with open(whole, "rb") as original, atomic(path) as copy:
+            with open(whole, "rb") as original, open_atomically(path) as copy:
                 shutil.copyfileobj(original, copy, 1 << 20)
         documents, sha256 = self.whole["splits"][split]
         return {"documents": documents, "sha256": sha256}

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import IO, Any
 
-from plumbline.core.files import atomic_write_json, fsync_directory, naming
+from plumbline.core.files import atomic_write_json, fsync_directory, name_in_errors
 from plumbline.data import read_cache
 from plumbline.data.split import DocumentShuffle
 
@@ -83,7 +83,7 @@ def write(shuffle: DocumentShuffle, folder: Path, name: str) -> dict[str, Any]:
         The file's name, the number of its documents and its checksum; `move` puts it where it belongs.
     """
     state = _ShardWriter(folder, name)
-    with naming(state.part), open(state.part, "r+b" if state.bytes else "wb") as file:
+    with name_in_errors(state.part), open(state.part, "r+b" if state.bytes else "wb") as file:
         file.truncate(state.bytes)
         file.seek(state.bytes)
         for line in shuffle.lines(after=state.shard, ended=lambda shard: state.ended(shard, file)):

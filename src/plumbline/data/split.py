@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import fsync_directory, fsync_file, naming
+from plumbline.core.files import fsync_directory, fsync_file, name_in_errors
 
 #: What is held out together: a whole group, or each document by itself.
 By = Literal["group", "id"]
@@ -185,7 +185,7 @@ class DocumentShuffle:
     def _append(self, number: int, content: bytes | bytearray) -> None:
         # Opened anew each time: more files than a process may hold open.
         path = self._path(number)
-        with naming(path), open(path, "ab") as file:
+        with name_in_errors(path), open(path, "ab") as file:
             file.write(content)
         self._sizes[number][2] = zlib.crc32(content, self._sizes[number][2])
         self._unsynced.add(number)

@@ -20,7 +20,7 @@ import numpy as np
 from plumbline.core import fingerprint_file
 from plumbline.core.command_line import run, token_id
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic, path_or_none
+from plumbline.core.files import open_atomically, path_or_none
 from plumbline.data import jsonl, token_files
 from plumbline.data.progress import ProgressCounter
 from plumbline.data.sources import tokens
@@ -97,7 +97,7 @@ def save(path: Path, chunks: Iterable[np.ndarray], dtype: np.dtype) -> int:
         fields = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (total,)}
         np.lib.format.write_array_header_1_0(file, fields)
 
-    with atomic(path) as file:
+    with open_atomically(path) as file:
         header(0)
         begins, total = file.tell(), 0
         for chunk in chunks:
@@ -133,7 +133,7 @@ def main(arguments: list[str] | None = None) -> None:
     if not given.documents.is_file():
         raise PlumblineError(f"--documents: there is no file {given.documents}; rerun the rule `documents`")
     tokenizer = Tokenizer(given.tokenizer, given.document_end)
-    fingerprint_file.checked(given.tokenizer)
+    fingerprint_file.read_verified(given.tokenizer)
     documents_sha256 = verify_documents(given.documents)
     if given.local_texts_folder is None:
         counted = DocumentCounter()

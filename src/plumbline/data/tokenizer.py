@@ -23,7 +23,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 from plumbline.core import fingerprint_file
 from plumbline.core.command_line import run, token_id
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_text, naming, parse_json, sha256_file
+from plumbline.core.files import atomic_write_text, name_in_errors, parse_json, sha256_file
 from plumbline.data import jsonl
 from plumbline.data.document import key
 from plumbline.data.progress import ProgressCounter
@@ -120,7 +120,7 @@ def read(path: Path) -> tokenizers.Tokenizer:
         OSError: its disk fails.
     """
     try:
-        with naming(path):
+        with name_in_errors(path):
             return tokenizers.Tokenizer.from_file(str(path))
     except OSError:
         raise

@@ -29,7 +29,7 @@ import numpy as np
 
 from plumbline.core import locks
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_json, naming, parse_json
+from plumbline.core.files import atomic_write_json, name_in_errors, parse_json
 from plumbline.data.manifest import read_documents
 from plumbline.data.progress import ProgressCounter
 
@@ -112,7 +112,7 @@ def _read_through(listed: ChecksumList, known: Record, found: Record) -> int:
     unknown = [name for name in paths if known.get(name) != _facts(os.stat(paths[name]), expected[name], listed)]
     with ProgressCounter(f"verify {listed.manifest}", "files", len(unknown)) as progress:
         for name in unknown:
-            with naming(paths[name]), open(paths[name], "rb") as file:
+            with name_in_errors(paths[name]), open(paths[name], "rb") as file:
                 # Before it is read: a change while it is read is then seen at the next start.
                 facts = _facts(os.fstat(file.fileno()), expected[name], listed)
                 sha256, largest = read(file, listed.dtype)

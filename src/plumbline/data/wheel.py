@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import naming, of_disk
+from plumbline.core.files import find_disk_error, name_in_errors
 
 
 @contextmanager
@@ -20,10 +20,10 @@ def opened(wheel: Path) -> Iterator[zipfile.ZipFile]:
         OSError: its disk fails, of which zipfile says the same.
     """
     try:
-        with naming(wheel), zipfile.ZipFile(wheel) as archive:
+        with name_in_errors(wheel), zipfile.ZipFile(wheel) as archive:
             yield archive
     except (zipfile.BadZipFile, OSError) as error:
-        if found := of_disk(error) or (error.__context__ and of_disk(error.__context__)):
-            with naming(wheel):
+        if found := find_disk_error(error) or (error.__context__ and find_disk_error(error.__context__)):
+            with name_in_errors(wheel):
                 raise found from None
         raise PlumblineError(f"{wheel}: cannot be read as a wheel ({error}); delete it and fetch it again") from error

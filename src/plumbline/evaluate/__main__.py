@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import pandas as pd
 
 from plumbline.core import fingerprint_file, frames
-from plumbline.core.command_line import described, prog, run, token_id
+from plumbline.core.command_line import prog, run, strip_backquotes, token_id
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import make_folder, sha256_file
 from plumbline.core.package_version import version
@@ -149,7 +149,7 @@ def _empty(name: str) -> pd.DataFrame:
 
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.evaluate"), description=described(__doc__))
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.evaluate"), description=strip_backquotes(__doc__))
     parser.add_argument(
         "--run", required=True, action="append", type=Path, help="a run's folder: outcome, manifest, weights"
     )

@@ -93,7 +93,7 @@ def read_index(folder: Path, tasks: Iterable[Task]) -> dict[str, TaskEntry]:
             f"--items-folder: there is no {path}; the workflow makes it where that is below work/PRESET "
             f"(snakemake {path} --config preset=PRESET), elsewhere python -m plumbline.evaluate.items does"
         )
-    fingerprint_file.checked(path)
+    fingerprint_file.read_verified(path)
     try:
         listed = parse_json(path.read_text(encoding="utf-8"))
         found = {task: TaskEntry(**entry) for task, entry in listed.items()}
@@ -127,7 +127,7 @@ def require_held_out(folder: Path, tokenizer: Path, manifest: Mapping[str, Any])
         PlumblineError: they were made from another file of documents, by a split of its own.
     """
     packs = beside_tokenizer(tokenizer)
-    made_from = (fingerprint_file.read(fingerprint_file.beside(folder / INDEX)) or {}).get("documents_sha256")
+    made_from = (fingerprint_file.read(fingerprint_file.sidecar_path(folder / INDEX)) or {}).get("documents_sha256")
     if made_from is None or not folder.absolute().is_relative_to(packs.parent):
         return
     pack = of_fingerprint(packs, manifest.get("validation_fingerprint"))

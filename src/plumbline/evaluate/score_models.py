@@ -90,7 +90,7 @@ def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `plumbline score`."""
     parser = argparse.ArgumentParser(
         prog=command_line.prog("plumbline score"),
-        description=command_line.described(__doc__),
+        description=command_line.strip_backquotes(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
@@ -279,7 +279,7 @@ def one_by_one(jobs: Sequence[tuple[Path, Callable[[], None]]]) -> None:
             if len(jobs) == 1:
                 raise
             failed.append(str(folder))
-            of_disk = command_line.of_disk_in_words(error) if isinstance(error, OSError) else None
+            of_disk = command_line.describe_disk_error(error) if isinstance(error, OSError) else None
             print(f"error: {folder}: {of_disk or error}", file=sys.stderr)
             if not isinstance(error, PlumblineError) and of_disk is None:
                 traceback.print_exc()

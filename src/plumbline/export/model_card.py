@@ -99,7 +99,7 @@ def evaluation(path: Path, run: FinishedRun) -> pd.DataFrame:
 
     if not path.is_file():
         raise PlumblineError(f"--card-scores: there is no file {path}")
-    fingerprint_file.checked(path)
+    fingerprint_file.read_verified(path)
     found, labels = frames.read(path, "scores"), frames.metadata(path)
     others = sorted(set(found["run_id"]) - {run.spec.run_id})
     if others:

@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 
 from plumbline.core import process_record, provenance
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic, atomic_write_bytes, atomic_write_json, atomic_write_text, parse_json
+from plumbline.core.files import atomic_write_bytes, atomic_write_json, atomic_write_text, open_atomically, parse_json
 from plumbline.export import capability_check, check_export, model_card, output_folder
 from plumbline.export.vendored_source import VendoredSources, sources
 from plumbline.model import hf_export
@@ -68,7 +68,11 @@ def export_hf(
     model = run.model().eval()
     form = "code" if hf_export.beyond_llama(run.spec.model) else "llama"
     record: dict[str, Any] = {"form": form, "run": run.spec.key, "preset": run.spec.preset}
-    record |= {"run_id": run.spec.run_id, "exported_with": provenance.packages() | provenance.code(), "checked": None}
+    record |= {
+        "run_id": run.spec.run_id,
+        "exported_with": provenance.list_packages() | provenance.describe_code(),
+        "checked": None,
+    }
     with output_folder.filled(out, record) as written:
         found = bears = None
         if form == "llama":
@@ -80,7 +84,7 @@ def export_hf(
             record["checked"] = check_export.checked(written, model, code=found is not None, absent=absent)
         # Not under its own name: a folder with a manifest.json is taken for a run's.
         manifest = parse_json((folder / "manifest.json").read_bytes())
-        atomic_write_json(written / model_card.MANIFEST, process_record.travelling(manifest))
+        atomic_write_json(written / model_card.MANIFEST, process_record.strip_local_facts(manifest))
         requires = found.requires if found is not None else ()
         text = model_card.card(run, record, requires=requires, evaluation=evaluation, bears=bears)
         atomic_write_text(written / "README.md", text)
@@ -102,7 +106,7 @@ def write_code(
     found = sources(model.spec)
     special = hf_export.write_tokenizer(model.spec, tokenizer, folder)
     weights = {f"decoder.{name}": value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
-    with atomic(folder / "model.safetensors") as file:
+    with open_atomically(folder / "model.safetensors") as file:
         save_file(weights, file.name, metadata={"format": "pt"})
     for name, text in found.files.items():
         atomic_write_text(folder / name, text)

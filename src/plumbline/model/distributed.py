@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import of_disk
+from plumbline.core.files import find_disk_error
 from plumbline.core.stop_request import StopRequest, StopRequested
 from plumbline.model.allocator import grow_segments
 
@@ -195,7 +195,7 @@ def _of_a_collective(error: Exception) -> bool:
 def _disk_number(error: BaseException | None) -> int | None:
     """The system's number where an error, or one that it came from, is the disk's: then it is no fault of the run."""
     while error is not None:
-        if (found := of_disk(error)) is not None:
+        if (found := find_disk_error(error)) is not None:
             return found.errno
         error = error.__cause__ or error.__context__
     return None

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 
 from plumbline.core import run_files
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import of_disk, parse_json, sha256_file
+from plumbline.core.files import find_disk_error, parse_json, sha256_file
 from plumbline.core.run_files import MODEL, REMEDY, TOKENIZER
 from plumbline.data import tokenizer as tokenizers
 from plumbline.data.loader import Pack
@@ -113,7 +113,7 @@ class FinishedRun:
                     f"{path}: its manifest, of an earlier version, has no checksum to compare it with", file=sys.stderr
                 )
         except OSError as error:
-            if of_disk(error) is not None:  # the disk's fault: the weights may be whole
+            if find_disk_error(error) is not None:  # the disk's fault: the weights may be whole
                 raise
             raise PlumblineError(f"{path}: cannot be read as weights ({error}); {REMEDY}") from error
         return found

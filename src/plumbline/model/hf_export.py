@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic, atomic_write_bytes, atomic_write_json
+from plumbline.core.files import atomic_write_bytes, atomic_write_json, open_atomically
 from plumbline.model.decoder import Decoder
 from plumbline.specs.components import SLOTS
 from plumbline.specs.spec import ModelSpec
@@ -56,7 +56,7 @@ def export(model: Decoder, tokenizer_path: str | Path, directory: str | Path) ->
     directory = Path(directory)
     special = write_tokenizer(model.spec, tokenizer_path, directory)
     weights = llama_weights(model)
-    with atomic(directory / "model.safetensors") as file:
+    with open_atomically(directory / "model.safetensors") as file:
         save_file(weights, file.name, metadata={"format": "pt"})
     atomic_write_json(directory / "config.json", llama_config(model.spec, special, model.embedding.dtype))
 

@@ -17,7 +17,7 @@ import torch
 from safetensors import safe_open
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import of_disk, parse_json
+from plumbline.core.files import find_disk_error, parse_json
 from plumbline.core.run_files import require_unchanged_export
 from plumbline.model.model_folder import WEIGHTS, TensorHeader, read_headers
 
@@ -63,7 +63,7 @@ def library_errors(folder: Path) -> Iterator[None]:
     except PlumblineError:
         raise
     except Exception as error:
-        if of_disk(error) is not None:
+        if find_disk_error(error) is not None:
             raise
         reason = " ".join(str(error).split()) or "no message"
         raise PlumblineError(
@@ -141,7 +141,7 @@ def _json_object(path: Path) -> dict[str, Any]:
     try:
         content = parse_json(path.read_bytes())
     except (OSError, ValueError) as error:
-        if of_disk(error) is not None:
+        if find_disk_error(error) is not None:
             raise
         raise PlumblineError(f"{path} cannot be read as JSON ({error}); copy it again") from error
     if not isinstance(content, dict):

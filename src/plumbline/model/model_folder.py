@@ -10,7 +10,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic, atomic_write_json, naming, of_disk, parse_json, sha256_file
+from plumbline.core.files import (
+    atomic_write_json,
+    find_disk_error,
+    name_in_errors,
+    open_atomically,
+    parse_json,
+    sha256_file,
+)
 from plumbline.model.decoder import Decoder
 from plumbline.specs.spec import ModelSpec
 
@@ -27,7 +34,7 @@ def write_model(folder: Path, model: Decoder) -> None:
 
 def write_weights(folder: Path, model: Decoder) -> None:
     """Write a decoder's weights into `folder`, in float32."""
-    with atomic(folder / WEIGHTS) as file:
+    with open_atomically(folder / WEIGHTS) as file:
         weights = {name: value.detach().float().contiguous().cpu() for name, value in model.named_parameters()}
         save_file(weights, file.name)
 
@@ -47,7 +54,7 @@ def read_model(folder: Path) -> Decoder:
     try:
         expected_sha256, found = said.get("weights_sha256"), sha256_file(folder / WEIGHTS)
     except OSError as error:
-        if of_disk(error) is not None:
+        if find_disk_error(error) is not None:
             raise
         raise PlumblineError(f"{folder / WEIGHTS} cannot be read as weights ({error})") from error
     if expected_sha256 not in (None, found):
@@ -73,12 +80,12 @@ def read_headers(path: Path, remedy: str) -> dict[str, TensorHeader]:
     """
     headers: dict[str, TensorHeader] = {}
     try:
-        with naming(path), safe_open(path, framework="pt") as file:
+        with name_in_errors(path), safe_open(path, framework="pt") as file:
             for name in file.keys():  # noqa: SIM118 (it is no mapping)
                 tensor = file.get_slice(name)
                 headers[name] = TensorHeader(torch.Size(tensor.get_shape()), tensor.get_dtype())
     except (OSError, SafetensorError) as error:
-        if of_disk(error) is not None:
+        if find_disk_error(error) is not None:
             raise
         raise PlumblineError(f"{path}: cannot be read as weights ({error}); {remedy}") from error
     return headers
@@ -135,10 +142,10 @@ def load_weights(model: Decoder, path: Path, spec: str, remedy: str, *, finite: 
         PlumblineError: it is no such file, or its weights are others.
     """
     try:
-        with naming(path):
+        with name_in_errors(path):
             weights = load_file(path, device=str(model.embedding.device))
     except (OSError, SafetensorError) as error:
-        if of_disk(error) is not None:  # the disk's fault: the weights may be whole
+        if find_disk_error(error) is not None:  # the disk's fault: the weights may be whole
             raise
         raise PlumblineError(f"{path}: cannot be read as weights ({error}); {remedy}") from error
     expected, shapes = ({name: value.shape for name, value in of.items()} for of in (model.state_dict(), weights))

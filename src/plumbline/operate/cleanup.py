@@ -36,7 +36,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from plumbline.core import locks, process_record, temporary_files
-from plumbline.core.command_line import described, prog, run
+from plumbline.core.command_line import prog, run, strip_backquotes
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json
 from plumbline.core.formats import byte_size
@@ -157,7 +157,7 @@ def remove(leftover: UnneededFile) -> str | None:
         return f"a job is making the files of {path.parent}"
     if state:
         holder = state_records.read_holder(Path(state))
-        if holder is not None and not process_record.gone(holder):
+        if holder is not None and not process_record.has_ended(holder):
             return f"{state} is held by {state_records.describe_holder(Path(state))}"
     if path.is_dir():
         shutil.rmtree(path)
@@ -183,7 +183,7 @@ def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `plumbline cleanup`."""
     parser = argparse.ArgumentParser(
         prog=prog("python -m plumbline.operate.cleanup"),
-        description=described(__doc__),
+        description=strip_backquotes(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(

@@ -125,7 +125,7 @@ def _recorded(facts: str | Path) -> set[str | None]:
 def _place(product: str) -> Path:
     """Where a product says what it was made of: of a pack any of its manifests."""
     path = Path(product)
-    return min(path.glob("*.json"), default=path / "none") if path.is_dir() else fingerprint_file.beside(path)
+    return min(path.glob("*.json"), default=path / "none") if path.is_dir() else fingerprint_file.sidecar_path(path)
 
 
 def _other_code(job: Any) -> bool | None:
@@ -151,7 +151,7 @@ def _other_run(job: Any) -> bool:
 
 
 def _other_readings(job: Any) -> bool | None:
-    said = fingerprint_file.read(fingerprint_file.beside(job.output[0])) or {}
+    said = fingerprint_file.read(fingerprint_file.sidecar_path(job.output[0])) or {}
     other_pack = _differs(said.get("validation_fingerprint"), _fingerprint(job.params.validation))
     return other_pack or _other_code(job)
 
@@ -159,7 +159,7 @@ def _other_readings(job: Any) -> bool | None:
 def _other_scores(job: Any) -> bool | None:
     """Scores whose record is not of its form are others; an index of items that is damaged is for who opens it."""
     said, index = (
-        fingerprint_file.read(fingerprint_file.beside(job.output.scores)) or {},
+        fingerprint_file.read(fingerprint_file.sidecar_path(job.output.scores)) or {},
         fingerprint_file.read(job.input.facts) or {},
     )
     listed = {task: entry for task, entry in index.items() if isinstance(entry, dict) and "sha256" in entry}

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from plumbline.core.command_line import described, prog, run
+from plumbline.core.command_line import prog, run, strip_backquotes
 from plumbline.core.files import atomic_write_text
 from plumbline.plan import machines, model_counts, plan_page, stage_page
 from plumbline.plan.run_estimate import estimator
@@ -18,7 +18,7 @@ from plumbline.specs.yaml_files import PRESETS, load_config
 
 def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `plumbline plan`."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.plan"), description=described(__doc__))
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.plan"), description=strip_backquotes(__doc__))
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     machine = (
         f"an entry of config/machines.yaml (default: config/config.yaml's, and {machines.PAPER_MACHINE} at paper where "

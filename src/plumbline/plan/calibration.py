@@ -11,7 +11,7 @@ from typing import Any
 
 from plumbline.core import run_files
 from plumbline.core.errors import PlumblineError, warn_once, warn_unread
-from plumbline.core.permissions import denied
+from plumbline.core.permissions import explain_denial
 from plumbline.plan.job_needs import amount, inside_evaluation
 from plumbline.plan.machines import Machine
 from plumbline.plan.model_counts import Sizes, training_operations
@@ -123,7 +123,7 @@ def finished(run: Run, work: Path) -> dict[str, Any] | None:
         wrong = [name for name, types in _READ.items() if type(manifest.get(name)) not in types]
         trouble = f"has no {wrong[0]!r} that can be read" if wrong else _impossible(manifest)
     except PermissionError:
-        warn_once(f"{denied(folder)}; {run.key} counts as not done")
+        warn_once(f"{explain_denial(folder)}; {run.key} counts as not done")
         return None
     except OSError as error:
         warn_once(

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from plumbline.core import fingerprint_file
-from plumbline.core.command_line import described, prog, run
+from plumbline.core.command_line import prog, run, strip_backquotes
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs.components import available, options
 
@@ -24,7 +24,7 @@ def arguments() -> argparse.ArgumentParser:
     """The parser of the verb's command line."""
     parser = argparse.ArgumentParser(
         prog=prog("python -m plumbline.probes"),
-        description=described(__doc__),
+        description=strip_backquotes(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     which = parser.add_mutually_exclusive_group(required=True)

@@ -86,7 +86,7 @@ class BundleProducts:
                 paths |= {path for path in self.targets.files(study, target) if path.startswith(f"{self.paths.work}/")}
                 for run in self.targets.runs(study, target):
                     frames = (self.paths.scores(run), self.paths.probes(run))
-                    paths |= {fingerprint_file.beside(path).as_posix() for path in frames if path in paths}
+                    paths |= {fingerprint_file.sidecar_path(path).as_posix() for path in frames if path in paths}
         for name in self.configuration.corpora:
             folder = self.configuration.root / self.paths.corpus(name)
             for pattern in ("documents/documents.json", "packs/*/*/[!.]*.json", "items/*/items*.json"):

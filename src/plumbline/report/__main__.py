@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core import fingerprint_file
-from plumbline.core.command_line import described, prog, run
+from plumbline.core.command_line import prog, run, strip_backquotes
 from plumbline.core.errors import PlumblineError
 from plumbline.project import load, packed_bundle
 from plumbline.report import write_report
@@ -18,7 +18,7 @@ from plumbline.specs.yaml_files import PRESETS, ROOT, load_config
 
 def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `plumbline report`."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.report"), description=described(__doc__))
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.report"), description=strip_backquotes(__doc__))
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     words = "as snakemake --config: a part of a nested value leaves the others unchanged"
     parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=words)

@@ -29,7 +29,7 @@ def page(found: ResultsOnDisk) -> ReportPage:
     path = Path(found.project.paths.results) / "audit.csv"
     words = path.with_suffix(".md")
     files, grid, body, headings = {}, None, markdown_page.html(""), []
-    if path.exists() and words.exists() and fingerprint_file.unchanged(path):
+    if path.exists() and words.exists() and fingerprint_file.is_unchanged(path):
         markdown = words.read_text(encoding="utf-8")
         body, headings = markdown_page.html(markdown), [*markdown_page.headings(markdown), ("rows", "Every row")]
         files = {path: "files/audit.csv", words: "files/audit.md"}

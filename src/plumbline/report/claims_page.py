@@ -116,7 +116,7 @@ def read(found: ResultsOnDisk, study: Study) -> list[dict[str, str]]:
         return []
     if not path.exists():
         return []
-    if not fingerprint_file.unchanged(path):
+    if not fingerprint_file.is_unchanged(path):
         return []
     with open(path, encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))

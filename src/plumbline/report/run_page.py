@@ -103,7 +103,7 @@ def page(
         "curves": [] if run.state == MEASURED else curves(run),
         "scores": [grid for one, path in zip(scored, of_scores) if (grid := _scores(run, one, path))],
         "log": tail(run.log),
-        "manifest": _json(process_record.travelling(run.manifest)),
+        "manifest": _json(process_record.strip_local_facts(run.manifest)),
         "outcome": _json(_told(run.outcome)),
         "spec": _json(run.planned.spec.to_dict()) if run.planned and not run.manifest else "",
         "used_in": used_in,
@@ -171,7 +171,7 @@ def wrong(run: FoundRun, path: Path) -> str:
     try:
         if path.suffix == ".parquet" and not pq.read_schema(path):
             return UNREADABLE
-        fingerprint_file.checked(path)
+        fingerprint_file.read_verified(path)
         if path.name == _MANIFEST:
             run_files.require_manifest(path, run.manifest)
         elif path.parent == run.folder:

@@ -146,7 +146,7 @@ def _claims(found: ResultsOnDisk, study: Study) -> list[ClaimInBrief]:
 
 def _audited(found: ResultsOnDisk, study: Study) -> AuditCount | None:
     path = Path(found.project.paths.results) / "audit.csv"
-    if study.code != study.name or not path.exists() or not fingerprint_file.unchanged(path):
+    if study.code != study.name or not path.exists() or not fingerprint_file.is_unchanged(path):
         return None
     with open(path, encoding="utf-8", newline="") as handle:
         verdicts = [row["verdict"] for row in csv.DictReader(handle) if row["study"] == study.name]

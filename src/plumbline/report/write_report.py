@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from plumbline.core.files import exchange, naming
+from plumbline.core.files import name_in_errors, swap_paths
 from plumbline.project import Project
 from plumbline.report import (
     audit_page,
@@ -66,7 +66,7 @@ class ReportSite:
         content: dict[str, Any] = page.content | {"page": page, "nav": nav, "root": root, "banner": banner}
         path = self.folder / page.path
         path.parent.mkdir(parents=True, exist_ok=True)
-        with naming(path):
+        with name_in_errors(path):
             path.write_text(self.environment.get_template(page.template).render(content), encoding="utf-8")
         for source, name in page.files.items():
             target = self.folder / name
@@ -156,7 +156,7 @@ def replace_folder(made: Path, folder: Path) -> None:
     """
     if not folder.exists():
         os.replace(made, folder)
-    elif not exchange(made, folder):
+    elif not swap_paths(made, folder):
         gone = made.with_name(f"{made.name}.old")
         os.replace(folder, gone)
         try:

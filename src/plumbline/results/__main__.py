@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plumbline.core import fingerprint_file
-from plumbline.core.command_line import described, prog, run
+from plumbline.core.command_line import prog, run, strip_backquotes
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import atomic_write_text
 from plumbline.results.runs.expected_runs import FOUND, expected_runs, require_expected
@@ -27,7 +27,7 @@ FEW = 3
 
 def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `python -m plumbline.results`."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.results"), description=described(__doc__))
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.results"), description=strip_backquotes(__doc__))
     verbs = parser.add_subparsers(dest="verb", required=True)
     for verb, words in (("table", "one table"), ("figure", "one figure"), ("claims", "a verdict on every claim")):
         one = verbs.add_parser(verb, help=words)

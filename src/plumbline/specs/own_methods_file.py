@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.core.files import within
+from plumbline.core.files import make_relative
 from plumbline.specs import corpus, printed_results, study_config, sweep
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Run, Study
@@ -110,7 +110,7 @@ def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
     Raises:
         PlumblineError: anything in it that cannot be meant; the message names the key and the file.
     """
-    path = str(within(path, root))  # pages name it, and may be published
+    path = str(make_relative(path, root))  # pages name it, and may be published
     said = read_yaml(root / path)
     check(said, VerdictFile, path)
     name = _name(path, root)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.core.foreign_rows import delimited_rows
+from plumbline.core.foreign_rows import split_rows
 from plumbline.specs.compared_metrics import METRICS
 from plumbline.specs.yaml_files import ROOT
 
@@ -37,7 +37,7 @@ def rows(published: str, of: str, methods: list[str], scales: list[str], root: P
     except UnicodeDecodeError as error:
         raise PlumblineError(f"{key}: {path} is not UTF-8 ({error.reason}); save it as UTF-8") from None
     try:
-        lines = [(number, cells) for number, cells in delimited_rows(path, text, ",") if cells]
+        lines = [(number, cells) for number, cells in split_rows(path, text, ",") if cells]
     except PlumblineError as error:
         raise PlumblineError(f"{key}: {error}") from None
     columns = lines[0][1] if lines else []

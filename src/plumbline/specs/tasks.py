@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta, field
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.core.structs import Absent, ClosedStruct, Fault, fault
+from plumbline.core.structs import Absent, ClosedStruct, Fault, find_fault
 from plumbline.specs.field_types import Count, Identifier, Positive, Text
 from plumbline.specs.yaml_files import ROOT, read_struct
 
@@ -250,7 +250,7 @@ def _require_made(value: Any, *place: Any) -> None:
     mapping of these.
     """
     if isinstance(value, dict) and value.keys() & {"is", "of"}:
-        if below := fault(_Change, value):
+        if below := find_fault(_Change, value):
             raise Fault(below[1], *place, *below[0])
         return
     if not (isinstance(value, (dict, list, str)) and value):

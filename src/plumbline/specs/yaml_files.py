@@ -222,8 +222,10 @@ def require_work(config: dict[str, Any], root: Path = ROOT) -> None:
             f"config/config.yaml (with --config): work: {config['work']!r} is {work}, and so in {what}; name another "
             "one, such as work, or a folder on a scratch disk"
         )
-    if not os.access(permissions.nearest(work / config["preset"]), os.R_OK | os.X_OK):
-        raise PlumblineError(f"config/config.yaml (with --config): work: {permissions.denied(work / config['preset'])}")
+    if not os.access(permissions.find_nearest(work / config["preset"]), os.R_OK | os.X_OK):
+        raise PlumblineError(
+            f"config/config.yaml (with --config): work: {permissions.explain_denial(work / config['preset'])}"
+        )
 
 
 def load_preset(name: str, root: Path = ROOT) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import FULL, of_disk
-from plumbline.core.permissions import denied, nearest
+from plumbline.core.files import FULL, find_disk_error
+from plumbline.core.permissions import explain_denial, find_nearest
 
 
 class DiskFull(PlumblineError):
@@ -56,7 +56,7 @@ def require_writable(directory: Path) -> None:
     Raises:
         UnreadableFile: its file system is mounted for reading alone.
     """
-    if os.statvfs(nearest(directory)).f_flag & os.ST_RDONLY:
+    if os.statvfs(find_nearest(directory)).f_flag & os.ST_RDONLY:
         raise _refused(OSError(errno.EROFS, os.strerror(errno.EROFS), str(directory)), directory)
 
 
@@ -113,7 +113,7 @@ def _cause(error: BaseException) -> OSError | None:
         return error
     at: BaseException | None = error
     while at is not None:
-        if (found := of_disk(at)) is not None:
+        if (found := find_disk_error(at)) is not None:
             return found
         at = at.__cause__ or at.__context__
     return None
@@ -121,7 +121,7 @@ def _cause(error: BaseException) -> OSError | None:
 
 def _refused(error: OSError, directory: Path) -> UnreadableFile:
     if isinstance(error, PermissionError):
-        return UnreadableFile(denied(error.filename or directory))
+        return UnreadableFile(explain_denial(error.filename or directory))
     read_only = error.errno == errno.EROFS
     remedy = "when it can be written, or name another folder" if read_only else "when the file system works"
     return UnreadableFile(

@@ -70,9 +70,9 @@ def compose_manifest(loop: TrainingLoop, starts: list[dict[str, Any]], settings_
     """
     parts = loop.parts
     here = {
-        **provenance.code(),
-        **provenance.machine(parts.ranks.device, float32_error(parts.ranks.device)),
-        "packages": provenance.packages(),
+        **provenance.describe_code(),
+        **provenance.describe_machine(parts.ranks.device, float32_error(parts.ranks.device)),
+        "packages": provenance.list_packages(),
         "lock_sha256": provenance.lock_sha256(),
         **settings_used,
     }
@@ -82,8 +82,8 @@ def compose_manifest(loop: TrainingLoop, starts: list[dict[str, Any]], settings_
         "run_id": parts.spec.run_id,
         "spec": parts.spec.to_dict(),
         **begun,
-        "code": provenance.code_of(starts),
-        "code_sha256": provenance.one_code(starts),
+        "code": provenance.list_code_versions(starts),
+        "code_sha256": provenance.find_code_hash(starts),
         "data_fingerprint": parts.pack.fingerprint,
         "validation_fingerprint": parts.validation.fingerprint,
         "tokenizer_sha256": parts.pack.tokenizer_sha256,

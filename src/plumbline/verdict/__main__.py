@@ -19,9 +19,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from plumbline.core.command_line import described, prog, run
+from plumbline.core.command_line import prog, run, strip_backquotes
 from plumbline.core.errors import PlumblineError, visible
-from plumbline.core.files import shown
+from plumbline.core.files import format_path
 from plumbline.core.foreign_rows import read_ordinary_text
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparison_terms import ALPHA, LOOP, ComparisonTerms
@@ -40,7 +40,7 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=prog("python -m plumbline.verdict"),
         usage="%(prog)s RESULTS (--higher-is-better|--lower-is-better) [...]",
-        description=described(__doc__),
+        description=strip_backquotes(__doc__),
     )
     add, columns = parser.add_argument, ColumnNames()
     add("results", type=Path, nargs="?", metavar="RESULTS", help="file of numbers, or a folder")
@@ -152,7 +152,7 @@ def main(words: Sequence[str] | None = None) -> int:
 def _shown(word: str) -> str:
     """A word of the command line as the page repeats it, which may be published."""
     flag, is_, path = word.partition("=") if word.startswith("--") else ("", "", word)
-    return f"{flag}{is_}{shown(path)}" if path.startswith("/") else word
+    return f"{flag}{is_}{format_path(path)}" if path.startswith("/") else word
 
 
 def default_page(results: Path) -> Path:

@@ -191,7 +191,7 @@ def entered(path: Path, entries: Sequence[LedgerEntry]) -> Iterator[Ledger]:
     Raises:
         PlumblineError: as `append`.
     """
-    with _log(path).appending(lambda content: _new_records(_ledger(path, content), entries)) as content:
+    with _log(path).append(lambda content: _new_records(_ledger(path, content), entries)) as content:
         yield _ledger(path, content)
 
 

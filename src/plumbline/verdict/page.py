@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plumbline.core.errors import visible
-from plumbline.core.files import shown
+from plumbline.core.files import format_path
 from plumbline.verdict.formatting import listed, name
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def escape_tags(text: str) -> str:
 
 def write_repeat(begin: str, command: str, page: Path) -> str:
     """Write the commands that make a page again and that check it against its ledger; `begin`: the sentence before."""
-    check = f"plumbline verdict --check-page {shlex.quote(shown(page))}"
+    check = f"plumbline verdict --check-page {shlex.quote(format_path(page))}"
     return f"{begin}\n\n```console\n$ {command}\n$ {check}\n```"
 
 

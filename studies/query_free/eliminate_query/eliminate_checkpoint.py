@@ -12,7 +12,7 @@ import torch
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, sha256_file
-from plumbline.core.provenance import code, packages
+from plumbline.core.provenance import describe_code, list_packages
 from plumbline.model import model_folder
 from plumbline.model.decoder import Decoder
 from plumbline.model.finished_run import FinishedRun
@@ -86,7 +86,7 @@ def eliminate(
     head = 0 if again.head is None else again.head.weight.numel()
     report["untied"] = source.spec.tied_embeddings and not again.spec.tied_embeddings
     report["parameters"] = {"before": _count(original.decoder), "after": _count(again), "head": head}
-    report["made_with"] = {"code": code(), "packages": packages()}
+    report["made_with"] = {"code": describe_code(), "packages": list_packages()}
     atomic_write_json(folder / REPORT, report)
     return report
 

@@ -12,7 +12,7 @@ import yaml
 
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import sha256_file, shown
+from plumbline.core.files import format_path, sha256_file
 from plumbline.operate.experiments import own_verdict
 from plumbline.operate.preflight.method_checks import checks_report
 from plumbline.specs import own_methods_file
@@ -136,11 +136,11 @@ def test_a_gain_of_evaluations_whose_weights_are_gone_has_no_verdict(tmp_path: P
 
 
 def test_a_file_below_the_project_is_named_from_there(tmp_path: Path) -> None:
-    assert shown(tmp_path / "my/caps.yaml", tmp_path) == "my/caps.yaml" == shown("my/caps.yaml", tmp_path)
+    assert format_path(tmp_path / "my/caps.yaml", tmp_path) == "my/caps.yaml" == format_path("my/caps.yaml", tmp_path)
     linked = tmp_path / "link"
     linked.symlink_to(tmp_path)
-    assert shown(tmp_path / "my/caps.yaml", linked) == "my/caps.yaml"
-    assert shown("/home/somebody/caps.yaml", tmp_path) == "…/caps.yaml"
+    assert format_path(tmp_path / "my/caps.yaml", linked) == "my/caps.yaml"
+    assert format_path("/home/somebody/caps.yaml", tmp_path) == "…/caps.yaml"
 
 
 def test_every_number_has_its_run(tmp_path: Path) -> None:

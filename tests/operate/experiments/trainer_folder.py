@@ -64,5 +64,5 @@ def write_bank(folder: Path, rows: list[dict[str, Any]]) -> None:
     path = folder / ".plumbline/runs.jsonl"
     path.unlink()
     records = [{key: value for key, value in row.items() if key not in CHAIN} for row in rows]
-    with AppendOnlyLog(path=path, noun="bank", remedy="", require=dict).appending(lambda _: records):
+    with AppendOnlyLog(path=path, noun="bank", remedy="", require=dict).append(lambda _: records):
         pass

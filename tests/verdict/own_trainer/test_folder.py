@@ -135,10 +135,10 @@ def test_a_file_system_without_locks_is_an_error(tmp_path: Path, monkeypatch: py
     lock = folder.runs / "a.result.lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
     assert not folder.at_work("a")
-    with locks.alone(lock, "waiting"):
+    with locks.hold(lock, "waiting"):
         assert folder.at_work("a")
     monkeypatch.setattr(locks.fcntl, "flock", refuse)
     with pytest.raises(OSError, match="No locks"):
         folder.at_work("a")
-    with pytest.raises(OSError, match="No locks"), locks.alone(lock, "waiting", must=True):
+    with pytest.raises(OSError, match="No locks"), locks.hold(lock, "waiting", must=True):
         pass

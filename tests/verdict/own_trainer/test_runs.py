@@ -94,7 +94,7 @@ def test_what_left_its_session_and_its_environment_ends_with_its_run(tmp_path: P
 
 
 def alive(process: int) -> bool:
-    return process_record.started(process) is not None
+    return process_record.read_start_time(process) is not None
 
 
 def test_what_a_run_changes_of_what_is_shared_is_told(tmp_path: Path) -> None:

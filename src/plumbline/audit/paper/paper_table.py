@@ -20,7 +20,7 @@ from plumbline.audit.paper.names import is_change
 from plumbline.audit.paper.printed_cell import PARTS, PrintedCell, read_cell, scaled
 from plumbline.core.errors import PlumblineError, UsageError, nearest, visible
 from plumbline.core.files import parse_json, sha256_text
-from plumbline.core.foreign_rows import delimited_rows
+from plumbline.core.foreign_rows import split_rows
 from plumbline.published.printed_number import PrintedColumn, PrintedNumber
 
 #: Most bytes of a file, tables of a folder, rows and columns of a table, and cells of all tables.
@@ -262,7 +262,7 @@ def _sources(path: Path) -> dict[str, dict[str, object]]:
 def _read_table(path: Path, told: dict[str, object]) -> PaperTable:
     text = text_of(path)
     try:
-        lines = list(delimited_rows(path, text, ","))
+        lines = list(split_rows(path, text, ","))
     except PlumblineError as error:
         raise UsageError(str(error)) from error
     head = next((line for _, line in lines if any(cell.strip() for cell in line)), None)

@@ -113,7 +113,7 @@ def source(
             f"{folder}: {one.name} has a header and {other.name} has none; a folder has files of one kind"
         )
     words = Tokenizer(tokenizer, document_end)
-    fingerprint_file.checked(tokenizer)
+    fingerprint_file.read_verified(tokenizer)
     names = {path.relative_to(folder).as_posix(): path for path in paths}
     counted = _checked(names, words, dtype, corpus)
     about: dict[str, Any] = {

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 from plumbline.core.errors import visible
 from plumbline.core.formats import clock, counted, rough_duration
-from plumbline.core.terminal_lines import folded
+from plumbline.core.terminal_lines import fold_lines
 from plumbline.operate.console.forecast import ATTRIBUTE
 from plumbline.operate.console.job_log import ASKED_TO_STOP, JobCounts, JobLog, StartedJob
 from plumbline.operate.console.rule_names import HIDDEN, RUN_STAGES, stage
@@ -168,7 +168,7 @@ class JobDisplay:
 
     def say(self, text: str, style: str = "") -> None:
         """Print a line that stays above the bars; in a terminal it is broken between words where it is too long."""
-        text = visible(folded(text, self.stream).replace(TOGETHER, " "))
+        text = visible(fold_lines(text, self.stream).replace(TOGETHER, " "))
         if self.live is None:
             print(text, file=self.stream, flush=True)
             return

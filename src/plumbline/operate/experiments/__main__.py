@@ -42,7 +42,8 @@ OF_A_FOLDER = ("message", "commit", "trust", "flags")
 def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of the verbs."""
     parser = argparse.ArgumentParser(
-        prog=command_line.prog("python -m plumbline.operate.experiments"), description=command_line.described(__doc__)
+        prog=command_line.prog("python -m plumbline.operate.experiments"),
+        description=command_line.strip_backquotes(__doc__),
     )
     verbs = parser.add_subparsers(dest="verb", required=True)
     _try(verbs)
@@ -70,7 +71,7 @@ def _try(verbs: Any) -> None:
     parser = verbs.add_parser(
         "try",
         help="a change against its baseline, run until it is decided",
-        description=command_line.described(__doc__),
+        description=command_line.strip_backquotes(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="What follows -- is for the command of plumbline.toml: plumbline try -m 'lr 3e-3' -- --lr 3e-3",
         allow_abbrev=False,  # `--useful-gain` of `plumbline verdict` is in the metric's units
@@ -156,7 +157,7 @@ def _where(parser: argparse.ArgumentParser) -> None:
 
 def main() -> int:
     """Run a verb, and return its exit code."""
-    with command_line.stopped_on_request():
+    with command_line.exit_on_sigterm():
         return _main(parsed(sys.argv[1:]))
 
 

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from plumbline.core import command_line
 from plumbline.core.errors import visible
 from plumbline.core.files import canonical_json, sha256_text
-from plumbline.core.terminal_lines import folded
+from plumbline.core.terminal_lines import fold_lines
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.decision import decision_page, fix_design
@@ -219,4 +219,4 @@ def rule(terms: ExperimentTerms) -> str:
 
 def tell(line: str) -> None:
     """Print a line of what goes on, beside what is printed at the end: folded at a terminal's width, whole in a log."""
-    print(folded(visible(line), sys.stderr), file=sys.stderr, flush=True)
+    print(fold_lines(visible(line), sys.stderr), file=sys.stderr, flush=True)

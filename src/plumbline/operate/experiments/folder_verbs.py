@@ -17,7 +17,7 @@ from typing import Any
 from plumbline.core import command_line
 from plumbline.core.errors import visible
 from plumbline.core.formats import rough_duration
-from plumbline.core.terminal_lines import folded
+from plumbline.core.terminal_lines import fold_lines
 from plumbline.operate.experiments import carry_out_experiment
 from plumbline.operate.experiments.carry_out_experiment import (
     SettledExperiment,
@@ -380,5 +380,5 @@ def forget(name: str, root: Path) -> int:
             f"{decision.terms.candidate} stands in the log as taken back, and in results.tsv as discard."
         )
         mine = "Your files and commits are as they were: git restore FILE or git revert COMMIT undoes the change."
-        print(folded(visible(f"{said}\n{mine}"), sys.stdout))
+        print(fold_lines(visible(f"{said}\n{mine}"), sys.stdout))
     return 0

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core import files, fingerprint_file
-from plumbline.core.command_line import described, prog, run
+from plumbline.core.command_line import prog, run, strip_backquotes
 from plumbline.core.errors import PlumblineError
 from plumbline.operate.preflight.method_checks import checks_report, finished_run_checks
 from plumbline.results.runs.expected_runs import expected_runs, require_expected
@@ -176,7 +176,7 @@ def _numbers(result: own_page.VerdictContents, sentence: str) -> dict[str, Any]:
             "decides": seen.deciding.name,
             "against": mine.against,
             "asked": mine.asked
-            | {"published": files.shown(mine.asked["published"]) if mine.asked["published"] else ""},
+            | {"published": files.format_path(mine.asked["published"]) if mine.asked["published"] else ""},
             "methods": {method: of_judgement(each) for method, each in result.judged.items()},
             "not judged": {method: why for method in mine.against if (why := seen.unjudged(method))},
             "diverged": {method: lost for method in mine.compared if (lost := seen.diverged(mine.scale, method))},
@@ -193,7 +193,7 @@ def _numbers(result: own_page.VerdictContents, sentence: str) -> dict[str, Any]:
 def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `python -m plumbline.operate.experiments.own_verdict`."""
     parser = argparse.ArgumentParser(
-        prog=prog("python -m plumbline.operate.experiments.own_verdict"), description=described(__doc__)
+        prog=prog("python -m plumbline.operate.experiments.own_verdict"), description=strip_backquotes(__doc__)
     )
     add = parser.add_argument
     add("mine", metavar="FILE.yaml", help="your file that says `extends:`")

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError, nearest, visible
-from plumbline.core.terminal_lines import folded
+from plumbline.core.terminal_lines import fold_lines
 from plumbline.stats.pooling import pooled, resolved_gain
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.decision import decision_page, decision_records
@@ -182,7 +182,7 @@ def print_noise(given: argparse.Namespace, place: ExperimentFolders, beside: Map
             f"{fixed(row['high'], sigma)}), from {row['runs']} runs of {counted(row['arms'], 'arm')}. "
             f"Beside {row['bank']} runs of the baseline, a gain is found with 80 % chance at .05, one-sided:"
         )
-        print(folded(said, sys.stdout))
+        print(fold_lines(said, sys.stdout))
         _print(["runs of a candidate", *SEEDS], [["gain", *(fixed(row["resolves"][str(k)], sigma) for k in SEEDS)]])
     return 0
 
@@ -204,13 +204,13 @@ def print_log(given: argparse.Namespace, place: ExperimentFolders, now: Arm | No
     heads = ("#", "when (UTC)", "what was tried", "against", "runs", "gain", "verdict")
     _print(heads, [_cells(row) for row in rows], whole=("#", "when (UTC)", "runs", "gain", "verdict"))
     if any(row["page"] for row in rows):
-        print(folded("The page of a row: plumbline page NUMBER", sys.stdout))
+        print(fold_lines("The page of a row: plumbline page NUMBER", sys.stdout))
     if now is not None:
-        print(folded(visible(f"* the baseline now: {now.words} ({now.commit[:7]})"), sys.stdout))
+        print(fold_lines(visible(f"* the baseline now: {now.words} ({now.commit[:7]})"), sys.stdout))
     if given.long:
         for row in rows:
             if row["sentence"]:
-                print(folded(visible(f"{row['name']}: {row['sentence']}"), sys.stdout))
+                print(fold_lines(visible(f"{row['name']}: {row['sentence']}"), sys.stdout))
     return 0
 
 
@@ -270,7 +270,7 @@ def print_page(given: argparse.Namespace, place: ExperimentFolders) -> int:
     page = place.page(decision.terms.name)
     decision_page.write(decision, page)
     text = page.read_text(encoding="utf-8")
-    print(json.dumps(decision_page.numbers(decision)) if given.json else folded(text, sys.stdout), end="\n")
+    print(json.dumps(decision_page.numbers(decision)) if given.json else fold_lines(text, sys.stdout), end="\n")
     return 0
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from plumbline.core import locks, package_data
 from plumbline.core.called_program import call
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.core.pipeline_packages import lacking
+from plumbline.core.pipeline_packages import explain_missing_package
 from plumbline.verdict.own_trainer.folder import Folder
 from plumbline.verdict.own_trainer.processes import say_progress
 from plumbline.verdict.own_trainer.requests import interrupted_file
@@ -46,7 +46,7 @@ class ProfileRuns:
         try:
             importlib.import_module("snakemake")
         except ModuleNotFoundError as error:
-            raise lacking(error, f"{self.file.path}: where.profile") or error from None
+            raise explain_missing_package(error, f"{self.file.path}: where.profile") or error from None
 
     @cached_property
     def profiles(self) -> list[Path]:
@@ -145,7 +145,7 @@ class ProfileRuns:
         self.folder.make()
         path = self.folder.own / "jobs.lock"
         held = "a try was killed here, and its Snakemake still makes the runs that it was at"
-        return locks.alone(path, f"{held} (it has {path} open): waiting for it", must=True)
+        return locks.hold(path, f"{held} (it has {path} open): waiting for it", must=True)
 
 
 def _say(results: Mapping[Path, Path], tell: Callable[[str], None]) -> None:

@@ -50,7 +50,7 @@ def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `plumbline setup-trainer`."""
     parser = argparse.ArgumentParser(
         prog=command_line.prog("plumbline setup-trainer"),
-        description=command_line.described(__doc__),
+        description=command_line.strip_backquotes(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
@@ -69,7 +69,7 @@ def arguments() -> argparse.ArgumentParser:
 
 def main() -> int:
     """Run `plumbline setup-trainer`."""
-    with command_line.stopped_on_request():
+    with command_line.exit_on_sigterm():
         return _main(_parsed(sys.argv[1:]))
 
 

@@ -152,7 +152,7 @@ def overrule(persistence: Path) -> None:
     """
     with _flock(persistence) as locked:
         record = process_record.read(persistence / RECORD)
-        if record and process_record.here(record) and not _dead(record, persistence, locked):
+        if record and process_record.is_here(record) and not _dead(record, persistence, locked):
             raise _held(persistence)
         if record is not None:
             process_record.remove(persistence / RECORD, record)
@@ -180,7 +180,7 @@ def _lock(descriptor: int, persistence: Path) -> bool:
             return True
         except BlockingIOError:
             record = process_record.read(persistence / RECORD)
-            if (record and not process_record.gone(record)) or time.monotonic() > patience:
+            if (record and not process_record.has_ended(record)) or time.monotonic() > patience:
                 raise _held(persistence, taken=True) from None
             time.sleep(0.05)
         except OSError:
@@ -221,18 +221,19 @@ def _judge_lock(persistence: Path, locked: bool) -> tuple[dict[str, Any], str] |
         if not _dead(record, persistence, locked):
             raise _held(persistence)
     else:
-        who = f"it is unknown which one: {path} {process_record.fault(path)}, and is set aside"
+        who = f"it is unknown which one: {path} {process_record.explain_fault(path)}, and is set aside"
         if not (locked and _filesystem(persistence) in OF_ONE_KERNEL):
             raise PlumblineError(
-                f"{path} {process_record.fault(path)}, so it is unknown whether {persistence.parent} is held. {_UNLOCK}"
+                f"{path} {process_record.explain_fault(path)}, so it is unknown whether {persistence.parent} is held. "
+                f"{_UNLOCK}"
             )
     return record, who
 
 
 def _dead(record: dict[str, Any], persistence: Path, locked: bool) -> bool:
     """Whether a recorded holder is gone for certain. `locked`: the kernel's lock, which it should have, is ours."""
-    if process_record.here(record) and process_record.started(record["pid"]) != process_record.UNSEEN:
-        return process_record.gone(record)
+    if process_record.is_here(record) and process_record.read_start_time(record["pid"]) != process_record.UNSEEN:
+        return process_record.has_ended(record)
     same_boot = record.get("boot") is not None and record["boot"] == process_record.boot()
     same_host = record["host"] == socket.gethostname() and _filesystem(persistence) in OF_ONE_KERNEL
     return locked and record.get("locked", False) and (same_boot or same_host)
@@ -246,10 +247,12 @@ def _held(persistence: Path, taken: bool = False) -> PlumblineError:
         who = "a Snakemake that is starting or ending"
     else:
         who = (
-            process_record.describe(record) if record else f"an unknown Snakemake: {path} {process_record.fault(path)}"
+            process_record.describe(record)
+            if record
+            else f"an unknown Snakemake: {path} {process_record.explain_fault(path)}"
         )
     words = f"{persistence.parent} is held by {who}; {_MEANWHILE}."
-    if record and not process_record.here(record):
+    if record and not process_record.is_here(record):
         words += " It is on another host, or in another container, and not visible from here. "
         words += (
             f"If you are certain that it is gone, delete {persistence / LOCK}, then: snakemake --unlock"

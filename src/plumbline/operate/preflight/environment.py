@@ -57,7 +57,7 @@ def check(dry_run: DryRun) -> list[CheckResult]:
 def refused(dry_run: DryRun) -> list[str]:
     """Say why no job to do that computes with torch would start in this environment, which jobs inherit."""
     computes = any(dry_run.of(rule) for rule in COMPUTES)
-    return [words] if computes and (words := numeric_environment.refusal()) else []
+    return [words] if computes and (words := numeric_environment.explain_refusal()) else []
 
 
 def executor(refused: str) -> list[CheckResult]:

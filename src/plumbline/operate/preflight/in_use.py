@@ -28,7 +28,7 @@ def trainers(dry_run: DryRun) -> list[CheckResult]:
     for run in dry_run.runs():
         state = Path(dry_run.project.paths.work) / "state" / run.key
         holder = state_records.read_holder(state)
-        if holder and process_record.here(holder) and not process_record.gone(holder):
+        if holder and process_record.is_here(holder) and not process_record.has_ended(holder):
             words = f"{run.key} is being trained by {state_records.describe_holder(state)}; "
             words += "a second trainer waits, and gives up"
             found.append(CheckResult(state=NOTE, what="trainers", words=words))

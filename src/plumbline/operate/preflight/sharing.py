@@ -19,23 +19,23 @@ def require_notes(directory: Path) -> None:
     Raises:
         PlumblineError: naming the folder that this user may not write.
     """
-    notes = permissions.nearest(directory / ".snakemake")
+    notes = permissions.find_nearest(directory / ".snakemake")
     below = sorted(path for path in notes.iterdir() if path.is_dir()) if notes.name == ".snakemake" else []
     closed = next((place for place in (notes, *below) if not os.access(place, os.W_OK | os.X_OK)), None)
     if closed is not None:
-        raise PlumblineError(permissions.denied(closed))
+        raise PlumblineError(permissions.explain_denial(closed))
 
 
 def refused(jobs: Iterable[Any]) -> list[str]:
     """Find where Snakemake's jobs would write and this user may not: the first such folder, and how many more."""
     made = {Path(path).parent for job in jobs for path in (*job.output, *job.log)}
-    places = sorted({permissions.nearest(folder) for folder in made})
+    places = sorted({permissions.find_nearest(folder) for folder in made})
     closed = [place for place in places if not os.access(place, os.W_OK | os.X_OK)]
     more = f" (and {len(closed) - 1} more folders)" if len(closed) > 1 else ""
-    return [f"{permissions.denied(place)}{more}" for place in closed[:1]]
+    return [f"{permissions.explain_denial(place)}{more}" for place in closed[:1]]
 
 
 def withheld(work: str, jobs: Iterable[Any]) -> list[str]:
     """Warn that files which jobs make in a shared folder could not be written by the other users."""
-    words = permissions.withheld(permissions.nearest(work)) if any(job.output for job in jobs) else None
+    words = permissions.explain_umask(permissions.find_nearest(work)) if any(job.output for job in jobs) else None
     return [words] if words else []

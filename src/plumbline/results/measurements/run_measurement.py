@@ -71,7 +71,10 @@ def measure(study: Study, name: str, out: Path, say: Callable[[str], None]) -> N
     facts: dict[str, Any] = {"study": one.study, "measurement": name, "preset": study.preset, "options": one.options}
     facts |= {"fingerprint": of_measurement(study, name), "code": measurement_code(one, study.root)}
     facts |= {"started": started, "seconds": round(seconds, 3)}
-    facts |= provenance.code() | {"packages": provenance.packages(), "lock_sha256": provenance.lock_sha256()}
+    facts |= provenance.describe_code() | {
+        "packages": provenance.list_packages(),
+        "lock_sha256": provenance.lock_sha256(),
+    }
     measurement_file.write(frame, out, facts | _machine())
 
 
@@ -83,7 +86,7 @@ def _machine() -> dict[str, Any]:
 
         device = torch.device("cuda" if torch.cuda.is_initialized() else "cpu")
         require_float32(device)
-        return provenance.machine(device, float32_error(device))
+        return provenance.describe_machine(device, float32_error(device))
     processor = platform.processor() or platform.machine()
     return {"host": socket.gethostname(), "device": "cpu", "device_name": processor}
 

@@ -102,7 +102,7 @@ class RunFrames:
             return pd.Series(dtype=float, index=pd.MultiIndex.from_arrays([[], []], names=["task", "item"]), name=key)
         path = self.work / "scores" / self.scores_key(key) / "examples.parquet"
         read = frames.read(_there(path, "evaluate"), "examples")
-        expected = (fingerprint_file.read(fingerprint_file.beside(path.with_name("scores.parquet"))) or {}).get(
+        expected = (fingerprint_file.read(fingerprint_file.sidecar_path(path.with_name("scores.parquet"))) or {}).get(
             "examples_sha256"
         )
         primary = read["metric"] == read["task"].map(self._primary(key)["metric"])
@@ -314,7 +314,7 @@ def _same_run(found: str | None, path: Path, run: ExpectedRun) -> None:
 def _frame(path: Path, name: str, run: ExpectedRun) -> pd.DataFrame | None:
     if not path.exists():
         return None
-    fingerprint_file.checked(path)
+    fingerprint_file.read_verified(path)
     frame = frames.read(path, name)
     for found in frame["run_id"].unique():
         _same_run(found, path, run)

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from plumbline.core import run_files
-from plumbline.core.command_line import described, prog, run
+from plumbline.core.command_line import prog, run, strip_backquotes
 from plumbline.core.errors import PlumblineError, nearest, visible
 from plumbline.core.files import canonical_json, parse_json, sha256_file, sha256_text
 from plumbline.results.measurements import measurement_file
@@ -162,7 +162,7 @@ def _beside(facts: dict[str, Any], name: str) -> list[str]:
 def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `plumbline trace`."""
     parser = argparse.ArgumentParser(
-        prog=prog("python -m plumbline.results.tables.trace_cell"), description=described(__doc__)
+        prog=prog("python -m plumbline.results.tables.trace_cell"), description=strip_backquotes(__doc__)
     )
     parser.add_argument("table", type=Path, help="a table's csv, such as results/table2.csv")
     parser.add_argument("row", help="a row's name or label, such as softpick or 'QK-Norm'")

@@ -38,17 +38,17 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import (
-    atomic,
     atomic_write_json,
     canonical_json,
     free_name,
     fsync_directory,
     fsync_file,
+    open_atomically,
     parse_json,
     sha256_file,
     sha256_text,
 )
-from plumbline.core.permissions import denied
+from plumbline.core.permissions import explain_denial
 from plumbline.core.run_files import MODEL, POINTS, POINTS_INDEX
 from plumbline.specs.spec import RunSpec
 from plumbline.train.disk_faults import UnreadableFile
@@ -169,7 +169,7 @@ class RollingCheckpoints:
             else:
                 return CompleteCheckpoint(path=path, step=metadata["step"], metadata=metadata)
         if refused is not None:
-            raise UnreadableFile(denied(refused.filename))
+            raise UnreadableFile(explain_denial(refused.filename))
         if self.unreadable:
             raise UnreadableFile(
                 f"{self.directory}: {len(self.unreadable)} checkpoint(s), the newest {max(self.unreadable).name}, "
@@ -377,7 +377,7 @@ class ProbeCheckpoints:
         try:
             os.link(kept / MODEL, target)
         except OSError:  # another file system, or one without links
-            with open(kept / MODEL, "rb") as original, atomic(target) as copy:
+            with open(kept / MODEL, "rb") as original, open_atomically(target) as copy:
                 shutil.copyfileobj(original, copy, 1 << 20)
         fsync_directory(directory)
         metadata = parse_json((kept / METADATA).read_text(encoding="utf-8"))

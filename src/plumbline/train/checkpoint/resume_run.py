@@ -62,7 +62,7 @@ class RunDirectory:
         """`fingerprints` are those of the run's packs, by their keys in the metadata of checkpoints."""
         self.spec, self.settings, self.ranks, self.run_lock = spec, settings, ranks, run_lock
         self.whose = {"run_id": spec.run_id, **fingerprints}
-        self.made_with = provenance.made_with()
+        self.made_with = provenance.identify_code()
         self.records = StateRecords(settings.state)
         fits = partial(require_fit, spec=spec)
         self.checkpoints = RollingCheckpoints(settings.state, settings.keep_checkpoints, fits)
@@ -241,9 +241,13 @@ class RunResumer:
             )
         if step < spec.train.steps:
             device = directory.ranks.device
-            details = provenance.code() | provenance.machine(device, float32_error(device)) | directory.made_with
+            details = (
+                provenance.describe_code()
+                | provenance.describe_machine(device, float32_error(device))
+                | directory.made_with
+            )
             details |= {"threads": threads, "resumed": found is not None}
-            details |= {"packages": provenance.packages(), "lock_sha256": provenance.lock_sha256()}
+            details |= {"packages": provenance.list_packages(), "lock_sha256": provenance.lock_sha256()}
             recorded = len(records.starts)
             try:
                 records.start(step, directory.settings.max_starts_without_progress, details, directory.circumstances)

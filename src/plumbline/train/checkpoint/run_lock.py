@@ -168,7 +168,7 @@ class RunLock:
         return process_record.create(self.path, process_record.identity() | mine)
 
     def _stale(self, holder: dict[str, Any]) -> bool:
-        return process_record.gone(holder) or self._silent()
+        return process_record.has_ended(holder) or self._silent()
 
     def _silent(self) -> bool:
         """Whether the last heartbeat is too old, by the clock that stamps files here.
@@ -225,5 +225,6 @@ def who(path: Path) -> str:
     if holder is None:
         return "an unknown trainer"
     if not holder:
-        return f"an unknown trainer ({path} {process_record.fault(path)}; delete it if no trainer is running there)"
+        why = process_record.explain_fault(path)
+        return f"an unknown trainer ({path} {why}; delete it if no trainer is running there)"
     return process_record.describe(holder)

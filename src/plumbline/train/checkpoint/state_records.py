@@ -278,7 +278,7 @@ def is_alive(directory: Path, holder: dict[str, Any]) -> bool:
     """Whether the `holder` of the lock gave a sign of life within its limit; one that lies further in the future than
     that says nothing.
     """
-    if process_record.gone(holder):
+    if process_record.has_ended(holder):
         return False
     try:
         silent = time.time() - (directory / run_lock.NAME).stat().st_mtime

@@ -21,7 +21,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic, canonical_json, naming, parse_json
+from plumbline.core.files import canonical_json, name_in_errors, open_atomically, parse_json
 from plumbline.core.run_files import MODEL
 from plumbline.model.decoder import create
 from plumbline.model.distributed import RankGroup, held_rows, is_sharded, local
@@ -90,7 +90,7 @@ def write_weights(path: Path, tensors: dict[str, torch.Tensor], header: dict[str
     """Write one safetensors file, whole or not at all, readable like any other file (safetensors alone makes it
     private).
     """
-    with atomic(path) as file, naming(path):
+    with open_atomically(path) as file, name_in_errors(path):
         save_file({name: value.contiguous() for name, value in tensors.items()}, file.name, metadata=header)
 
 
@@ -114,7 +114,7 @@ def load(directory: Path, model: nn.Module, optimizer: RunOptimizer | None) -> N
 
 
 def _read(path: Path) -> dict[str, torch.Tensor]:
-    with naming(path):
+    with name_in_errors(path):
         return load_file(path)
 
 

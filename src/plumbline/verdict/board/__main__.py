@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from plumbline.core.command_line import described, positive, prog, run
+from plumbline.core.command_line import positive, prog, run, strip_backquotes
 from plumbline.core.errors import visible
 from plumbline.verdict.board.board_page import write_board
 from plumbline.verdict.board.board_rows import board_of
@@ -25,7 +25,7 @@ def arguments() -> argparse.ArgumentParser:
     """The parser of the verb's command line."""
     parser = argparse.ArgumentParser(
         prog=prog("python -m plumbline.verdict.board"),
-        description=described(__doc__),
+        description=strip_backquotes(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of the records")

@@ -18,7 +18,7 @@ from typing import Any
 
 from plumbline.core import run_files
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import once, sha256_file
+from plumbline.core.files import refuse_repeated_keys, sha256_file
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.board.board_rows import Board, BoardRow
 from plumbline.verdict.sources.bounded_reading import files_below, inside, read_text
@@ -47,7 +47,7 @@ def project_board(folder: Path) -> Board:
         if not is_record and not path.with_suffix(".md").is_file():
             continue
         try:
-            read = json.loads(read_text(path), object_pairs_hook=once)
+            read = json.loads(read_text(path), object_pairs_hook=refuse_repeated_keys)
             row = (_record if is_record else _verdict)(path, folder, read) if isinstance(read, dict) else None
         except (ValueError, AttributeError, RecursionError, PlumblineError):
             left_out.append(f"{path.relative_to(folder)} cannot be read as a record or a verdict.")
@@ -181,7 +181,7 @@ def _unlike(tar: tarfile.TarFile) -> str:
     first = next(members, None)
     if first is None or first.name != LIST or not first.isreg() or first.size > LIST_BYTES:
         return f"the archive does not begin with {LIST}"
-    listed = _listed(json.loads(_content(tar, first), object_pairs_hook=once))
+    listed = _listed(json.loads(_content(tar, first), object_pairs_hook=refuse_repeated_keys))
     whole, runs = 0, 0
     for member in members:
         name = member.name.removeprefix("bundle/")
@@ -193,7 +193,7 @@ def _unlike(tar: tarfile.TarFile) -> str:
         if hashlib.sha256(content).hexdigest() != sha256:
             return f"{name[:200]} has another hash than the bundle's list has"
         if name.endswith(f"/{RUN}"):
-            manifest = json.loads(content, object_pairs_hook=once)
+            manifest = json.loads(content, object_pairs_hook=refuse_repeated_keys)
             if not isinstance(manifest, dict) or not {"run_id", "spec"} <= manifest.keys():
                 return f"{name[:200]} is no manifest of a run: it has no run_id and spec"
             run_files.require_manifest(Path(name), manifest)

@@ -105,7 +105,7 @@ class Bank:
         banked = BankedRun(group=group, method=method, run=run, role=role, beside=beside, at=process_record.now())
         record = {"schema": SCHEMA, "group": group, "method": method, "role": role, "at": banked.at}
         record |= {"beside": list(beside)} if beside else {}
-        with self._log.appending(lambda _: [record | {"run": asdict(run) | {"others": dict(run.others)}}]):
+        with self._log.append(lambda _: [record | {"run": asdict(run) | {"others": dict(run.others)}}]):
             self.runs.append(banked)
 
 

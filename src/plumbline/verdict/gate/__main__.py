@@ -13,7 +13,7 @@ import argparse
 import json
 from pathlib import Path
 
-from plumbline.core.command_line import described, prog, run
+from plumbline.core.command_line import prog, run, strip_backquotes
 from plumbline.verdict.gate.board_reading import find, read_board
 from plumbline.verdict.gate.gate_words import as_json, board_table, eight_lines
 from plumbline.verdict.gate.judgement import judge_board, judge_record, noise_of
@@ -24,7 +24,7 @@ def arguments() -> argparse.ArgumentParser:
     """The parser of the verb's command line."""
     parser = argparse.ArgumentParser(
         prog=prog("python -m plumbline.verdict.gate"),
-        description=described(__doc__),
+        description=strip_backquotes(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of the records, with their logs")

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError, UsageError, nearest
-from plumbline.core.files import shown
+from plumbline.core.files import format_path
 from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.formatting import counted, listed, name
 from plumbline.verdict.gate.examined_records import (
@@ -257,7 +257,7 @@ def _span(steps: set[int]) -> str:
 
 
 def _files(values: Sequence[RunEvidence], root: Path) -> str:
-    return listed([name(shown(each.file or "", root)) for each in values[:3]])
+    return listed([name(format_path(each.file or "", root)) for each in values[:3]])
 
 
 def read_board(folder: Path, rules: Rules) -> list[ExaminedRecord]:
@@ -306,7 +306,7 @@ def _across(board: list[ExaminedRecord], folder: Path) -> None:
                 for other, one in ends.get(key, ())[:50]:
                     if other is not found and one.file != run.file and run.same_as(one):
                         times = shared.get(other.record.name, (0, ""))[0]
-                        shared[other.record.name] = (times + 1, shown(one.file, folder))
+                        shared[other.record.name] = (times + 1, format_path(one.file, folder))
                         break
                 else:
                     continue

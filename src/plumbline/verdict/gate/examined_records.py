@@ -11,7 +11,7 @@ from itertools import takewhile
 from operator import attrgetter
 from pathlib import Path
 
-from plumbline.core.files import shown
+from plumbline.core.files import format_path
 from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.formatting import counted, listed, name
 from plumbline.verdict.gate.rules import Rules
@@ -131,7 +131,9 @@ def _each_once(found: ExaminedRecord, root: Path) -> list[LoggedRun]:
             found.copies += 1
             if run.seed and run.seed != same.seed:
                 found.copied_seeds.setdefault(run.seed, same)
-            first = first or f"{name(shown(run.file, root))} holds the run of {name(shown(same.file, root))}"
+            first = (
+                first or f"{name(format_path(run.file, root))} holds the run of {name(format_path(same.file, root))}"
+            )
             continue
         for key in run.values.items():
             holders.setdefault(key, []).append(len(distinct))
@@ -170,7 +172,7 @@ def _of_table(distinct: Sequence[LoggedRun], found: ExaminedRecord, rules: Rules
     lengths = {run.planned for run in runs}
     own = [run for run in short if run.planned in lengths or not runs]
     if own and (n is None or len(runs) < n):
-        where = f"{name(shown(own[0].file, root))} at {own[0].last_step:,}"
+        where = f"{name(format_path(own[0].file, root))} at {own[0].last_step:,}"
         words = f"{counted(len(own), 'log')} end before the claimed step, {where}"
         found.blame("truncated", words)
     if n is not None and len(runs) != n:
@@ -299,7 +301,7 @@ def _by_printed_seed(distinct: Sequence[LoggedRun], found: ExaminedRecord, root:
         if hits:
             matched[seed] = hits
         elif elsewhere:
-            where = name(shown(elsewhere[0][0].file, root))
+            where = name(format_path(elsewhere[0][0].file, root))
             found.blame("headline", f"the value of seed {name(seed)} stands in a log of another seed, {where}")
             matched[seed] = elsewhere
         elif own:
@@ -316,7 +318,7 @@ def _by_printed_seed(distinct: Sequence[LoggedRun], found: ExaminedRecord, root:
         if label is not None and label not in {x.label for x in matched[seed][0][0].evaluations}
     ]
     for seed in ended:
-        where = name(shown(matched[seed][0][0].file, root))
+        where = name(format_path(matched[seed][0][0].file, root))
         found.blame("truncated", f"{where} ends before the line {name(label or '')} that the other logs have")
         differing.remove(seed)
         del matched[seed]
@@ -328,7 +330,7 @@ def _by_printed_seed(distinct: Sequence[LoggedRun], found: ExaminedRecord, root:
     for hits in matched.values():
         run, one = next(((run, one) for run, one in hits if label is None or one.label == label), hits[0])
         if any(run is each for each in used):
-            found.blame("duplicate", f"the values of two seeds are of one run, {name(shown(run.file, root))}")
+            found.blame("duplicate", f"the values of two seeds are of one run, {name(format_path(run.file, root))}")
             continue
         used.append(run)
         if not math.isfinite(one.value):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from plumbline.core.files import shown
+from plumbline.core.files import format_path
 from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.formatting import counted, listed, name
 from plumbline.verdict.sources.printed_settings import VALUES, amount, name_parts, unit_of
@@ -285,7 +285,7 @@ def _other_size(key: str, runs: Sequence[RunEvidence], values: Sequence[Sequence
     who = (
         f"seed {run.seed}"
         if run.seed
-        else f"{name(shown(run.file or '', root))}{f', run {run.place + 1},' if run.place else ''}"
+        else f"{name(format_path(run.file or '', root))}{f', run {run.place + 1},' if run.place else ''}"
     )
     more = f" (and {counted(others, 'further run')} on another number than most)" if others else ""
     return (

@@ -72,7 +72,10 @@ def write(request: NumbersRequest) -> VerdictTexts:
     if request.page.exists() and ledgers.stated(request.page) is None:
         raise PlumblineError(f"{request.page} exists and is not a page of a verdict; name another file with --out")
     try:
-        with files.atomic(request.page.with_suffix(".json")) as numbers, files.atomic(request.page) as page:
+        with (
+            files.open_atomically(request.page.with_suffix(".json")) as numbers,
+            files.open_atomically(request.page) as page,
+        ):
 
             def keep(made: VerdictTexts) -> None:
                 for file, text in ((numbers, files.pretty_json(made.numbers)), (page, made.page)):

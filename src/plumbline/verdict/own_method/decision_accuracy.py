@@ -102,11 +102,11 @@ def of_pages(folder: Path, without: str) -> list[dict[str, Any]]:
             numbers = json.loads(path.read_text(encoding="utf-8"))
         except (UnicodeDecodeError, json.JSONDecodeError) as error:
             raise PlumblineError(f"{path} is not JSON ({error}); remove it, its page's target rebuilds it") from error
-        expected = (fingerprint_file.read(fingerprint_file.beside(path)) or {}).get(NUMBERS)
+        expected = (fingerprint_file.read(fingerprint_file.sidecar_path(path)) or {}).get(NUMBERS)
         if expected not in (None, sha256_file(path)):
             raise PlumblineError(
                 f"{path} has other numbers than its page was written with: its sha256 is {sha256_file(path)}, and "
-                f"{fingerprint_file.beside(path)} says {expected}; restore it, or remove both, and the page's "
+                f"{fingerprint_file.sidecar_path(path)} says {expected}; restore it, or remove both, and the page's "
                 "target rebuilds them"
             )
         if isinstance(numbers, dict) and numbers.get(KEY):

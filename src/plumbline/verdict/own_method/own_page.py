@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.core.files import shown
+from plumbline.core.files import format_path
 from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.verdict import formatting
 from plumbline.verdict import ledger as ledgers
@@ -197,7 +197,7 @@ def _how(result: VerdictContents) -> str:
     if result.seen.deciding.name == "validation_loss":
         loss = f" A run's loss is the mean of its evaluations in the last {100 * asked['last']:g} % of its steps."
     return (
-        f"{name(shown(mine.path))} extends `{mine.study.code}`; what decides is named in it: "
+        f"{name(format_path(mine.path))} extends `{mine.study.code}`; what decides is named in it: "
         f"{result.seen.deciding.label}, at scale `{mine.scale}`; whether that was before the runs cannot be checked "
         "here."
         f"{loss} With any numbers of seeds the deciding test "
@@ -268,5 +268,5 @@ def _recipe(mine: OwnMethodsFile) -> list[str]:
 
 
 def _command(mine: Any) -> str:
-    words_ = f"--config preset={mine.study.preset} mine={shlex.quote(shown(mine.path))}"
+    words_ = f"--config preset={mine.study.preset} mine={shlex.quote(format_path(mine.path))}"
     return f"snakemake results/verdict/{mine.name}.md {words_}"

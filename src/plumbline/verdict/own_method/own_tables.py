@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import shown
+from plumbline.core.files import format_path
 from plumbline.specs.compared_metrics import METRICS
 from plumbline.verdict import formatting
 from plumbline.verdict.formatting import grid, name
@@ -74,7 +74,9 @@ def larger(seen: FinishedRunReader) -> str:
     """Write what the larger scale gave."""
     rows = []
     if seen.mine.larger is None:
-        return f"None was asked for (`larger:` in {name(shown(seen.mine.path))}): nothing follows for other sizes."
+        return (
+            f"None was asked for (`larger:` in {name(format_path(seen.mine.path))}): nothing follows for other sizes."
+        )
     for method in seen.mine.against:
         one = seen.larger(method)
         if one is None:
@@ -171,6 +173,6 @@ def runs(seen: FinishedRunReader) -> str:
         rows.append((f"`{key}`", f"`{row['run_id']}`", row["outcome"], found))
     return (
         grid(("run", "run id", "outcome", seen.deciding.name), rows)
-        + f"\n\nEach is a folder below `{shown(seen.frames.work)}/runs`, with its spec, commit and data in "
+        + f"\n\nEach is a folder below `{format_path(seen.frames.work)}/runs`, with its spec, commit and data in "
         "`manifest.json`."
     )

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from plumbline.core import locks, process_record
 from plumbline.core.errors import PlumblineError, visible
-from plumbline.core.files import atomic_write_json, make_folder, naming, read_json, sha256_file, sha256_text
-from plumbline.core.permissions import home, nearest
+from plumbline.core.files import atomic_write_json, make_folder, name_in_errors, read_json, sha256_file, sha256_text
+from plumbline.core.permissions import find_home, find_nearest
 from plumbline.core.process_record import now
 from plumbline.verdict.decision import bank as banks
 from plumbline.verdict.decision.bank import Bank
@@ -143,7 +143,7 @@ class Folder:
         No row is there twice, whichever of the commits `known_as` it names: a try that was killed writes its own again.
         """
         path = self.root / ROWS
-        with naming(path), open(path, "a+", encoding="utf-8", newline="") as file:
+        with name_in_errors(path), open(path, "a+", encoding="utf-8", newline="") as file:
             file.seek(0)
             content = file.read()
             if not content:
@@ -192,7 +192,7 @@ def trust(file: TrainerFile) -> str:
 def trust_obstacle() -> str:
     """Why nothing can be remembered for this user; empty where it can."""
     try:
-        place = nearest(path := _trust_file())
+        place = find_nearest(path := _trust_file())
     except PlumblineError as error:
         return str(error)
     can = os.access(place, os.W_OK) and (place == path or place.is_dir())
@@ -206,7 +206,7 @@ def _trust_key(file: TrainerFile) -> str:
 
 def _trust_file() -> Path:
     state = os.environ.get("XDG_STATE_HOME")
-    own = Path(state) if state else home()
+    own = Path(state) if state else find_home()
     if own is None:
         raise PlumblineError(f"no home folder is known of user {os.geteuid()}, and HOME is not set; {_REMEDY}")
     return (own if state else own / ".local" / "state") / "plumbline" / "trusted.jsonl"
@@ -234,7 +234,7 @@ def warn_of_own_tree(repository: Repository, commit: str, command: str) -> str:
 
 def _forms(top: Path) -> list[str]:
     """How a text may write a path: as it is, or from the home folder."""
-    forms, own = [str(top)], home()
+    forms, own = [str(top)], find_home()
     if own is not None and top != own and top.is_relative_to(own):
         forms += [f"{begin}/{top.relative_to(own)}" for begin in ("~", "$HOME")]
     return forms

@@ -65,7 +65,7 @@ def running(folder: Path) -> set[int]:
     """List the processes of this machine that began a run's Python and have not ended."""
     here = platform.node()
     every = [known["process"] for _, known in _began(folder) if known["host"] == here]
-    return {process for process in every if process_record.started(process) is not None}
+    return {process for process in every if process_record.read_start_time(process) is not None}
 
 
 def read(

@@ -91,7 +91,9 @@ def carriers(mark: str, leader: int | None = None) -> list[int]:
             there = (
                 session == leader or int(entry) in own or any(each.startswith(begin) for each in content.split(b"\0"))
             )
-            if there and process_record.started(int(entry)) is not None:  # None: it has ended and waits to be noticed
+            if (
+                there and process_record.read_start_time(int(entry)) is not None
+            ):  # None: it has ended and waits to be noticed
                 found.append(int(entry))
     return found
 

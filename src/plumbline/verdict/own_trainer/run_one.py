@@ -34,7 +34,7 @@ import msgspec
 from plumbline.core import command_line, locks, process_record
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import FULL, atomic_write_json, of_disk, read_json
+from plumbline.core.files import FULL, atomic_write_json, find_disk_error, read_json
 from plumbline.verdict.decision.outcome import CRASHED, DIVERGED, FINISHED, TIMEOUT
 from plumbline.verdict.own_trainer import fingerprint, metric, process_ends, run_end
 from plumbline.verdict.own_trainer.git_call import LEAST_FREE
@@ -125,7 +125,7 @@ class _Run:
         except _NotOfTheArm as error:
             why, code = str(error), error.code
         except OSError as error:
-            if of_disk(error) is None:
+            if find_disk_error(error) is None:
                 raise
             why = f"the disk: {error.strerror} ({error.filename})"
         with contextlib.suppress(OSError):

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_bytes, make_folder, naming, sha256_text
+from plumbline.core.files import atomic_write_bytes, make_folder, name_in_errors, sha256_text
 from plumbline.verdict.own_trainer.git_call import fill_submodules, git, require_clean_submodules
 from plumbline.verdict.own_trainer.trainer_file import NAME
 
@@ -230,7 +230,7 @@ class Repository:
         path = self.folder / self._out("rev-parse", "--git-path", "info/exclude")
         below = re.sub(r"([\\*?\[ ])", r"\\\1", f"/{self.prefix}/" if self.prefix else "/")
         make_folder(path.parent)
-        with naming(path), open(path, "a+", encoding="utf-8", errors="surrogateescape") as file:
+        with name_in_errors(path), open(path, "a+", encoding="utf-8", errors="surrogateescape") as file:
             file.seek(0)
             content = file.read()
             missing = [one for name in names if (one := below + name) not in content.splitlines()]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.core.files import once, sha256_text
+from plumbline.core.files import refuse_repeated_keys, sha256_text
 from plumbline.core.foreign_rows import read_ordinary_text
 from plumbline.verdict.evidence import Evidence, ItemEvidence
 from plumbline.verdict.formatting import listed, name
@@ -95,7 +95,7 @@ def _results(folder: Path) -> dict[Path, dict[str, Any]]:
         if not RESULTS.fullmatch(path.name):
             continue
         try:
-            read = json.loads(read_ordinary_text(path, MOST_BYTES), object_pairs_hook=once)
+            read = json.loads(read_ordinary_text(path, MOST_BYTES), object_pairs_hook=refuse_repeated_keys)
         except (ValueError, RecursionError) as error:
             raise PlumblineError(f"{path} cannot be read as results of lm-eval ({error}); restore it") from None
         if isinstance(read, dict) and "results" in read:
@@ -225,7 +225,7 @@ def _prompt(record: dict[str, Any]) -> str:
 
 def _record(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
-        record = json.loads(line, object_pairs_hook=once)
+        record = json.loads(line, object_pairs_hook=refuse_repeated_keys)
     except (json.JSONDecodeError, RecursionError):
         record = None
     except ValueError as error:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.core.files import RepeatedKey, once
-from plumbline.core.foreign_rows import TAB, delimited_rows, read_ordinary_text
+from plumbline.core.files import RepeatedKey, refuse_repeated_keys
+from plumbline.core.foreign_rows import TAB, read_ordinary_text, split_rows
 from plumbline.verdict.evidence import RunEvidence
 
 SUFFIXES = {".csv": ",", ".tsv": TAB, ".jsonl": "", ".json": ""}
@@ -133,7 +133,7 @@ def read_rows(path: Path) -> FileRows:
 def _delimited(path: Path, text: str) -> FileRows:
     separator = SUFFIXES[path.suffix]
     filled: list[tuple[int, list[str]]] = []
-    for line, read in delimited_rows(path, text, separator):
+    for line, read in split_rows(path, text, separator):
         cells = [cell.strip() for cell in read]
         if any(cells):
             filled.append((line, cells))
@@ -187,7 +187,7 @@ def _refuse_too_many(path: Path, rows: int) -> None:
 
 def _parsed(place: str, text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=str, object_pairs_hook=once)
+        return json.loads(text, parse_constant=str, object_pairs_hook=refuse_repeated_keys)
     except RepeatedKey as error:
         raise PlumblineError(f"{place}: {error}") from None
     except (json.JSONDecodeError, RecursionError):

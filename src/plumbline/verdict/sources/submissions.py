@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.core.files import once
+from plumbline.core.files import refuse_repeated_keys
 from plumbline.core.foreign_rows import read_ordinary_file
 from plumbline.verdict.evidence import CRASH, FINISHED, Evidence, RunEvidence
 from plumbline.verdict.formatting import name
@@ -90,7 +90,7 @@ def _name(path: Path, folder: Path) -> str:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        read = json.loads(read_ordinary_file(path, MOST_BYTES), object_pairs_hook=once)
+        read = json.loads(read_ordinary_file(path, MOST_BYTES), object_pairs_hook=refuse_repeated_keys)
     except PlumblineError:
         raise
     except (ValueError, RecursionError) as error:
@@ -195,7 +195,7 @@ def read_records(folder: Path, part: SubmissionsPart, log: LogPart, metric: str,
 def _record(path: Path, folder: Path, part: SubmissionsPart, metric: str) -> Record:
     record = Record(name=_name(path, path if path.parent == folder else folder), order=0, place=path.parent)
     try:
-        read = json.loads(read_text(path), object_pairs_hook=once, parse_float=_Number)
+        read = json.loads(read_text(path), object_pairs_hook=refuse_repeated_keys, parse_float=_Number)
         if not isinstance(read, dict):
             raise ValueError("it is no JSON object")
     except (ValueError, RecursionError) as error:
