@@ -1,5 +1,5 @@
 """Runs the command `plumbline` as ``python -m plumbline``."""
 
-from plumbline.cli import NAME, main
+from plumbline.cli import main
 
-main(prog_name=NAME)
+main()

@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.shell_completion import ShellComplete
 
-from plumbline.cli import NAME, VERBS, main
+from plumbline.cli import GROUPS, VERBS, main
 from plumbline.cli import ls as listing
 from plumbline.core.errors import PlumblineError
 from plumbline.specs import study_config
@@ -20,7 +19,7 @@ from tests import run_in_process
 
 
 def plumbline(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return run_in_process.run(lambda: main(prog_name=NAME), *words, cwd=cwd)
+    return run_in_process.run(main, *words, cwd=cwd)
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -39,7 +38,19 @@ def test_an_error_is_a_sentence_and_a_verb_that_is_not_there_too(repository: Pat
     done = plumbline("train", "transfer/base/qknrm/s42", "--out", "x", cwd=repository)
     assert done.returncode == 1 and "did you mean 'transfer/base/qknorm/s42'" in done.stderr
     assert "Traceback" not in done.stderr
-    assert "No such command 'tabel'" in plumbline("tabel", cwd=repository).stderr
+    done = plumbline("tabel", "--json", cwd=repository)
+    assert done.returncode == 2 and "'tabel'; did you mean 'table'?" in done.stderr
+    assert "tabel" in json.loads(done.stdout)["error"]
+
+
+def test_every_verb_is_listed_in_a_line_under_its_question(repository: Path) -> None:
+    done = plumbline("--help", cwd=repository)
+    readme = (repository / "README.md").read_text(encoding="utf-8")
+    for question, verbs in GROUPS.items():
+        _, _, below = done.stdout.partition(f"\n{question}\n")
+        lines = below.partition("\n\n")[0].splitlines()
+        assert [line.split()[0] for line in lines] == list(verbs)
+        assert question.casefold() in readme.casefold(), "the README's own heading"
 
 
 def test_a_folder_with_another_finished_run_is_not_trained_into(repository: Path, tmp_path: Path) -> None:
@@ -48,15 +59,6 @@ def test_a_folder_with_another_finished_run_is_not_trained_into(repository: Path
     words = ("train", "transfer/base/qknorm/s42", "--preset", "smoke", *changes, "--out", str(tmp_path))
     done = plumbline(*words, cwd=repository)
     assert done.returncode == 1 and f"--out {tmp_path}: holds run {'f' * 16}, which is finished" in done.stderr
-
-
-def test_a_shell_is_told_verbs_options_and_files() -> None:
-    shell = ShellComplete(main, {}, "plumbline", "_PLUMBLINE_COMPLETE")
-    assert [item.value for item in shell.get_completions([], "st")] == ["status"]
-    assert [item.value for item in shell.get_completions(["table"], "--e")] == ["--expected-runs"], (
-        "not what rules pass"
-    )
-    assert [item.type for item in shell.get_completions(["show"], "results/")] == ["file"]
 
 
 @pytest.mark.parametrize("what", ["studies", "presets", *listing.OF_A_STUDY])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.cli import NAME, main
+from plumbline.cli import main
 from tests import run_in_process
 
 SAID = {
@@ -25,6 +25,6 @@ SAID = {
 
 @pytest.mark.parametrize("words", SAID, ids=" ".join)
 def test_it_is_said_in_one_line(words: tuple[str, ...], repository: Path) -> None:
-    done = run_in_process.run(lambda: main(prog_name=NAME), *words, cwd=repository)
+    done = run_in_process.run(main, *words, cwd=repository)
     assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
     assert done.stderr.startswith("error: ") and SAID[words] in done.stderr

@@ -22,7 +22,7 @@ INTERRUPTED = "import os, signal\nsignal.signal(signal.SIGINT, signal.default_in
     [
         ("numpy", ["-m", "plumbline.data.pack"]),
         ("msgspec", ["-m", "plumbline.train"]),
-        ("click", ["bin/plumbline", "ls"]),
+        ("yaml", ["bin/plumbline", "ls"]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -151,7 +151,7 @@ def run(command: list[str]) -> tuple[int, str, str]:
         out, error = stack.enter_context(redirect_stdout(io.StringIO())), io.StringIO()
         stack.enter_context(redirect_stderr(error))
         try:
-            cli.main(command[1:], prog_name="plumbline")
+            cli.main()
             code: object = None
         except SystemExit as end:
             code = end.code

@@ -9,24 +9,23 @@ that no row's or column's name states does not hold (likely: look there), 16 whe
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
 from plumbline.audit.audit_csv import as_markdown, build, choose, covered, findings, sentences, summary, to_csv
 from plumbline.audit.audit_page import sentences_in_short, to_markdown
 from plumbline.core import fingerprint_file
-from plumbline.core.command_line import prog, run, strip_backquotes
+from plumbline.core.command_line import HIDDEN, Parser, run
 from plumbline.core.errors import PlumblineError, UsageError, visible
 from plumbline.core.files import atomic_write_text
-from plumbline.specs import study_folders
+from plumbline.specs import name_completers, study_folders
 from plumbline.specs.study_config import paper_of
 from plumbline.specs.yaml_files import ROOT
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> Parser:
     """The parser of the verb's command line."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.audit"), description=strip_backquotes(__doc__))
+    parser = Parser(__doc__)
     parser.add_argument(
         "folder", type=Path, nargs="?", help="any paper's tables as CSV; without it: the studies' papers"
     )
@@ -35,8 +34,14 @@ def arguments() -> argparse.ArgumentParser:
         type=Path,
         help="CSV to write, with a .md next to it (default: results/audit.csv, or audit/audit.csv in the folder)",
     )
-    parser.add_argument("--study", action="append", default=[], help="only this study; may be repeated")
-    parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
+    parser.add_argument(
+        "--study",
+        completer=name_completers.studies,
+        action="append",
+        default=[],
+        help="only this study; may be repeated",
+    )
+    parser.add_argument("--fingerprint", default="", help=HIDDEN)
     parser.add_argument(
         "--from",
         dest="latex",

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from collections.abc import Iterable
@@ -16,7 +15,7 @@ import msgspec
 
 from plumbline.bundle import archive, description, ro_crate
 from plumbline.core import fingerprint_file, process_record, run_files
-from plumbline.core.command_line import prog, run, strip_backquotes
+from plumbline.core.command_line import HIDDEN, Parser, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import pretty_json, sha256_file
 from plumbline.project import Project, load
@@ -34,17 +33,15 @@ WORK = "work"
 LOCKS = ("requirements.lock", "requirements-cuda.lock")
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> Parser:
     """Build the command-line parser of `python -m plumbline.bundle`."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.bundle"), description=strip_backquotes(__doc__))
+    parser = Parser(__doc__)
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     parser.add_argument("--study", action="append", metavar="STUDY", help="only this one; may be repeated")
-    parser.add_argument(
-        "--configuration-json", metavar="JSON", help="the whole configuration, instead of config/config.yaml"
-    )
+    parser.add_argument("--configuration-json", metavar="JSON", help=HIDDEN)
     there = "pack the targets that exist, and name the missing ones (otherwise all must exist)"
     parser.add_argument("--allow-missing", action="store_true", help=there)
-    parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
+    parser.add_argument("--fingerprint", default="", help=HIDDEN)
     parser.add_argument("--out", type=Path, required=True, metavar="BUNDLE.tar.xz")
     return parser
 

@@ -6,7 +6,6 @@ it brought.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 import os
@@ -23,7 +22,7 @@ from pathlib import Path
 import msgspec
 
 from plumbline.bundle import archive, commit_code, description, remake
-from plumbline.core.command_line import prog, run, strip_backquotes
+from plumbline.core.command_line import Parser, run
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import atomic_write_text, sha256_file
 from plumbline.specs import code_hash, study_folders
@@ -65,11 +64,9 @@ class RebuildResult:
         return set(self.verdicts.values()) <= {EQUAL}
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> Parser:
     """Build the command-line parser of `plumbline rebuild`."""
-    parser = argparse.ArgumentParser(
-        prog=prog("python -m plumbline.bundle.rebuild"), description=strip_backquotes(__doc__)
-    )
+    parser = Parser(__doc__)
     parser.add_argument("bundle", type=Path, metavar="BUNDLE.tar.xz")
     parser.add_argument("--into", type=Path, required=True, metavar="FOLDER", help="a new folder, or an empty one")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="targets at a time (default: 1)")

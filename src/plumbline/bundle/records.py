@@ -6,7 +6,6 @@ the code of its commit, from this repository's history, and compares them byte b
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import sys
 import tempfile
@@ -15,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from plumbline.bundle import archive, description, rebuild
-from plumbline.core.command_line import prog, run, strip_backquotes
+from plumbline.core.command_line import Parser, run
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import atomic_write_bytes, sha256_file
 from plumbline.project.paths import BUNDLE
@@ -40,11 +39,9 @@ class KeptBundle(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     sha256: str
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> Parser:
     """Build the command-line parser of `python -m plumbline.bundle.records`."""
-    parser = argparse.ArgumentParser(
-        prog=prog("python -m plumbline.bundle.records"), description=strip_backquotes(__doc__)
-    )
+    parser = Parser(__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     kept = verbs.add_parser("keep", help="a bundle of a commit, as a record")
     kept.add_argument("name")

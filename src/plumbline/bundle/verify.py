@@ -14,7 +14,6 @@ after an error.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import stat
@@ -34,7 +33,7 @@ from plumbline.bundle.checksum_records import (
     read_record,
 )
 from plumbline.bundle.rebuild import BROUGHT
-from plumbline.core.command_line import prog, run, strip_backquotes
+from plumbline.core.command_line import Parser, run
 from plumbline.core.errors import PlumblineError, UsageError, visible
 from plumbline.core.files import sha256_file
 from plumbline.data.pinned_packages import PINS
@@ -312,13 +311,9 @@ def _in_words(found: list[VerifiedFile]) -> Iterator[str]:
         yield "nothing was verified"
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> Parser:
     """Build the command-line parser of `plumbline verify`."""
-    parser = argparse.ArgumentParser(
-        prog=prog("python -m plumbline.bundle.verify"),
-        description=strip_backquotes(__doc__),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser(__doc__)
     parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="folders or files (default: work, results)")
     parser.add_argument("--json", action="store_true", help="print every file with what is known of it as JSON")
     return parser

@@ -7,23 +7,21 @@ in a process without Plumbline, and its logits are compared. A folder with anyth
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
 from plumbline.project import named_run
+from plumbline.specs import name_completers
 from plumbline.specs.yaml_files import PRESETS
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> command_line.Parser:
     """Build the command-line parser of `plumbline export`."""
-    parser = argparse.ArgumentParser(
-        prog=command_line.prog("plumbline export"),
-        description=command_line.strip_backquotes(__doc__),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = command_line.Parser(__doc__)
+    parser.add_argument(
+        "run", metavar="RUN", completer=name_completers.or_files(name_completers.runs), help=named_run.HELP
     )
-    parser.add_argument("run", metavar="RUN", help=named_run.HELP)
     parser.add_argument("--format", required=True, choices=["hf"], help="hf: a folder for transformers")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="default: exports/PRESET/STUDY-SCALE-METHOD-sSEED")
     parser.add_argument("--tokenizer", type=Path, help="tokenizer.json of its corpus (default: the workflow's)")

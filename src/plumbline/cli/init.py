@@ -9,7 +9,6 @@ you changed.
 
 from __future__ import annotations
 
-import argparse
 import json
 import shlex
 import shutil
@@ -156,13 +155,9 @@ def _recorded(folder: Path) -> dict[str, Any]:
     )
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> command_line.Parser:
     """Build the command-line parser of `plumbline init`."""
-    parser = argparse.ArgumentParser(
-        prog=command_line.prog("plumbline init"),
-        description=command_line.strip_backquotes(__doc__),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_line.Parser(__doc__)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="empty or new")
     parser.add_argument("--upgrade", action="store_true", help="update a project to the installed package")
     return parser

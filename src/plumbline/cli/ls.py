@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
 import sys
@@ -10,7 +9,7 @@ from collections.abc import Callable
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, nearest, visible
-from plumbline.specs import study_config, study_folders
+from plumbline.specs import name_completers, study_config, study_folders
 from plumbline.specs.study_config import Study
 from plumbline.specs.yaml_files import PRESETS, load_study, studies
 
@@ -133,13 +132,11 @@ def _presets(study: str) -> str:
     return ", ".join(name for name in PRESETS if study_config.has_preset(study, name))
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> command_line.Parser:
     """Build the command-line parser of `plumbline ls`."""
-    parser = argparse.ArgumentParser(
-        prog=command_line.prog("plumbline ls"), description=command_line.strip_backquotes(__doc__)
-    )
+    parser = command_line.Parser(__doc__)
     parser.add_argument("what", choices=["studies", "presets", *OF_A_STUDY], nargs="?", default="studies")
-    parser.add_argument("--study", help="of this study alone")
+    parser.add_argument("--study", completer=name_completers.studies, help="of this study alone")
     parser.add_argument("--preset", choices=PRESETS, default="demo", help="at this size (default: demo)")
     parser.add_argument("--json", action="store_true", help="as JSON")
     return parser

@@ -6,7 +6,6 @@ Both work as they are written, and are there to be changed. Nothing is ever writ
 
 from __future__ import annotations
 
-import argparse
 import ast
 import keyword
 import re
@@ -232,17 +231,19 @@ def _rendered(template: Path, said: dict[str, object]) -> str:
     return environment.from_string(template.read_text(encoding="utf-8")).render(said)
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> command_line.Parser:
     """Build the command-line parser of `plumbline new`."""
-    parser = argparse.ArgumentParser(
-        prog=command_line.prog("plumbline new"),
-        description=command_line.strip_backquotes(__doc__),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_line.Parser(__doc__)
     kinds = parser.add_subparsers(dest="what", required=True, metavar="method|study")
     one = kinds.add_parser("method", help="a component, its test, and a study that compares it with the baseline")
     one.add_argument("name", metavar="NAME", help="of the method, its component and its study")
-    one.add_argument("--slot", default="mixer", metavar="SLOT", help=f"one of {', '.join(components.SLOTS)}")
+    one.add_argument(
+        "--slot",
+        default="mixer",
+        metavar="SLOT",
+        completer=lambda **_: components.SLOTS,
+        help=f"one of {', '.join(components.SLOTS)}",
+    )
     one.add_argument(
         "--built-in", action="store_true", help="in a clone: the component in src/plumbline instead of in a package"
     )

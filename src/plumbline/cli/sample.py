@@ -5,7 +5,6 @@ Evidence of nothing: a look at whether a model has learned words.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
 from plumbline.project import named_run
+from plumbline.specs import name_completers
 from plumbline.specs.yaml_files import PRESETS
 
 if TYPE_CHECKING:
@@ -152,12 +152,15 @@ def _library_writer(folder: Path, tokenizer_file: Path | None, trust_remote_code
     )
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> command_line.Parser:
     """Build the command-line parser of `plumbline sample`."""
-    parser = argparse.ArgumentParser(
-        prog=command_line.prog("plumbline sample"), description=command_line.strip_backquotes(__doc__)
+    parser = command_line.Parser(__doc__)
+    parser.add_argument(
+        "run",
+        metavar="RUN",
+        completer=name_completers.or_files(name_completers.runs),
+        help=f"{named_run.HELP}; or a folder in Hugging Face form",
     )
-    parser.add_argument("run", metavar="RUN", help=f"{named_run.HELP}; or a folder in Hugging Face form")
     parser.add_argument("--preset", choices=PRESETS, help=named_run.PRESET_HELP)
     parser.add_argument(
         "--tokenizer",

@@ -8,7 +8,6 @@ and saved (the same command continues), anything else a fault.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from plumbline.core import command_line
@@ -16,20 +15,22 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import parse_json
 from plumbline.core.stop_request import StopRequest
 from plumbline.project import load
+from plumbline.specs import name_completers
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.spec_changes import changed
 from plumbline.specs.yaml_files import PRESETS, load_config
 from plumbline.train.trainer_settings import TrainerSettings
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> command_line.Parser:
     """Build the command-line parser of `plumbline train`."""
-    parser = argparse.ArgumentParser(
-        prog=command_line.prog("plumbline train"),
-        description=command_line.strip_backquotes(__doc__),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = command_line.Parser(__doc__)
+    parser.add_argument(
+        "run",
+        metavar="RUN",
+        completer=name_completers.runs,
+        help="such as transfer/base/qknorm/s42 (plumbline ls runs)",
     )
-    parser.add_argument("run", metavar="RUN", help="such as transfer/base/qknorm/s42 (plumbline ls runs)")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="its outputs; its state is in DIR.state")
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     words = "change a value of the spec, such as train.steps=100 or model.mixer.name=softpick; repeat for more"

@@ -12,7 +12,7 @@ import signal
 import sys
 import textwrap
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -28,27 +28,55 @@ from plumbline.core.terminal_lines import fold_lines
 
 #: Exit code of a verb that was asked to stop, saved its state, and wants to be run again (EX_TEMPFAIL).
 EXIT_RUN_AGAIN = 75
-#: Options that the workflow's rules pass and nobody types: they are accepted, and stand in no help.
-WIRE = frozenset({"--configuration-json", "--expected-runs-digest", "--fingerprint", "--work-shown-as"})
-#: How wide a help is, in every terminal: what argparse and click take in one of 80 columns.
+#: The help of an option that the workflow's rules pass and nobody types: it is accepted, and stands in no help.
+HIDDEN = argparse.SUPPRESS
+#: How wide a help is, in every terminal: what argparse takes in one of 80 columns.
 HELP_WIDTH = 78
+#: Lists the names that an argument may become: called with what is typed of it, and with the arguments before it.
+Completer = Callable[..., Iterable[str]]
 
 
-def prog(module: str) -> str:
-    """The name under which the running verb was called, for its own help: `plumbline <verb>`, or else `module`."""
-    called = sys.argv[0]
-    return called if called.partition(" ")[0] == "plumbline" else module
+class Parser(argparse.ArgumentParser):
+    """Parses a command line, and has its errors be an object too where `--json` asks for one.
+
+    Its help is as wide in every terminal, in paragraphs, and without backquotes, which mean nothing there.
+
+    Args:
+        description: what the help says first, mostly the module's docstring.
+        settings: what else `argparse.ArgumentParser` takes.
+    """
+
+    def __init__(self, description: str | None = None, **settings: Any) -> None:
+        formatter = partial(argparse.RawDescriptionHelpFormatter, width=HELP_WIDTH)
+        settings = {"prog": _program(), "formatter_class": formatter} | settings
+        super().__init__(description=_filled(description), **settings)
+        self.epilog = _filled(self.epilog)
+
+    def add_argument(self, *names: str, completer: Completer | None = None, **settings: Any) -> argparse.Action:
+        """Declare an argument as argparse does; a shell completes it with the names that `completer` lists."""
+        action = super().add_argument(*names, **settings)
+        if completer is not None:
+            action.completer = completer  # type: ignore[attr-defined]
+        return action
+
+    def error(self, message: str) -> NoReturn:
+        """Print why the command line cannot be meant, and exit with code 2."""
+        print_json_error(f"{self.prog}: {message}", 2)
+        super().error(message)
+
+
+def _program() -> str | None:
+    """The running program as it was called: `plumbline VERB`, or else `python -m MODULE`."""
+    called, spec = sys.argv[0], sys.modules["__main__"].__spec__
+    if called.partition(" ")[0] == "plumbline":
+        return called
+    return f"python -m {spec.name.removesuffix('.__main__')}" if spec is not None else None
 
 
 def _find_typed_command() -> str:
     """The running verb as it was typed, or `this command` where it was called by its module."""
     words = sys.argv[0].split() if " " in sys.argv[0] else sys.argv[:2]
     return " ".join(words) if words[0] == "plumbline" else "this command"
-
-
-def strip_backquotes(documentation: str | None) -> str:
-    """A module's docstring as the help of its verb shows it: without backquotes, which mean nothing in a terminal."""
-    return (documentation or "").replace("`", "")
 
 
 def token_id(text: str) -> int:
@@ -97,8 +125,7 @@ def run(main: Callable[[], int | None]) -> None:
         sys.exit(f"error: {words}")
     try:
         try:
-            with _adapt_parsers():
-                code = main()
+            code = main()
             _flush()
         except SystemExit as error:
             if error.code == EXIT_RUN_AGAIN:
@@ -155,49 +182,11 @@ def print_plan(plan: str, *, as_json: bool, **more: Any) -> int:
     return 0
 
 
-@contextmanager
-def _adapt_parsers() -> Iterator[None]:
-    """Have argparse's own errors be an object too, and its help be for people, while a block runs.
-
-    Argparse prints an error's words to stderr alone, and a help as wide as the terminal.
-    """
-    own = {name: getattr(argparse.ArgumentParser, name) for name in ("error", "format_help", "format_usage")}
-
-    def error(parser: argparse.ArgumentParser, message: str) -> NoReturn:
-        print_json_error(f"{parser.prog}: {message}", 2)
-        own["error"](parser, message)
-        raise AssertionError("argparse ends the process")
-
-    def format_help(parser: argparse.ArgumentParser) -> str:
-        return str(own["format_help"](_adapt_help(parser)))
-
-    def format_usage(parser: argparse.ArgumentParser) -> str:
-        return str(own["format_usage"](_adapt_help(parser)))
-
-    for ours in (error, format_help, format_usage):
-        setattr(argparse.ArgumentParser, ours.__name__, ours)
-    try:
-        yield
-    finally:
-        for name, before in own.items():
-            setattr(argparse.ArgumentParser, name, before)
-
-
-def _adapt_help(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Give a parser whose help is equally wide in every terminal, in paragraphs, and without `WIRE`."""
-    for action in parser._actions:
-        if WIRE.intersection(action.option_strings):
-            action.help = argparse.SUPPRESS
-    parser.description, parser.epilog = (_fill_paragraphs(text) for text in (parser.description, parser.epilog))
-    parser.formatter_class = partial(argparse.RawDescriptionHelpFormatter, width=HELP_WIDTH)
-    return parser
-
-
-def _fill_paragraphs(text: str | None) -> str | None:
+def _filled(text: str | None) -> str | None:
     """Refill the paragraphs of a text; those with an indented line, such as commands, stay as they are."""
     if text is None:
         return None
-    paragraphs = [paragraph.strip("\n") for paragraph in re.split(r"\n\s*\n", text.strip())]
+    paragraphs = [paragraph.strip("\n") for paragraph in re.split(r"\n\s*\n", text.replace("`", "").strip())]
     return "\n\n".join(
         paragraph
         if re.search(r"^\s", paragraph, re.MULTILINE)

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from plumbline.core import fingerprint_file, locks
-from plumbline.core.command_line import run, token_id
+from plumbline.core.command_line import HIDDEN, Parser, run, token_id
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import open_atomically, path_or_none, sha256_file
 from plumbline.data import copies, hub_read_budget, hub_reading, shard_writer, token_files
@@ -299,7 +299,7 @@ def _kept_of_local(given: argparse.Namespace, collections: list[dict[str, str]])
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the verb `python -m plumbline.data.documents`."""
-    parser = argparse.ArgumentParser(prog="python -m plumbline.data.documents", description=__doc__.splitlines()[0])
+    parser = Parser(__doc__)
     parser.add_argument("--corpus", required=True, metavar="NAME", help="a file of config/corpora, named in messages")
     parser.add_argument("--documents-source", required=True, choices=["packaged", "packaged_large", "local", "hub"])
     parser.add_argument(
@@ -333,7 +333,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--max-documents", type=int, default=0, help="read at most this many documents (0: all)")
     parser.add_argument("--max-megabytes", type=float, default=0, help="read at most this much text (0: all)")
-    parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
+    parser.add_argument("--fingerprint", default="", help=HIDDEN)
     given = parser.parse_args(arguments)
     if not 0 < given.validation_percent < 100:
         raise PlumblineError(

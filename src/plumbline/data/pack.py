@@ -12,7 +12,6 @@ were gathered, so a prefix is a sample of the corpus.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import re
 import sys
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from plumbline.core import fingerprint_file
-from plumbline.core.command_line import run, token_id
+from plumbline.core.command_line import HIDDEN, Parser, run, token_id
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_bytes
 from plumbline.data import hub_read_budget, npy
@@ -248,7 +247,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the verb `python -m plumbline.data.pack`."""
     from plumbline.data.manifest import read_documents
 
-    parser = argparse.ArgumentParser(prog="python -m plumbline.data.pack", description=__doc__.splitlines()[0])
+    parser = Parser(__doc__)
     parser.add_argument(
         "--token-shards", required=True, nargs="+", type=Path, help="token shards, in order, or their folder"
     )
@@ -267,7 +266,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--sequences-per-shard", type=int, default=131072, help="sequences in a file (default 131072)")
     parser.add_argument("--out", required=True, type=Path, help="folder of the manifests and shards")
-    parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
+    parser.add_argument("--fingerprint", default="", help=HIDDEN)
     given = parser.parse_args(arguments)
     if given.context < 2 or given.sequences_per_shard < 1:
         raise PlumblineError("--context must be at least 2 (an input and a target), --sequences-per-shard at least 1")

@@ -10,7 +10,6 @@ With a folder of token files nothing is encoded: the ids are those that lie ther
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from plumbline.core import fingerprint_file
-from plumbline.core.command_line import run, token_id
+from plumbline.core.command_line import HIDDEN, Parser, run, token_id
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import open_atomically, path_or_none
 from plumbline.data import jsonl, token_files
@@ -111,7 +110,7 @@ def save(path: Path, chunks: Iterable[np.ndarray], dtype: np.dtype) -> int:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the verb `python -m plumbline.data.tokenize`."""
-    parser = argparse.ArgumentParser(prog="python -m plumbline.data.tokenize", description=__doc__.splitlines()[0])
+    parser = Parser(__doc__)
     parser.add_argument("--documents", required=True, type=Path, help="train.jsonl or validation.jsonl")
     parser.add_argument("--tokenizer", required=True, type=Path, help="tokenizer.json")
     parser.add_argument("--shard-number", required=True, type=int, help="number of the shard, from 0")
@@ -126,7 +125,7 @@ def main(arguments: list[str] | None = None) -> None:
         help="token files: type of the ids, if no file states it",
     )
     parser.add_argument("--document-end", type=token_id, metavar="ID", help="token files: the id that ends a document")
-    parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
+    parser.add_argument("--fingerprint", default="", help=HIDDEN)
     given = parser.parse_args(arguments)
     if not 0 <= given.shard_number < given.shard_count:
         raise PlumblineError(f"--shard-number {given.shard_number}: shards are numbered 0 to {given.shard_count - 1}")

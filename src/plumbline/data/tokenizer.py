@@ -8,7 +8,6 @@ python -m plumbline.data.tokenizer given --corpus NAME --tokenizer-file FILE --v
 
 from __future__ import annotations
 
-import argparse
 import functools
 import hashlib
 import json
@@ -21,7 +20,7 @@ import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from plumbline.core import fingerprint_file
-from plumbline.core.command_line import run, token_id
+from plumbline.core.command_line import HIDDEN, Parser, run, token_id
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text, name_in_errors, parse_json, sha256_file
 from plumbline.data import jsonl
@@ -226,7 +225,7 @@ def given_one(file: Path, vocabulary: int, corpus: str) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the verb `python -m plumbline.data.tokenizer`."""
-    parser = argparse.ArgumentParser(prog="python -m plumbline.data.tokenizer", description=__doc__.splitlines()[0])
+    parser = Parser(__doc__)
     kinds = parser.add_subparsers(dest="kind", required=True)
     trained = kinds.add_parser("train", help="train a byte-level BPE on documents")
     trained.add_argument("--training-documents", required=True, type=Path, help="train.jsonl")
@@ -245,7 +244,7 @@ def main(arguments: list[str] | None = None) -> None:
     own.add_argument("--document-end", required=True, type=token_id, metavar="ID", help="the id that ends a document")
     for each in (trained, ready, own):
         each.add_argument("--out", required=True, type=Path, help="tokenizer.json")
-        each.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
+        each.add_argument("--fingerprint", default="", help=HIDDEN)
     given = parser.parse_args(arguments)
     facts: dict[str, Any] = {}
     if given.kind == "gpt2":

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, get_args
 import pandas as pd
 
 from plumbline.core import fingerprint_file, frames
-from plumbline.core.command_line import prog, run, strip_backquotes, token_id
+from plumbline.core.command_line import HIDDEN, Parser, run, token_id
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import make_folder, sha256_file
 from plumbline.core.package_version import version
 from plumbline.core.run_files import MODEL
 from plumbline.evaluate import items
 from plumbline.evaluate.score_models import EvaluationItems, one_by_one, score
-from plumbline.specs import suites
+from plumbline.specs import name_completers, suites
 from plumbline.specs.tasks import MetricPolicy
 
 if TYPE_CHECKING:
@@ -147,9 +147,9 @@ def _empty(name: str) -> pd.DataFrame:
     return frames.SCHEMAS[name].empty_table().to_pandas()
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> Parser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.evaluate"), description=strip_backquotes(__doc__))
+    parser = Parser(__doc__)
     parser.add_argument(
         "--run", required=True, action="append", type=Path, help="a run's folder: outcome, manifest, weights"
     )
@@ -159,7 +159,13 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--out", required=True, action="append", type=Path, help="folder for its scores.parquet, examples.parquet"
     )
-    parser.add_argument("--suite", required=True, metavar="NAME", help="a file of config/suites, or of config/tasks")
+    parser.add_argument(
+        "--suite",
+        required=True,
+        metavar="NAME",
+        completer=name_completers.suites,
+        help="a file of config/suites, or of config/tasks",
+    )
     parser.add_argument("--limit", type=int, help="evaluate the first LIMIT items of each task; default all")
     parser.add_argument(
         "--metric-policy",
@@ -169,7 +175,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
     parser.add_argument("--batch-tokens", type=int, help="tokens in one forward pass; default by device")
-    parser.add_argument("--fingerprint", default="", help="hash of what this is made from, recorded with it")
+    parser.add_argument("--fingerprint", default="", help=HIDDEN)
     return parser
 
 

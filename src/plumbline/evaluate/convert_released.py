@@ -6,14 +6,13 @@ plumbline.evaluate.convert_released`` does it for files, and checks every item.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from plumbline.core.command_line import run
+from plumbline.core.command_line import Parser, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text, parse_json
 from plumbline.evaluate import field_mapping, item_fields
@@ -137,7 +136,7 @@ def _parsed(text: str, where: str) -> Any:
 
 def main() -> None:
     """Convert one task's release and check every item."""
-    parser = argparse.ArgumentParser(prog="python -m plumbline.evaluate.convert_released", description=__doc__)
+    parser = Parser(__doc__)
     parser.add_argument("--task", required=True, metavar="NAME", help="a file of config/tasks")
     parser.add_argument("--released-file", required=True, type=Path, help="the release's file; for race its folder")
     parser.add_argument("--labels", type=Path, help="piqa, social_iqa: the file of labels")

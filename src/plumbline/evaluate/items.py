@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from plumbline.core import fingerprint_file
-from plumbline.core.command_line import run
+from plumbline.core.command_line import HIDDEN, Parser, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, atomic_write_text, parse_json, path_or_none, sha256_file
 from plumbline.data.manifest import beside_tokenizer, of_fingerprint
@@ -304,8 +304,8 @@ def _given(value: Path | None, flag: str, source: str) -> Path:
     return value
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m plumbline.evaluate.items", description=__doc__)
+def _parser() -> Parser:
+    parser = Parser(__doc__)
     parser.add_argument("--items-source", required=True, choices=("packaged", "local", "hub"))
     parser.add_argument("--suite", required=True, metavar="NAME", help="a file of config/suites, or of config/tasks")
     parser.add_argument("--out", required=True, type=Path, help="folder for <task>.jsonl and items.json")
@@ -321,7 +321,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--proxy-items", type=int, default=200, help="proxy items a task")
     parser.add_argument("--hub-folder", type=path_or_none, help="hub: a folder with the data sets as <owner>/<name>/")
-    parser.add_argument("--fingerprint", default="", help="hash of what this is made from, recorded with it")
+    parser.add_argument("--fingerprint", default="", help=HIDDEN)
     return parser
 
 

@@ -30,7 +30,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json, sha256_file
 from plumbline.core.package_version import version
 from plumbline.evaluate import items, library_folder
-from plumbline.specs import suites
+from plumbline.specs import name_completers, suites
 from plumbline.specs.tasks import MetricPolicy
 
 if TYPE_CHECKING:
@@ -86,15 +86,11 @@ def score(
     return scoring.frames(name, suite, found, questions.sources, policy, version("lm_eval"))
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> command_line.Parser:
     """Build the command-line parser of `plumbline score`."""
-    parser = argparse.ArgumentParser(
-        prog=command_line.prog("plumbline score"),
-        description=command_line.strip_backquotes(__doc__),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_line.Parser(__doc__)
     parser.add_argument(
-        "models", nargs="+", metavar="MODEL", type=Path,
+        "models", nargs="+", metavar="MODEL", type=Path, completer=name_completers.or_files(name_completers.runs),
         help="a finished run: its name, such as transfer/base/qknorm/s42, or its folder; or a folder in Hugging Face "
         "form",
     )  # fmt: skip
@@ -111,6 +107,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--suite",
+        completer=name_completers.suites,
         default="climb12",
         metavar="NAME",
         help="a file of config/suites, or of config/tasks (default: climb12)",

@@ -25,7 +25,6 @@ its next start begins at step 0.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -36,7 +35,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from plumbline.core import locks, process_record, temporary_files
-from plumbline.core.command_line import prog, run, strip_backquotes
+from plumbline.core.command_line import Parser, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json
 from plumbline.core.formats import byte_size
@@ -179,13 +178,9 @@ def restart(state: Path) -> Path:
     return state_records.set_aside(state)
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> Parser:
     """Build the command-line parser of `plumbline cleanup`."""
-    parser = argparse.ArgumentParser(
-        prog=prog("python -m plumbline.operate.cleanup"),
-        description=strip_backquotes(__doc__),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser(__doc__)
     parser.add_argument(
         "below", nargs="*", type=Path, metavar="PATH", help="only what is below these folders (default: all)"
     )

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core import locks
-from plumbline.core.command_line import run
+from plumbline.core.command_line import Parser, run
 from plumbline.core.errors import PlumblineError
 
 #: Seconds between two looks at devices that are all taken.
@@ -129,9 +129,7 @@ def launch(wildcards: Any) -> str:
 
 def main() -> None:
     """Wait for as many free devices as the command line asks for, then replace this process by the command."""
-    parser = argparse.ArgumentParser(
-        prog="python -m plumbline.operate.gpu_queue", description="Run a command with its own GPUs."
-    )
+    parser = Parser("Runs a command with its own GPUs.")
     parser.add_argument("--devices", type=int, default=1, metavar="N", help="how many it needs (default: 1)")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the command and its arguments")
     given = parser.parse_args()

@@ -6,7 +6,6 @@ asked of Snakemake or SLURM, so it works on any machine that sees the files.
 
 from __future__ import annotations
 
-import argparse
 import json
 import textwrap
 import time
@@ -172,10 +171,9 @@ def _details(entry: dict[str, Any]) -> str:
     return visible("; ".join(words))
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> command_line.Parser:
     """Build the command-line parser of `plumbline status`."""
-    prog = command_line.prog("python -m plumbline.operate.status")
-    parser = argparse.ArgumentParser(prog=prog, description="The runs and their progress.")
+    parser = command_line.Parser("Lists the runs and their progress.")
     parser.add_argument("--work", type=Path, default=_WORK, help="folder with the work of each preset (default: work)")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     parser.add_argument("--watch", action="store_true", help="continue until interrupted")

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from plumbline.core.command_line import prog, run, strip_backquotes
+from plumbline.core.command_line import HIDDEN, Parser, run
 from plumbline.core.files import atomic_write_text
 from plumbline.plan import machines, model_counts, plan_page, stage_page
 from plumbline.plan.run_estimate import estimator
@@ -16,9 +16,9 @@ from plumbline.project import load
 from plumbline.specs.yaml_files import PRESETS, load_config
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> Parser:
     """Build the command-line parser of `plumbline plan`."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.plan"), description=strip_backquotes(__doc__))
+    parser = Parser(__doc__)
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     machine = (
         f"an entry of config/machines.yaml (default: config/config.yaml's, and {machines.PAPER_MACHINE} at paper where "
@@ -30,9 +30,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=words)
     profiles = "as for snakemake, in the same order: the configuration in these profiles"
     parser.add_argument("--profile", action="append", default=[], metavar="PROFILE", help=profiles)
-    parser.add_argument(
-        "--configuration-json", metavar="JSON", help="the whole configuration, instead of config/config.yaml"
-    )
+    parser.add_argument("--configuration-json", metavar="JSON", help=HIDDEN)
     views = "what is shown: stages (default at paper), targets (default elsewhere), or sizes of the models"
     parser.add_argument("--by", choices=("stages", "targets", "sizes"), help=views)
     parser.add_argument("--out", type=Path, metavar="PLAN.csv", help="also write PLAN.csv and PLAN.md")

@@ -15,18 +15,14 @@ import sys
 from pathlib import Path
 
 from plumbline.core import fingerprint_file
-from plumbline.core.command_line import prog, run, strip_backquotes
+from plumbline.core.command_line import HIDDEN, Parser, run
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs.components import available, options
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> Parser:
     """The parser of the verb's command line."""
-    parser = argparse.ArgumentParser(
-        prog=prog("python -m plumbline.probes"),
-        description=strip_backquotes(__doc__),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser(__doc__)
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--run", type=Path, help="folder of a finished run")
     which.add_argument("--checkpoint", type=Path, help="folder of one model: a run of ours, or in Hugging Face form")
@@ -35,7 +31,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument("--out", type=Path, help="probes.parquet to write")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
+    parser.add_argument("--fingerprint", default="", help=HIDDEN)
     one = parser.add_argument_group("with --checkpoint")
     one.add_argument("--text", type=Path, help="UTF-8 text to read; default: Python's own language reference")
     one.add_argument("--token-ids", type=Path, help=".npy of token ids, (T) or (B, T), to read instead of a text")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core import fingerprint_file
-from plumbline.core.command_line import prog, run, strip_backquotes
+from plumbline.core.command_line import HIDDEN, Parser, run
 from plumbline.core.errors import PlumblineError
 from plumbline.project import load, packed_bundle
 from plumbline.report import write_report
@@ -16,19 +16,17 @@ from plumbline.report.results_on_disk import ResultsOnDisk
 from plumbline.specs.yaml_files import PRESETS, ROOT, load_config
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> Parser:
     """Build the command-line parser of `plumbline report`."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.report"), description=strip_backquotes(__doc__))
+    parser = Parser(__doc__)
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     words = "as snakemake --config: a part of a nested value leaves the others unchanged"
     parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=words)
-    parser.add_argument(
-        "--configuration-json", metavar="JSON", help="the whole configuration, instead of config/config.yaml"
-    )
+    parser.add_argument("--configuration-json", metavar="JSON", help=HIDDEN)
     parser.add_argument(
         "--out", type=Path, metavar="FOLDER/index.html", help="default: results/PRESET/report/index.html"
     )
-    parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
+    parser.add_argument("--fingerprint", default="", help=HIDDEN)
     return parser
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plumbline.core import fingerprint_file
-from plumbline.core.command_line import prog, run, strip_backquotes
+from plumbline.core.command_line import HIDDEN, Parser, run
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import atomic_write_text
 from plumbline.results.runs.expected_runs import FOUND, expected_runs, require_expected
-from plumbline.specs import corpus, study_config, study_folders, study_parts
+from plumbline.specs import corpus, name_completers, study_config, study_folders, study_parts
 from plumbline.specs.yaml_files import PRESETS, ROOT
 
 # What only one verb needs is loaded by that verb: a table waits for no drawing library.
@@ -25,31 +25,30 @@ if TYPE_CHECKING:
 FEW = 3
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> Parser:
     """Build the command-line parser of `python -m plumbline.results`."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.results"), description=strip_backquotes(__doc__))
+    parser = Parser(__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     for verb, words in (("table", "one table"), ("figure", "one figure"), ("claims", "a verdict on every claim")):
         one = verbs.add_parser(verb, help=words)
         one.set_defaults(expected_runs=None)
-        one.add_argument("study")
+        one.add_argument("study", completer=name_completers.studies)
         if verb != "claims":
-            one.add_argument("target", help=f"a {verb} of studies/STUDY/study.yaml")
+            one.add_argument(
+                "target", completer=name_completers.targets(verb), help=f"a {verb} of studies/STUDY/study.yaml"
+            )
         one.add_argument("--preset", choices=PRESETS, default="demo")
         one.add_argument("--work", type=Path, help="where the runs are (default work/PRESET)")
         if verb == "table":
             one.add_argument(
                 "--expected-runs", choices=[FOUND], help="the runs that are there, whatever spec they have, and say so"
             )
-        one.add_argument(
-            "--expected-runs-digest", metavar="DIGEST", help="refuse if the target's own runs have another digest"
-        )
+        one.add_argument("--expected-runs-digest", metavar="DIGEST", help=HIDDEN)
         source = "where documents come from, if not as the corpus says: part of the identity of the runs"
         one.add_argument("--documents-source", default=corpus.AS_THE_CORPUS_SAYS, help=source)
         one.add_argument("--out", type=Path, required=True)
-        elsewhere = "the name of --work in the output, if the runs were elsewhere when they were made"
-        one.add_argument("--work-shown-as", default="", help=elsewhere)
-        one.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
+        one.add_argument("--work-shown-as", default="", help=HIDDEN)
+        one.add_argument("--fingerprint", default="", help=HIDDEN)
     shown = verbs.add_parser(
         "show", help="a finished table, 80 columns wide", description="A finished table, 80 columns wide."
     )

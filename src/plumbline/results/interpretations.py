@@ -3,13 +3,12 @@ STUDY``."""
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
 
 from plumbline.core import fingerprint_file
-from plumbline.core.command_line import run
+from plumbline.core.command_line import HIDDEN, Parser, run
 from plumbline.core.files import atomic_write_text
 from plumbline.specs import corpus, study_config
 from plumbline.specs.corpus import Corpus
@@ -166,7 +165,7 @@ def _plain(value: Any) -> str:
 
 def main() -> None:
     """Write the page to the file that is named, or print it where none is."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Parser(__doc__)
     parser.add_argument("study")
     parser.add_argument("--preset", choices=PRESETS, default="demo")
     parser.add_argument("--out", type=Path, help="the page (default: standard output)")
@@ -176,7 +175,7 @@ def main() -> None:
         help="where documents come from, if not as the corpus's file says",
     )
     parser.add_argument("--items-source", help="where items come from, if not as the preset's file says")
-    parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
+    parser.add_argument("--fingerprint", default="", help=HIDDEN)
     given = parser.parse_args()
     study = study_config.load(given.study, given.preset, source=given.documents_source)
     text = interpretations(study, corpus.load(study.corpus, given.preset, given.documents_source), given.items_source)

@@ -13,9 +13,9 @@ from plumbline.core.stop_request import StopRequest
 from plumbline.train.trainer_settings import TrainerSettings
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> command_line.Parser:
     """Build the command-line parser of `python -m plumbline.train`."""
-    parser = argparse.ArgumentParser(prog="python -m plumbline.train", description=__doc__)
+    parser = command_line.Parser(__doc__)
     add = parser.add_argument
     add("--spec", required=True, help="run spec: JSON text or a file that holds it")
     add("--training-pack", required=True, type=Path, help="manifest of the training pack")

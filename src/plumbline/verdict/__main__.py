@@ -19,7 +19,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from plumbline.core.command_line import prog, run, strip_backquotes
+from plumbline.core.command_line import Parser, run
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import format_path
 from plumbline.core.foreign_rows import read_ordinary_text
@@ -35,13 +35,9 @@ from plumbline.verdict.sources.row_files import ColumnNames
 from plumbline.verdict.sources.run_statuses import status_map
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> Parser:
     """Build the command-line parser of `plumbline verdict`."""
-    parser = argparse.ArgumentParser(
-        prog=prog("python -m plumbline.verdict"),
-        usage="%(prog)s RESULTS (--higher-is-better|--lower-is-better) [...]",
-        description=strip_backquotes(__doc__),
-    )
+    parser = Parser(__doc__, usage="%(prog)s RESULTS (--higher-is-better|--lower-is-better) [...]")
     add, columns = parser.add_argument, ColumnNames()
     add("results", type=Path, nargs="?", metavar="RESULTS", help="file of numbers, or a folder")
     better = parser.add_mutually_exclusive_group()

@@ -12,7 +12,6 @@ The new model is written next to what was measured (elimination.json), read agai
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
 import shutil
@@ -20,20 +19,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from plumbline.core.command_line import run
+from plumbline.core.command_line import Parser, run
 from plumbline.core.errors import PlumblineError
 
 #: Beyond it, float32 weights of the new model are too coarse to give the logits of the old one to three digits.
 LARGEST_CONDITION = 1e5
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> Parser:
     """The parser of the verb's command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m plumbline.studies.query_free.eliminate_query",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser(__doc__)
     parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT")
     parser.add_argument("--out", required=True, type=Path, help="folder to write; it must not exist")
     parser.add_argument("--only-layer", type=int, help="the one layer to take W_Q out of, from 0")

@@ -20,6 +20,7 @@ from typing import Any
 
 from plumbline.core import command_line
 from plumbline.core.errors import UsageError
+from plumbline.specs import name_completers as names
 
 #: What tells that a folder has a trainer of its own.
 TRAINER_FILE = "plumbline.toml"
@@ -39,12 +40,9 @@ OF_A_STUDY = (
 OF_A_FOLDER = ("message", "commit", "trust", "flags")
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> command_line.Parser:
     """Build the command-line parser of the verbs."""
-    parser = argparse.ArgumentParser(
-        prog=command_line.prog("python -m plumbline.operate.experiments"),
-        description=command_line.strip_backquotes(__doc__),
-    )
+    parser = command_line.Parser(__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     _try(verbs)
     _confirm(verbs)
@@ -71,24 +69,27 @@ def _try(verbs: Any) -> None:
     parser = verbs.add_parser(
         "try",
         help="a change against its baseline, run until it is decided",
-        description=command_line.strip_backquotes(__doc__),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=__doc__,
         epilog="What follows -- is for the command of plumbline.toml: plumbline try -m 'lr 3e-3' -- --lr 3e-3",
         allow_abbrev=False,  # `--useful-gain` of `plumbline verdict` is in the metric's units
     )
     add = parser.add_argument
     parser.set_defaults(flags=[])
     what = "a method of the study (or METHOD.VARIANT), or a file of your own; none in a folder with plumbline.toml"
-    add("what", nargs="?", metavar="METHOD|FILE.yaml", help=what)
+    add("what", nargs="?", metavar="METHOD|FILE.yaml", completer=names.or_files(names.methods), help=what)
     folder = parser.add_argument_group("in a folder with plumbline.toml")
     folder.add_argument("-m", "--message", metavar="WORDS", help="what is tried, in a few words")
     folder.add_argument("--commit", action="store_true", help="commit what is kept (else nothing is ever committed)")
     folder.add_argument("--trust", action="store_true", help="run the command of a plumbline.toml from elsewhere")
     add("--method", metavar="NAME", help="of a file with several methods: which one")
-    add("--study", help="default: config/config.yaml's main_study")
-    add("--scale", help="default: the study's first; with --time-budget the largest that reads a token per parameter")
+    add("--study", completer=names.studies, help="default: config/config.yaml's main_study")
+    add(
+        "--scale",
+        completer=names.scales,
+        help="default: the study's first; with --time-budget the largest that reads a token per parameter",
+    )
     words = "for once; default: the study's reference, what the file says, or what was kept last"
-    add("--baseline", metavar="METHOD|COMMIT", help=words)
+    add("--baseline", metavar="METHOD|COMMIT", completer=names.methods, help=words)
     budget = parser.add_argument_group("budget; without one, runs are as long as the study's own")
     budget.add_argument(
         "--time-budget", metavar="TIME", help="as many steps as fit, such as 2h or 90min, if all runs are needed"

@@ -8,7 +8,6 @@ What decides is the same test as of any numbers (`plumbline.verdict.judge`); eac
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core import files, fingerprint_file
-from plumbline.core.command_line import prog, run, strip_backquotes
+from plumbline.core.command_line import HIDDEN, Parser, run
 from plumbline.core.errors import PlumblineError
 from plumbline.operate.preflight.method_checks import checks_report, finished_run_checks
 from plumbline.results.runs.expected_runs import expected_runs, require_expected
@@ -190,11 +189,9 @@ def _numbers(result: own_page.VerdictContents, sentence: str) -> dict[str, Any]:
     )
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> Parser:
     """Build the command-line parser of `python -m plumbline.operate.experiments.own_verdict`."""
-    parser = argparse.ArgumentParser(
-        prog=prog("python -m plumbline.operate.experiments.own_verdict"), description=strip_backquotes(__doc__)
-    )
+    parser = Parser(__doc__)
     add = parser.add_argument
     add("mine", metavar="FILE.yaml", help="your file that says `extends:`")
     add("--preset", choices=PRESETS, default="demo")
@@ -202,8 +199,8 @@ def arguments() -> argparse.ArgumentParser:
     add("--documents-source", default=corpus.AS_THE_CORPUS_SAYS, help="where documents come from")
     add("--checks", type=Path, help="results of the checks before the runs (default: below --work)")
     add("--ledger", type=Path, help="default: ledger.jsonl next to the page")
-    add("--expected-runs-digest", default="", metavar="DIGEST", help="refuse if the runs have another digest")
-    add("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
+    add("--expected-runs-digest", default="", metavar="DIGEST", help=HIDDEN)
+    add("--fingerprint", default="", help=HIDDEN)
     add("--out", type=Path, required=True, metavar="PAGE.md", help="the page, with PAGE.svg and PAGE.json next to it")
     return parser
 

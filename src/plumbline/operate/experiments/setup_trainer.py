@@ -46,13 +46,9 @@ TRIES = 5
 NOT_SHARED = (".venv", "venv", "__pycache__", FOLDER, ROWS, "node_modules", ".git")
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> command_line.Parser:
     """Build the command-line parser of `plumbline setup-trainer`."""
-    parser = argparse.ArgumentParser(
-        prog=command_line.prog("plumbline setup-trainer"),
-        description=command_line.strip_backquotes(__doc__),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_line.Parser(__doc__)
     add = parser.add_argument
     add("command", nargs="?", metavar="COMMAND", help="what trains, quoted: 'python train.py'; none: that of the file")
     words = "which of the metrics that the first run says decides; FILE:KEY of one that it writes (out.json:eval.loss)"

@@ -11,7 +11,6 @@ first has ended: profiles/slurm adds `after(...)` to the options of every traini
 
 from __future__ import annotations
 
-import argparse
 import functools
 import os
 import shutil
@@ -22,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.core.command_line import run
+from plumbline.core.command_line import Parser, run
 from plumbline.core.errors import PlumblineError
 
 PREFIX = "plumbline_"
@@ -101,7 +100,7 @@ def comment_of(rule: str, wildcards: Sequence[Any]) -> str:
 
 def main() -> None:
     """List the jobs of an earlier Snakemake, and with ``--cancel`` end them."""
-    parser = argparse.ArgumentParser(prog="python -m plumbline.operate.locks.orphan_jobs", description=__doc__)
+    parser = Parser(__doc__)
     parser.add_argument("--cancel", action="store_true", help="end them: TERM first, so that trainers save")
     arguments = parser.parse_args()
     jobs = in_queue(Path.cwd())

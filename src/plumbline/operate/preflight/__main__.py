@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from plumbline.core.command_line import prog, run
+from plumbline.core.command_line import Parser, run
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.operate.preflight import (
     cluster,
@@ -67,14 +66,13 @@ def _looked(section: Callable[[DryRun], list[CheckResult]], dry_run: DryRun) -> 
         return [CheckResult(state=STOP, what=section.__module__.rpartition(".")[2], words=str(problem))]
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> Parser:
     """Build the parser of this verb's own help; every other word of the command line is Snakemake's."""
-    return argparse.ArgumentParser(
-        prog=prog("python -m plumbline.operate.preflight"),
+    return Parser(
+        "Says what would stop a run before anything runs; the arguments are those of the snakemake command to be run. "
+        "Nothing is made, submitted or removed; a package index, the hub and SLURM are asked where jobs that are still "
+        "to do need them.",
         usage="%(prog)s [TARGET ...] [--profile P ...] [--config K=V ...]",
-        description="Say what would stop a run before anything runs; the arguments are those of the snakemake command "
-        "to be run. Nothing is made, submitted or removed; a package index, the hub and SLURM are asked where jobs "
-        "that are still to do need them.",
         epilog=f"A line is {OK}, {NOTE}, {UNKNOWN} (from here) or {STOP}; exit code 1 if anything would stop.",
     )
 

@@ -7,7 +7,6 @@ those of the groups that its entry in study.yaml names under ``runs``, so that w
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import os
 import platform
@@ -22,7 +21,7 @@ from typing import Any
 import pandas as pd
 
 from plumbline.core import numeric_environment, provenance
-from plumbline.core.command_line import run
+from plumbline.core.command_line import Parser, run
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.results.measurements import measurement_file
 from plumbline.specs import study_config, study_parts
@@ -93,9 +92,7 @@ def _machine() -> dict[str, Any]:
 
 def main() -> None:
     """Make the measurement that the command line names, and say what was written."""
-    parser = argparse.ArgumentParser(
-        prog="python -m plumbline.results.measurements.run_measurement", description=__doc__.split("\n")[0]
-    )
+    parser = Parser(__doc__)
     parser.add_argument("study")
     parser.add_argument("name", help="an entry of `measurements` in studies/STUDY/study.yaml")
     parser.add_argument("--preset", choices=PRESETS, default="demo")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from plumbline.core import run_files
-from plumbline.core.command_line import prog, run, strip_backquotes
+from plumbline.core.command_line import Parser, run
 from plumbline.core.errors import PlumblineError, nearest, visible
 from plumbline.core.files import canonical_json, parse_json, sha256_file, sha256_text
 from plumbline.results.measurements import measurement_file
@@ -159,11 +158,9 @@ def _beside(facts: dict[str, Any], name: str) -> list[str]:
     return [f"  {name:<16} {path}", *(["  CHANGED since the table was made"] if changed else [])]
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> Parser:
     """Build the command-line parser of `plumbline trace`."""
-    parser = argparse.ArgumentParser(
-        prog=prog("python -m plumbline.results.tables.trace_cell"), description=strip_backquotes(__doc__)
-    )
+    parser = Parser(__doc__)
     parser.add_argument("table", type=Path, help="a table's csv, such as results/table2.csv")
     parser.add_argument("row", help="a row's name or label, such as softpick or 'QK-Norm'")
     parser.add_argument("column", help="a column's name or heading, such as z or 'CLIMB-avg (reproduced)'")

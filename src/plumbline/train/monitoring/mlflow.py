@@ -12,7 +12,6 @@ and a step that MLflow has already is not told again.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import itertools
 import json
@@ -26,7 +25,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit, urlunsplit
 
-from plumbline.core import locks
+from plumbline.core import command_line, locks
 from plumbline.specs.spec import RunSpec
 from plumbline.train.monitoring.progress import SCALARS
 
@@ -210,7 +209,7 @@ def _flat(content: Any, name: str = "") -> Iterator[tuple[str, str]]:
 def main() -> None:
     """Follow a run's scalars until standard input ends. A TERM, which all of a job is given, is not the end."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    parser = argparse.ArgumentParser(prog="python -m plumbline.train.monitoring.mlflow", description=__doc__)
+    parser = command_line.Parser(__doc__)
     parser.add_argument("uri", help="tracking URI")
     parser.add_argument("state", type=Path, help="state directory of the run")
     parser.add_argument("spec", help="its spec, as JSON text")

@@ -8,10 +8,9 @@ It writes index.html, progress.svg, card.svg and board.json. Nothing of the fold
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
-from plumbline.core.command_line import positive, prog, run, strip_backquotes
+from plumbline.core.command_line import Parser, positive, run
 from plumbline.core.errors import visible
 from plumbline.verdict.board.board_page import write_board
 from plumbline.verdict.board.board_rows import board_of
@@ -21,13 +20,9 @@ from plumbline.verdict.gate.judgement import judge_board, noise_of
 from plumbline.verdict.gate.rules import known, read_rules
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> Parser:
     """The parser of the verb's command line."""
-    parser = argparse.ArgumentParser(
-        prog=prog("python -m plumbline.verdict.board"),
-        description=strip_backquotes(__doc__),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser(__doc__)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of the records")
     parser.add_argument("--rules", help=f"a rules file, or one of {', '.join(known())}; without it a project's own")
     parser.add_argument("--out", type=Path, default=Path("board"), metavar="FOLDER", help="where the pages go")

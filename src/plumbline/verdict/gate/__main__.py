@@ -9,24 +9,19 @@ number, 13 the record cannot be judged, because its logs do not say what it says
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 
-from plumbline.core.command_line import prog, run, strip_backquotes
+from plumbline.core.command_line import Parser, run
 from plumbline.verdict.gate.board_reading import find, read_board
 from plumbline.verdict.gate.gate_words import as_json, board_table, eight_lines
 from plumbline.verdict.gate.judgement import judge_board, judge_record, noise_of
 from plumbline.verdict.gate.rules import known, read_rules
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> Parser:
     """The parser of the verb's command line."""
-    parser = argparse.ArgumentParser(
-        prog=prog("python -m plumbline.verdict.gate"),
-        description=strip_backquotes(__doc__),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser(__doc__)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of the records, with their logs")
     parser.add_argument("--rules", required=True, help=f"a rules file, or one of {', '.join(known())}")
     one = parser.add_mutually_exclusive_group()

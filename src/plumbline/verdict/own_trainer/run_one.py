@@ -11,7 +11,6 @@ pool and by the jobs of a profile alike; imports neither numpy nor scipy.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import math
@@ -363,9 +362,7 @@ def _exit_words(code: int) -> str:
 
 def main() -> int:
     """Make the run of a request, and return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m plumbline.verdict.own_trainer.run_one", description="Makes one run."
-    )
+    parser = command_line.Parser("Makes one run.")
     parser.add_argument("request", type=Path, help="a file that the try wrote")
     parser.add_argument("--end-with", type=int, metavar="PID", help="stop when this process, the parent, has ended")
     given = parser.parse_args()

@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from plumbline.core.command_line import prog, run, strip_backquotes
+from plumbline.core.command_line import Parser, run
 from plumbline.core.files import atomic_write_json
 from plumbline.operate.preflight.dry_run import DryRun
 from plumbline.operate.preflight.method_checks import checks_report
@@ -95,12 +95,9 @@ def train_a_little(mine: OwnMethodsFile, method: str, small: RunSpec, baseline: 
     entry["failed"] |= found
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> Parser:
     """Build the command-line parser of `python -m plumbline.operate.preflight.method_checks.check_file`."""
-    parser = argparse.ArgumentParser(
-        prog=prog("python -m plumbline.operate.preflight.method_checks.check_file"),
-        description=strip_backquotes(__doc__),
-    )
+    parser = Parser(__doc__)
     parser.add_argument("mine", nargs="?", metavar="FILE.yaml", help="your file that says `extends:`")
     parser.add_argument("--experiment", type=json.loads, metavar="JSON", help=argparse.SUPPRESS)
     parser.add_argument("--preset", choices=PRESETS, default="demo")
