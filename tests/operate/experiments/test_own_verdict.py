@@ -17,9 +17,11 @@ from plumbline.operate.experiments import own_verdict
 from plumbline.operate.preflight.method_checks import checks_report
 from plumbline.specs import own_methods_file
 from plumbline.verdict import ledger
+from plumbline.verdict import page as verdict_page
 from plumbline.verdict.__main__ import main as verdict
 from plumbline.verdict.ledger import LedgerEntry
 from plumbline.verdict.own_method import decision_accuracy
+from plumbline.verdict.page import SECTIONS
 from tests.studies.transfer.synthetic_runs import World, curve, history, tasks_of
 
 MINE = {
@@ -105,20 +107,22 @@ def test_a_gain_improves_and_nothing_is_ruled_out(tmp_path: Path) -> None:
     assert said.startswith(f"{SIZE}: `capped`: a gain in `validation_loss` is ruled out above")
     page = null.page.read_text()
     assert page.startswith(
-        f"# Verdict on `caps`\n\n{said}\n\n![values by method, and each gain with its interval](caps.svg)\n"
+        f"# `capped` against `baseline`\n\n{said}\n\n![values by method, and each gain with its interval](caps.svg)\n"
     )
     assert "survive" not in page and "must be at most 0.025" in page
     before = section(null, "Before the runs")
     assert "Causality held at the trained context of 128 tokens." in before
-    assert "With the weights that they were trained to, causality was looked at again: `base/capped` held at" in before
+    assert "`base/capped` held at" in section(null, "After the runs")
     assert "the order of the data is one for all, so that its noise is not in sigma" in section(null, "Limits")
     assert "hangs on normal tails" in section(null, "Limits")
-    for title in ("Before the runs", "Evidence", "The larger scale", "Stability and cost", "Power", "Ledger", "Runs"):
-        assert f"\n## {title}\n" in page
+    titles = re.findall("^## (.*)$", page, flags=re.M)
+    assert set(titles) == set(SECTIONS) - {"Looks"} and titles == [title for title in SECTIONS if title in titles]
+    for title in ("By other metrics, not deciding", "The larger scale", "Power"):
+        assert f"### {title}\n\n" in section(null, "By study targets")
     assert str(tmp_path) not in page + null.page.with_suffix(".json").read_text(), "where somebody keeps files"
     assert "mine='…/caps.yaml'" in page
     assert "Stouffer over 12 tasks" in page and " accuracy, mean of the tasks |" in page
-    costs = page.partition("## Stability and cost")[2].partition("\n## ")[0].splitlines()
+    costs = section(null, "What it cost").splitlines()
     memory = [line.split("|")[-2].strip() for line in costs if line.startswith(("| `", "|  `"))]
     assert memory == ["430", "not recorded", "420", "not recorded"]
 
@@ -296,7 +300,7 @@ def test_a_recipe_of_its_own_is_named_and_the_cost_of_more_seeds_told(tmp_path: 
     assert "The recipe is that of the study" not in said
     needed = made.numbers()["methods"]["capped"]["seeds_to_decide"]
     hours = f"{needed * 2 * 12.5 / 3600:.3g}"
-    assert f"`capped`: {needed} seeds of each take about {hours} device-hours" in section(made, "Power")
+    assert f"`capped`: {needed} seeds of each take about {hours} device-hours" in section(made, "By study targets")
 
 
 def test_another_familys_entries_leave_a_page_standing(tmp_path: Path) -> None:
@@ -346,7 +350,7 @@ def test_a_page_that_cannot_be_written_costs_no_try(tmp_path: Path, monkeypatch:
         raise PlumblineError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(own_verdict.files, "atomic_write_text", full)
+        patched.setattr(verdict_page, "atomic_write_text", full)
         with pytest.raises(PlumblineError, match="full"):
             made.write()
     assert len(ledger.read(made.root / "verdict/ledger.jsonl")) == 0

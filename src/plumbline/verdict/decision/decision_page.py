@@ -14,23 +14,14 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
-from urllib.parse import quote
 
 from plumbline.core.errors import visible
-from plumbline.core.files import atomic_write_json, atomic_write_text
 from plumbline.stats.fresh_runs import FRESH_LEVEL
 from plumbline.verdict.decision.decision_sentences import amount, interval, look_line, next_step, session_line
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision
 from plumbline.verdict.formatting import counted, fixed, grid, name, percent, seconds
 from plumbline.verdict.outcome import Outcome
-from plumbline.verdict.page import (
-    describe_checks,
-    describe_repeats,
-    escape_tags,
-    join_sections,
-    list_implausible,
-    write_list,
-)
+from plumbline.verdict.page import VerdictPage, escape_tags, list_implausible, write_list
 from plumbline.verdict.picture import DecisionPicture, PicturedArm, PicturedGain, PicturedPath
 
 if TYPE_CHECKING:
@@ -41,10 +32,8 @@ ALT = "values by arm, the gain and its interval, the path of T and its boundary"
 
 
 def write(decision: Decision, page: Path) -> None:
-    """Write the page, its picture and its numbers; the page last, so that what it refers to is there."""
-    atomic_write_json(page.with_suffix(".json"), numbers(decision))
-    atomic_write_text(page.with_suffix(".svg"), picture(decision).svg())
-    atomic_write_text(page, markdown(decision, page.with_suffix(".svg").name))
+    """Write the page, its picture and its numbers."""
+    verdict_page(decision).write(page, numbers(decision))
 
 
 def numbers(decision: Decision) -> dict[str, Any]:
@@ -91,27 +80,29 @@ def _arm(label: str, runs: Sequence[ArmRun], *, baseline: bool) -> PicturedArm:
 
 
 def markdown(decision: Decision, picture_name: str) -> str:
-    """Write the whole page as Markdown; `picture_name`: the file of the picture beside it."""
+    """Write the text of the page; `picture_name`: the file of its picture."""
+    return verdict_page(decision).markdown(picture_name)
+
+
+def verdict_page(decision: Decision) -> VerdictPage:
+    """Fill in the page."""
     terms = decision.terms
-    sections = [
-        f"# {name(terms.candidate)} against {name(terms.baseline)}",
-        escape_tags(decision.sentence),
-        *map(escape_tags, list_implausible(decision.checks)),
-        f"![{ALT}]({quote(picture_name)})",
-        "## What decides",
-        decides(decision),
-        "## Runs",
-        _runs(decision),
-        *(["## Looks", _looks(decision)] if decision.looks else []),
-        *(["## Before the runs", describe_checks(decision.checks)] if "methods" in decision.checks else []),
-        *(["## After the runs", again] if (again := describe_repeats(decision.checks)) else []),
-        "## What it cost",
-        _cost(decision),
-        *(["## Ledger", escape_tags(decision.ledger)] if decision.ledger else []),
-        "## Limits",
-        write_list(limits(decision)),
-    ]
-    return join_sections(sections)
+    sections = {
+        "What decides": decides(decision),
+        "Runs": _runs(decision),
+        "Looks": _looks(decision) if decision.looks else "",
+        "What it cost": _cost(decision),
+        "Ledger": escape_tags(decision.ledger),
+        "Limits": write_list(limits(decision)),
+    }
+    return VerdictPage(
+        title=f"{name(terms.candidate)} against {name(terms.baseline)}",
+        sentence=decision.sentence,
+        picture=picture(decision),
+        alt=ALT,
+        sections=sections,
+        checks=decision.checks,
+    )
 
 
 def decides(decision: Decision) -> str:

@@ -159,7 +159,7 @@ def published(seen: FinishedRunReader) -> list[str]:
         mean = sum(values.values()) / len(values) if values else math.nan
         rows.append((name(row["method"]), row["metric"], row["scale"], row["value"], f"{mean:.5g}", str(len(values))))
     columns = ("method", "metric", "scale", "published", "reproduced here", "seeds")
-    return ["## Published next to reproduced", grid(columns, rows)] if rows else []
+    return ["### Published next to reproduced", grid(columns, rows)] if rows else []
 
 
 def runs(seen: FinishedRunReader) -> str:
