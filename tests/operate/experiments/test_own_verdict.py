@@ -268,7 +268,7 @@ def test_the_ledger_section_counts_tries_and_not_lines(tmp_path: Path) -> None:
     made = Made(tmp_path, gain=0.05)
     made.write()
     assert "1 try against `transfer/base/baseline` in `validation_loss`, this page's among them: every" in section(made)
-    made.file.write_text(yaml.safe_dump(MINE | {"tries": 20}))
+    made.file.write_text(yaml.safe_dump(MINE | {"planned_tries": 20}))
     made.mine = own_methods_file.load(str(made.file), "demo")
     same = {"kind": "spec", "baseline": "transfer/base/baseline", "test": "pooled t"}
     place = made.root / "verdict/ledger.jsonl"
@@ -277,7 +277,7 @@ def test_the_ledger_section_counts_tries_and_not_lines(tmp_path: Path) -> None:
     assert len(ledger.read(place)) == 3, "the announcement is a line"
     assert section(made).startswith(
         "1 try against `transfer/base/baseline` in `validation_loss`, this page's among them; 20 were announced "
-        "(`tries:`) and are corrected for from the first on: every p is multiplied by 20. 1 more, against other "
+        "(`planned_tries:`) and are corrected for from the first on: every p is multiplied by 20. 1 more, against other "
         "baselines "
         "or in other metrics, are not counted here."
     )
@@ -324,7 +324,7 @@ def test_a_baseline_of_which_a_seed_diverged(tmp_path: Path) -> None:
     made.world.diverged("base", "baseline", 44, 20, history("sudden", 20))
     assert "`capped` cannot be judged: 1 run of `baseline` diverged" in made.write()
     assert made.numbers()["methods"] == {} and list(made.numbers()["not judged"]) == ["capped"]
-    made.file.write_text(yaml.safe_dump(MINE | {"may_diverge": 1}))
+    made.file.write_text(yaml.safe_dump(MINE | {"allow_diverged": 1}))
     made.mine = own_methods_file.load(str(made.file), "demo")
     assert (
         "`capped` improves `validation_loss` by" in made.write() and "3 seeds against 4 of `baseline`" in made.write()

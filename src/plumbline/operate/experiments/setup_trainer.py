@@ -60,7 +60,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--direction", choices=("lower", "higher"), help="which is better (default: by the metric's name)")
     add("--seed", metavar="HOW", help="'--seed {seed}', env:NAME or inject (default: as the script is seen to take it)")
     add("--share", nargs="+", default=[], metavar="PATH", help="what git ignores and a run needs")
-    add("--timeout", metavar="TIME", help="of a run, such as 15m (default: none)")
+    add("--timeout", metavar="TIME", help="of a run, such as 15 min (default: none)")
     add("--again", action="store_true", help="take the baseline's runs again, with fresh seeds")
     add("--trust", action="store_true", help="run the command of a plumbline.toml from elsewhere")
     add("-n", "--dry-run", action="store_true", help="say what would be written, and run nothing")

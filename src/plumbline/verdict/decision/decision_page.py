@@ -68,7 +68,7 @@ def picture(decision: Decision) -> DecisionPicture:
         ],
         gains=gains,
         interval=percent(found.level) if found is not None else "",
-        asked=terms.min_gain,
+        asked=terms.minimum_gain,
         path=path,
     )
 
@@ -109,7 +109,7 @@ def decides(decision: Decision) -> str:
     """Say what decides, at which level, and what was settled beforehand."""
     terms, design = decision.terms, decision.terms.design
     better = "higher" if terms.higher else "lower"
-    required = f" beyond the {amount(terms.min_gain, decision)} that are required" if terms.min_gain else ""
+    required = f" beyond the {amount(terms.minimum_gain, decision)} that are required" if terms.minimum_gain else ""
     said = [
         f"{name(terms.metric)}, {better} is better; named before the runs, and it alone decides. T is the gain over "
         f"the mean of the baseline's runs{required}, over its standard error."
@@ -123,10 +123,10 @@ def decides(decision: Decision) -> str:
             f"one-sided error of {terms.alpha:g} over all looks{early} (group-sequential t, Lan and DeMets 1983; the "
             f"boundary is computed to {decision.boundary.error:.1g})."
         )
-        if design.worth is not None:
+        if design.target_gain_sigmas is not None:
             said.append(
-                f"A candidate is discarded early where a gain of {design.worth:g} sigma would seldom look so poor: "
-                f"{percent(design.futility)} of candidates that gain so much are lost by it."
+                f"A candidate is discarded early where a gain of {design.target_gain_sigmas:g} sigma would seldom look "
+                f"so poor: {percent(design.futility)} of candidates that gain so much are lost by it."
             )
         if terms.fresh_runs:
             said.append(

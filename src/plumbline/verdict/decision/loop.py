@@ -224,7 +224,7 @@ class Experiment:
                 self._values(BASELINE),
                 self._values(self.terms.candidate),
                 higher=self.terms.higher,
-                min_gain=self.terms.min_gain,
+                minimum_gain=self.terms.minimum_gain,
                 plan=self.terms.design.plan,
             )
         )
@@ -321,7 +321,7 @@ def with_fresh_runs(decision: Decision, runs: Sequence[ArmRun]) -> Decision:
         )
         return _ended(made, Outcome.CANNOT_BE_JUDGED, why)
     try:
-        look = statistic(made.baseline_values, made.fresh_values, higher=terms.higher, min_gain=terms.min_gain)
+        look = statistic(made.baseline_values, made.fresh_values, higher=terms.higher, minimum_gain=terms.minimum_gain)
     except PlumblineError as error:
         return _ended(made, Outcome.CANNOT_BE_JUDGED, str(error))
     gain = of_one_test(look, terms.alpha)

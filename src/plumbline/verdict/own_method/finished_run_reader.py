@@ -105,10 +105,11 @@ class FinishedRunReader:
         """
         baseline = self.mine.against[method]
         ours, theirs = (self.diverged(self.mine.scale, side) for side in (method, baseline))
-        if len(theirs) > self.mine.asked["may_diverge"]:
+        if len(theirs) > self.mine.asked["allow_diverged"]:
             return (
-                f"{name(method)} cannot be judged: {counted(len(theirs), 'run')} of {name(baseline)} diverged, and "
-                f"what they would have given is not known (`may_diverge: {len(theirs)}`, said beforehand, allows it)."
+                f"{name(method)} cannot be judged: {counted(len(theirs), 'run')} of {name(baseline)} diverged, "
+                f"and what they would have given is not known (`allow_diverged: {len(theirs)}`, said beforehand, "
+                "allows it)."
             )
         if len(ours) > len(theirs):
             seeds = {str(self.frames.runs.loc[key, "seed"]): "diverged" for key in ours}

@@ -210,10 +210,12 @@ def _ledger(result: VerdictContents) -> str:
     mine, metric = result.seen.mine, result.seen.deciding.name
     said = []
     for baseline, count in result.tries.items():
-        there, planned = (ask(baseline, metric) for ask in (result.ledger.made, result.ledger.planned))
-        more = f"; {planned} were announced (`tries:`) and are corrected for from the first on" if planned else ""
+        there, planned = (ask(baseline, metric) for ask in (result.ledger.made, result.ledger.planned_tries))
+        more = (
+            f"; {planned} were announced (`planned_tries:`) and are corrected for from the first on" if planned else ""
+        )
         if there > planned > 0:
-            more = f"; {planned} were announced (`tries:`), fewer than were made"
+            more = f"; {planned} were announced (`planned_tries:`), fewer than were made"
         said.append(
             f"{counted(there, 'try', 'tries')} against {name(baseline)} in {name(metric)}, this page's among "
             f"them{more}: every p is multiplied by {count}."
