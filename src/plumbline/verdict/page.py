@@ -12,7 +12,8 @@ from urllib.parse import quote
 
 from plumbline.core.errors import visible
 from plumbline.core.files import atomic_write_json, atomic_write_text, shown
-from plumbline.verdict.formatting import listed, name
+from plumbline.verdict.evidence import MEASURES
+from plumbline.verdict.formatting import grid, listed, name
 
 if TYPE_CHECKING:
     from plumbline.specs.spec import RunSpec
@@ -113,6 +114,22 @@ def describe_checks(report: Mapping[str, Any]) -> str:
         f"{trained}{begins} Data: every run of a comparison reads the same sequences in the same order, and evaluates "
         "at the same steps; a method that does not is refused."
     )
+
+
+def write_medians(medians: Mapping[str, Mapping[str, float | None]], labels: Mapping[str, str]) -> str:
+    """Write what runs took (`Evidence.medians`), a column an arm, and what is not known of them.
+
+    `labels`: arm -> its name, if it differs.
+    """
+    known = {measure: medians[measure] for measure in MEASURES if {*medians.get(measure, {}).values()} - {None}}
+    arms = list(dict.fromkeys(arm for by_arm in known.values() for arm in by_arm))
+    rows = [
+        (MEASURES[measure], *(f"{by_arm[arm]:,.6g}" if by_arm.get(arm) is not None else "not known" for arm in arms))
+        for measure, by_arm in known.items()
+    ]
+    table = grid(("median of the runs", *(name(labels.get(arm, arm)) for arm in arms)), rows) if rows else ""
+    lacking = listed([label for measure, label in MEASURES.items() if medians and measure not in known])
+    return "\n\n".join(filter(None, (table, f"Not known of these runs: {lacking}." if lacking else "")))
 
 
 def describe_repeats(report: Mapping[str, Any]) -> str:

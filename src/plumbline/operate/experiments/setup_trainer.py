@@ -241,9 +241,10 @@ def _keep_run(file: TrainerFile, folder: Folder, repository: Repository, result:
             f"{file.run.command}: the baseline diverged: with its last {file.metric.called}, {read.text}, or after it, "
             f"it printed {end.diverged}; nothing was written ({result.log} is its log)"
         )
-    known = {"outcome": "finished", "why": "", "value": read.value, "text": read.text, "others": read.others}
-    known |= {"run_id": run_id, "signs": end.signs, "place": end.place, "interval": end.interval}
-    atomic_write_json(folder.runs / f"{run_id}.result.json", msgspec.to_builtins(result) | known)
+    read_of_log = {"value": read.value, "text": read.text, "others": read.others}
+    ended = {"outcome": "finished", "why": "", "signs": end.signs, "place": end.place, "interval": end.interval}
+    kept = msgspec.structs.replace(result, run_id=run_id, **read_of_log, **ended)
+    atomic_write_json(folder.runs / f"{run_id}.result.json", msgspec.to_builtins(kept))
     repository.remove(folder.copy(result.run_id))
 
 

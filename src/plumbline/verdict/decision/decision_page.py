@@ -21,7 +21,7 @@ from plumbline.verdict.decision.decision_sentences import amount, interval, look
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision
 from plumbline.verdict.formatting import counted, fixed, grid, name, percent, seconds
 from plumbline.verdict.outcome import Outcome
-from plumbline.verdict.page import VerdictPage, escape_tags, list_implausible, write_list
+from plumbline.verdict.page import VerdictPage, escape_tags, list_implausible, write_list, write_medians
 from plumbline.verdict.picture import DecisionPicture, PicturedArm, PicturedGain, PicturedPath
 
 if TYPE_CHECKING:
@@ -204,7 +204,8 @@ def _cost(decision: Decision) -> str:
             "Deciding with a number of runs fixed beforehand, with the same chance, would take "
             f"{decision.fixed_runs} of the candidate."
         )
-    return " ".join(said)
+    table = write_medians(decision.evidence, {BASELINE: decision.terms.baseline})
+    return "\n\n".join(filter(None, (" ".join(said), table)))
 
 
 def limits(decision: Decision) -> list[str]:

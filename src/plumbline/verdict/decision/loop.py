@@ -29,6 +29,7 @@ from plumbline.verdict.decision.decision_sentences import (
     sentence,
 )
 from plumbline.verdict.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms
+from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.formatting import counted, fixed, seconds
 from plumbline.verdict.outcome import Outcome
 
@@ -61,6 +62,10 @@ class Trainer(Protocol):
             PlumblineError: the machine is at fault and not the arm (a full disk): nothing is known of the runs that
                 were not given.
         """
+        ...
+
+    def evidence(self, run: ArmRun) -> RunEvidence:
+        """Collect what is known of a run."""
         ...
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from plumbline.core.errors import UsageError
 from plumbline.verdict.comparison_terms import LOOP, Terms
+from plumbline.verdict.evidence import CRASH, RunEvidence
 from plumbline.verdict.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -65,6 +66,18 @@ class ArmRun:
     def has_value(self) -> bool:
         """Whether the run finished with a finite value of the primary metric."""
         return self.outcome == FINISHED and self.value is not None and math.isfinite(self.value)
+
+    @property
+    def evidence(self) -> RunEvidence:
+        """What the run itself says; its trainer may know more."""
+        return RunEvidence(
+            value=self.value if self.has_value else None,
+            status=CRASH if self.outcome != FINISHED else FINISHED,
+            word=self.why or ("" if self.outcome == FINISHED else self.outcome),
+            seed=str(self.seed),
+            seconds=self.seconds,
+            machine=self.fingerprint or None,
+        )
 
     def named(self, arm: str) -> ArmRun:
         """The same run as one of another experiment's arm."""
@@ -158,6 +171,7 @@ class Decision:
         estimate_after_stopping: of a decision with fresh runs, what the looks alone say of the gain.
         p: of a claim (`terms.claim`) alone: the one-sided p of its single test.
         sentence: the one to quote.
+        evidence: what the runs of each arm took (`Evidence.medians`); empty of one that an earlier version made.
         checks: the report of the checks before the runs; empty where none were needed.
         notes: what a reader has to be told besides: drift, what the noise does not hold.
         ledger: the line that binds the page to its ledger; tries: how many candidates were tried against this baseline.
@@ -178,6 +192,7 @@ class Decision:
     fresh: tuple[ArmRun, ...] = ()
     estimate_after_stopping: GainAfterStopping | None = None
     p: float | None = None
+    evidence: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     checks: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     ledger: str = ""
