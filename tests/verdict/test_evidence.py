@@ -85,6 +85,6 @@ def test_what_runs_took_and_what_is_not_known(tmp_path: Path) -> None:
     assert medians["seconds"] == {"a": 2.0, "b": None} and medians["tokens"] == {"a": None, "b": None}
     page = write_medians(medians, {"a": "base"})
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line[:1] == "|"]
-    assert ["seconds", "2", "not known"] in rows and ["last step", "0", "0"] in rows and "`base`" in rows[0]
-    assert page.endswith("Not known of these runs: tokens, parameters and bytes of peak memory.")
+    assert ["time", "2 s", "not known"] in rows and ["last step", "0", "0"] in rows and "`base`" in rows[0]
+    assert page.endswith("Not known of these runs: tokens, parameters and peak memory.")
     assert write_medians({}, {}) == ""

@@ -19,11 +19,11 @@ from statistics import median
 KEEP, DISCARD, CRASH, RUNNING, FINISHED = "keep", "discard", "crash", "running", "finished"
 #: Field of `RunEvidence` that tells what a run took -> its name on a page.
 MEASURES = {
-    "seconds": "seconds",
+    "seconds": "time",
     "step": "last step",
     "tokens": "tokens",
     "parameters": "parameters",
-    "memory_bytes": "bytes of peak memory",
+    "memory_bytes": "peak memory",
 }
 
 

@@ -12,8 +12,9 @@ from urllib.parse import quote
 
 from plumbline.core.errors import visible
 from plumbline.core.files import atomic_write_json, atomic_write_text, shown
+from plumbline.core.formats import byte_size
 from plumbline.verdict.evidence import MEASURES
-from plumbline.verdict.formatting import grid, listed, name
+from plumbline.verdict.formatting import grid, listed, name, seconds
 
 if TYPE_CHECKING:
     from plumbline.specs.spec import RunSpec
@@ -124,12 +125,19 @@ def write_medians(medians: Mapping[str, Mapping[str, float | None]], labels: Map
     known = {measure: medians[measure] for measure in MEASURES if {*medians.get(measure, {}).values()} - {None}}
     arms = list(dict.fromkeys(arm for by_arm in known.values() for arm in by_arm))
     rows = [
-        (MEASURES[measure], *(f"{by_arm[arm]:,.6g}" if by_arm.get(arm) is not None else "not known" for arm in arms))
+        (MEASURES[measure], *(_format_amount(measure, by_arm.get(arm)) for arm in arms))
         for measure, by_arm in known.items()
     ]
     table = grid(("median of the runs", *(name(labels.get(arm, arm)) for arm in arms)), rows) if rows else ""
     lacking = listed([label for measure, label in MEASURES.items() if medians and measure not in known])
     return "\n\n".join(filter(None, (table, f"Not known of these runs: {lacking}." if lacking else "")))
+
+
+def _format_amount(measure: str, amount: float | None) -> str:
+    if amount is None:
+        return "not known"
+    write = {"seconds": seconds, "memory_bytes": byte_size}.get(measure, "{:,.6g}".format)
+    return write(amount)
 
 
 def describe_repeats(report: Mapping[str, Any]) -> str:
