@@ -208,7 +208,7 @@ def users(repetitions: int, folder: Path) -> str:
             at_the_end.append(any(map(improves, judge_all(values, "base", TERMS, tries=len(held)).values())))
         rows.append(
             (
-                f"{len(at_once):,} users, {tries} tries each" + (f", --comparisons {tries}" if planned else ""),
+                f"{len(at_once):,} users, {tries} tries each" + (f", --planned-tries {tries}" if planned else ""),
                 share(at_the_end),
                 share(at_once),
             )

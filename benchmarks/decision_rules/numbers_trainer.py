@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun
+from plumbline.verdict.evidence import RunEvidence
 
 Value = Callable[[str, int], float | str]
 
@@ -24,6 +25,10 @@ class NumbersTrainer:
 
     def run_id(self, arm: str, seed: int) -> str:
         return f"{self.method(arm)}/{seed}"
+
+    def evidence(self, run: ArmRun) -> RunEvidence:
+        """Collect what is known of a run: what it says itself."""
+        return run.evidence
 
     def run(self, wanted: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
         for arm, seed in wanted:

@@ -42,7 +42,7 @@ def after_stopping(page: RatesPage) -> None:
         ("stopping rule, t3", DEFAULT, "t3"),
     ):
         world = WORLDS[noise]
-        upper = np.array(boundary(replace(own, first_keep=1, worth=None)).keep)
+        upper = np.array(boundary(replace(own, first_keep=1, target_gain_sigmas=None)).keep)
         lower = np.array(boundary(own).keep)
         for gain in GAINS:
             rng = rng_of("after", title, gain)

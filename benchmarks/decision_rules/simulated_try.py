@@ -89,7 +89,14 @@ def the_loop(page: RatesPage) -> None:
 def _row(page: RatesPage, sessions: int, name: str, plan: Plan, least: float) -> tuple[str, ...]:
     rng = rng_of("loop", name)
     asked = ExperimentQuestion(
-        name="x", baseline="base", candidate="", metric="loss", higher=False, plan=plan, min_gain=least, session="each"
+        name="x",
+        baseline="base",
+        candidate="",
+        metric="loss",
+        higher=False,
+        plan=plan,
+        minimum_gain=least,
+        session="each",
     )
     gains = [gain + least for gain in GAINS]
     found = [session(rng, asked, gains) for _ in range(sessions)]

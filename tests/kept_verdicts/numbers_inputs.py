@@ -128,7 +128,7 @@ INPUTS = (
         "verdict_minimum_gain",
         {"base": BASE[:2], "new": (3.2651, 3.2628, 3.2672)},
         "new",
-        "--minimum-gain 0.005 --alpha 0.01 --sigma 0.0021 --sigma-runs 12 --useful-gain 0.01",
+        "--minimum-gain 0.005 --alpha 0.01 --sigma 0.0021 --sigma-runs 12 --target-gain 0.01",
     ),
     VerdictInput(
         name="verdict_many_arms",
@@ -216,7 +216,7 @@ INPUTS = (
         name="verdict_printed_spreads",
         files={"printed.csv": PRINTED, "cells.csv": CELLS},
         steps=(
-            "plumbline verdict printed.csv --baseline baseline --metric acc --higher-is-better --comparisons 4",
+            "plumbline verdict printed.csv --baseline baseline --metric acc --higher-is-better --planned-tries 4",
             "plumbline verdict cells.csv --baseline baseline --metric acc --higher-is-better --seeds 3 --spread std "
             "--ledger other.jsonl --exit-code-of ours --json",
             "plumbline verdict cells.csv --baseline baseline --metric acc --higher-is-better",
@@ -241,7 +241,7 @@ INPUTS = (
             f"plumbline verdict t.csv {LOSS} --exit-code-of good",
             "plumbline verdict --check-page t.verdict.md",
             write("u.csv", table({"base": BASE, "null": (3.279, 3.284)})),
-            f"plumbline verdict u.csv {LOSS} --comparisons 20",
+            f"plumbline verdict u.csv {LOSS} --planned-tries 20",
             "plumbline verdict --check-page t.verdict.md",
             f"plumbline verdict t.csv {LOSS} --exit-code-of good",
             "plumbline verdict --check-page t.verdict.md",

@@ -53,7 +53,7 @@ def _verdicts(folder: Path) -> Iterator[str]:
         patch.chdir(REPOSITORY)  # whose studies it extends
         held = {"base/capped": "held at 128 tokens (caps/base/capped/s42)"}
         patch.setattr(own_verdict.finished_run_checks, "causality", lambda *_: held)  # the runs have no weights
-        made = Made(folder, gain=0.05, tries=20)
+        made = Made(folder, gain=0.05, planned_tries=20)
         for title, change in STATES.items():
             change(made)
             yield f"### {title}\n=== what the workflow prints\n{made.write()}\n"

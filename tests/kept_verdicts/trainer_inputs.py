@@ -146,7 +146,7 @@ INPUTS = (
             "plumbline setup-trainer 'sh train.sh' --metric train_loss",
             "plumbline noise --json",
             "plumbline try -n -m worse -- --worse 1",
-            "plumbline try -n -m worse --json --session fwer --planned-candidates 5 --minimum-gain 0.002 -- --worse 1",
+            "plumbline try -n -m worse --json --session fwer --planned-tries 5 --minimum-gain 0.002 -- --worse 1",
         ),
     ),
     _on_folder(

@@ -15,14 +15,14 @@ from tests import run_in_process
 
 def test_a_try_is_told_what_decides_in_the_words_of_a_verdict(capsys: pytest.CaptureFixture[str]) -> None:
     verdict = VERBS["verdict"].import_module().arguments().format_help()
-    assert all(f"  {option} " in verdict for option in ("--paired", "--minimum-gain", "--alpha", "--useful-gain"))
+    assert all(f"  {option} " in verdict for option in ("--paired", "--minimum-gain", "--alpha", "--target-gain"))
     given = arguments().parse_args(
-        ["try", "softpick", "--paired", "--minimum-gain", "0.01", "--useful-gain-sigmas", "3"]
+        ["try", "softpick", "--paired", "--minimum-gain", "0.01", "--target-gain-sigmas", "3"]
     )
-    assert (given.paired, given.minimum_gain, given.useful_gain_sigmas) == (True, 0.01, 3)
+    assert (given.paired, given.minimum_gain, given.target_gain_sigmas) == (True, 0.01, 3)
     with pytest.raises(SystemExit) as ended:
-        arguments().parse_args(["try", "softpick", "--useful-gain", "0.01"])  # nats there, and would be sigmas here
-    assert ended.value.code == 2 and "unrecognized arguments: --useful-gain" in capsys.readouterr().err
+        arguments().parse_args(["try", "softpick", "--target-gain", "0.01"])  # nats there, and would be sigmas here
+    assert ended.value.code == 2 and "unrecognized arguments: --target-gain" in capsys.readouterr().err
 
 
 def test_a_dry_run_waits_for_no_numbers(repository: Path) -> None:
@@ -38,4 +38,4 @@ main(); print(sorted({{"numpy", "scipy", "torch", "pandas", "snakemake"}} & set(
 
 def test_a_session_that_cannot_be_meant_is_an_error_of_the_command_line(repository: Path) -> None:
     done = run_in_process.run(main, "try", "value_residual", "--preset", "smoke", "--session", "fwer", cwd=repository)
-    assert done.returncode == 2 and "--session fwer needs --planned-candidates N" in done.stderr
+    assert done.returncode == 2 and "--session fwer needs --planned-tries N" in done.stderr

@@ -35,7 +35,7 @@ def longest(whole: Project, found: fit_to_time.FittedBudget) -> tuple[float, Run
 
 @pytest.mark.parametrize(("time", "runs", "scale"), [("2h", 13, None), ("20min", 6, "large"), ("8h", 13, None)])
 def test_all_runs_fit_the_time_and_fill_it(tmp_path: Path, time: str, runs: int, scale: str | None) -> None:
-    whole, limit = planned(tmp_path), fit_to_time.seconds_of(time)
+    whole, limit = planned(tmp_path), formats.parse_duration(time)
     found = fitted(whole, time, runs, scale)
     each, _ = longest(whole, found)
     rounds = math.ceil(runs / estimator(whole).machine.devices_at_once)
@@ -110,7 +110,11 @@ def test_an_experiment_takes_as_long_as_its_slower_method_whichever_comes_first(
 
 @pytest.mark.parametrize(
     ("time", "says"),
-    [("20s", "is too short for 13 runs: give more time"), ("2x", "is not a time"), ("0h", "into no time")],
+    [
+        ("20s", "is too short for 13 runs: give more time"),
+        ("2x", "is not a time"),
+        ("0h", "'0h' must be above 0"),
+    ],
 )
 def test_what_fits_nothing_is_said(tmp_path: Path, time: str, says: str) -> None:
     with pytest.raises(PlumblineError, match=says):

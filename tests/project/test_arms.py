@@ -17,6 +17,7 @@ from plumbline.project.arms import StudyArms
 from plumbline.project.config_arguments import changed
 from plumbline.specs.yaml_files import load_config
 from plumbline.verdict.decision.outcome import BASELINE, CRASHED, DIVERGED, FINISHED
+from plumbline.verdict.evidence import CRASH
 
 ASKED = {"study": "transfer", "scale": "base", "method": "softpick", "against": "baseline"}
 
@@ -65,6 +66,14 @@ def test_a_finished_run_is_read_and_one_of_another_spec_is_not(arms: StudyArms) 
     whole, diverged = arms.read(BASELINE, 42), arms.read(BASELINE, 43)
     assert whole is not None and (whole.value, whole.outcome, whole.seconds) == (3.5, FINISHED, 2.0)
     assert diverged is not None and (diverged.outcome, diverged.why) == (DIVERGED, "loss is NaN")
+    manifest = {"wall_seconds": 2.0, "tokens": 4608, "parameters": 80_000, "started": "2026-01-01T00:00:00Z"}
+    (arms.folder(BASELINE, 42) / "manifest.json").write_text(json.dumps(manifest))
+    evidence = arms.evidence(whole)
+    assert {key: getattr(evidence, key) for key in ("value", "seconds", "tokens", "parameters", "memory_bytes")} == {
+        "value": 3.5, "seconds": 2.0, "tokens": 4608, "parameters": 80_000, "memory_bytes": None,
+    }  # fmt: skip
+    lost = arms.evidence(diverged)
+    assert (lost.value, lost.status, lost.word, lost.seed) == (None, CRASH, "diverged", "43")
     assert arms.read(BASELINE, 44) is None and arms.read(BASELINE, 45) is None
 
 

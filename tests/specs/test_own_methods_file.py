@@ -145,4 +145,4 @@ def test_a_key_that_is_no_word_is_refused(root: Path) -> None:
 
 
 def test_no_announced_tries_may_be_said(root: Path) -> None:
-    assert load(root, tries=0).asked["tries"] == 0
+    assert load(root, planned_tries=0).asked["planned_tries"] == 0

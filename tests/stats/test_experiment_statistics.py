@@ -80,7 +80,7 @@ def test_an_estimate_of_a_keep_is_below_the_plain_mean_and_follows_the_units() -
     kept = [*looks[:2], replace(looks[2], gain=plain)]
     found = estimate(DESIGN, kept, "keep")
     assert 0.5 * plain < found.median < plain
-    moved = [*looks[:2], replace(looks[2], gain=plain + 7, min_gain=7.0)]
+    moved = [*looks[:2], replace(looks[2], gain=plain + 7, minimum_gain=7.0)]
     assert estimate(DESIGN, moved, "keep").median == pytest.approx(found.median + 7)
 
 

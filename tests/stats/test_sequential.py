@@ -33,7 +33,7 @@ GRID = [
     SequentialDesign(bank=2, most=6, plan="interleaved"),
     SequentialDesign(bank=5, most=8, plan="interleaved"),
     SequentialDesign(bank=0, most=8, plan="paired"),
-    SequentialDesign(bank=0, most=6, plan="paired", worth=None),
+    SequentialDesign(bank=0, most=6, plan="paired", target_gain_sigmas=None),
 ]
 
 
@@ -83,7 +83,7 @@ def test_the_boundary_by_drawn_runs_is_the_integrated_one(design: SequentialDesi
 def test_a_null_change_costs_some_two_runs_and_gains_are_found() -> None:
     assert 2.0 < operating(DEFAULT, 0).runs < 2.6
     assert sum(operating(DEFAULT, 2).discard) <= DEFAULT.futility + 1e-6
-    alone = PooledDesign(bank=5, most=8, past_df=20, worth=None)
+    alone = PooledDesign(bank=5, most=8, past_df=20, target_gain_sigmas=None)
     assert operating(alone, 0).runs > 7
     np.testing.assert_allclose([operating(alone, gain).kept for gain in (1, 2, 3)], [0.49, 0.95, 1.0], atol=0.01)
 
@@ -91,7 +91,7 @@ def test_a_null_change_costs_some_two_runs_and_gains_are_found() -> None:
 def test_the_statistic_is_students() -> None:
     rng = np.random.default_rng(3)
     base, own = rng.normal(3, 0.1, 6), rng.normal(2.9, 0.1, 4)
-    look = statistic(base, own, higher=False, min_gain=0.02)
+    look = statistic(base, own, higher=False, minimum_gain=0.02)
     expected = stats.ttest_ind(base - 0.02, own)
     assert (look.k, look.df) == (4, 8)
     assert look.t == pytest.approx(expected.statistic)
@@ -129,7 +129,7 @@ def test_what_no_statistic_is_of_is_refused(base: list[float], own: list[float],
         ({"bank": 0}, "bank"),
         ({"most": 1}, "first_keep"),
         ({"alpha": 0.0}, "alpha"),
-        ({"worth": -1.0}, "worth"),
+        ({"target_gain_sigmas": -1.0}, "target_gain_sigmas"),
         ({"futility": 1.0}, "futility"),
         ({"plan": "random"}, "plan"),
     ],

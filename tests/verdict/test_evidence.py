@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.verdict.evidence import Evidence
+from plumbline.verdict.evidence import Evidence, RunEvidence
+from plumbline.verdict.page import write_medians
 from plumbline.verdict.sources.lm_eval_items import read_model
 from plumbline.verdict.sources.row_files import ColumnNames, read_rows
 from plumbline.verdict.sources.run_rows import read_search, read_table
@@ -71,3 +72,19 @@ def test_a_log_says_of_a_run_its_settings_the_size_of_its_evaluation_and_its_ste
     assert (first.value, first.step, first.steps, first.planned, first.file) == (3, 5, (5, 10), 10, path)
     assert (first.settings, first.evaluation) == ({"lr": ["0.1"]}, {"val_tokens": ["900"]})
     assert (last.value, last.status, last.word, last.seed) == (None, "crash", "diverged", None)
+
+
+def test_what_runs_took_and_what_is_not_known(tmp_path: Path) -> None:
+    """A run that states nothing does not move a median, and nobody's tokens are no number."""
+    took = {"a": (1.0, 3.0, None), "b": (None,)}
+    runs = {
+        method: {str(seed): RunEvidence(value=1.0, seconds=each, step=0) for seed, each in enumerate(seconds)}
+        for method, seconds in took.items()
+    }
+    medians = Evidence(metric="loss", runs=runs).medians
+    assert medians["seconds"] == {"a": 2.0, "b": None} and medians["tokens"] == {"a": None, "b": None}
+    page = write_medians(medians, {"a": "base"})
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line[:1] == "|"]
+    assert ["time", "2 s", "not known"] in rows and ["last step", "0", "0"] in rows and "`base`" in rows[0]
+    assert page.endswith("Not known of these runs: tokens, parameters and peak memory.")
+    assert write_medians({}, {}) == ""

@@ -96,7 +96,7 @@ def test_a_minimum_gain_is_taken_off_before_the_test() -> None:
         (seeds(2.0, 3.0, 4.0), UP, Outcome.UNDECIDED),  # a gain of one sigma: these could not have seen it
         (seeds(1.0, 2.0, 3.1), UP, Outcome.UNDECIDED),
         (seeds(-9.0, -10.0, -11.0), UP, Outcome.DISCARD),
-        (seeds(1.0, 2.0, 3.1), ComparisonTerms(higher=True, worth=9.0), Outcome.DISCARD),
+        (seeds(1.0, 2.0, 3.1), ComparisonTerms(higher=True, target_gain=9.0), Outcome.DISCARD),
         (seeds(-9.0, -10.0, -11.0), ComparisonTerms(higher=False), Outcome.KEEP),
         (seeds(2.0, 3.0, 4.0), ComparisonTerms(higher=True, claimed_gain=2.0), Outcome.UNDECIDED),
         (seeds(2.0, 3.0, 4.0), ComparisonTerms(higher=True, claimed_gain=9.0), Outcome.DISCARD),
@@ -196,7 +196,7 @@ def test_the_runs_that_are_missing_find_what_is_asked_after_as_another_try() -> 
         f"{more.method} more runs and {more.baseline} of `base` would find a gain of 2 standard deviations with 80 %"
         in sentence(judged, "base", "loss")
     )
-    named = judge("a", seeds(2.0, 3.0, 4.0), BASE, ComparisonTerms(higher=True, worth=2.0)).more
+    named = judge("a", seeds(2.0, 3.0, 4.0), BASE, ComparisonTerms(higher=True, target_gain=2.0)).more
     assert (
         named is not None and named.low is not None and named.high is not None and named.low < named.each < named.high
     )
@@ -294,9 +294,9 @@ def test_a_baseline_that_is_not_there_is_named_with_the_nearest() -> None:
         {"minimum_gain": -1.0},
         {"minimum_gain": math.nan},
         {"claimed_gain": 0.0},
-        {"worth": 0.0},
-        {"worth": 1.0, "claimed_gain": 1.0},
-        {"may_diverge": -1},
+        {"target_gain": 0.0},
+        {"target_gain": 1.0, "claimed_gain": 1.0},
+        {"allow_diverged": -1},
         {"sigma": 0.0},
         {"sigma_runs": 5},
         {"sigma": 1.0, "sigma_runs": 1},

@@ -67,16 +67,16 @@ def test_the_same_entry_again_writes_nothing(path: Path) -> None:
 
 
 def test_announced_tries_are_paid_for_from_the_first_on_and_stay(path: Path) -> None:
-    assert append(path, [entry("d", planned=20)]).tries("base", "loss") == 20
-    assert append(path, [entry("e", planned=2)]).tries("base", "loss") == 20
+    assert append(path, [entry("d", planned_tries=20)]).tries("base", "loss") == 20
+    assert append(path, [entry("e", planned_tries=2)]).tries("base", "loss") == 20
     assert append(path, [entry(f"f{number}") for number in range(30)]).tries("base", "loss") == 35
 
 
 def test_tries_that_are_announced_with_an_entry_that_is_there_are_paid_for_too(path: Path) -> None:
-    known = [entry(name, planned=20) for name in "ab"]
+    known = [entry(name, planned_tries=20) for name in "ab"]
     grown = append(path, known)
-    assert (grown.made("base", "loss"), grown.planned("base", "loss"), grown.tries("base", "loss")) == (3, 20, 20)
-    assert len(grown) == 4 and append(path, [*known, entry("c", planned=5), entry("c")]) == grown == read(path)
+    assert (grown.made("base", "loss"), grown.planned_tries("base", "loss"), grown.tries("base", "loss")) == (3, 20, 20)
+    assert len(grown) == 4 and append(path, [*known, entry("c", planned_tries=5), entry("c")]) == grown == read(path)
 
 
 def lines(path: Path) -> list[str]:

@@ -1,6 +1,15 @@
-"""Writes numbers, times, sizes and counts for people."""
+"""Writes numbers, times, sizes and counts for people, and reads the times that they write."""
 
 from __future__ import annotations
+
+import re
+
+from plumbline.core.errors import PlumblineError
+
+#: Longest time that anybody may ask for, in seconds: ten years.
+LONGEST = 87_600 * 3600.0
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_TIME = re.compile(r"(\d+\.?\d*|\.\d+) *(s|seconds?|m|min|minutes?|h|hours?|d|days?)(?![a-z]) *")
 
 
 def number(value: float) -> str:
@@ -14,6 +23,23 @@ def duration(seconds: float) -> str:
     if hours >= 48:
         return f"{hours / 24:,.0f} days" if hours >= 2400 else f"{hours / 24:.1f} days"
     return f"{hours:.1f} h" if hours >= 1 else f"{seconds / 60:.1f} min"
+
+
+def parse_duration(text: str) -> float:
+    """Read a time such as ``90s``, ``30 min``, ``2 hours``, ``1d`` or ``1h30m``, in seconds.
+
+    Raises:
+        PlumblineError: the text is not a time above 0 and below ten years.
+    """
+    parts = _TIME.findall(text)
+    seconds = sum(float(value) * _SECONDS[unit[0]] for value, unit in parts)
+    label = repr(text if len(text) <= 40 else f"{text[:40]}...")
+    if not parts or _TIME.sub("", text).strip():
+        raise PlumblineError(f"{label} is not a time; write 90s, 30 min, 2 hours, 1d or 1h30m")
+    if not 0 < seconds <= LONGEST:
+        bound = "must be above 0" if seconds <= 0 else "is more than ten years"
+        raise PlumblineError(f"{label} {bound}; write 90s, 30 min, 2 hours, 1d or 1h30m")
+    return seconds
 
 
 def rough_duration(seconds: float) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ import msgspec
 
 from plumbline.core import run_files
 from plumbline.core.errors import PlumblineError
-from plumbline.core.formats import duration, number
+from plumbline.core.formats import duration, number, parse_duration
 from plumbline.plan import data_stage, machines, model_counts
 from plumbline.plan.run_estimate import RunEstimator, estimator
 from plumbline.project import Project
@@ -27,35 +26,10 @@ from plumbline.specs.study_config import Run, Study
 
 #: The share of the time that is planned for; the rest is for what a plan does not know.
 SHARE = 0.9
-#: The longest time that is planned for: ten years.
-LONGEST = 87_600 * 3600.0
 #: Of scales whose runs read at least so many tokens a parameter the largest is taken.
 TOKENS_A_PARAMETER = 1.0
 #: Fewer steps are no training.
 FEWEST_STEPS = 10
-
-_UNITS = {"h": 3600.0, "hour": 3600.0, "m": 60.0, "min": 60.0, "s": 1.0}
-
-
-def seconds_of(text: str) -> float:
-    """Read a time such as ``2h``, ``90min``, ``1h30m`` or ``45s``, in seconds.
-
-    Raises:
-        PlumblineError: the text is no time.
-    """
-    parts = re.findall(r"([0-9.]+) *(hours?|h|minutes?|min|m|seconds?|s)", text)
-    if not parts or "".join(number + unit for number, unit in parts) != text.replace(" ", ""):
-        raise PlumblineError(f"--time-budget {text!r} is not a time; write 2h, 90min or 1h30m")
-    try:
-        found = sum(float(number) * _UNITS.get(unit, _UNITS[unit[0]]) for number, unit in parts)
-    except ValueError:
-        raise PlumblineError(f"--time-budget {text!r} is not a time; write 2h, 90min or 1h30m") from None
-    if not found > 0:
-        raise PlumblineError(f"--time-budget {text!r}: nothing fits into no time")
-    if found > LONGEST:
-        shown = text if len(text) <= 40 else f"{text[:40]}..."
-        raise PlumblineError(f"--time-budget {shown!r} is more than ten years; write less than {LONGEST / 3600:.0f}h")
-    return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,7 +70,10 @@ def fitted(
     Raises:
         PlumblineError: the time is none, or too short.
     """
-    seconds = seconds_of(time)
+    try:
+        seconds = parse_duration(time)
+    except PlumblineError as error:
+        raise PlumblineError(f"--time-budget {error}") from None
     done = [*project.runs.values(), *_earlier(project, study.code)]
     known = model_counts.update(Path(project.paths.counts), done)
     machine = machines.load(project.config["machine"])

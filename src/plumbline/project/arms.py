@@ -9,7 +9,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,9 @@ from plumbline.specs.experiment_runs import BOTH
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Run, Study
 from plumbline.verdict.decision.outcome import BASELINE, CRASHED, DIVERGED, FINISHED, ArmRun
+from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.page import budget_words, differences, size_words
+from plumbline.verdict.sources.study_runs import run_evidence
 
 METRIC, UNIT = "validation_loss", "nats a token"
 #: What the log of a job ends with where the machine was at fault: it says nothing of the candidate.
@@ -174,6 +176,15 @@ class StudyArms:
             why="" if whole else str(outcome.get("reason") or ""),
             fingerprint=_fingerprint(manifest),
         )
+
+    def evidence(self, run: ArmRun) -> RunEvidence:
+        """Collect what is known of a run: what it left in its folder, or what is known of it without that."""
+        folder = self.folder(run.arm, run.seed)
+        outcome, manifest = read_json(folder / "outcome.json"), read_json(folder / "manifest.json")
+        if not outcome or not manifest or outcome.get("run_id") != run.run_id:
+            return run.evidence
+        known = run_evidence(folder, outcome, manifest, run.value)
+        return replace(known, seed=str(run.seed), machine=run.fingerprint or None)
 
     def _missing(self, arm: str, seed: int, began: float, code: int) -> ArmRun:
         """A run that Snakemake did not make: its own crash, or an error that is not its own."""

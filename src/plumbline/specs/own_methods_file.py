@@ -29,8 +29,8 @@ DEFAULTS: dict[str, Any] = {
     "alpha": 0.025,  # one-sided: what a claim is held to
     "minimum_gain": 0.0,
     "paired": False,
-    "tries": 0,
-    "may_diverge": 0,
+    "planned_tries": 0,
+    "allow_diverged": 0,
     "parity": 1.0,
     "published": "",
 }

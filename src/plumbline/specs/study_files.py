@@ -260,7 +260,7 @@ class VerdictFile(ClosedStruct, frozen=True):
         reference_seeds: two at least, for the noise is theirs.
         decides: named before the runs.
         alpha: one-sided.
-        may_diverge: runs of the method compared with that may diverge; a method may then lose as many.
+        allow_diverged: runs of the method compared with that may diverge; a method may then lose as many.
         parity: percent by which parameters or operations may differ from the baseline's.
         published: a CSV of what somebody prints, from this file's folder: method, metric, scale, value.
     """
@@ -279,7 +279,7 @@ class VerdictFile(ClosedStruct, frozen=True):
     alpha: Absent[Annotated[float, Meta(gt=0, lt=0.5)]] = None
     minimum_gain: Absent[NotNegative] = None
     paired: Absent[bool] = None
-    tries: Absent[WholeNumber] = None
-    may_diverge: Absent[WholeNumber] = None
+    planned_tries: Absent[WholeNumber] = None
+    allow_diverged: Absent[WholeNumber] = None
     parity: Absent[NotNegative] = None
     published: Absent[str] = None

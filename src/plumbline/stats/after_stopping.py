@@ -1,8 +1,8 @@
 """Estimates a candidate's gain after a stopping rule has chosen when to look: the plain mean then flatters keeps.
 
 - Interval: repeated confidence interval (Jennison and Turnbull 1989; 2000, chapter 9): all gains that the boundary of
-  keeps would not reject. It holds whatever made the runs end, and excludes `min_gain` exactly where the rule keeps. Its
-  upper end has a boundary of its own, which may act from the first look on, at the same level.
+  keeps would not reject. It holds whatever made the runs end, and excludes `minimum_gain` exactly where the rule keeps.
+  Its upper end has a boundary of its own, which may act from the first look on, at the same level.
 - Median: the gain at which a result so far out has the chance 1/2, in the stage-wise order: an earlier keep is farther
   out than a later one, and one look is ordered by (mean difference - gain) / sigma (Fairbanks and Madsen 1982; Tsiatis,
   Rosner and Mehta 1984). The chance of coming to a look needs the true sigma, for which the estimate stands: by how
@@ -35,14 +35,14 @@ StoppedBy = Literal["keep", "discard", "undecided"]
 class GainAfterStopping:
     """A gain after stopping, or of one test, in the metric's units, positive where the candidate is better.
 
-    `min_gain` is in it.
+    `minimum_gain` is in it.
 
     Attributes:
         median: too high in as many repeats as too low.
         low: the gain is above it; -inf where no keep was possible yet.
         high: the gain is below it.
         level: chance that the interval covers, at least, for normal runs.
-        p: chance that a change of no gain beyond `min_gain` is as far out, in the stage-wise order.
+        p: chance that a change of no gain beyond `minimum_gain` is as far out, in the stage-wise order.
     """
 
     median: float
@@ -73,10 +73,10 @@ def estimate(design: SequentialDesign, looks: Sequence[Look], stopped_by: Stoppe
     root = math.sqrt(last.information)
     standard = _crossing(farther, last.t / root, 1 / root)
     unit = last.sigma / root
-    upper = boundary(replace(design, first_keep=1, worth=None)).keep[last.k - 1]
+    upper = boundary(replace(design, first_keep=1, target_gain_sigmas=None)).keep[last.k - 1]
     low = last.gain - _or_infinite(edges.keep[last.k - 1]) * unit
     high = last.gain + _or_infinite(upper) * unit
-    median = min(max(last.min_gain + standard * last.sigma, low), high)
+    median = min(max(last.minimum_gain + standard * last.sigma, low), high)
     p = float(reached(design, 0.0, last.k, last.t, heeded=heeded))
     return GainAfterStopping(median=median, low=low, high=high, level=1 - 2 * design.alpha, p=p)
 

@@ -77,7 +77,7 @@ def arguments() -> Parser:
     )
     add("--minimum-gain", type=float, default=0.0, metavar="GAIN", help="a gain must exceed this; default: 0")
     add("--claimed-gain", type=float, metavar="GAIN", help="a claimed gain, to be ruled out or not")
-    add("--useful-gain", type=float, metavar="GAIN", help="the gain that would be worth having; default: 2 sigma")
+    add("--target-gain", type=float, metavar="GAIN", help="the gain that would be worth having; default: 2 sigma")
     add("--allow-diverged", type=int, default=0, metavar="N", help="seeds of the baseline that may diverge; default: 0")
     add("--sigma", type=float, help="standard deviation of one run, from other runs")
     add(
@@ -95,7 +95,7 @@ def arguments() -> Parser:
     )
     add("--paired", action="store_true", help="decide by the differences at the same seed")
     add(
-        "--comparisons",
+        "--planned-tries",
         type=int,
         default=0,
         metavar="TRIES",
@@ -184,8 +184,8 @@ def request(given: argparse.Namespace, repeat: str) -> NumbersRequest:
         alpha=given.alpha,
         minimum_gain=given.minimum_gain,
         claimed_gain=given.claimed_gain,
-        worth=given.useful_gain,
-        may_diverge=given.allow_diverged,
+        target_gain=given.target_gain,
+        allow_diverged=given.allow_diverged,
         sigma=given.sigma,
         sigma_runs=given.sigma_runs,
         paired=given.paired,
@@ -213,7 +213,7 @@ def request(given: argparse.Namespace, repeat: str) -> NumbersRequest:
         at_step=given.at_step,
         kind=given.results_shape,
         told=PrintedSpread(given.seeds, given.spread or ""),
-        planned=given.comparisons,
+        planned_tries=given.planned_tries,
         size=given.size.strip(" ."),
         repeat=repeat,
     )

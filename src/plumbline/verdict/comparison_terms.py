@@ -15,72 +15,81 @@ ALPHA = CLAIM
 #: The chance with which "resolves" and "would find" are meant.
 POWER = 0.8
 #: The gain beyond the minimum that would be worth having where none is named, in sigma of one run.
-WORTH = 2.0
+TARGET_GAIN_SIGMAS = 2.0
 #: Values and sigmas beyond these have squares that no float64 holds.
 LARGEST, SMALLEST = 1e300, 1e-290
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ComparisonTerms:
-    """The terms of a comparison; gains and sigma are in the units of the metric.
+class Terms:
+    """The terms of every verdict, on numbers as on runs that are still to be made.
 
     Attributes:
         higher: whether higher is better.
-        alpha: the promised share of errors, one-sided, of the tries against this baseline together.
-        minimum_gain: a method has to be better by more than this (a leaderboard's rule), or, in a search, a change
-            was kept that was better by more than this.
-        claimed_gain: what somebody says that it gains; None if there is no such claim.
-        worth: the gain that would be worth having: a method that is not better is discarded where the runs rule this
-            out; None for `WORTH` sigma beyond the minimum gain.
-        sigma: the noise of one run, known from elsewhere; None if the numbers are to tell it.
-        sigma_runs: how many runs `sigma` is from; None if it is taken as known.
-        paired: compare seed by seed.
-        may_diverge: how many of the baseline's seeds may have diverged or crashed; a method may lose as many as the
-            baseline did.
+        alpha: the promised share of errors, one-sided: of the tries against this baseline together, or of a candidate.
+        minimum_gain: a gain must exceed this, in the metric's units; in a search, a change was kept if it did.
     """
 
     higher: bool
-    alpha: float = ALPHA
+    alpha: float
     minimum_gain: float = 0.0
-    claimed_gain: float | None = None
-    worth: float | None = None
-    sigma: float | None = None
-    sigma_runs: int | None = None
-    paired: bool = False
-    may_diverge: int = 0
-
-    def __post_init__(self) -> None:
-        if not 0 < self.alpha < 0.5:
-            raise PlumblineError(f"--alpha {self.alpha:g} must lie between 0 and 0.5; it is one-sided")
-        if not 0 <= self.minimum_gain <= LARGEST:
-            raise PlumblineError(f"--minimum-gain {self.minimum_gain:g} must be 0 or more, in the metric's units")
-        for flag, gain in (("--claimed-gain", self.claimed_gain), ("--useful-gain", self.worth)):
-            if gain is not None and not self.minimum_gain < gain <= LARGEST:
-                raise PlumblineError(f"{flag} {gain:g} must be above {self.minimum_gain:g}")
-        if self.claimed_gain is not None and self.worth is not None:
-            raise PlumblineError("--claimed-gain is the gain that is ruled out or not; leave out --useful-gain, or it")
-        if self.sigma is not None and not SMALLEST < self.sigma < LARGEST:
-            raise PlumblineError(f"--sigma {self.sigma:g} must be above 0, in the metric's units")
-        if self.sigma_runs is not None and (self.sigma is None or self.sigma_runs < 2):
-            raise PlumblineError("--sigma-runs is the number of runs, two or more, that --sigma was computed from")
-        if self.paired and self.sigma is not None:
-            raise PlumblineError("--paired takes its noise from the differences; leave out --sigma, or --paired")
-        if self.may_diverge < 0:
-            raise PlumblineError(f"--allow-diverged {self.may_diverge} must be a number of seeds, 0 or more")
 
     @property
     def sign(self) -> int:
         """The sign that turns a difference of values into a gain: 1 if higher is better, else -1."""
         return 1 if self.higher else -1
 
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ComparisonTerms(Terms):
+    """The terms of a comparison of numbers that are there; gains and sigma are in the units of the metric.
+
+    Attributes:
+        claimed_gain: what somebody says that it gains; None if there is no such claim.
+        target_gain: the gain that would be worth having: a method that is not better is discarded if the runs rule
+            this out; None for `TARGET_GAIN_SIGMAS` sigma beyond the minimum gain.
+        sigma: the noise of one run, known from elsewhere; None if the numbers are to tell it.
+        sigma_runs: how many runs `sigma` is from; None if it is taken as known.
+        paired: compare seed by seed.
+        allow_diverged: how many of the baseline's seeds may have diverged or crashed; a method may lose as many as the
+            baseline did.
+    """
+
+    alpha: float = ALPHA
+    claimed_gain: float | None = None
+    target_gain: float | None = None
+    sigma: float | None = None
+    sigma_runs: int | None = None
+    paired: bool = False
+    allow_diverged: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha < 0.5:
+            raise PlumblineError(f"--alpha {self.alpha:g} must lie between 0 and 0.5; it is one-sided")
+        if not 0 <= self.minimum_gain <= LARGEST:
+            raise PlumblineError(f"--minimum-gain {self.minimum_gain:g} must be 0 or more, in the metric's units")
+        for flag, gain in (("--claimed-gain", self.claimed_gain), ("--target-gain", self.target_gain)):
+            if gain is not None and not self.minimum_gain < gain <= LARGEST:
+                raise PlumblineError(f"{flag} {gain:g} must be above {self.minimum_gain:g}")
+        if self.claimed_gain is not None and self.target_gain is not None:
+            raise PlumblineError("--claimed-gain is the gain that is ruled out or not; leave out --target-gain, or it")
+        if self.sigma is not None and not SMALLEST < self.sigma < LARGEST:
+            raise PlumblineError(f"--sigma {self.sigma:g} must be above 0, in the metric's units")
+        if self.sigma_runs is not None and (self.sigma is None or self.sigma_runs < 2):
+            raise PlumblineError("--sigma-runs is the number of runs, two or more, that --sigma was computed from")
+        if self.paired and self.sigma is not None:
+            raise PlumblineError("--paired takes its noise from the differences; leave out --sigma, or --paired")
+        if self.allow_diverged < 0:
+            raise PlumblineError(f"--allow-diverged {self.allow_diverged} must be a number of seeds, 0 or more")
+
     @property
     def asked_gain(self) -> float | None:
         """The gain that is asked after in the metric's units, claimed or worth having; None where none was named."""
-        return self.worth if self.claimed_gain is None else self.claimed_gain
+        return self.target_gain if self.claimed_gain is None else self.claimed_gain
 
-    def worth_at(self, sigma: float) -> float:
-        """The gain that is asked after, in the metric's units; `WORTH` of this sigma where none was named."""
-        return self.minimum_gain + WORTH * sigma if self.asked_gain is None else self.asked_gain
+    def target_gain_at(self, sigma: float) -> float:
+        """The gain that is asked after, in the metric's units; `TARGET_GAIN_SIGMAS` of this sigma if none was named."""
+        return self.minimum_gain + TARGET_GAIN_SIGMAS * sigma if self.asked_gain is None else self.asked_gain
 
     @property
     def sigma_freedom(self) -> float:

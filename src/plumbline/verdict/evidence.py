@@ -1,4 +1,6 @@
-"""Holds what a source of numbers returns: its values, where each stands, and what the source says beside them.
+"""Holds what every source of values returns: its values, where each stands, and what the source says beside them.
+
+Sources are tables, logs, records, samples of items, the runs of a study and those of a folder's own trainer.
 
 A field that is None is not known, since the source does not say it; an empty one is known to be empty.
 """
@@ -7,13 +9,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from statistics import median
 
 #: How a run ended; keep and discard are what a search says of one that finished.
 KEEP, DISCARD, CRASH, RUNNING, FINISHED = "keep", "discard", "crash", "running", "finished"
+#: Field of `RunEvidence` that tells what a run took -> its name on a page.
+MEASURES = {
+    "seconds": "time",
+    "step": "last step",
+    "tokens": "tokens",
+    "parameters": "parameters",
+    "memory_bytes": "peak memory",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,6 +72,9 @@ class RunEvidence:
         status: `CRASH`, `RUNNING` or `FINISHED`; word: how the source says that a run was lost or has not ended.
         step: of the value; steps: at which there were values; planned: at which the run was to end.
         settings, evaluation: what is printed of its settings, and of how much its evaluations cover: name -> values.
+        started: when it began (ISO 8601, UTC).
+        seconds, tokens, parameters, memory_bytes: wall time, tokens that it read, size of its model, its peak memory.
+        machine: hash of device, software and data that it was made with.
     """
 
     value: float | None
@@ -75,6 +89,12 @@ class RunEvidence:
     planned: int | None = None
     settings: Mapping[str, Sequence[str]] | None = None
     evaluation: Mapping[str, Sequence[str]] | None = None
+    started: str | None = None
+    seconds: float | None = None
+    tokens: float | None = None
+    parameters: float | None = None
+    memory_bytes: float | None = None
+    machine: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,6 +184,16 @@ class Evidence:
         """Method -> the seeds that still run or wait -> the word for it, and its line."""
         return self._words(RUNNING)
 
+    @property
+    def medians(self) -> dict[str, dict[str, float | None]]:
+        """What the runs took: measure -> method -> median over the runs that state it; None if it is not known."""
+        return {
+            measure: {
+                method: _median(getattr(run, measure) for run in runs.values()) for method, runs in self.runs.items()
+            }
+            for measure in MEASURES
+        }
+
     def _words(self, status: str) -> dict[str, dict[str, str]]:
         by_method = {
             method: {
@@ -174,3 +204,8 @@ class Evidence:
             for method, runs in self.runs.items()
         }
         return {method: words for method, words in by_method.items() if words}
+
+
+def _median(amounts: Iterable[float | None]) -> float | None:
+    known = [amount for amount in amounts if amount is not None]
+    return median(known) if known else None

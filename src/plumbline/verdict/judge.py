@@ -169,7 +169,7 @@ class BaselineComparison:
         None where they would be more than a million.
         """
         for gain, in_sigma in (
-            (self.terms.worth_at(self.sigma), self.terms.asked_gain is None),
+            (self.terms.target_gain_at(self.sigma), self.terms.asked_gain is None),
             (self.gain, False),
         ):
             each = self.seeds_for(gain)
@@ -351,11 +351,11 @@ def judged_by(
 def outcome(corrected: float, high: float, sigma: float, terms: ComparisonTerms) -> Outcome:
     """Name the verdict: better by its corrected p; else ruled out or not, by the upper bound `high` of its gain.
 
-    Ruled out is the gain that is asked after (claimed, or worth having); where none was named, `WORTH` sigma.
+    Ruled out is the gain that is asked after (claimed, or worth having); if none was named, `TARGET_GAIN_SIGMAS`.
     """
     if corrected <= terms.alpha:
         return Outcome.KEEP
-    return Outcome.DISCARD if high < terms.worth_at(sigma) else Outcome.UNDECIDED
+    return Outcome.DISCARD if high < terms.target_gain_at(sigma) else Outcome.UNDECIDED
 
 
 def judge_all(

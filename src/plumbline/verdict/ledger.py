@@ -5,8 +5,8 @@ look again is the same entry. What a p-value is corrected for is the number of d
 that trying twenty costs twenty, whether in one file or over a year; another metric of the same runs is another try.
 Where the metric of the first entry was named before there were values (a spec that is about to be trained, or
 `PRIMARY`), it is the primary one, and other metrics do not add to its tries. Announcing more tries than before is
-written down too: the entry again with another `planned`, a line but no further try. What was decided stands beside
-(`verdict`, `sentence`), and is no try.
+written down too: the entry again with another `planned_tries`, a line but no further try. What was decided stands
+beside (`verdict`, `sentence`), and is no try.
 
 The file is a `plumbline.core.append_only_log`. What it alone cannot tell, a cut tail or a chain that was computed anew,
 is noticed by its pages: each carries the ledger's length and head, and is held against the file.
@@ -49,7 +49,7 @@ class LedgerEntry:
         baseline: what it was compared with, by name: tries are counted against it.
         metric: in what; tries in another count too, unless this one is the primary one.
         test: what decided; another test of the same numbers is another try.
-        planned: how many tries were announced, none if 0; not a part of what makes two entries different.
+        planned_tries: how many tries were announced, none if 0; not a part of what makes two entries different.
         commit: of the candidate, where it is one; not a part of what makes two entries different.
         verdict, sentence, at: of an entry that says what was decided of a try: how, in a sentence, and when (UTC).
         runs: of such an entry, how many runs the bank had then.
@@ -61,7 +61,7 @@ class LedgerEntry:
     baseline: str
     metric: str
     test: str
-    planned: int = 0
+    planned_tries: int = 0
     commit: str = ""
     verdict: str = ""
     sentence: str = ""
@@ -112,7 +112,7 @@ class Ledger:
         The larger number counts. Numbers that were announced count from the first of them on, and stay: a plan is never
         made smaller. In the primary metric, entries in other metrics do not count.
         """
-        return max(self.made(baseline, metric), self.planned(baseline, metric))
+        return max(self.made(baseline, metric), self.planned_tries(baseline, metric))
 
     def made(self, baseline: str, metric: str) -> int:
         """Count the different entries against the baseline that add to the tries in the metric."""
@@ -124,9 +124,9 @@ class Ledger:
         counted = Counter(different.values())
         return {one: counted[one] for one in sorted(counted, key=lambda one: (one != metric, one))}
 
-    def planned(self, baseline: str, metric: str) -> int:
+    def planned_tries(self, baseline: str, metric: str) -> int:
         """Find the most tries that were ever announced against the baseline; 0 if none were."""
-        return max((entry.planned for entry in self._counted(baseline, metric)), default=0)
+        return max((entry.planned_tries for entry in self._counted(baseline, metric)), default=0)
 
     def primary(self, baseline: str) -> str | None:
         """Name the metric against the baseline that was named before there were values; None where none was."""
@@ -201,11 +201,11 @@ def _new_records(ledger: Ledger, entries: Sequence[LedgerEntry]) -> list[dict[st
     planned, records = dict[tuple[str, str], int](), list[dict[str, Any]]()
     for entry in entries:
         if entry.family not in planned:
-            planned[entry.family] = ledger.planned(entry.baseline, entry.metric)
+            planned[entry.family] = ledger.planned_tries(entry.baseline, entry.metric)
         plan = planned[entry.family]
-        if entry.identity not in known or entry.planned > plan:
+        if entry.identity not in known or entry.planned_tries > plan:
             known.add(entry.identity)
-            planned[entry.family] = max(plan, entry.planned)
+            planned[entry.family] = max(plan, entry.planned_tries)
             records.append({key: value for key, value in asdict(entry).items() if value or key not in _SOMETIMES})
     return records
 
@@ -224,6 +224,7 @@ def _ledger(path: Path, content: LogContent) -> Ledger:
 
 
 def _entry(record: Mapping[str, Any]) -> LedgerEntry:
+    record = {"planned_tries" if key == "planned" else key: value for key, value in record.items()}  # as it once was
     needed = {key: record[key] for key in _NEEDED}
     return LedgerEntry(**needed, **{key: record[key] for key in _SOMETIMES if key in record})
 
@@ -256,7 +257,7 @@ def in_metrics(ledger: Ledger, baseline: str, metric: str) -> str:
 def tries_in(ledger: Ledger, baseline: str, metric: str) -> str:
     """Say what p is multiplied by and where that stands: the tries in the ledger, or those announced in it."""
     tries = ledger.tries(baseline, metric)
-    announced = " announced" if ledger.planned(baseline, metric) > ledger.made(baseline, metric) else ""
+    announced = " announced" if ledger.planned_tries(baseline, metric) > ledger.made(baseline, metric) else ""
     return f"{counted(tries, 'try', 'tries')}{announced} in {name(ledger.path.name)}"
 
 

@@ -1,22 +1,83 @@
-"""Writes what the pages of verdicts share, whichever program makes them: their form, the checks, size and recipe."""
+"""Writes the pages of verdicts, whichever program fills them in: their form, the checks, size and recipe."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from plumbline.core.errors import visible
-from plumbline.core.files import format_path
-from plumbline.verdict.formatting import listed, name
+from plumbline.core.files import atomic_write_json, atomic_write_text, format_path
+from plumbline.core.formats import byte_size
+from plumbline.verdict.evidence import MEASURES
+from plumbline.verdict.formatting import grid, listed, name, seconds
 
 if TYPE_CHECKING:
     from plumbline.specs.spec import RunSpec
+    from plumbline.verdict.picture import DecisionPicture
 
+#: The sections of a page on trained runs, in their order.
+SECTIONS = (
+    "What decides",
+    "Runs",
+    "Looks",
+    "Before the runs",
+    "After the runs",
+    "By study targets",
+    "What it cost",
+    "Ledger",
+    "Limits",
+    "How to repeat",
+)
 #: What names a run, the model with its code, which are what is compared, and probes, which only look.
 _NO_RECIPE = ("study", "method", "init_seed", "model", "components", "probes", "numerics")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VerdictPage:
+    """The page of a verdict on trained runs, with its picture and numbers next to it.
+
+    Attributes:
+        title: which arms were compared.
+        sentence: the one to quote.
+        details: what follows the picture.
+        alt: what the picture shows, if it cannot be seen.
+        checks: the report of the checks of a user's own method; empty if none were needed.
+        sections: text by heading (`SECTIONS`); one without text is left out.
+    """
+
+    title: str
+    sentence: str
+    picture: DecisionPicture
+    alt: str
+    sections: Mapping[str, str]
+    details: str = ""
+    checks: Mapping[str, Any] = field(default_factory=dict)
+
+    def markdown(self, picture_name: str) -> str:
+        """Write the text of the page; `picture_name`: the file of its picture."""
+        heads = (self.sentence, *list_implausible(self.checks))
+        image = f"![{self.alt}]({quote(picture_name)})"
+        parts = [f"# {self.title}", *map(escape_tags, heads), image, self.details]
+        texts = {"After the runs": describe_repeats(self.checks), **self.sections}
+        if "methods" in self.checks:
+            before = (describe_checks(self.checks), self.sections.get("Before the runs", ""))
+            texts["Before the runs"] = "\n\n".join(filter(None, before))
+        for heading in SECTIONS:
+            if text := texts.get(heading):
+                parts += [f"## {heading}", text]
+        return join_sections(parts)
+
+    def write(self, page: Path, numbers: Mapping[str, Any]) -> None:
+        """Write the page, its picture and its numbers; the page last, so that what it refers to is there."""
+        picture = page.with_suffix(".svg")
+        atomic_write_json(page.with_suffix(".json"), numbers)
+        atomic_write_text(picture, self.picture.svg())
+        atomic_write_text(page, self.markdown(picture.name))
 
 
 def join_sections(sections: Iterable[str]) -> str:
@@ -54,6 +115,29 @@ def describe_checks(report: Mapping[str, Any]) -> str:
         f"{trained}{begins} Data: every run of a comparison reads the same sequences in the same order, and evaluates "
         "at the same steps; a method that does not is refused."
     )
+
+
+def write_medians(medians: Mapping[str, Mapping[str, float | None]], labels: Mapping[str, str]) -> str:
+    """Write what runs took (`Evidence.medians`), a column an arm, and what is not known of them.
+
+    `labels`: arm -> its name, if it differs.
+    """
+    known = {measure: medians[measure] for measure in MEASURES if {*medians.get(measure, {}).values()} - {None}}
+    arms = list(dict.fromkeys(arm for by_arm in known.values() for arm in by_arm))
+    rows = [
+        (MEASURES[measure], *(_format_amount(measure, by_arm.get(arm)) for arm in arms))
+        for measure, by_arm in known.items()
+    ]
+    table = grid(("median of the runs", *(name(labels.get(arm, arm)) for arm in arms)), rows) if rows else ""
+    lacking = listed([label for measure, label in MEASURES.items() if medians and measure not in known])
+    return "\n\n".join(filter(None, (table, f"Not known of these runs: {lacking}." if lacking else "")))
+
+
+def _format_amount(measure: str, amount: float | None) -> str:
+    if amount is None:
+        return "not known"
+    write = {"seconds": seconds, "memory_bytes": byte_size}.get(measure, "{:,.6g}".format)
+    return write(amount)
 
 
 def describe_repeats(report: Mapping[str, Any]) -> str:

@@ -45,7 +45,7 @@ def test_after_a_keep_no_bank_of_old_seeds(place: ExperimentFolders, session: Se
     """They were seen, and a bank that is bad by chance keeps more than one."""
     kept = replace(QUESTION, name="x", candidate="x")
     assert tried(place, kept, NumbersTrainer(noisy(8), "x")).verdict == "keep"
-    after = replace(QUESTION, session=session, planned=planned)
+    after = replace(QUESTION, session=session, planned_tries=planned)
     settled = settle_try(source(place, NumbersTrainer(noisy(8))), after)
     assert settled.plan.steps[0][0] == tuple((BASELINE, seed) for seed in range(47, 52))
 

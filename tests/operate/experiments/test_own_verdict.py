@@ -17,9 +17,11 @@ from plumbline.operate.experiments import own_verdict
 from plumbline.operate.preflight.method_checks import checks_report
 from plumbline.specs import own_methods_file
 from plumbline.verdict import ledger
+from plumbline.verdict import page as verdict_page
 from plumbline.verdict.__main__ import main as verdict
 from plumbline.verdict.ledger import LedgerEntry
 from plumbline.verdict.own_method import decision_accuracy
+from plumbline.verdict.page import SECTIONS
 from tests.studies.transfer.synthetic_runs import World, curve, history, tasks_of
 
 MINE = {
@@ -105,20 +107,22 @@ def test_a_gain_improves_and_nothing_is_ruled_out(tmp_path: Path) -> None:
     assert said.startswith(f"{SIZE}: `capped`: a gain in `validation_loss` is ruled out above")
     page = null.page.read_text()
     assert page.startswith(
-        f"# Verdict on `caps`\n\n{said}\n\n![values by method, and each gain with its interval](caps.svg)\n"
+        f"# `capped` against `baseline`\n\n{said}\n\n![values by method, and each gain with its interval](caps.svg)\n"
     )
     assert "survive" not in page and "must be at most 0.025" in page
     before = section(null, "Before the runs")
     assert "Causality held at the trained context of 128 tokens." in before
-    assert "With the weights that they were trained to, causality was looked at again: `base/capped` held at" in before
+    assert "`base/capped` held at" in section(null, "After the runs")
     assert "the order of the data is one for all, so that its noise is not in sigma" in section(null, "Limits")
     assert "hangs on normal tails" in section(null, "Limits")
-    for title in ("Before the runs", "Evidence", "The larger scale", "Stability and cost", "Power", "Ledger", "Runs"):
-        assert f"\n## {title}\n" in page
+    titles = re.findall("^## (.*)$", page, flags=re.M)
+    assert set(titles) == set(SECTIONS) - {"Looks"} and titles == [title for title in SECTIONS if title in titles]
+    for title in ("By other metrics, not deciding", "The larger scale", "Power"):
+        assert f"### {title}\n\n" in section(null, "By study targets")
     assert str(tmp_path) not in page + null.page.with_suffix(".json").read_text(), "where somebody keeps files"
     assert "mine='…/caps.yaml'" in page
     assert "Stouffer over 12 tasks" in page and " accuracy, mean of the tasks |" in page
-    costs = page.partition("## Stability and cost")[2].partition("\n## ")[0].splitlines()
+    costs = section(null, "What it cost").splitlines()
     memory = [line.split("|")[-2].strip() for line in costs if line.startswith(("| `", "|  `"))]
     assert memory == ["430", "not recorded", "420", "not recorded"]
 
@@ -264,7 +268,7 @@ def test_the_ledger_section_counts_tries_and_not_lines(tmp_path: Path) -> None:
     made = Made(tmp_path, gain=0.05)
     made.write()
     assert "1 try against `transfer/base/baseline` in `validation_loss`, this page's among them: every" in section(made)
-    made.file.write_text(yaml.safe_dump(MINE | {"tries": 20}))
+    made.file.write_text(yaml.safe_dump(MINE | {"planned_tries": 20}))
     made.mine = own_methods_file.load(str(made.file), "demo")
     same = {"kind": "spec", "baseline": "transfer/base/baseline", "test": "pooled t"}
     place = made.root / "verdict/ledger.jsonl"
@@ -273,9 +277,8 @@ def test_the_ledger_section_counts_tries_and_not_lines(tmp_path: Path) -> None:
     assert len(ledger.read(place)) == 3, "the announcement is a line"
     assert section(made).startswith(
         "1 try against `transfer/base/baseline` in `validation_loss`, this page's among them; 20 were announced "
-        "(`tries:`) and are corrected for from the first on: every p is multiplied by 20. 1 more, against other "
-        "baselines "
-        "or in other metrics, are not counted here."
+        "(`planned_tries:`) and are corrected for from the first on: every p is multiplied by 20. 1 more, against "
+        "other baselines or in other metrics, are not counted here."
     )
     page = made.page.read_text()
     assert "before the runs:" not in page and "named beforehand" not in page
@@ -296,7 +299,7 @@ def test_a_recipe_of_its_own_is_named_and_the_cost_of_more_seeds_told(tmp_path: 
     assert "The recipe is that of the study" not in said
     needed = made.numbers()["methods"]["capped"]["seeds_to_decide"]
     hours = f"{needed * 2 * 12.5 / 3600:.3g}"
-    assert f"`capped`: {needed} seeds of each take about {hours} device-hours" in section(made, "Power")
+    assert f"`capped`: {needed} seeds of each take about {hours} device-hours" in section(made, "By study targets")
 
 
 def test_another_familys_entries_leave_a_page_standing(tmp_path: Path) -> None:
@@ -320,7 +323,7 @@ def test_a_baseline_of_which_a_seed_diverged(tmp_path: Path) -> None:
     made.world.diverged("base", "baseline", 44, 20, history("sudden", 20))
     assert "`capped` cannot be judged: 1 run of `baseline` diverged" in made.write()
     assert made.numbers()["methods"] == {} and list(made.numbers()["not judged"]) == ["capped"]
-    made.file.write_text(yaml.safe_dump(MINE | {"may_diverge": 1}))
+    made.file.write_text(yaml.safe_dump(MINE | {"allow_diverged": 1}))
     made.mine = own_methods_file.load(str(made.file), "demo")
     assert (
         "`capped` improves `validation_loss` by" in made.write() and "3 seeds against 4 of `baseline`" in made.write()
@@ -346,7 +349,7 @@ def test_a_page_that_cannot_be_written_costs_no_try(tmp_path: Path, monkeypatch:
         raise PlumblineError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(own_verdict.files, "atomic_write_text", full)
+        patched.setattr(verdict_page, "atomic_write_text", full)
         with pytest.raises(PlumblineError, match="full"):
             made.write()
     assert len(ledger.read(made.root / "verdict/ledger.jsonl")) == 0

@@ -37,7 +37,7 @@ def decided(
     known = ExperimentTerms(**said)
     edges, looks = boundary(known.design), []
     for count in range(1, len(values) + 1):
-        asked = {"higher": known.higher, "min_gain": known.min_gain}
+        asked = {"higher": known.higher, "minimum_gain": known.minimum_gain}
         looks.append(statistic(bank, values[:count], **asked))
         if looks[-1].t >= edges.keep[count - 1] or looks[-1].t <= edges.discard[count - 1]:
             break
@@ -139,7 +139,7 @@ def test_each_verdict_has_its_words() -> None:
     assert (
         f"gains above {poor.estimate.high:.4f} in `loss` are ruled out" in poor.sentence or "any gain" in poor.sentence
     )
-    patient = SequentialDesign(bank=5, most=2, worth=None)
+    patient = SequentialDesign(bank=5, most=2, target_gain_sigmas=None)
     still = decided((4.999, 5.0), design=patient)
     still = replace(still, more=4)
     assert sentence(still).startswith("`cosine` is not decided after 2 runs against 5 of `plain`: 4 more runs would")
@@ -219,7 +219,7 @@ def test_the_figures_of_the_limits_are_those_of_the_table() -> None:
 
 
 def test_what_is_required_is_in_sentence_and_picture() -> None:
-    kept = decided((4.985, 4.986), min_gain=0.005)
+    kept = decided((4.985, 4.986), minimum_gain=0.005)
     assert kept.verdict == "keep" and "more than the 0.0050 that are required" in kept.sentence
     assert "path.asked" in drawn(kept) and "path.asked" not in drawn(decided((4.985, 4.986)))
 

@@ -58,7 +58,7 @@ def conducted(folder: Path, trainer: NumbersTrainer, asked: ExperimentQuestion =
     ids=["keep", "discard", "undecided", "diverged", "crashed", "a baseline that diverged", "a seed without effect"],
 )
 def test_every_end_has_its_exit_code_and_sentence(tmp_path: Path, value: Value, code: int) -> None:
-    wide = replace(QUESTION, worth=None) if code == 11 else QUESTION
+    wide = replace(QUESTION, target_gain_sigmas=None) if code == 11 else QUESTION
     decision = conducted(tmp_path, NumbersTrainer(value), wide)
     assert decision.exit_code == code and decision.sentence
     if code < 12:
@@ -160,7 +160,7 @@ def _killed(folder: Path, after: int, asked: ExperimentQuestion, trainer: type[N
 )
 def test_killed_nothing_is_run_twice(tmp_path: Path, after: int, plan: Any, trainer: type[NumbersTrainer]) -> None:
     """What is resumed is what was begun, whatever else was tried meanwhile."""
-    asked = replace(QUESTION, plan=plan, worth=None)
+    asked = replace(QUESTION, plan=plan, target_gain_sigmas=None)
     process = multiprocessing.get_context("fork").Process(target=_killed, args=(tmp_path, after, asked, trainer))
     process.start()
     process.join()
@@ -227,7 +227,7 @@ def test_means_do_not_cross_machines_and_sigma_is_of_this_bank_and_this_candidat
 
 def test_another_rule_over_runs_that_were_looked_at_is_refused_and_fresh_seeds_are_not(tmp_path: Path) -> None:
     """After "undecided" more runs are a look that was not announced; which of them are allowed is said."""
-    asked = replace(QUESTION, worth=None)
+    asked = replace(QUESTION, target_gain_sigmas=None)
     trainer = NumbersTrainer(noisy(0.2))
     assert conducted(tmp_path, trainer, asked).exit_code == 11
     bank, ledger = Bank(tmp_path / "runs.jsonl"), tmp_path / "ledger.jsonl"
@@ -254,7 +254,7 @@ def test_another_rule_over_runs_that_were_looked_at_is_refused_and_fresh_seeds_a
 
 def test_a_session_has_its_level_from_the_ledger_and_a_try_keeps_its_place(tmp_path: Path) -> None:
     """A plan is not made larger or smaller; the session that an earlier version called `fdr` is none of today's."""
-    ledger, planned = tmp_path / "ledger.jsonl", replace(QUESTION, session="fwer", planned=2)
+    ledger, planned = tmp_path / "ledger.jsonl", replace(QUESTION, session="fwer", planned_tries=2)
     known = {"kind": "try", "name": "x", "baseline": "base", "metric": "loss"}
     past = LedgerEntry(**known, fingerprint="old", test=f"{rule(QUESTION)}, session fdr")
     ledgers.append(ledger, [past, replace(past, verdict="keep", sentence="s")])
@@ -266,9 +266,9 @@ def test_a_session_has_its_level_from_the_ledger_and_a_try_keeps_its_place(tmp_p
         return found
 
     assert [level(candidate, planned) for candidate in "abab"] == [0.025] * 4, "what is continued keeps its place"
-    with pytest.raises(PlumblineError, match="--planned-candidates 2: so many"):
+    with pytest.raises(PlumblineError, match="--planned-tries 2: so many"):
         level("c", planned)
-    for other in (replace(planned, planned=9), replace(planned, alpha=0.2)):
+    for other in (replace(planned, planned_tries=9), replace(planned, alpha=0.2)):
         with pytest.raises(PlumblineError, match=r"was begun at 0\.05, session fwer of 2 planned"):
             level("d", other)
     assert level("e", QUESTION) == 0.05

@@ -261,7 +261,11 @@ def test_looks_at_what_a_paper_compared_cost_no_more_than_the_paper_s_comparison
     rows = [f"{m},{s},{v},{4 - v}" for m, s, v in BASE + GOOD]
     path = tmp_path / "results.csv"
     path.write_text("\n".join(["method,seed,loss,acc", *rows]) + "\n")
-    looks = [asked(path, planned=6), asked(path, metric="acc", lower=False, planned=6), asked(path, planned=6)]
+    looks = [
+        asked(path, planned_tries=6),
+        asked(path, metric="acc", lower=False, planned_tries=6),
+        asked(path, planned_tries=6),
+    ]
     sentences = [verdict(each).sentence for each in looks]
     assert sentences[0] == sentences[2] and "corrected for 6 tries announced in `l.jsonl`" in sentences[0]
     assert "corrected for 6 tries announced in `l.jsonl`" in sentences[1], "a second look, and no seventh try"
@@ -282,17 +286,17 @@ def test_tries_announced_for_a_page_that_is_there_are_said_and_kept(tmp_path: Pa
     request = asked(file_of(tmp_path, BASE + GOOD))
     before = write(request).numbers["methods"]["good"]
     for planned, words in (
-        (20, "every p is multiplied by 20. 20 were announced with --comparisons, and"),
+        (20, "every p is multiplied by 20. 20 were announced with --planned-tries, and"),
         (0, "by 20. 20"),
     ):
-        made = write(replace(request, planned=planned))
-        assert (made.numbers["tries"], made.numbers["planned"]) == (20, 20) and words in made.page
+        made = write(replace(request, planned_tries=planned))
+        assert (made.numbers["tries"], made.numbers["planned_tries"]) == (20, 20) and words in made.page
         assert "1 try counts against `base` in `loss`" in made.page
         assert made.numbers["methods"]["good"]["p_corrected"] == pytest.approx(20 * before["p"])
     (tmp_path / "l.jsonl").unlink()
     (tmp_path / "page.md").unlink()
-    few = write(asked(file_of(tmp_path, BASE + GOOD + NULL + LONE), planned=2))
-    assert few.numbers["tries"] == 3 and "2 were announced with --comparisons, fewer than were made." in few.page
+    few = write(asked(file_of(tmp_path, BASE + GOOD + NULL + LONE), planned_tries=2))
+    assert few.numbers["tries"] == 3 and "2 were announced with --planned-tries, fewer than were made." in few.page
 
 
 def test_a_page_is_made_again_where_the_ledger_s_last_line_was_torn(tmp_path: Path, capsys) -> None:

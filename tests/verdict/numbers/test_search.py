@@ -206,5 +206,5 @@ def test_a_run_of_the_last_kept_change_that_diverged_is_its_outcome_and_one_of_t
     lost = [*rows, ("s", None, "crash")]
     with pytest.raises(CannotBeJudgedError, match="line 7: a run of the start 's' diverged or crashed"):
         judge_search(LOG, log(*lost), UP)
-    allowed = judge_search(LOG, log(*lost), ComparisonTerms(higher=True, may_diverge=1))
+    allowed = judge_search(LOG, log(*lost), ComparisonTerms(higher=True, allow_diverged=1))
     assert allowed.outcome is Outcome.KEEP

@@ -206,7 +206,10 @@ def test_what_a_command_prints_to_a_file_is_read_and_kept(tmp_path: Path) -> Non
     (folder / "train.py").write_text("import sys\nprint('peak_vram_mb: 2048')\n" + TRAIN)
     arms = trainer(folder)
     (made,) = arms.run([("candidate", 1)])
-    assert made.value is not None and arms.memory_gb([made]) == 2.0
+    evidence = arms.evidence(made)
+    assert made.value is not None and arms.memory_gb([made]) == 2.0 and evidence.memory_bytes == 2 * 2**30
+    assert (evidence.value, evidence.seconds, evidence.seed) == (made.value, made.seconds, "1")
+    assert evidence.tokens is None and evidence.file is not None and evidence.file.is_file()
     (folder / "train.py").write_text("1 / 0\n")
     (made,) = trainer(folder).run([("candidate", 1)])
     assert made.why == "exit code 1: ZeroDivisionError: division by zero"

@@ -71,7 +71,7 @@ def _try(verbs: Any) -> None:
         help="a change against its baseline, run until it is decided",
         description=__doc__,
         epilog="What follows -- is for the command of plumbline.toml: plumbline try -m 'lr 3e-3' -- --lr 3e-3",
-        allow_abbrev=False,  # `--useful-gain` of `plumbline verdict` is in the metric's units
+        allow_abbrev=False,  # `--target-gain` of `plumbline verdict` is in the metric's units
     )
     add = parser.add_argument
     parser.set_defaults(flags=[])
@@ -92,7 +92,7 @@ def _try(verbs: Any) -> None:
     add("--baseline", metavar="METHOD|COMMIT", completer=names.methods, help=words)
     budget = parser.add_argument_group("budget; without one, runs are as long as the study's own")
     budget.add_argument(
-        "--time-budget", metavar="TIME", help="as many steps as fit, such as 2h or 90min, if all runs are needed"
+        "--time-budget", metavar="TIME", help="as many steps as fit, such as 2 hours or 90 min, if all runs are needed"
     )
     budget.add_argument("--steps", type=command_line.positive, metavar="N", help="steps of a run")
     budget.add_argument("--quick", action="store_true", help="a first look: 3 runs of each at most")
@@ -106,7 +106,7 @@ def _try(verbs: Any) -> None:
     decide.add_argument("--alpha", type=float, help="one-sided level (default: 0.05)")
     decide.add_argument("--minimum-gain", type=float, metavar="GAIN", help="a gain must exceed this (default: 0)")
     decide.add_argument(
-        "--useful-gain-sigmas", type=float, metavar="SIGMAS", help="a gain not to miss, in sigma (default: 2)"
+        "--target-gain-sigmas", type=float, metavar="SIGMAS", help="a gain not to miss, in sigma (default: 2)"
     )
     decide.add_argument(
         "--session",
@@ -114,7 +114,7 @@ def _try(verbs: Any) -> None:
         help="what alpha holds for: each candidate; any false keep of those planned",
     )
     words = "candidates of the session, over which fwer spreads alpha"
-    decide.add_argument("--planned-candidates", type=command_line.positive, metavar="N", help=words)
+    decide.add_argument("--planned-tries", type=command_line.positive, metavar="N", help=words)
     order = decide.add_mutually_exclusive_group()
     order.add_argument("--paired", action="store_true", help="both at each seed; their differences are tested")
     order.add_argument(

@@ -27,6 +27,7 @@ from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_sentences import sentence, session_line
 from plumbline.verdict.decision.loop import Experiment, RunOrder, Trainer
 from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentQuestion, ExperimentTerms
+from plumbline.verdict.evidence import Evidence, RunEvidence
 from plumbline.verdict.formatting import counted, seconds
 from plumbline.verdict.ledger import LedgerEntry
 from plumbline.verdict.outcome import Outcome
@@ -45,22 +46,35 @@ class SettledExperiment:
 
 
 class ExperimentSource(Protocol):
-    """What a try or a claim is asked of, and what is its own of each step.
+    """What a try or a claim is asked of, and what is its own of each step."""
 
-    Attributes:
-        given: the command line.
-        bank: first read when the folder is held; a dry run holds nothing.
-        baseline_name: what the ledger calls what candidates are compared with.
-        record: what was asked for, to be asked again.
-    """
+    @property
+    def given(self) -> argparse.Namespace:
+        """The command line."""
 
-    given: argparse.Namespace
-    place: ExperimentFolders
-    question: ExperimentQuestion
-    trainer: Trainer
-    bank: Bank
-    baseline_name: str
-    record: dict[str, Any]
+    @property
+    def place(self) -> ExperimentFolders:
+        """Where the experiments lie that this one is compared with."""
+
+    @property
+    def question(self) -> ExperimentQuestion:
+        """What is asked."""
+
+    @property
+    def trainer(self) -> Trainer:
+        """What trains both arms."""
+
+    @property
+    def bank(self) -> Bank:
+        """The runs that are known, first read when the folder is held; a dry run holds nothing."""
+
+    @property
+    def baseline_name(self) -> str:
+        """What the ledger calls what candidates are compared with."""
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What was asked for, to be asked again."""
 
     def find_decision(self, question: ExperimentQuestion) -> Decision | None:
         """What was decided of this already."""
@@ -144,8 +158,9 @@ def decide(source: ExperimentSource, settled: SettledExperiment) -> Decision:
     tell(f"{terms.candidate} against {terms.baseline}: {of}. {rule(terms)} T: the mean gain over its standard error.")
     decision = Experiment(terms=terms, plan=settled.plan, trainer=source.trainer, bank=bank, tell=tell).conduct()
     decision = source.look_again(replace(decision, checks=settled.checks))
-    verdict = {"verdict": decision.verdict, "sentence": decision.sentence, "at": decision.at, "runs": len(bank.runs)}
-    with ledgers.entered(place.ledger, [replace(entry, **verdict)]) as ledger:
+    decision = replace(decision, evidence=gather_evidence(decision, source.trainer).medians)
+    entry = replace(entry, verdict=decision.verdict, sentence=decision.sentence, at=decision.at, runs=len(bank.runs))
+    with ledgers.entered(place.ledger, [entry]) as ledger:
         decision = replace(
             decision,
             asked=source.record,
@@ -154,6 +169,14 @@ def decide(source: ExperimentSource, settled: SettledExperiment) -> Decision:
         )
         decision_page.write(decision, place.page(terms.name))
     return decision
+
+
+def gather_evidence(decision: Decision, trainer: Trainer) -> Evidence:
+    """Collect what is known of every run of a decision, by arm."""
+    runs: dict[str, dict[str, RunEvidence]] = {}
+    for run in (*decision.runs, *decision.fresh):
+        runs.setdefault(run.arm, {})[str(run.seed)] = trainer.evidence(run)
+    return Evidence(metric=decision.terms.metric, runs=runs)
 
 
 def require_plausible(decision: Decision, words: str | None, *, looked_at: bool) -> Decision:

@@ -57,12 +57,12 @@ def question_of(given: argparse.Namespace, baseline: FolderBaseline, candidate: 
         bank=given.baseline_runs or asked.baseline_runs,
         most=given.max_runs or asked.max_runs,
         alpha=asked.alpha if given.alpha is None else given.alpha,
-        min_gain=asked.minimum_gain if given.minimum_gain is None else given.minimum_gain,
-        worth=given.useful_gain_sigmas or asked.useful_gain_sigmas,
+        minimum_gain=asked.minimum_gain if given.minimum_gain is None else given.minimum_gain,
+        target_gain_sigmas=given.target_gain_sigmas or asked.target_gain_sigmas,
         plan=order,  # type: ignore[arg-type]
         session=given.session or asked.session,
-        planned=given.planned_candidates
-        or (asked.planned_candidates if given.session in (None, asked.session) else 0)
+        planned_tries=given.planned_tries
+        or (asked.planned_tries if given.session in (None, asked.session) else 0)
         or None,
         first_seed=baseline.first_seed if given.first_seed is None else given.first_seed,
         fresh_runs=asked.baseline_runs if given.baseline is None else 0,  # with --baseline no keep moves the baseline
@@ -78,7 +78,7 @@ def question_again(baseline: FolderBaseline, candidate: Arm, other: Arm, name: s
         candidate=candidate.words,
         metric=metric,
         higher=file.metric.direction == "higher",
-        min_gain=file.decide.minimum_gain,
+        minimum_gain=file.decide.minimum_gain,
         first_seed=baseline.first_seed,
         unit=file.metric.unit,
         trainer=" ".join(file.run.command.replace("{flags}", "").split()),

@@ -201,8 +201,8 @@ class FolderSource:
             f"{candidate.words} against {other.words}: {command}. {rule(settled.terms)} Of the baseline's "
             f"{len(theirs)} runs {there} are there. {expected}"
         )
-        numbers = {"candidate": candidate.words, "baseline": other.words, "command": command, "runs_at_most": missing}
-        return print_plan(plan, **numbers, seconds_at_most=seconds)
+        more: dict[str, Any] = {"command": command, "runs_at_most": missing, "seconds_at_most": seconds}
+        return print_plan(plan, candidate=candidate.words, baseline=other.words, **more)
 
     def _expected(self, settled: SettledExperiment) -> tuple[str, int, float | None]:
         """Say how many runs are to be made at most, and how long they take by the baseline's that are there; with the

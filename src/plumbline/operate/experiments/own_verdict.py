@@ -101,14 +101,12 @@ def write(request: VerdictInputs) -> str:
             orders=[*decision_accuracy.printed(mine.study.code), *_own_orders(seen, request.page)],
             page=request.page,
         )
-        page, picture, sentence = own_page.page(result), own_page.picture(result).svg(), own_page.first(result)
-        files.atomic_write_json(request.page.with_suffix(".json"), _numbers(result, sentence))
-        files.atomic_write_text(request.page.with_suffix(".svg"), picture)
-        files.atomic_write_text(request.page, page)
+        page = own_page.page(result)
+        page.write(request.page, _numbers(result, page.sentence))
     numbers = {decision_accuracy.NUMBERS: files.sha256_file(request.page.with_suffix(".json"))}
     others = [request.page.with_suffix(ending) for ending in (".json", ".svg")]
     fingerprint_file.write(request.page, request.fingerprint, companions=others, **numbers)
-    return sentence
+    return page.sentence
 
 
 def judged(seen: FinishedRunReader, corrected: dict[str, int]) -> dict[str, BaselineComparison]:

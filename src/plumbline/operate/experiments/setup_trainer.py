@@ -56,7 +56,7 @@ def arguments() -> command_line.Parser:
     add("--direction", choices=("lower", "higher"), help="which is better (default: by the metric's name)")
     add("--seed", metavar="HOW", help="'--seed {seed}', env:NAME or inject (default: as the script is seen to take it)")
     add("--share", nargs="+", default=[], metavar="PATH", help="what git ignores and a run needs")
-    add("--timeout", metavar="TIME", help="of a run, such as 15m (default: none)")
+    add("--timeout", metavar="TIME", help="of a run, such as 15 min (default: none)")
     add("--again", action="store_true", help="take the baseline's runs again, with fresh seeds")
     add("--trust", action="store_true", help="run the command of a plumbline.toml from elsewhere")
     add("-n", "--dry-run", action="store_true", help="say what would be written, and run nothing")
@@ -237,9 +237,10 @@ def _keep_run(file: TrainerFile, folder: Folder, repository: Repository, result:
             f"{file.run.command}: the baseline diverged: with its last {file.metric.called}, {read.text}, or after it, "
             f"it printed {end.diverged}; nothing was written ({result.log} is its log)"
         )
-    known = {"outcome": "finished", "why": "", "value": read.value, "text": read.text, "others": read.others}
-    known |= {"run_id": run_id, "signs": end.signs, "place": end.place, "interval": end.interval}
-    atomic_write_json(folder.runs / f"{run_id}.result.json", msgspec.to_builtins(result) | known)
+    read_of_log = {"value": read.value, "text": read.text, "others": read.others}
+    ended = {"outcome": "finished", "why": "", "signs": end.signs, "place": end.place, "interval": end.interval}
+    kept = msgspec.structs.replace(result, run_id=run_id, **read_of_log, **ended)
+    atomic_write_json(folder.runs / f"{run_id}.result.json", msgspec.to_builtins(kept))
     repository.remove(folder.copy(result.run_id))
 
 

@@ -118,9 +118,9 @@ def question_of(given: argparse.Namespace, project: Project, arms: StudyArms) ->
     name += "" if order == "bank" else f"-{order}"
     rule = {
         "alpha": given.alpha,
-        "worth": given.useful_gain_sigmas,
+        "target_gain_sigmas": given.target_gain_sigmas,
         "session": given.session,
-        "planned": given.planned_candidates,
+        "planned_tries": given.planned_tries,
         "first_seed": given.first_seed,
     }
     return ExperimentQuestion(
@@ -131,7 +131,7 @@ def question_of(given: argparse.Namespace, project: Project, arms: StudyArms) ->
         higher=False,
         bank=bank,
         most=most,
-        min_gain=minimum,
+        minimum_gain=minimum,
         plan=order,  # type: ignore[arg-type]
         **{key: value for key, value in rule.items() if value is not None},
         **describe_arms(arms),

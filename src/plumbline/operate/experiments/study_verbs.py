@@ -86,7 +86,7 @@ def confirm(given: argparse.Namespace) -> int:
         candidate=terms.candidate,
         metric=terms.metric,
         higher=terms.higher,
-        min_gain=terms.min_gain,
+        minimum_gain=terms.minimum_gain,
         **describe_arms(arms),
     )
     looked_at = given.accept_implausible or bool(kept.checks.get("implausible"))

@@ -2,8 +2,8 @@
 
 Keep: the error spent up to look k is alpha k / K (Lan and DeMets 1983, "Discrete sequential boundaries for clinical
 trials", with their linear spending function; Jennison and Turnbull 2000, chapter 7). Discard: the error of the second
-kind at `worth` is spent alike (Pampallona, Tsiatis and Kim 2001; Anderson 2008), and not bindingly: the boundary of
-keeps is made as if nobody ever discarded, so that whoever runs on after a discard has the promised error still.
+kind at `target_gain_sigmas` is spent alike (Pampallona, Tsiatis and Kim 2001; Anderson 2008), and not bindingly: the
+boundary of keeps is made as if nobody ever discarded, so that the promised error holds for whoever runs on after one.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def computed(design: SequentialDesign, points: int = POINTS, nodes: int = NODES)
     for state in states(design):
         if before is not None:
             keeps = grid.earlier(keeps, -math.inf, high, before, state)
-            both = grid.earlier(both, low, high, before, state) if design.worth is not None else keeps
+            both = grid.earlier(both, low, high, before, state) if design.target_gain_sigmas is not None else keeps
         before, high, low = state, math.inf, -math.inf
         if state.look is None:
             continue
@@ -100,9 +100,9 @@ def computed(design: SequentialDesign, points: int = POINTS, nodes: int = NODES)
             z = grid.where(upper, design.alpha * state.look / design.most - kept_error)
             kept_error += float(grid.at(z, upper))
             high = keep[state.look - 1] = t_of_z(z, state.df)
-        if design.worth is not None:
+        if design.target_gain_sigmas is not None:
             real = density * np.exp(
-                log_ratio(r_of(grid.z, state.df), state.df, design.worth * math.sqrt(state.information))
+                log_ratio(r_of(grid.z, state.df), state.df, design.target_gain_sigmas * math.sqrt(state.information))
             )
             lower = grid.above((real * both)[::-1])[::-1]
             z = -grid.where(lower[::-1], design.futility * state.look / design.most - lost)

@@ -23,8 +23,9 @@ class SequentialDesign:
         alpha: one-sided error for each candidate, over all its looks.
         plan: in which order the arms are run.
         first_keep: a keep needs so many candidate runs; what earlier looks would spend is spent there.
-        worth: the gain beyond the least one, in sigma, whose loss the futility rule bounds; None: no such rule.
-        futility: error of that rule at `worth`, over all looks.
+        target_gain_sigmas: the gain beyond the least one, in sigma, whose loss the futility rule bounds; None: no
+            such rule.
+        futility: error of that rule at `target_gain_sigmas`, over all looks.
     """
 
     bank: int
@@ -32,7 +33,7 @@ class SequentialDesign:
     alpha: float = 0.05
     plan: Plan = "bank"
     first_keep: int = 2
-    worth: float | None = 2.0
+    target_gain_sigmas: float | None = 2.0
     futility: float = 0.10
 
     def __post_init__(self) -> None:
@@ -52,8 +53,12 @@ class SequentialDesign:
             )
         if not 0 < self.alpha < 0.5:
             raise PlumblineError(f"alpha = {self.alpha}: must lie between 0 and 0.5")
-        if self.worth is not None and not (math.isfinite(self.worth) and self.worth > 0):
-            raise PlumblineError(f"worth = {self.worth}: must be a gain above 0, in sigma, or None")
+        if self.target_gain_sigmas is not None and not (
+            math.isfinite(self.target_gain_sigmas) and self.target_gain_sigmas > 0
+        ):
+            raise PlumblineError(
+                f"target_gain_sigmas = {self.target_gain_sigmas}: must be a gain above 0, in sigma, or None"
+            )
         if not 0 < self.futility < 1:
             raise PlumblineError(f"futility = {self.futility}: must lie between 0 and 1")
         if self.df(self.most) < 1:

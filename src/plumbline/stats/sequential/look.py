@@ -18,12 +18,12 @@ class Look:
 
     Attributes:
         k: candidate runs (in pairs: pairs).
-        t: (gain - min_gain) / (sigma / sqrt(information)).
+        t: (gain - minimum_gain) / (sigma / sqrt(information)).
         df: degrees of freedom of sigma.
         sigma: spread of one run, pooled over both arms, in the metric's units (in pairs: of one difference).
         gain: difference of the means, positive where the candidate is better, in the metric's units.
         information: 1 / (1/m + 1/k) for m baseline runs; k in pairs.
-        min_gain: the gain that does not count.
+        minimum_gain: the gain that does not count.
     """
 
     k: int
@@ -32,7 +32,7 @@ class Look:
     sigma: float
     gain: float
     information: float
-    min_gain: float = 0.0
+    minimum_gain: float = 0.0
 
 
 def statistic(
@@ -40,7 +40,7 @@ def statistic(
     candidate: Sequence[float],
     *,
     higher: bool,
-    min_gain: float = 0.0,
+    minimum_gain: float = 0.0,
     plan: Plan = "bank",
 ) -> Look:
     """Take the statistic of a candidate's runs against the baseline's.
@@ -49,15 +49,15 @@ def statistic(
         baseline: values of the baseline; in pairs the value at place i has the seed of the candidate's at place i.
         candidate: values of the candidate, in the order of the runs.
         higher: whether more is better.
-        min_gain: the gain that does not count, in the metric's units.
+        minimum_gain: the gain that does not count, in the metric's units.
         plan: `paired` tests the differences.
 
     Raises:
         PlumblineError: a value that is no finite number, an arm without runs, pairs that are none, or no spread.
     """
     base, own = finite("the baseline", baseline), finite("the candidate", candidate)
-    if not math.isfinite(min_gain):
-        raise PlumblineError(f"min_gain = {min_gain}: must be a finite number")
+    if not math.isfinite(minimum_gain):
+        raise PlumblineError(f"minimum_gain = {minimum_gain}: must be a finite number")
     if plan == "paired" and len(base) != len(own):
         raise PlumblineError(f"pairs need as many runs of both arms; got {len(base)} and {len(own)}")
     groups = [base - own] if plan == "paired" else [base, own]
@@ -75,8 +75,10 @@ def statistic(
     sign = 1.0 if higher else -1.0
     gain = sign * (float((own / scale).mean()) - float((base / scale).mean()))
     known = information(len(base), len(own), plan)
-    t = (gain - min_gain / scale) / spread * math.sqrt(known)
-    return Look(k=len(own), t=t, df=df, sigma=spread * scale, gain=gain * scale, information=known, min_gain=min_gain)
+    t = (gain - minimum_gain / scale) / spread * math.sqrt(known)
+    return Look(
+        k=len(own), t=t, df=df, sigma=spread * scale, gain=gain * scale, information=known, minimum_gain=minimum_gain
+    )
 
 
 def finite(whose: str, values: Sequence[float]) -> np.ndarray:

@@ -14,23 +14,14 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
-from urllib.parse import quote
 
 from plumbline.core.errors import visible
-from plumbline.core.files import atomic_write_json, atomic_write_text
 from plumbline.stats.fresh_runs import FRESH_LEVEL
 from plumbline.verdict.decision.decision_sentences import amount, interval, look_line, next_step, session_line
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision
 from plumbline.verdict.formatting import counted, fixed, grid, name, percent, seconds
 from plumbline.verdict.outcome import Outcome
-from plumbline.verdict.page import (
-    describe_checks,
-    describe_repeats,
-    escape_tags,
-    join_sections,
-    list_implausible,
-    write_list,
-)
+from plumbline.verdict.page import VerdictPage, escape_tags, list_implausible, write_list, write_medians
 from plumbline.verdict.picture import DecisionPicture, PicturedArm, PicturedGain, PicturedPath
 
 if TYPE_CHECKING:
@@ -41,10 +32,8 @@ ALT = "values by arm, the gain and its interval, the path of T and its boundary"
 
 
 def write(decision: Decision, page: Path) -> None:
-    """Write the page, its picture and its numbers; the page last, so that what it refers to is there."""
-    atomic_write_json(page.with_suffix(".json"), numbers(decision))
-    atomic_write_text(page.with_suffix(".svg"), picture(decision).svg())
-    atomic_write_text(page, markdown(decision, page.with_suffix(".svg").name))
+    """Write the page, its picture and its numbers."""
+    verdict_page(decision).write(page, numbers(decision))
 
 
 def numbers(decision: Decision) -> dict[str, Any]:
@@ -79,7 +68,7 @@ def picture(decision: Decision) -> DecisionPicture:
         ],
         gains=gains,
         interval=percent(found.level) if found is not None else "",
-        asked=terms.min_gain,
+        asked=terms.minimum_gain,
         path=path,
     )
 
@@ -91,34 +80,36 @@ def _arm(label: str, runs: Sequence[ArmRun], *, baseline: bool) -> PicturedArm:
 
 
 def markdown(decision: Decision, picture_name: str) -> str:
-    """Write the whole page as Markdown; `picture_name`: the file of the picture beside it."""
+    """Write the text of the page; `picture_name`: the file of its picture."""
+    return verdict_page(decision).markdown(picture_name)
+
+
+def verdict_page(decision: Decision) -> VerdictPage:
+    """Fill in the page."""
     terms = decision.terms
-    sections = [
-        f"# {name(terms.candidate)} against {name(terms.baseline)}",
-        escape_tags(decision.sentence),
-        *map(escape_tags, list_implausible(decision.checks)),
-        f"![{ALT}]({quote(picture_name)})",
-        "## What decides",
-        decides(decision),
-        "## Runs",
-        _runs(decision),
-        *(["## Looks", _looks(decision)] if decision.looks else []),
-        *(["## Before the runs", describe_checks(decision.checks)] if "methods" in decision.checks else []),
-        *(["## After the runs", again] if (again := describe_repeats(decision.checks)) else []),
-        "## What it cost",
-        _cost(decision),
-        *(["## Ledger", escape_tags(decision.ledger)] if decision.ledger else []),
-        "## Limits",
-        write_list(limits(decision)),
-    ]
-    return join_sections(sections)
+    sections = {
+        "What decides": decides(decision),
+        "Runs": _runs(decision),
+        "Looks": _looks(decision) if decision.looks else "",
+        "What it cost": _cost(decision),
+        "Ledger": escape_tags(decision.ledger),
+        "Limits": write_list(limits(decision)),
+    }
+    return VerdictPage(
+        title=f"{name(terms.candidate)} against {name(terms.baseline)}",
+        sentence=decision.sentence,
+        picture=picture(decision),
+        alt=ALT,
+        sections=sections,
+        checks=decision.checks,
+    )
 
 
 def decides(decision: Decision) -> str:
     """Say what decides, at which level, and what was settled beforehand."""
     terms, design = decision.terms, decision.terms.design
     better = "higher" if terms.higher else "lower"
-    required = f" beyond the {amount(terms.min_gain, decision)} that are required" if terms.min_gain else ""
+    required = f" beyond the {amount(terms.minimum_gain, decision)} that are required" if terms.minimum_gain else ""
     said = [
         f"{name(terms.metric)}, {better} is better; named before the runs, and it alone decides. T is the gain over "
         f"the mean of the baseline's runs{required}, over its standard error."
@@ -132,10 +123,10 @@ def decides(decision: Decision) -> str:
             f"one-sided error of {terms.alpha:g} over all looks{early} (group-sequential t, Lan and DeMets 1983; the "
             f"boundary is computed to {decision.boundary.error:.1g})."
         )
-        if design.worth is not None:
+        if design.target_gain_sigmas is not None:
             said.append(
-                f"A candidate is discarded early where a gain of {design.worth:g} sigma would seldom look so poor: "
-                f"{percent(design.futility)} of candidates that gain so much are lost by it."
+                f"A candidate is discarded early where a gain of {design.target_gain_sigmas:g} sigma would seldom look "
+                f"so poor: {percent(design.futility)} of candidates that gain so much are lost by it."
             )
         if terms.fresh_runs:
             said.append(
@@ -213,7 +204,8 @@ def _cost(decision: Decision) -> str:
             "Deciding with a number of runs fixed beforehand, with the same chance, would take "
             f"{decision.fixed_runs} of the candidate."
         )
-    return " ".join(said)
+    table = write_medians(decision.evidence, {BASELINE: decision.terms.baseline})
+    return "\n\n".join(filter(None, (" ".join(said), table)))
 
 
 def limits(decision: Decision) -> list[str]:

@@ -15,6 +15,9 @@ from plumbline.stats.sequential import Boundary, Look, SequentialDesign
 from plumbline.verdict.decision.outcome import ArmRun, Decision, ExperimentTerms
 from plumbline.verdict.outcome import Outcome
 
+#: Key of an earlier version -> the one that it has now.
+_NEW_KEYS = {"min_gain": "minimum_gain", "worth": "target_gain_sigmas"}
+
 
 def read(path: Path) -> Decision:
     """Read a decision.
@@ -43,7 +46,7 @@ def _decision(found: Mapping[str, Any]) -> Decision:
         "verdict": Outcome(found["verdict"]),
         "terms": ExperimentTerms(**terms),
         "runs": tuple(ArmRun(**run) for run in found["runs"]),
-        "looks": tuple(Look(**look) for look in found["looks"]),
+        "looks": tuple(Look(**_of(Look, look)) for look in found["looks"]),
         "boundary": Boundary(keep, discard, df, edges["error"]),
         "fresh": tuple(ArmRun(**run) for run in found.get("fresh", ())),
         "notes": (*found["notes"], *([past] if past else [])),
@@ -53,9 +56,10 @@ def _decision(found: Mapping[str, Any]) -> Decision:
 
 
 def _of(kind: type, found: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known of it: an earlier version's decision has more."""
+    """What is known of it: an earlier version's decision has more, and other keys."""
     names = {field.name for field in dataclasses.fields(kind)}
-    return {key: value for key, value in found.items() if key in names}
+    current = {_NEW_KEYS.get(key, key): value for key, value in found.items()}
+    return {key: value for key, value in current.items() if key in names}
 
 
 def _estimate(found: Mapping[str, Any] | None) -> GainAfterStopping | None:

@@ -120,7 +120,7 @@ def session_line(decision: Decision) -> str:
 
 def _kept(decision: Decision) -> str:
     terms, found = decision.terms, decision.estimate
-    required = f", more than the {amount(terms.min_gain, decision)} that are required" if terms.min_gain else ""
+    required = f", more than the {amount(terms.minimum_gain, decision)} that are required" if terms.minimum_gain else ""
     improves = f"{_candidate(decision)} {_verb(decision, 'improves', 'improve')} {_metric(decision)}"
     if found is None:
         return f"{improves}{required}: kept {_after(decision)}. By how much in fresh runs, `plumbline confirm` says."
@@ -145,13 +145,13 @@ def _discarded(decision: Decision) -> str:
     terms, found = decision.terms, decision.estimate
     tail = f"discarded {_after(decision)}"
     if found is None or not math.isfinite(found.high):
-        worth, beyond = terms.design.worth, _beyond(decision)
-        if worth is None:
+        target_gain, beyond = terms.design.target_gain_sigmas, _beyond(decision)
+        if target_gain is None:
             return f"{_candidate_is(decision)} {tail}."
         chance = percent(terms.design.futility)
         return (
-            f"{_candidate_is(decision)} {tail}: a change that gains {worth:g} sigma{beyond} in {_metric(decision)} "
-            f"ends so in at most {chance} of cases."
+            f"{_candidate_is(decision)} {tail}: a change that gains {target_gain:g} sigma{beyond} in "
+            f"{_metric(decision)} ends so in at most {chance} of cases."
         )
     level = f"{percent((1 + found.level) / 2)}, one-sided"
     # No p: it is of the order in which tries end, and may be small where the interval, which holds at every look,
@@ -159,7 +159,7 @@ def _discarded(decision: Decision) -> str:
     level += f"; its gain is estimated as {amount(found.median, decision)}"
     if math.isfinite(found.low):
         level += f", {interval(decision)}"
-    if found.high <= terms.min_gain:
+    if found.high <= terms.minimum_gain:
         any_gain = f"any gain{_beyond(decision)} in {_metric(decision)}"
         return f"{_candidate(decision)}: {any_gain} is ruled out ({level}): {tail}."
     above = amount(found.high, decision)
@@ -185,7 +185,7 @@ def _undecided(decision: Decision) -> str:
 
 
 def _beyond(decision: Decision) -> str:
-    least = decision.terms.min_gain
+    least = decision.terms.minimum_gain
     return f" beyond {amount(least, decision)}" if least else ""
 
 
@@ -246,14 +246,14 @@ def _metric(decision: Decision) -> str:
 
 
 def fixed_runs(design: SequentialDesign) -> int | None:
-    """Count the candidate runs of a design of fixed size, beside the same bank, with this design's power at `worth`."""
-    if design.worth is None or design.plan != "bank":
+    """Count the candidate runs that a fixed number needs for this design's power at its target gain, with its bank."""
+    if design.target_gain_sigmas is None or design.plan != "bank":
         return None
-    power = operating(design, design.worth).kept
+    power = operating(design, design.target_gain_sigmas).kept
     for n in range(1, 10 * design.most):
         df = design.bank + n - 2
         if df >= 1:
-            shift = design.worth / math.sqrt(1 / design.bank + 1 / n)
+            shift = design.target_gain_sigmas / math.sqrt(1 / design.bank + 1 / n)
             critical = float(special.stdtrit(df, 1 - design.alpha))
             if 1 - float(special.nctdtr(df, shift, critical)) >= power:
                 return n
@@ -263,7 +263,7 @@ def fixed_runs(design: SequentialDesign) -> int | None:
 def further(terms: ExperimentTerms, at: Look) -> int | None:
     """Count the candidate runs more at which the gain that was seen would pass a t test; None where none would."""
     design = terms.design
-    gain = at.gain - terms.min_gain
+    gain = at.gain - terms.minimum_gain
     if design.plan != "bank" or gain <= 0:
         return None
     for k in range(at.k + 1, at.k + MOST_MORE):

@@ -72,7 +72,7 @@ def fix_design(asked: ExperimentQuestion, trainer: Trainer, bank: Bank) -> tuple
         alpha=asked.alpha,
         plan=asked.plan,
         first_keep=min(2, asked.most),
-        worth=asked.worth,
+        target_gain_sigmas=asked.target_gain_sigmas,
     )
     terms = _terms(asked, design)
     return terms, schedule(terms, theirs, seeds, sentinels=sentinels)
@@ -92,14 +92,16 @@ def claim(asked: ExperimentQuestion, trainer: Trainer, bank: Bank) -> tuple[Expe
     fresh = _fresh(asked.first_seed + 3 * APART, bank.seeds(trainer.group, but=role) | {*theirs, *ours})
     theirs += islice(fresh, max(0, CLAIM_RUNS - len(theirs)))
     ours += islice(fresh, max(0, CLAIM_RUNS - len(ours)))
-    design = SequentialDesign(bank=CLAIM_RUNS, most=CLAIM_RUNS, alpha=CLAIM_ALPHA, first_keep=CLAIM_RUNS, worth=None)
+    design = SequentialDesign(
+        bank=CLAIM_RUNS, most=CLAIM_RUNS, alpha=CLAIM_ALPHA, first_keep=CLAIM_RUNS, target_gain_sigmas=None
+    )
     terms = _terms(asked, design, claim=True)
     return terms, schedule(terms, theirs, ours, role=role)
 
 
 def _terms(asked: ExperimentQuestion, design: SequentialDesign, *, claim: bool = False) -> ExperimentTerms:
     known = {each.name: getattr(asked, each.name) for each in fields(ExperimentTerms)}
-    settled = {"design": design, "alpha": design.alpha, "worth": design.worth, "claim": claim}
+    settled = {"design": design, "alpha": design.alpha, "target_gain_sigmas": design.target_gain_sigmas, "claim": claim}
     return ExperimentTerms(**known | settled | {"fresh_runs": 0 if claim else asked.fresh_runs})
 
 
@@ -136,17 +138,17 @@ def _fresh(start: int, taken: set[int]) -> Iterator[int]:
 
 def rule(asked: ExperimentQuestion) -> str:
     """Write the rule that decides as a ledger has it: all of it that is settled before the runs."""
-    worth = "" if asked.worth is None else f", worth {asked.worth:g} sigma"
-    beyond = f", minimum gain {asked.min_gain:g}" if asked.min_gain else ""
+    target_gain = "" if asked.target_gain_sigmas is None else f", worth {asked.target_gain_sigmas:g} sigma"
+    beyond = f", minimum gain {asked.minimum_gain:g}" if asked.minimum_gain else ""
     of = "" if asked.session == "each" else f", {_session(asked)}"
     return (
         f"{_TEST}, {asked.plan}, {asked.bank} and {asked.most} runs, seeds from {asked.first_seed}{beyond}"
-        f"{worth} at {asked.alpha:g}{of}"
+        f"{target_gain} at {asked.alpha:g}{of}"
     )
 
 
 def _session(asked: ExperimentQuestion) -> str:
-    return f"session {asked.session} of {asked.planned} planned"
+    return f"session {asked.session} of {asked.planned_tries} planned"
 
 
 def last_keep(entry: LedgerEntry, ledger: Ledger) -> int:
@@ -199,13 +201,13 @@ def session_level(asked: ExperimentQuestion, entry: LedgerEntry, ledger: Ledger)
             break
         if one.is_try:
             before.add(one.identity)
-    assert asked.planned is not None  # as the question requires
-    if len(before) >= asked.planned:
+    assert asked.planned_tries is not None  # as the question requires
+    if len(before) >= asked.planned_tries:
         raise PlumblineError(
-            f"--planned-candidates {asked.planned}: so many candidates were tried in this session already; "
+            f"--planned-tries {asked.planned_tries}: so many candidates were tried in this session already; "
             "confirm what was kept, or try another baseline, which has a session of its own"
         )
-    return fwer_level(asked.planned, alpha=asked.alpha)
+    return fwer_level(asked.planned_tries, alpha=asked.alpha)
 
 
 def require_announced(entry: LedgerEntry, plan: RunOrder, trainer: Trainer, bank: Bank, ledger: Ledger) -> None:

@@ -29,6 +29,7 @@ from plumbline.verdict.decision.decision_sentences import (
     sentence,
 )
 from plumbline.verdict.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms
+from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.formatting import counted, fixed, seconds
 from plumbline.verdict.outcome import Outcome
 
@@ -61,6 +62,10 @@ class Trainer(Protocol):
             PlumblineError: the machine is at fault and not the arm (a full disk): nothing is known of the runs that
                 were not given.
         """
+        ...
+
+    def evidence(self, run: ArmRun) -> RunEvidence:
+        """Collect what is known of a run."""
         ...
 
 
@@ -224,7 +229,7 @@ class Experiment:
                 self._values(BASELINE),
                 self._values(self.terms.candidate),
                 higher=self.terms.higher,
-                min_gain=self.terms.min_gain,
+                minimum_gain=self.terms.minimum_gain,
                 plan=self.terms.design.plan,
             )
         )
@@ -321,7 +326,7 @@ def with_fresh_runs(decision: Decision, runs: Sequence[ArmRun]) -> Decision:
         )
         return _ended(made, Outcome.CANNOT_BE_JUDGED, why)
     try:
-        look = statistic(made.baseline_values, made.fresh_values, higher=terms.higher, min_gain=terms.min_gain)
+        look = statistic(made.baseline_values, made.fresh_values, higher=terms.higher, minimum_gain=terms.minimum_gain)
     except PlumblineError as error:
         return _ended(made, Outcome.CANNOT_BE_JUDGED, str(error))
     gain = of_one_test(look, terms.alpha)

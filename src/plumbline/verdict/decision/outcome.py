@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from plumbline.core.errors import UsageError
+from plumbline.verdict.comparison_terms import LOOP, Terms
+from plumbline.verdict.evidence import CRASH, RunEvidence
 from plumbline.verdict.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -65,21 +67,33 @@ class ArmRun:
         """Whether the run finished with a finite value of the primary metric."""
         return self.outcome == FINISHED and self.value is not None and math.isfinite(self.value)
 
+    @property
+    def evidence(self) -> RunEvidence:
+        """What the run itself says; its trainer may know more."""
+        return RunEvidence(
+            value=self.value if self.has_value else None,
+            status=CRASH if self.outcome != FINISHED else FINISHED,
+            word=self.why or ("" if self.outcome == FINISHED else self.outcome),
+            seed=str(self.seed),
+            seconds=self.seconds,
+            machine=self.fingerprint or None,
+        )
+
     def named(self, arm: str) -> ArmRun:
         """The same run as one of another experiment's arm."""
         return replace(self, arm=arm)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ExperimentTerms:
+class ExperimentTerms(Terms):
     """Everything that is settled before the first value of an experiment is seen.
 
     Attributes:
         name: of the experiment's page and its files.
         baseline, candidate: as a reader knows them.
         metric: the primary one, which alone decides; `unit` is what it is counted in ("nats a token", or nothing).
-        higher: whether the metric is better higher.
         session: how the error over many candidates is controlled; `alpha` is the level that this candidate got of it.
+        target_gain_sigmas: a gain beyond the minimum that is not to be missed, in sigma.
         trainer: what trains both arms, in words: study, preset and scale, or a command.
         budget: how long a run trains, in words.
         size: how large the model is and how long it trains, as the sentence to quote says it; empty where that is not
@@ -98,11 +112,9 @@ class ExperimentTerms:
     baseline: str
     candidate: str
     metric: str
-    higher: bool
     design: SequentialDesign
-    alpha: float = 0.05
-    min_gain: float = 0.0
-    worth: float | None = 2.0
+    alpha: float = LOOP
+    target_gain_sigmas: float | None = 2.0
     session: Session = "each"
     unit: str = ""
     trainer: str = ""
@@ -121,29 +133,27 @@ class ExperimentTerms:
 class ExperimentQuestion(ExperimentTerms):
     """What is asked of a candidate: the terms, before `fix_design` has settled their design and what it brings.
 
-    `alpha` is what is asked of the session until `session_level` says what this candidate gets of it; `planned` are
-    its candidates, where they were planned. The bank's first `bank_since` runs are not used again.
+    `alpha` is what is asked of the session until `session_level` says what this candidate gets of it; `planned_tries`
+    are its candidates, where they were planned. The bank's first `bank_since` runs are not used again.
     """
 
     design: Any = None
     bank: int = BANK
     most: int = MOST
     plan: Plan = "bank"
-    planned: int | None = None
+    planned_tries: int | None = None
     first_seed: int = FIRST_SEED
     bank_since: int = 0
 
     def __post_init__(self) -> None:
-        if (self.session == "fwer") != bool(self.planned):
-            raise UsageError(
-                "--session fwer needs --planned-candidates N, the candidates of the session; each takes none"
-            )
+        if (self.session == "fwer") != bool(self.planned_tries):
+            raise UsageError("--session fwer needs --planned-tries N, the candidates of the session; each takes none")
 
     @property
     def design_record(self) -> list[Any]:
         """What decides, to be asked again."""
-        design = [self.bank, self.most, self.alpha, self.min_gain, self.worth, self.plan]
-        return [*design, self.first_seed, self.session, self.planned]
+        design = [self.bank, self.most, self.alpha, self.minimum_gain, self.target_gain_sigmas, self.plan]
+        return [*design, self.first_seed, self.session, self.planned_tries]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -161,11 +171,12 @@ class Decision:
         estimate_after_stopping: of a decision with fresh runs, what the looks alone say of the gain.
         p: of a claim (`terms.claim`) alone: the one-sided p of its single test.
         sentence: the one to quote.
+        evidence: what the runs of each arm took (`Evidence.medians`); empty of one that an earlier version made.
         checks: the report of the checks before the runs; empty where none were needed.
         notes: what a reader has to be told besides: drift, what the noise does not hold.
         ledger: the line that binds the page to its ledger; tries: how many candidates were tried against this baseline.
         seconds: spent on this candidate (its runs; the bank's are `bank_seconds`, whether or not they were made now).
-        fixed_runs: runs of a fixed design with the same chance to find `worth`; None where none is stated.
+        fixed_runs: runs of a fixed design with the same chance to find `target_gain_sigmas`; None where none is stated.
         more: of an undecided one, how many further candidate runs would probably decide; None where that is not known.
         at: when it was decided (ISO, UTC).
         asked: what trains the arms, as whoever made the runs needs it to make others.
@@ -181,6 +192,7 @@ class Decision:
     fresh: tuple[ArmRun, ...] = ()
     estimate_after_stopping: GainAfterStopping | None = None
     p: float | None = None
+    evidence: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     checks: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     ledger: str = ""

@@ -153,7 +153,7 @@ def _sigma(judged: Judgement, own: SigmaEstimate, rest: SigmaEstimate, rules: Ru
 
 
 def _terms(
-    judged: Judgement, rules: Rules, alpha: float, minimum: float = 0.0, worth: float | None = None
+    judged: Judgement, rules: Rules, alpha: float, minimum: float = 0.0, target_gain: float | None = None
 ) -> ComparisonTerms:
     sigma = judged.sigma
     runs = None if math.isinf(sigma.df) else round(sigma.df) + 1
@@ -161,7 +161,7 @@ def _terms(
         higher=rules.higher,
         alpha=alpha,
         minimum_gain=minimum,
-        worth=worth,
+        target_gain=target_gain,
         sigma=sigma.sigma or None,
         sigma_runs=runs if sigma.sigma else None,
     )
@@ -186,7 +186,7 @@ def _goal(judged: Judgement, values: dict[str, float], rules: Rules) -> None:
         return
     try:
         # Anything beyond the goal is worth having: what is ruled out is that the goal is reached.
-        terms = _terms(judged, rules, goal.alpha, worth=1e-9 * max(1.0, abs(goal.value)))
+        terms = _terms(judged, rules, goal.alpha, target_gain=1e-9 * max(1.0, abs(goal.value)))
         judged.goal = judge_goal("the record", values, goal.value, terms, tries=judged.tries)
         judged.one_more = one_more_run(judged.goal)
         if goal.sigma is not None:

@@ -54,7 +54,7 @@ def draft(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
         baseline=names[1],
         metric=metric,
         test="paired by item",
-        planned=request.planned,
+        planned_tries=request.planned_tries,
     )
     return [entry], lambda ledger: _written(request, names, ours, theirs, questions, ledger)
 

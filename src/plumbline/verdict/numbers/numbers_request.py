@@ -52,7 +52,7 @@ class NumbersRequest:
         at_step: the step whose value counts, where runs have several.
         candidate: the method on which the exit code is the verdict; None: no one is asked for.
         told: what was said of printed means and their spreads, for a table of them.
-        planned: tries that are planned in all against this baseline; 0 if not said.
+        planned_tries: tries that are planned in all against this baseline; 0 if not said.
         size: how large the models are and how long they were trained, in the user's words; not said if empty.
         repeat: the command line that makes the page again.
     """
@@ -69,7 +69,7 @@ class NumbersRequest:
     kind: str | None = None
     candidate: str | None = None
     told: PrintedSpread = field(default_factory=PrintedSpread)
-    planned: int = 0
+    planned_tries: int = 0
     size: str = ""
     repeat: str = ""
 
@@ -87,7 +87,7 @@ def write_texts(
     """Write a verdict: its page with the ledger, the limits and how to repeat it at the end, and its numbers.
 
     Args:
-        families: baseline and metric of every comparison; `tries` and `planned` in the numbers are the most of any.
+        families: baseline and metric of every comparison; `tries` and `planned_tries` in the numbers are the most.
         sections: the page's title, the sentence to quote, and what stands on the page before the ledger.
         limits: what the verdict does not say.
         numbers: those of its shape.
@@ -102,7 +102,7 @@ def write_texts(
         "sided": "one-sided",
         "families": [list(family) for family in families],
         "tries": max(ledger.tries(*family) for family in families),
-        "planned": max(ledger.planned(*family) for family in families),
+        "planned_tries": max(ledger.planned_tries(*family) for family in families),
         "ledger": {"length": len(ledger), "head": ledger.head},
         "repeat": request.repeat,
     }
@@ -118,11 +118,11 @@ def _tries(ledger: Ledger, families: Sequence[tuple[str, str]]) -> str:
     """The tries against each baseline, this page's among them."""
     said, there = [], 0
     for baseline, metric in families:
-        made, planned = ledger.made(baseline, metric), ledger.planned(baseline, metric)
+        made, planned = ledger.made(baseline, metric), ledger.planned_tries(baseline, metric)
         there += made
-        more = f" {planned} were announced with --comparisons, and are corrected for from the first on."
+        more = f" {planned} were announced with --planned-tries, and are corrected for from the first on."
         if made > planned > 0:
-            more = f" {planned} were announced with --comparisons, fewer than were made."
+            more = f" {planned} were announced with --planned-tries, fewer than were made."
         where = ledgers.in_metrics(ledger, baseline, metric)
         said.append(
             f"{counted(made, 'try counts', 'tries count')} against {name(baseline)} {where}, this page's among them; "

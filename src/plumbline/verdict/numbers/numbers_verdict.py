@@ -35,8 +35,8 @@ def verdict(request: NumbersRequest, keep: Callable[[VerdictTexts], None] = lamb
         PlumblineError: the file, its terms or the ledger are at fault; or the page to be replaced was made with a
             ledger that this one is not a continuation of.
     """
-    if not 0 <= request.planned <= MOST_TRIES:
-        raise PlumblineError(f"--comparisons must be a number of tries, from 1 to {MOST_TRIES:,}")
+    if not 0 <= request.planned_tries <= MOST_TRIES:
+        raise PlumblineError(f"--planned-tries must be a number of tries, from 1 to {MOST_TRIES:,}")
     entries, draft = _drafted(request)
     made: list[VerdictTexts] = []
 

@@ -92,7 +92,7 @@ class SearchJudgement:
         resolved: the smallest real gain, made by the first change, that such a log tells from noise with POWER.
         expected: what is left of the total gain without what selection gives on average.
         runs_each: runs of both the start and the last kept change that would find a gain of `expected`;
-            runs_worth: that would find the gain that is asked after.
+            runs_for_target_gain: that would find the gain that is asked after.
         against_rule: runs that were kept without an improvement, or discarded in spite of one.
     """
 
@@ -116,7 +116,7 @@ class SearchJudgement:
     resolved: float
     expected: float
     runs_each: int | None
-    runs_worth: int | None
+    runs_for_target_gain: int | None
     kept: tuple[KeptChange, ...]
     against_rule: tuple[SearchLogEntry, ...]
     outcome: Outcome
@@ -217,7 +217,7 @@ def judge_search(
         resolved=resolved,
         expected=total - selection,
         runs_each=seeds_each(total - selection, sigma, design, POWER),
-        runs_worth=seeds_each(terms.worth_at(sigma) - terms.minimum_gain, sigma, design, POWER),
+        runs_for_target_gain=seeds_each(terms.target_gain_at(sigma) - terms.minimum_gain, sigma, design, POWER),
         kept=kept,
         against_rule=against,
         outcome=verdict,

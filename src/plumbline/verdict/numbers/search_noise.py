@@ -35,7 +35,7 @@ def lost_of_start(start: SearchLogEntry, lost: Sequence[SearchLogEntry]) -> int:
 
 def require_start(path: Path, start: SearchLogEntry, lost: Sequence[SearchLogEntry], terms: ComparisonTerms) -> None:
     """Refuse a log whose start diverged or crashed more often than was allowed beforehand."""
-    if len(lost) > terms.may_diverge:
+    if len(lost) > terms.allow_diverged:
         raise CannotBeJudgedError(
             f"{path}, line {lost[0].line}: a run of the start {start.commit!r} diverged or crashed ({len(lost)} in "
             f"all): what it would have given is not known. If that was expected, --allow-diverged {len(lost)} says how "

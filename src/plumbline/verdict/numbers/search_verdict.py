@@ -12,7 +12,7 @@ from typing import Any
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict import formatting
 from plumbline.verdict import ledger as ledgers
-from plumbline.verdict.comparison_terms import CLAIM, LOOP, POWER, WORTH, ComparisonTerms
+from plumbline.verdict.comparison_terms import CLAIM, LOOP, POWER, TARGET_GAIN_SIGMAS, ComparisonTerms
 from plumbline.verdict.evidence import Evidence, SearchLogEntry
 from plumbline.verdict.formatting import cell, counted, fixed, grid, name, percent, write_table
 from plumbline.verdict.ledger import Ledger, LedgerEntry
@@ -51,12 +51,12 @@ def draft(request: NumbersRequest, searched: Evidence) -> tuple[Sequence[LedgerE
             f"{request.path} is the log of a search, which is compared with its start, {start!r} in line "
             f"{judged.start.line}; leave out --baseline, --goal, --compare-with-previous and --at-step"
         )
-    entries = [search_entry(steps, request.columns.metric, request.terms, planned=request.planned)]
+    entries = [search_entry(steps, request.columns.metric, request.terms, planned_tries=request.planned_tries)]
     return entries, lambda ledger: _written(request, searched, ledger)
 
 
 def search_entry(
-    steps: Sequence[SearchLogEntry], metric: str, terms: ComparisonTerms, *, planned: int = 0
+    steps: Sequence[SearchLogEntry], metric: str, terms: ComparisonTerms, *, planned_tries: int = 0
 ) -> LedgerEntry:
     """Make the ledger's entry of a search's log.
 
@@ -70,7 +70,7 @@ def search_entry(
         baseline=start.commit,
         metric=metric,
         test="simulated search" if terms.sigma is None else f"simulated search, {terms.test}",
-        planned=planned,
+        planned_tries=planned_tries,
     )
 
 
@@ -142,10 +142,10 @@ def search_sentence(judged: SearchJudgement, metric: str, tried: str | None = No
         above = f"ruled out above {fixed(judged.high, sigma)}" if judged.high > 0 else "ruled out"
         return f"The search: a gain in {name(metric)} is {above}: {total} was seen ({level}); {alone}."
     terms, more = judged.terms, ""
-    if judged.runs_worth and judged.kept:
-        asked = f"{WORTH:g} sigma" if terms.asked_gain is None else f"{terms.asked_gain:g}"
+    if judged.runs_for_target_gain and judged.kept:
+        asked = f"{TARGET_GAIN_SIGMAS:g} sigma" if terms.asked_gain is None else f"{terms.asked_gain:g}"
         more = (
-            f": {counted(judged.runs_worth, 'more run')} of {last_kept(judged)} and as many of "
+            f": {counted(judged.runs_for_target_gain, 'more run')} of {last_kept(judged)} and as many of "
             f"{name(start)} in all would find a gain of {asked} with {percent(POWER)} chance"
         )
         if terms.asked_gain is not None:

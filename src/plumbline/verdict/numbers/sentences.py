@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from plumbline.verdict import formatting
-from plumbline.verdict.comparison_terms import POWER, WORTH, ComparisonTerms
+from plumbline.verdict.comparison_terms import POWER, TARGET_GAIN_SIGMAS, ComparisonTerms
 from plumbline.verdict.formatting import counted, fixed, name, percent
 from plumbline.verdict.judge import BaselineComparison, RunsNeeded
 from plumbline.verdict.numbers.summary_comparison import rounded
@@ -128,7 +128,7 @@ def _gain(more: RunsNeeded, judged: BaselineComparison) -> str:
     """A gain named in sigma is found with just that chance; one in the metric's units as sigma is."""
     beyond = " beyond the required gain" if judged.terms.minimum_gain else ""
     if more.in_sigma:
-        return f"a gain of {WORTH:g} standard deviations{beyond}"
+        return f"a gain of {TARGET_GAIN_SIGMAS:g} standard deviations{beyond}"
     span = (
         "" if more.low == more.high else f" ({_count(more.low)} to {_count(more.high)} of each, as sigma is uncertain)"
     )

@@ -61,7 +61,9 @@ def draft(request: NumbersRequest, table: Evidence, read: str) -> tuple[Sequence
     if len(cannot) == len(pairs):
         raise CannotBeJudgedError(" ".join(dict.fromkeys(cannot.values())))
     # What cannot be judged is no try.
-    entries = table_entries(table, [one for one in pairs if one.method not in cannot], terms, planned=request.planned)
+    entries = table_entries(
+        table, [one for one in pairs if one.method not in cannot], terms, planned_tries=request.planned_tries
+    )
     return entries, lambda ledger: _written(request, table, read, pairs, lost, cannot, ledger)
 
 
@@ -110,7 +112,7 @@ def _missing(table: Evidence) -> str:
 
 
 def table_entries(
-    table: Evidence, pairs: Sequence[ComparedPair], terms: ComparisonTerms, *, planned: int = 0
+    table: Evidence, pairs: Sequence[ComparedPair], terms: ComparisonTerms, *, planned_tries: int = 0
 ) -> list[LedgerEntry]:
     """Make the ledger's entries of a table: one for each comparison.
 
@@ -128,7 +130,7 @@ def table_entries(
                 baseline=pair.baseline,
                 metric=table.metric,
                 test="one-sample t" if pair.goal is not None and terms.sigma is None else terms.test,
-                planned=planned,
+                planned_tries=planned_tries,
             )
         )
     return entries
@@ -147,7 +149,7 @@ def _lost(table: Evidence, pair: ComparedPair, terms: ComparisonTerms) -> bool:
     if table.summaries:
         return False
     ours, theirs = (table.lost.get(side, {}) for side in (pair.method, pair.baseline))
-    if len(theirs) > terms.may_diverge:
+    if len(theirs) > terms.allow_diverged:
         seeds = ", ".join(f"{seed_words(seed)} ({word})" for seed, word in sorted(theirs.items()))
         raise CannotBeJudgedError(
             f"{counted(len(theirs), 'run')} of the baseline {pair.baseline!r} diverged or crashed: {seeds}. What they "

@@ -16,11 +16,13 @@ from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, R
 from plumbline.specs.compared_metrics import METRICS, ComparedMetric
 from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.stats.welch_and_stouffer import StoufferResult, stouffer, task_correlation, welch_per_task
+from plumbline.verdict.evidence import FINISHED, Evidence, RunEvidence
 from plumbline.verdict.formatting import counted, name
 from plumbline.verdict.judge import BaselineComparison, judge
 from plumbline.verdict.numbers.sentences import lost_sentence
 from plumbline.verdict.own_method import ledger_costs
 from plumbline.verdict.seed_values import Seeds
+from plumbline.verdict.sources.study_runs import run_evidence
 
 #: The share of a gain in losses averaged over a run's last part that its last evaluations have at least.
 SHARE = 0.5
@@ -80,14 +82,22 @@ class FinishedRunReader:
         """
         return [run.key for run in self.mine.runs(scale, method)]
 
+    def evidence(self, metric: ComparedMetric, scale: str) -> Evidence:
+        """Collect what is known of the runs at a scale, by method and seed, with this metric as their value."""
+        runs = {
+            method: {str(self.frames.runs.loc[key, "seed"]): self._run(metric, key) for key in self.keys(scale, method)}
+            for method in self.mine.compared
+        }
+        return Evidence(metric=metric.name, runs=runs)
+
+    def _run(self, metric: ComparedMetric, key: str) -> RunEvidence:
+        value, folder = self._value(metric, key), self.frames.work / "runs" / key
+        finite = value if math.isfinite(value) else None
+        return run_evidence(folder, self.frames.outcomes[key], self.frames.manifests[key], finite)
+
     def values(self, metric: ComparedMetric, scale: str, method: str) -> dict[str, float]:
         """Collect seed -> value of a metric, of the runs that completed and have one."""
-        found = {}
-        for key in self.keys(scale, method):
-            value = self._value(metric, key)
-            if self.frames.runs.loc[key, "outcome"] == COMPLETED and math.isfinite(value):
-                found[str(self.frames.runs.loc[key, "seed"])] = value
-        return found
+        return self.evidence(metric, scale).values.get(method, {})
 
     def diverged(self, scale: str, method: str) -> list[str]:
         """List the runs of a method at a scale that diverged."""
@@ -105,10 +115,11 @@ class FinishedRunReader:
         """
         baseline = self.mine.against[method]
         ours, theirs = (self.diverged(self.mine.scale, side) for side in (method, baseline))
-        if len(theirs) > self.mine.asked["may_diverge"]:
+        if len(theirs) > self.mine.asked["allow_diverged"]:
             return (
-                f"{name(method)} cannot be judged: {counted(len(theirs), 'run')} of {name(baseline)} diverged, and "
-                f"what they would have given is not known (`may_diverge: {len(theirs)}`, said beforehand, allows it)."
+                f"{name(method)} cannot be judged: {counted(len(theirs), 'run')} of {name(baseline)} diverged, "
+                f"and what they would have given is not known (`allow_diverged: {len(theirs)}`, said beforehand, "
+                "allows it)."
             )
         if len(ours) > len(theirs):
             seeds = {str(self.frames.runs.loc[key, "seed"]): "diverged" for key in ours}
@@ -236,8 +247,8 @@ class FinishedRunReader:
 
     def hours(self, scale: str, method: str) -> float:
         """Compute the mean wall time of a method's completed runs at a scale, in hours."""
-        keys = self.completed(scale, method)
-        return sum(float(self.frames.manifests[key]["wall_seconds"]) for key in keys) / max(1, len(keys)) / 3600
+        runs = [run for run in self.evidence(self.deciding, scale).runs[method].values() if run.status == FINISHED]
+        return sum(run.seconds or 0.0 for run in runs) / max(1, len(runs)) / 3600
 
     def spike(self, key: str) -> float:
         """The largest gradient norm of a run over its median one; NaN where none was recorded."""

@@ -19,7 +19,7 @@ def terms(mine: OwnMethodsFile, *, higher: bool) -> ComparisonTerms:
     `higher`: whether the metric is better higher.
     """
     asked = mine.asked
-    keys = ("alpha", "minimum_gain", "paired", "may_diverge")
+    keys = ("alpha", "minimum_gain", "paired", "allow_diverged")
     return ComparisonTerms(higher=higher, **{key: asked[key] for key in keys})
 
 
@@ -45,7 +45,7 @@ def entries(mine: OwnMethodsFile) -> list[LedgerEntry]:
                 baseline=baseline(mine, method),
                 metric=mine.asked["decides"],
                 test=terms(mine, higher=True).test,
-                planned=mine.asked["tries"],
+                planned_tries=mine.asked["planned_tries"],
             )
         )
     return found

@@ -1,6 +1,4 @@
-"""Writes the page of a verdict on a user's own modification: a sentence to quote, what was checked, evidence,
-limits.
-"""
+"""Fills in the page of a verdict on a user's own modification, with what the study's targets say of it."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from plumbline.core.files import format_path
 from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.verdict import formatting
 from plumbline.verdict import ledger as ledgers
-from plumbline.verdict.formatting import counted, grid, name
+from plumbline.verdict.formatting import counted, grid, listed, name
 from plumbline.verdict.judge import BaselineComparison
 from plumbline.verdict.ledger import Ledger
 from plumbline.verdict.numbers import score_table_page as pages
@@ -23,16 +21,7 @@ from plumbline.verdict.own_method import ledger_costs
 from plumbline.verdict.own_method import own_tables as tables
 from plumbline.verdict.own_method.decision_accuracy import DecisionAccuracy
 from plumbline.verdict.own_method.finished_run_reader import FinishedRunReader
-from plumbline.verdict.page import (
-    describe_checks,
-    describe_repeats,
-    differences,
-    join_sections,
-    list_implausible,
-    size_words,
-    write_list,
-    write_repeat,
-)
+from plumbline.verdict.page import VerdictPage, differences, size_words, write_list, write_repeat
 from plumbline.verdict.picture import DecisionPicture, PicturedArm, PicturedGain
 
 #: What the picture shows, where it cannot be seen.
@@ -91,32 +80,44 @@ def _diverged_larger(seen: FinishedRunReader) -> list[str]:
     ]
 
 
-def page(result: VerdictContents) -> str:
-    """Write the whole page as Markdown."""
-    seen = result.seen
-    groups = result.groups()
-    image = f"![{ALT}]({result.page.stem}.svg)"
-    sections: list[str] = [
-        f"# Verdict on {name(seen.mine.name)}",
-        first(result),
-        *list_implausible(result.found),
-        image,
-        _each(result),
+def page(result: VerdictContents) -> VerdictPage:
+    """Fill in the page."""
+    seen, mine = result.seen, result.seen.mine
+    tests = [
+        part
+        for baseline, judged in result.groups().items()
+        for part in pages.tests(list(judged.values()), baseline, "paired: true")
     ]
-    sections += ["## Before the runs", describe_checks(result.found), describe_repeats(result.found)]
-    sections += [_parity(result), "## Evidence", _how(result)]
-    for baseline, judged in groups.items():
-        sections += pages.tests(list(judged.values()), baseline, "paired: true")
-    sections += ["### By other metrics, not deciding", tables.measures(seen)]
-    sections += tables.downstream(seen)
-    sections += ["## The larger scale", tables.larger(seen), "## Stability and cost", tables.cost(seen)]
-    for judged in groups.values():
-        sections += ["## Power", pages.power(list(judged.values())), tables.hours(seen, judged)]
-    sections += ["## What such a verdict is worth at another scale", tables.orders(result.orders)]
-    sections += tables.published(seen)
-    sections += ["## Ledger", _ledger(result), "## Limits", _limits(result), "## Runs", tables.runs(seen)]
-    sections += ["## How to repeat", write_repeat(AGAIN, _command(seen.mine), result.page)]
-    return join_sections(sections)
+    sections = {
+        "What decides": [_how(result), *tests],
+        "Runs": [tables.runs(seen)],
+        "Before the runs": [_parity(result)],
+        "By study targets": _by_study_targets(result),
+        "What it cost": [tables.cost(seen)],
+        "Ledger": [_ledger(result)],
+        "Limits": [_limits(result)],
+        "How to repeat": [write_repeat(AGAIN, _command(mine), result.page)],
+    }
+    return VerdictPage(
+        title=f"{listed(list(map(name, mine.against)))} against {listed(list(map(name, mine.references)))}",
+        sentence=first(result),
+        picture=picture(result),
+        alt=ALT,
+        details=_each(result),
+        sections={heading: "\n\n".join(filter(None, parts)) for heading, parts in sections.items()},
+        checks=result.found,
+    )
+
+
+def _by_study_targets(result: VerdictContents) -> list[str]:
+    """What the study measures beyond what decides: other metrics, tasks, the larger scale, power, printed numbers."""
+    seen = result.seen
+    sections = ["### By other metrics, not deciding", tables.measures(seen), *tables.downstream(seen)]
+    sections += ["### The larger scale", tables.larger(seen)]
+    for judged in result.groups().values():
+        sections += ["### Power", pages.power(list(judged.values())), tables.hours(seen, judged)]
+    sections += ["### What such a verdict is worth at another scale", tables.orders(result.orders)]
+    return [*sections, *tables.published(seen)]
 
 
 def picture(result: VerdictContents) -> DecisionPicture:
@@ -209,10 +210,12 @@ def _ledger(result: VerdictContents) -> str:
     mine, metric = result.seen.mine, result.seen.deciding.name
     said = []
     for baseline, count in result.tries.items():
-        there, planned = (ask(baseline, metric) for ask in (result.ledger.made, result.ledger.planned))
-        more = f"; {planned} were announced (`tries:`) and are corrected for from the first on" if planned else ""
+        there, planned = (ask(baseline, metric) for ask in (result.ledger.made, result.ledger.planned_tries))
+        more = (
+            f"; {planned} were announced (`planned_tries:`) and are corrected for from the first on" if planned else ""
+        )
         if there > planned > 0:
-            more = f"; {planned} were announced (`tries:`), fewer than were made"
+            more = f"; {planned} were announced (`planned_tries:`), fewer than were made"
         said.append(
             f"{counted(there, 'try', 'tries')} against {name(baseline)} in {name(metric)}, this page's among "
             f"them{more}: every p is multiplied by {count}."

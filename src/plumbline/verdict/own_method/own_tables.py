@@ -98,17 +98,16 @@ def cost(seen: FinishedRunReader) -> str:
     """Write the table of stability and cost."""
     rows = []
     for scale in (seen.mine.scale, *([seen.mine.larger] if seen.mine.larger else [])):
-        for method in seen.mine.compared:
-            keys = seen.keys(scale, method)
-            runs = [seen.frames.manifests[key] for key in keys]
-            steps = [max(1, seen.frames.outcomes[key]["step"]) for key in keys]
-            seconds = median(run["wall_seconds"] / step for run, step in zip(runs, steps))
-            sizes = [run["peak_memory_bytes"] / 1e6 for run in runs if run.get("peak_memory_bytes")]
-            memory = f"{median(sizes):,.0f}" if sizes else "not recorded"
+        evidence = seen.evidence(seen.deciding, scale)
+        for method, runs in evidence.runs.items():
+            keys, medians = seen.keys(scale, method), {key: each[method] for key, each in evidence.medians.items()}
+            seconds = median((run.seconds or 0.0) / max(1, run.step or 0) for run in runs.values())
+            size = medians["memory_bytes"]
+            memory = f"{size / 1e6:,.0f}" if size else "not recorded"
             spike = max(map(seen.spike, keys))
             norm = "none" if math.isnan(spike) else f"{spike:.1f}"
             diverged = f"{len(seen.diverged(scale, method))} of {len(keys)}"
-            parameters = f"{int(runs[0]['parameters']):,}"
+            parameters = f"{medians['parameters']:,.0f}" if medians["parameters"] else "not recorded"
             rows.append((name(method), scale, diverged, norm, parameters, f"{seconds:.3g}", memory))
     columns = ("method", "scale", "diverged", "largest gradient norm / median", "parameters", "seconds a step")
     return (
@@ -161,7 +160,7 @@ def published(seen: FinishedRunReader) -> list[str]:
         mean = sum(values.values()) / len(values) if values else math.nan
         rows.append((name(row["method"]), row["metric"], row["scale"], row["value"], f"{mean:.5g}", str(len(values))))
     columns = ("method", "metric", "scale", "published", "reproduced here", "seeds")
-    return ["## Published next to reproduced", grid(columns, rows)] if rows else []
+    return ["### Published next to reproduced", grid(columns, rows)] if rows else []
 
 
 def runs(seen: FinishedRunReader) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Protocol
@@ -15,6 +15,7 @@ import msgspec
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, canonical_json, read_json, sha256_text
 from plumbline.verdict.decision.outcome import BASELINE, CRASHED, FINISHED, TIMEOUT, ArmRun
+from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.formatting import counted
 from plumbline.verdict.own_trainer import fingerprint, run_end
 from plumbline.verdict.own_trainer.folder import Folder
@@ -35,6 +36,13 @@ from plumbline.verdict.own_trainer.trainer_file import INJECT, TrainerFile
 #: Where the metric is printed with so many digits, two equal values of different seeds are no accident; where with
 #: fewer, as the accuracy of a few hundred examples is, so many are none.
 _DIGITS, _EQUAL = 5, 5
+#: Name of a printed metric -> the measure of a run that it is, and in which unit it is counted.
+PRINTED = {
+    "num_steps": ("step", 1),
+    "total_tokens_M": ("tokens", 1e6),
+    "num_params_M": ("parameters", 1e6),
+    "peak_vram_mb": ("memory_bytes", 2**20),
+}
 _BY_HAND = "let the trainer take its seed from the command line or the environment"
 
 
@@ -165,11 +173,22 @@ class CommandTrainer:
                 f"what a run changes is noticed in {counted(result.looked_at, 'file')} of them, and not in the others"
             )
 
+    def evidence(self, run: ArmRun) -> RunEvidence:
+        """Collect what is known of a run: what it printed under the names of autoresearch, and what was seen of it."""
+        if (result := self._result_of(run.run_id)) is None:
+            return run.evidence
+        printed = {
+            measure: result.others[name] * unit for name, (measure, unit) in PRINTED.items() if name in result.others
+        }
+        if result.memory_gb is not None:
+            printed.setdefault("memory_bytes", result.memory_gb * 2**30)
+        step = result.place.get("step")
+        return replace(run.evidence, file=Path(result.log), **{"step": step, **printed})  # type: ignore[arg-type]
+
     def memory_gb(self, runs: Sequence[ArmRun]) -> float | None:
         """The largest memory of a GPU in these runs: `peak_vram_mb` of the other metrics, or what torch counted."""
-        results = self._results_of(runs)
-        named = [result.others["peak_vram_mb"] / 1024 for result in results if "peak_vram_mb" in result.others]
-        return max(named or [result.memory_gb for result in results if result.memory_gb is not None], default=None)
+        sizes = (self.evidence(run).memory_bytes for run in runs)
+        return max((size / 2**30 for size in sizes if size is not None), default=None)
 
     def changed(self, runs: Sequence[ArmRun]) -> list[str]:
         """Say in what the machines differ on which runs were made: `torch: 2.5.1, 2.6.0`."""

@@ -14,6 +14,7 @@ from typing import Literal
 from msgspec import Struct, structs
 
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.formats import parse_duration
 from plumbline.core.structs import convert
 from plumbline.core.toml_keys import check_keys
 from plumbline.verdict.decision.outcome import Session
@@ -23,8 +24,6 @@ NAME = "plumbline.toml"
 FLAGS, SEED = "{flags}", "{seed}"
 #: Seeds by a variable of the environment begin with this; `INJECT` shifts those that the code sets.
 ENVIRONMENT, INJECT = "env:", "inject"
-#: Longest time that a run may be given, in seconds.
-LONGEST = 365 * 24 * 3600.0
 
 #: Variables that say what a shell, the linker or Python runs besides the command, and those that a run is given anyway.
 _STEERING = re.compile(
@@ -32,8 +31,6 @@ _STEERING = re.compile(
 )
 #: What of a folder is neither shared nor made empty.
 _NOT_A_RUNS = (".", ".git", ".plumbline")
-
-_UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 class RunPart(Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,7 +41,7 @@ class RunPart(Struct, frozen=True, forbid_unknown_fields=True):
         seed: words with `{seed}` that are given to the command, and mean nothing to the shell; `env:NAME`; or `inject`.
         share: what git ignores and a run needs, linked into each copy.
         output: what git ignores and a run writes into: a folder that is empty in each copy.
-        timeout: the longest that a run may take, such as 15m; none if empty.
+        timeout: the longest that a run may take, such as 15 min; none if empty.
         size: how large the model is and how long it trains, as a verdict is to say it; not said if empty.
         data: files and folders whose content is part of what means do not cross.
         fewer_steps: a run may end at an earlier step than those of the baseline; else such a one was not finished.
@@ -62,7 +59,7 @@ class RunPart(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def timeout_seconds(self) -> float | None:
         """The timeout in seconds; None where a run may take as long as it likes."""
-        return seconds_of(self.timeout) if self.timeout else None
+        return parse_duration(self.timeout) if self.timeout else None
 
 
 class MetricPart(Struct, frozen=True, forbid_unknown_fields=True):
@@ -108,8 +105,8 @@ class DecidePart(Struct, frozen=True, forbid_unknown_fields=True):
         alpha: the one-sided level.
         minimum_gain: a gain must exceed this, in the metric's units.
         max_runs: of the candidate; `baseline_runs` of the baseline.
-        useful_gain_sigmas: a gain not to miss.
-        session: what alpha holds for; `planned_candidates` are those of the session, none if 0.
+        target_gain_sigmas: a gain not to miss.
+        session: what alpha holds for; `planned_tries` are those of the session, none if 0.
         paired, interleave_baseline: the order of the runs, where it is not the baseline's first.
         first_seed: of the baseline.
     """
@@ -118,9 +115,9 @@ class DecidePart(Struct, frozen=True, forbid_unknown_fields=True):
     minimum_gain: float = 0.0
     max_runs: int = 8
     baseline_runs: int = 5
-    useful_gain_sigmas: float = 2.0
+    target_gain_sigmas: float = 2.0
     session: Session = "each"
-    planned_candidates: int = 0
+    planned_tries: int = 0
     paired: bool = False
     interleave_baseline: bool = False
     first_seed: int = 42
@@ -213,21 +210,6 @@ def parsed(said: dict[str, object], path: Path) -> TrainerFile:
     return file
 
 
-def seconds_of(text: str) -> float:
-    """Read a time such as 90s, 15m or 1h30m, in seconds.
-
-    Raises:
-        PlumblineError: it is no time.
-    """
-    parts = re.findall(r"(\d+(?:\.\d+)?)\s*(min|[smhd])", text)
-    if not parts or "".join(map("".join, parts)) != re.sub(r"\s", "", text):
-        raise PlumblineError(f"{text!r} is not a time; write 90s, 15m or 1h30m")
-    found = sum(float(number) * _UNITS[unit] for number, unit in parts)
-    if not 0 < found <= LONGEST:
-        raise PlumblineError(f"{text!r} is no time that a run can take; write 90s, 15m or 1h30m")
-    return found
-
-
 def _below(name: str) -> bool:
     return not Path(name).is_absolute() and ".." not in Path(name).parts
 
@@ -312,8 +294,8 @@ def _check_decide(decide: DecidePart, path: Path) -> None:
         ("minimum_gain", decide.minimum_gain, 0 <= decide.minimum_gain < float("inf")),
         ("max_runs", decide.max_runs, 1 <= decide.max_runs <= 100),
         ("baseline_runs", decide.baseline_runs, 2 <= decide.baseline_runs <= 100),
-        ("useful_gain_sigmas", decide.useful_gain_sigmas, 0 < decide.useful_gain_sigmas < 100),
-        ("planned_candidates", decide.planned_candidates, 0 <= decide.planned_candidates <= 10**6),
+        ("target_gain_sigmas", decide.target_gain_sigmas, 0 < decide.target_gain_sigmas < 100),
+        ("planned_tries", decide.planned_tries, 0 <= decide.planned_tries <= 10**6),
         ("first_seed", decide.first_seed, 0 <= decide.first_seed < 10**9),
     ):
         if not allowed:
@@ -321,9 +303,9 @@ def _check_decide(decide: DecidePart, path: Path) -> None:
             raise PlumblineError(f"{path}: decide.{key}: {value} cannot be meant; without the key it is {default}")
     if decide.paired and decide.interleave_baseline:
         raise PlumblineError(f"{path}: decide: says both paired and interleave_baseline; one is the order of the runs")
-    if (decide.session == "fwer") != bool(decide.planned_candidates):
+    if (decide.session == "fwer") != bool(decide.planned_tries):
         raise PlumblineError(
-            f'{path}: decide: session = "fwer" needs planned_candidates = N, and session = "each" takes none'
+            f'{path}: decide: session = "fwer" needs planned_tries = N, and session = "each" takes none'
         )
 
 
