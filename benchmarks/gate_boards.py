@@ -21,10 +21,11 @@ from machine_description import describe
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text
+from plumbline.core.formats import format_count
 from plumbline.verdict.board.board_page import description
 from plumbline.verdict.board.board_rows import board_of
 from plumbline.verdict.board.progress import progress
-from plumbline.verdict.formatting import counted, grid, p
+from plumbline.verdict.formatting import grid, p
 from plumbline.verdict.gate.board_reading import read_board
 from plumbline.verdict.gate.examined_records import NOT_SHOWN
 from plumbline.verdict.gate.judgement import Judgement, judge_board, noise_of
@@ -148,9 +149,9 @@ def steps(judged: Sequence[Judgement]) -> str:
     if not rows:
         return ""
     head = (
-        f"Against the best before, two runs or more of each: {counted(len(rows), 'step')}, {beaten} at p < .01; of the "
-        f"{len(held)} whose logs hold on both sides, {sum(held)}. Gains are in the metric; a step fewer counts as the "
-        "rules say."
+        f"Against the best before, two runs or more of each: {format_count(len(rows), 'step')}, {beaten} at p < .01; "
+        f"of the {len(held)} whose logs hold on both sides, {sum(held)}. Gains are in the metric; a step fewer counts "
+        "as the rules say."
     )
     return f"{head}\n\n{grid(['record', 'runs', 'gain', 'p, pooled', 'p, Welch', 'logs hold'], rows)}"
 

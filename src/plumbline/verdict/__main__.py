@@ -23,9 +23,9 @@ from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import shown
 from plumbline.core.foreign_rows import read_ordinary_text
+from plumbline.core.formats import format_count
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparison_terms import ALPHA, LOOP, ComparisonTerms
-from plumbline.verdict.formatting import counted
 from plumbline.verdict.numbers import numbers_verdict
 from plumbline.verdict.numbers.numbers_request import NumbersRequest
 from plumbline.verdict.outcome import Outcome
@@ -238,10 +238,10 @@ def check(page: Path, ledger: Path | None) -> int:
     if came and (families := _families(page)) is not None:
         against = {baseline for baseline, _ in families}  # in another metric too: `Ledger.tries`
         came = sum(entry.is_try and entry.baseline in against for entry in held.entries[said.length :])
-    length = counted(len(held), "entry", "entries")
+    length = format_count(len(held), "entry", "entries")
     print(visible(f"{held.path}: {length}, the chain is intact and contains the {said.length} of {page}"))
     if came:
-        more = counted(came, "entry", "entries")
+        more = format_count(came, "entry", "entries")
         print(f"{more} came since: make the page again, its p-values may be corrected for too few tries")
     return int(bool(came))
 

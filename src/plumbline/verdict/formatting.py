@@ -56,11 +56,6 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %" if 0.005 < share < 0.995 else f"{100 * share:.1f} %"
 
 
-def counted(number: int, one: str, more: str | None = None) -> str:
-    """Write a number with its noun: ``1 seed``, ``3 seeds``."""
-    return f"{number:,} {one if number == 1 else more or one + 's'}"
-
-
 def seconds(value: float, unit: str = "s") -> str:
     """Write a time with two digits where it is short: ``0.42 s``, ``7.3 s``, ``1,204 s``; `unit`: "s" or "second"."""
     short = f"{value:,.0f}" if value >= 9.95 else f"{value:.2g}"

@@ -28,7 +28,8 @@ from plumbline.core.append_only_log import NO_HEAD, AppendOnlyLog, LogContent
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.core.foreign_rows import read_ordinary_text
-from plumbline.verdict.formatting import counted, name
+from plumbline.core.formats import format_count
+from plumbline.verdict.formatting import name
 
 #: The kind of an entry that names the primary metric against a baseline, and is no try.
 PRIMARY = "primary"
@@ -257,7 +258,7 @@ def tries_in(ledger: Ledger, baseline: str, metric: str) -> str:
     """Say what p is multiplied by and where that stands: the tries in the ledger, or those announced in it."""
     tries = ledger.tries(baseline, metric)
     announced = " announced" if ledger.planned(baseline, metric) > ledger.made(baseline, metric) else ""
-    return f"{counted(tries, 'try', 'tries')}{announced} in {name(ledger.path.name)}"
+    return f"{format_count(tries, 'try', 'tries')}{announced} in {name(ledger.path.name)}"
 
 
 def stated(page: Path) -> LedgerState | None:

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from plumbline.core import command_line
 from plumbline.core.errors import visible
 from plumbline.core.files import canonical_json, sha256_text
+from plumbline.core.formats import format_count
 from plumbline.core.terminal_lines import folded
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.verdict import ledger as ledgers
@@ -27,7 +28,7 @@ from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_sentences import sentence, session_line
 from plumbline.verdict.decision.loop import Experiment, RunOrder, Trainer
 from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentQuestion, ExperimentTerms
-from plumbline.verdict.formatting import counted, seconds
+from plumbline.verdict.formatting import seconds
 from plumbline.verdict.ledger import LedgerEntry
 from plumbline.verdict.outcome import Outcome
 
@@ -186,7 +187,7 @@ def told(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:
     if as_json:
         print(json.dumps(decision_page.numbers(decision) | {"page": str(page)} | more), flush=True)
         return decision.exit_code
-    own = counted(sum(run.arm != BASELINE for run in decision.runs), "run")
+    own = format_count(sum(run.arm != BASELINE for run in decision.runs), "run")
     fresh = f" and {len(decision.fresh)} fresh" if decision.fresh else ""
     took = seconds(decision.seconds + sum(run.seconds or 0.0 for run in decision.fresh))
     beforehand = f"; deciding with a number of runs fixed beforehand would take {decision.fixed_runs}"

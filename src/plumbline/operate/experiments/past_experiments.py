@@ -16,6 +16,7 @@ from rich.table import Table
 
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError, nearest, visible
+from plumbline.core.formats import format_count
 from plumbline.core.terminal_lines import folded
 from plumbline.stats.pooling import pooled, resolved_gain
 from plumbline.verdict import ledger as ledgers
@@ -23,7 +24,7 @@ from plumbline.verdict.decision import decision_page, decision_records
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_sentences import sentence
 from plumbline.verdict.decision.outcome import Decision
-from plumbline.verdict.formatting import counted, fixed
+from plumbline.verdict.formatting import fixed
 from plumbline.verdict.ledger import Ledger
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer.snapshot import Arm
@@ -179,7 +180,7 @@ def print_noise(given: argparse.Namespace, place: ExperimentFolders, beside: Map
         sigma, trainer = row["sigma"], row["group"].replace(" {flags}", "")
         said = (
             f"{visible(trainer)}: sigma {fixed(sigma, sigma)} (95 % interval {fixed(row['low'], sigma)} to "
-            f"{fixed(row['high'], sigma)}), from {row['runs']} runs of {counted(row['arms'], 'arm')}. "
+            f"{fixed(row['high'], sigma)}), from {row['runs']} runs of {format_count(row['arms'], 'arm')}. "
             f"Beside {row['bank']} runs of the baseline, a gain is found with 80 % chance at .05, one-sided:"
         )
         print(folded(said, sys.stdout))

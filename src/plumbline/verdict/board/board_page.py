@@ -12,9 +12,9 @@ from typing import Any
 
 from plumbline.core import fingerprint_file
 from plumbline.core.files import atomic_write_json, atomic_write_text, make_folder
+from plumbline.core.formats import format_count
 from plumbline.verdict.board.board_rows import TIERS, Board, BoardRow
 from plumbline.verdict.board.progress import ProgressPoint, beyond_luck, progress
-from plumbline.verdict.formatting import counted
 from plumbline.verdict.formatting import p as p_words
 from plumbline.verdict.picture import WIDTH, Axis, fill_template, labels, shorten
 
@@ -152,7 +152,7 @@ def progress_svg(board: Board) -> str:
         line=_steps([point for point in points if point.best], x, y),
         band="M" + "L".join(band) + "Z" if len(known) > 1 else "",
         band_says=luck if known else f"no band of luck: {board.error_words}",
-        beyond=f"{counted(beyond, 'record')} outside the picture" if beyond else "",
+        beyond=f"{format_count(beyond, 'record')} outside the picture" if beyond else "",
     )
 
 
@@ -175,9 +175,9 @@ def description(board: Board, points: Sequence[ProgressPoint]) -> str:
     """Say what the picture shows, for who cannot see it."""
     best = [point for point in points if point.best]
     if not best:
-        return f"{counted(len(board.rows), 'row')}, none with a number that could be followed over time."
+        return f"{format_count(len(board.rows), 'row')}, none with a number that could be followed over time."
     said = (
-        f"{counted(len(points), 'record')}, {len(best)} better than all before, from {best[0].row.shown} to "
+        f"{format_count(len(points), 'record')}, {len(best)} better than all before, from {best[0].row.shown} to "
         f"{best[-1].row.shown} {board.headline}."
     )
     if board.error is not None:

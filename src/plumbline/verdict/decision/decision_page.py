@@ -18,10 +18,11 @@ from urllib.parse import quote
 
 from plumbline.core.errors import visible
 from plumbline.core.files import atomic_write_json, atomic_write_text
+from plumbline.core.formats import format_count
 from plumbline.stats.fresh_runs import FRESH_LEVEL
 from plumbline.verdict.decision.decision_sentences import amount, interval, look_line, next_step, session_line
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision
-from plumbline.verdict.formatting import counted, fixed, grid, name, percent, seconds
+from plumbline.verdict.formatting import fixed, grid, name, percent, seconds
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.page import (
     describe_checks,
@@ -200,13 +201,14 @@ def _cost(decision: Decision) -> str:
     own = sum(run.arm != BASELINE for run in decision.runs)
     base = len(decision.runs) - own
     said = [
-        f"{counted(own, 'run')} of the candidate, {seconds(decision.seconds, 'second')}, against {base} of the "
+        f"{format_count(own, 'run')} of the candidate, {seconds(decision.seconds, 'second')}, against {base} of the "
         f"baseline, {seconds(decision.bank_seconds, 'second')}, which the next candidate uses again."
     ]
     if decision.fresh:
         took = seconds(sum(run.seconds or 0.0 for run in decision.fresh), "second")
         said.append(
-            f"{counted(len(decision.fresh), 'fresh run')}, {took}: where it is kept, the next candidate's baseline."
+            f"{format_count(len(decision.fresh), 'fresh run')}, {took}: where it is kept, the next candidate's "
+            "baseline."
         )
     if decision.fixed_runs is not None:
         said.append(

@@ -17,12 +17,13 @@ from typing import get_args
 
 from scipy import special
 
+from plumbline.core.formats import format_count
 from plumbline.stats.fresh_runs import FRESH_LEVEL
 from plumbline.stats.sentinel import drift
 from plumbline.stats.sequential import Boundary, Look, SequentialDesign, operating
 from plumbline.stats.sessions import false_keeps
 from plumbline.verdict.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Session
-from plumbline.verdict.formatting import counted, fixed, listed, name, p, percent, unmarked
+from plumbline.verdict.formatting import fixed, listed, name, p, percent, unmarked
 from plumbline.verdict.outcome import Outcome
 
 #: A drift that is so rarely seen where nothing moves is told.
@@ -94,7 +95,7 @@ def look_line(look: Look, boundary: Boundary) -> str:
     keep, discard = (side[look.k - 1] for side in (boundary.keep, boundary.discard))
     sides = [f"kept from {keep:.2f}"] if math.isfinite(keep) else ["too early to keep"]
     sides += [f"discarded up to {discard:.2f}"] if math.isfinite(discard) else []
-    return f"after {counted(look.k, 'run')} T = {look.t:.2f} ({', '.join(sides)}): {next_step(look, boundary)}"
+    return f"after {format_count(look.k, 'run')} T = {look.t:.2f} ({', '.join(sides)}): {next_step(look, boundary)}"
 
 
 def session_line(decision: Decision) -> str:
@@ -128,7 +129,7 @@ def _kept(decision: Decision) -> str:
     if terms.claim:
         return f"{improves} {gain}, with {_fresh(decision, len(decision.candidate_values))}."
     if decision.fresh:
-        runs = counted(len(decision.candidate_values), "run")
+        runs = format_count(len(decision.candidate_values), "run")
         return f"{improves} {gain}, with {_fresh(decision, len(decision.fresh_values))}: kept after {runs}."
     return f"{improves} {gain}: kept {_after(decision)}; whether fresh runs agree, `plumbline confirm` says."
 
@@ -192,12 +193,14 @@ def _beyond(decision: Decision) -> str:
 def _after(decision: Decision) -> str:
     """After how many runs of which arms."""
     own, base = len(decision.candidate_values), len(decision.baseline_values)
-    return f"after {counted(own, 'run')} against {base} of {name(decision.terms.baseline)}"
+    return f"after {format_count(own, 'run')} against {base} of {name(decision.terms.baseline)}"
 
 
 def _fresh(decision: Decision, runs: int) -> str:
     """So many fresh runs against those of the baseline."""
-    return f"{counted(runs, 'fresh run')} against {len(decision.baseline_values)} of {name(decision.terms.baseline)}"
+    return (
+        f"{format_count(runs, 'fresh run')} against {len(decision.baseline_values)} of {name(decision.terms.baseline)}"
+    )
 
 
 def _p(decision: Decision) -> str:
@@ -215,7 +218,7 @@ def _lost(decision: Decision, arm: str) -> str:
         why = next((f": {name(run.why)}" for run in lost if run.why), "")
         what = {FINISHED: "gave no finite value", "timeout": "took too long"}.get(outcome, outcome)
         said.append(f"{len(lost)} {what} ({seeds}{why})")
-    return f"of {counted(len(runs), 'run')} of {label} {listed(said)}" if said else ""
+    return f"of {format_count(len(runs), 'run')} of {label} {listed(said)}" if said else ""
 
 
 def _unit(decision: Decision) -> str:

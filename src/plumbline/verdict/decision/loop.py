@@ -14,6 +14,7 @@ from scipy import special
 
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
+from plumbline.core.formats import format_count
 from plumbline.stats.after_stopping import GainAfterStopping, estimate, of_one_test
 from plumbline.stats.fresh_runs import FRESH_LEVEL
 from plumbline.stats.sequential import Boundary, Look, boundary, statistic
@@ -29,7 +30,7 @@ from plumbline.verdict.decision.decision_sentences import (
     sentence,
 )
 from plumbline.verdict.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms
-from plumbline.verdict.formatting import counted, fixed, seconds
+from plumbline.verdict.formatting import fixed, seconds
 from plumbline.verdict.outcome import Outcome
 
 
@@ -128,7 +129,8 @@ class Experiment:
         for number, (step, look) in enumerate(self.plan.steps):
             if there := [one for one in step if not look and self._known(*one) is not None]:
                 self.tell(
-                    f"{counted(len(there), 'run')} of {self.terms.baseline} {'are' if len(there) > 1 else 'is'} there"
+                    f"{format_count(len(there), 'run')} of {self.terms.baseline} {'are' if len(there) > 1 else 'is'} "
+                    "there"
                 )
                 self._told |= {(self.trainer.run_id(*one), one[1]) for one in there}
             self._make(number)

@@ -12,8 +12,9 @@ from operator import attrgetter
 from pathlib import Path
 
 from plumbline.core.files import shown
+from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import RunEvidence
-from plumbline.verdict.formatting import counted, listed, name
+from plumbline.verdict.formatting import listed, name
 from plumbline.verdict.gate.rules import Rules
 from plumbline.verdict.gate.settings_comparison import SettingsComparison
 from plumbline.verdict.sources.records import Printed, Record
@@ -171,7 +172,7 @@ def _of_table(distinct: Sequence[LoggedRun], found: ExaminedRecord, rules: Rules
     own = [run for run in short if run.planned in lengths or not runs]
     if own and (n is None or len(runs) < n):
         where = f"{name(shown(own[0].file, root))} at {own[0].last_step:,}"
-        words = f"{counted(len(own), 'log')} end before the claimed step, {where}"
+        words = f"{format_count(len(own), 'log')} end before the claimed step, {where}"
         found.blame("truncated", words)
     if n is not None and len(runs) != n:
         if len(runs) + found.copies == n:
@@ -183,7 +184,7 @@ def _of_table(distinct: Sequence[LoggedRun], found: ExaminedRecord, rules: Rules
     others = len(there) - len(runs)
     if others:
         found.notes.append(
-            f"{counted(others, 'further run')} of its folder reach the claimed step and are not counted."
+            f"{format_count(others, 'further run')} of its folder reach the claimed step and are not counted."
         )
 
 
@@ -321,7 +322,7 @@ def _by_printed_seed(distinct: Sequence[LoggedRun], found: ExaminedRecord, root:
         differing.remove(seed)
         del matched[seed]
     if differing:
-        of = f"{counted(len(differing), 'seed')}, {listed([name(each) for each in differing[:5]])},"
+        of = f"{format_count(len(differing), 'seed')}, {listed([name(each) for each in differing[:5]])},"
         words = f"the printed value of {of} is in no line of its log that the rules name"
         found.blame("headline", words)
     values, used = [], list[LoggedRun]()
@@ -337,7 +338,7 @@ def _by_printed_seed(distinct: Sequence[LoggedRun], found: ExaminedRecord, root:
     found.values, found.origin = tuple(values), "the logs of its seeds"
     spare = len(distinct) - len(used)
     if spare > 0:
-        found.notes.append(f"{counted(spare, 'further run')} of its folder are not among its seeds.")
+        found.notes.append(f"{format_count(spare, 'further run')} of its folder are not among its seeds.")
 
 
 def _elsewhere(seed: str, record: Record, distinct: Sequence[LoggedRun]) -> Hits:

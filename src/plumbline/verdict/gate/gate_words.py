@@ -9,7 +9,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plumbline.verdict.formatting import counted, fixed, freedom, name, write_table
+from plumbline.core.formats import format_count
+from plumbline.verdict.formatting import fixed, freedom, name, write_table
 from plumbline.verdict.formatting import p as p_words
 from plumbline.verdict.gate.examined_records import NOT_SHOWN, ExaminedRecord
 from plumbline.verdict.gate.judgement import BoardNoise, Judgement
@@ -107,7 +108,7 @@ def _changed(changes: SettingsComparison) -> str:
     said = [f"evaluated on {words}" for words in changes.sizes if words != changes.other_size]
     if changes.settings:
         said.append(
-            f"{counted(len(changes.settings), 'printed setting')} changed, {'; '.join(changes.settings[:SHOWN])}"
+            f"{format_count(len(changes.settings), 'printed setting')} changed, {'; '.join(changes.settings[:SHOWN])}"
         )
     return "".join(f"; {words}" for words in said)
 
@@ -117,7 +118,9 @@ def _stop(judged: Judgement, rules: Rules) -> str:
     if found.looks > 1 and judged.goal is not None and rules.stopping.chosen == "allowed":
         return f"; the rules allow that, and paid for it would be p = {p_words(min(1.0, found.looks * judged.goal.p))}"
     number = (
-        f"; {counted(len(found.values), 'run')}, of any number by the rules" if rules.runs.chosen == "allowed" else ""
+        f"; {format_count(len(found.values), 'run')}, of any number by the rules"
+        if rules.runs.chosen == "allowed"
+        else ""
     )
     return number if found.values and not rules.runs.fixed else ""
 
@@ -193,7 +196,7 @@ def board_table(judged: Sequence[Judgement], rules: Rules, noise: BoardNoise) ->
     }
     sigma = noise.sigma
     said = (
-        f"Sigma of {rules.metric} pooled over {counted(noise.records, 'record')}: {sigma.sigma:.3g}, {sigma.df:g} "
+        f"Sigma of {rules.metric} pooled over {format_count(noise.records, 'record')}: {sigma.sigma:.3g}, {sigma.df:g} "
         f"degrees of freedom; Bartlett's p that it is one sigma: {p_words(noise.bartlett)}."
         if sigma.sigma
         else "No record has two runs that can be read: no sigma."

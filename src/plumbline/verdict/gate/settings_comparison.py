@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from plumbline.core.files import shown
+from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import RunEvidence
-from plumbline.verdict.formatting import counted, listed, name
+from plumbline.verdict.formatting import listed, name
 from plumbline.verdict.sources.printed_settings import VALUES, amount, name_parts, unit_of
 
 #: Differences that are shown with their values; names of those that are only counted.
@@ -287,7 +288,7 @@ def _other_size(key: str, runs: Sequence[RunEvidence], values: Sequence[Sequence
         if run.seed
         else f"{name(shown(run.file or '', root))}{f', run {run.place + 1},' if run.place else ''}"
     )
-    more = f" (and {counted(others, 'further run')} on another number than most)" if others else ""
+    more = f" (and {format_count(others, 'further run')} on another number than most)" if others else ""
     return (
         f"{who} was evaluated on {_compared(values[at], most)} {_unit(key)}: {name(key)} is "
         f"{name(', '.join(values[at]))} there and {name(', '.join(most))} in {shares[usual]} of {len(runs)} runs{more}"

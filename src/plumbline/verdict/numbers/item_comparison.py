@@ -19,10 +19,11 @@ import numpy as np
 from scipy.special import bdtr
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.formats import format_count
 from plumbline.stats.sample_spread import sample_deviation
 from plumbline.verdict.comparison_terms import POWER, ComparisonTerms
 from plumbline.verdict.evidence import Evidence, ItemEvidence
-from plumbline.verdict.formatting import counted, listed, name
+from plumbline.verdict.formatting import listed, name
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.power import ComparisonDesign, seeds_each, upper_tail
 from plumbline.verdict.seed_values import CannotBeJudgedError
@@ -204,7 +205,7 @@ def compare_questions(names: Sequence[str], ours: Evidence, theirs: Evidence) ->
         known = {what: [each[what] for each in asked if what in each] for what in (*OF_TASK, *OF_RUN)}
         differ = {what: values for what, values in known.items() if len(set(values)) > 1}
         items = {what: _compare_items(what, ours.items[task], theirs.items[task]) for what in ("prompt", "target")}
-        others = [f"the {what}s of {counted(number, 'item')}" for what, number in items.items() if number]
+        others = [f"the {what}s of {format_count(number, 'item')}" for what, number in items.items() if number]
         refused = [f"the {what}: {_both(values)}" for what, values in differ.items() if what not in TOLD] + others
         if refused:
             raise CannotBeJudgedError(

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.formats import format_count
 from plumbline.verdict import formatting
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparison_terms import CLAIM, LOOP, POWER
-from plumbline.verdict.formatting import counted, fixed, grid, name, percent
+from plumbline.verdict.formatting import fixed, grid, name, percent
 from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.numbers.item_comparison import (
     ItemComparison,
@@ -94,7 +95,7 @@ def items_sentence(judged: ItemComparison, metric: str, tried: str | None = None
     tasks = f" of {len(judged.tasks)} tasks" if len(judged.tasks) > 1 else f" of {name(judged.tasks[0].task)}"
     gain, above = fixed(judged.gain, judged.error), fixed(judged.high, judged.error)
     p_said = p_of(judged.p, judged.p_corrected, judged.tries, tried)
-    level = f"{counted(items, 'item')}{tasks}, paired; one-sided {p_said}"
+    level = f"{format_count(items, 'item')}{tasks}, paired; one-sided {p_said}"
     subject, against = name(judged.name), name(judged.baseline)
     if judged.outcome is Outcome.KEEP:
         low = fixed(judged.low, judged.error)
@@ -122,7 +123,7 @@ def _read(judged: ItemComparison, request: NumbersRequest, metric: str) -> str:
     return (
         f"Samples of lm-eval were read from {name(request.path.name)} and {name(judged.baseline)}, metric "
         f"{name(metric)}, the newest file of each task. {direction(judged.terms)}; gains count upwards. What decides: "
-        f"{test}, one-sided; p times the ledger's {counted(judged.tries, 'try', 'tries')} must be at most "
+        f"{test}, one-sided; p times the ledger's {format_count(judged.tries, 'try', 'tries')} must be at most "
         f"{judged.terms.alpha:g}.{asked} p = {formatting.p(judged.p)}, corrected {formatting.p(judged.p_corrected)}; "
         f"better: {levels}."
     )

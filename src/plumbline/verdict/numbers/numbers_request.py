@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import visible
+from plumbline.core.formats import format_count
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparison_terms import ComparisonTerms
-from plumbline.verdict.formatting import counted, name, unmarked
+from plumbline.verdict.formatting import name, unmarked
 from plumbline.verdict.judge import BaselineComparison
 from plumbline.verdict.ledger import Ledger
 from plumbline.verdict.numbers.summary_comparison import rounded
@@ -125,8 +126,8 @@ def _tries(ledger: Ledger, families: Sequence[tuple[str, str]]) -> str:
             more = f" {planned} were announced with --comparisons, fewer than were made."
         where = ledgers.in_metrics(ledger, baseline, metric)
         said.append(
-            f"{counted(made, 'try counts', 'tries count')} against {name(baseline)} {where}, this page's among them; "
-            f"every p is multiplied by {ledger.tries(baseline, metric)}.{more if planned else ''}"
+            f"{format_count(made, 'try counts', 'tries count')} against {name(baseline)} {where}, this page's among "
+            f"them; every p is multiplied by {ledger.tries(baseline, metric)}.{more if planned else ''}"
         )
     if other := len({entry.identity for entry in ledger.entries if entry.is_try}) - there:
         said.append(f"{other} more, against other baselines or beside a primary metric, are not counted here.")

@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from plumbline.core.formats import format_count
 from plumbline.verdict import formatting
 from plumbline.verdict.comparison_terms import CLAIM, LOOP, POWER
-from plumbline.verdict.formatting import counted, fixed, name, percent, write_table
+from plumbline.verdict.formatting import fixed, name, percent, write_table
 from plumbline.verdict.judge import BaselineComparison
 from plumbline.verdict.numbers.sentences import confidence, direction, interval_of
 from plumbline.verdict.numbers.summary_comparison import rounded
@@ -62,10 +63,10 @@ def decides(judged: BaselineComparison) -> str:
     asked = f"{terms.asked_gain:g}" if terms.asked_gain is not None else "2 sigma beyond the required gain"
     return (
         f"{direction(terms)}; gains count upwards. What decides: {test}, one-sided; p times the ledger's "
-        f"{counted(judged.tries, 'try', 'tries')} (Bonferroni) must be at most {terms.alpha:g}.{against} Otherwise a "
-        f"method is ruled out if the upper bound of its gain is below {asked}, and else not decided. Two levels are "
-        f"printed: {LOOP:g}, for a candidate of a loop that runs again what it keeps, and {CLAIM:g}, for a claim (the "
-        "two-sided 0.05 of papers)."
+        f"{format_count(judged.tries, 'try', 'tries')} (Bonferroni) must be at most {terms.alpha:g}.{against} "
+        f"Otherwise a method is ruled out if the upper bound of its gain is below {asked}, and else not decided. Two "
+        f"levels are printed: {LOOP:g}, for a candidate of a loop that runs again what it keeps, and {CLAIM:g}, for a "
+        "claim (the two-sided 0.05 of papers)."
     )
 
 

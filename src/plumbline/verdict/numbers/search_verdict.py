@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.formats import format_count
 from plumbline.verdict import formatting
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparison_terms import CLAIM, LOOP, POWER, WORTH, ComparisonTerms
 from plumbline.verdict.evidence import Evidence, SearchLogEntry
-from plumbline.verdict.formatting import cell, counted, fixed, grid, name, percent, write_table
+from plumbline.verdict.formatting import cell, fixed, grid, name, percent, write_table
 from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts, plain, write_texts
 from plumbline.verdict.numbers.score_table_page import sigma_span
@@ -81,7 +82,7 @@ def _written(request: NumbersRequest, searched: Evidence, ledger: Ledger) -> Ver
     families = [(start, metric)]
     read = (
         f"The log of a search was read from {name(request.path.name)} (its columns {name(request.columns.commit)} and "
-        f"{name((searched.statuses or ('',))[0])} say so): {counted(len(steps), 'run')}, metric {name(metric)}."
+        f"{name((searched.statuses or ('',))[0])} say so): {format_count(len(steps), 'run')}, metric {name(metric)}."
     )
     tried = ledgers.tries_in(ledger, start, metric)
     search: dict[str, Any] = {key: value for key, value in plain(judged).items() if key != "terms"}
@@ -120,7 +121,7 @@ def search_sentence(judged: SearchJudgement, metric: str, tried: str | None = No
     if judged.outcome is Outcome.CRASHED:
         return (
             f"{last_kept(judged)}, the last kept change, crashed or diverged when it was run again "
-            f"({counted(len(judged.lost), 'run')}, line {judged.lost[0].line}), more often than the start "
+            f"({format_count(len(judged.lost), 'run')}, line {judged.lost[0].line}), more often than the start "
             f"{name(start)}."
         )
     if judged.decided_by is not None:
@@ -131,7 +132,7 @@ def search_sentence(judged: SearchJudgement, metric: str, tried: str | None = No
     # Of no gain, or less than none, no share can be said.
     share = f", {percent(judged.selection / judged.total)} of it," if judged.total > 0 else ""
     alone = (
-        f"over {counted(judged.steps, 'change')} that do nothing, selection alone gives "
+        f"over {format_count(judged.steps, 'change')} that do nothing, selection alone gives "
         f"{fixed(judged.selection, sigma)}{share} on average at sigma = {sigma:.2g}, and as much as was seen in "
         f"{percent(judged.p)} of searches"
     )
@@ -145,7 +146,7 @@ def search_sentence(judged: SearchJudgement, metric: str, tried: str | None = No
     if judged.runs_worth and judged.kept:
         asked = f"{WORTH:g} sigma" if terms.asked_gain is None else f"{terms.asked_gain:g}"
         more = (
-            f": {counted(judged.runs_worth, 'more run')} of {last_kept(judged)} and as many of "
+            f": {format_count(judged.runs_worth, 'more run')} of {last_kept(judged)} and as many of "
             f"{name(start)} in all would find a gain of {asked} with {percent(POWER)} chance"
         )
         if terms.asked_gain is not None:
@@ -202,7 +203,7 @@ def _evidence(judged: SearchJudgement) -> str:
         ("one-sided p", f"{formatting.p(judged.p)} (if sigma were known: {formatting.p(judged.p_face)})"),
         (
             "corrected p",
-            f"{formatting.p(judged.p_corrected)}, for {counted(judged.tries, 'try', 'tries')}; it must be at most "
+            f"{formatting.p(judged.p_corrected)}, for {format_count(judged.tries, 'try', 'tries')}; it must be at most "
             f"{judged.terms.alpha:g}",
         ),
         (
@@ -222,8 +223,8 @@ def _assumed(judged: SearchJudgement) -> str:
     beat = f" by more than {judged.terms.minimum_gain:g}" if judged.terms.minimum_gain else ""
     return (
         f"Assumed in {WORLDS:,} simulated searches: every change does nothing; runs are independent and normal with "
-        f"one sigma; the start is run {counted(len(judged.start_runs), 'time')}; each of {judged.steps} changes is "
-        f"kept if it beats the best so far{beat}. p is the share of them whose total gain, in units of the sigma "
+        f"one sigma; the start is run {format_count(len(judged.start_runs), 'time')}; each of {judged.steps} changes "
+        f"is kept if it beats the best so far{beat}. p is the share of them whose total gain, in units of the sigma "
         "estimated from as many repeats, is at least the log's."
     )
 
@@ -291,8 +292,8 @@ def _again(judged: SearchJudgement) -> str:
     fewest = len(judged.start_runs)
     if judged.terms.sigma is None and fewest < 10:
         lines.append(
-            f"{start} alone, {10 - fewest} runs more: sigma from {counted(fewest, 'run')} of the start lets this log "
-            f"distinguish only gains above {judged.resolved / sigma:.1f} sigma from noise."
+            f"{start} alone, {10 - fewest} runs more: sigma from {format_count(fewest, 'run')} of the start lets this "
+            f"log distinguish only gains above {judged.resolved / sigma:.1f} sigma from noise."
         )
     listed = "\n".join(f"- {line}" for line in lines)
     return (
@@ -319,8 +320,9 @@ def limits(judged: SearchJudgement) -> list[str]:
         lines = formatting.listed([str(step.line) for step in judged.against_rule[:20]])
         rest = f" and {len(judged.against_rule) - 20} more" if len(judged.against_rule) > 20 else ""
         sentences.append(
-            f"{counted(len(judged.against_rule), 'run was', 'runs were')} kept without an improvement, or discarded in "
-            f"spite of one (lines {lines}{rest}): such a search gains less than what is simulated, so that this page "
+            f"{format_count(len(judged.against_rule), 'run was', 'runs were')} kept without an improvement, or "
+            f"discarded in spite of one (lines {lines}{rest}): such a search gains less than what is simulated, so "
+            "that this page "
             'errs on the side of "not decided".'
         )
     return sentences

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
+from plumbline.core.formats import format_count
 from plumbline.verdict import formatting
 from plumbline.verdict.comparison_terms import POWER, WORTH, ComparisonTerms
-from plumbline.verdict.formatting import counted, fixed, name, percent
+from plumbline.verdict.formatting import fixed, name, percent
 from plumbline.verdict.judge import BaselineComparison, RunsNeeded
 from plumbline.verdict.numbers.summary_comparison import rounded
 from plumbline.verdict.outcome import Outcome
@@ -88,8 +89,8 @@ def seeds(judged: BaselineComparison, baseline: str) -> str:
     if judged.plan == "pairs":
         return f"{judged.n} pairs of seeds with {name(baseline)}"
     if judged.plan == "goal":
-        return f"{counted(judged.n, 'seed')} against the fixed value {judged.mean_baseline:g}"
-    return f"{counted(judged.n, 'seed')} against {judged.n_baseline} of {name(baseline)}"
+        return f"{format_count(judged.n, 'seed')} against the fixed value {judged.mean_baseline:g}"
+    return f"{format_count(judged.n, 'seed')} against {judged.n_baseline} of {name(baseline)}"
 
 
 def _rounding(judged: BaselineComparison) -> str:
@@ -115,12 +116,14 @@ def more_runs(judged: BaselineComparison, baseline: str) -> str:
     more = judged.more
     if more is None:
         return ""
-    added = counted(more.method, "more run") if more.method else ""
+    added = format_count(more.method, "more run") if more.method else ""
     if judged.plan == "pairs":
-        added = counted(more.method, "more pair")
+        added = format_count(more.method, "more pair")
     elif more.baseline:
         of_baseline = f"{more.baseline:,} of {name(baseline)}"
-        added = f"{added} and {of_baseline}" if added else counted(more.baseline, "more run") + f" of {name(baseline)}"
+        added = (
+            f"{added} and {of_baseline}" if added else format_count(more.baseline, "more run") + f" of {name(baseline)}"
+        )
     return f": {added} would find {_gain(more, judged)} with {percent(POWER)} chance"
 
 
@@ -153,7 +156,7 @@ def lost_sentence(method: str, lost: Mapping[str, str], runs: int, baseline: str
     said = ", ".join(words[:8]) + (f" and {len(words) - 8} more" if len(words) > 8 else "")
     than = f"{lost_baseline} of {name(baseline)}" if lost_baseline else f"none of {name(baseline)}"
     return (
-        f"{name(method)} crashed or diverged: {len(lost)} of its {counted(runs, 'run')} "
+        f"{name(method)} crashed or diverged: {len(lost)} of its {format_count(runs, 'run')} "
         f"{'has' if len(lost) == 1 else 'have'} no value ({said}), and {than}. The others are not judged: to have "
         "finished selects them."
     )
@@ -194,7 +197,7 @@ def headline(
         if names:
             more = f"; {len(names) - NAMED} more" if len(names) > NAMED else ""
             parts.append(f"{len(names)} {one_word if len(names) == 1 else words} ({'; '.join(names[:NAMED])}{more})")
-    said = tried.get((against or {}).get(one.name, baseline)) or counted(one.tries, "try", "tries")
+    said = tried.get((against or {}).get(one.name, baseline)) or format_count(one.tries, "try", "tries")
     level = f"at one-sided {one.terms.alpha:g}, corrected for {said}{_rounding_of_all(judged.values())}"
     begin = f"Of {len(judged)} methods against {name(baseline)} in {name(metric)}"
     return " ".join([f"{begin}, {formatting.listed(parts)}, {level}.", *lost])
@@ -204,7 +207,7 @@ def _rounding_of_all(every: Iterable[BaselineComparison]) -> str:
     """Say of printed digits how many verdicts hang on how they were rounded; nothing of the runs themselves."""
     found = [by for each in every if (by := rounded(each)) is not None]
     moved = sum(bool(by.others) for by in found)
-    said = f", whose rounding moves {counted(moved, 'verdict')}" if moved else ""
+    said = f", whose rounding moves {format_count(moved, 'verdict')}" if moved else ""
     return f", from printed means and standard deviations{said}" if found else ""
 
 

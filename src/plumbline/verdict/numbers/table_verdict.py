@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.formats import format_count
 from plumbline.verdict import implausible_gain
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.evidence import Evidence
-from plumbline.verdict.formatting import counted, name
+from plumbline.verdict.formatting import name
 from plumbline.verdict.judge import BaselineComparison, judge, judge_goal
 from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts, of_judgement, write_texts
@@ -150,18 +151,18 @@ def _lost(table: Evidence, pair: ComparedPair, terms: ComparisonTerms) -> bool:
     if len(theirs) > terms.may_diverge:
         seeds = ", ".join(f"{seed_words(seed)} ({word})" for seed, word in sorted(theirs.items()))
         raise CannotBeJudgedError(
-            f"{counted(len(theirs), 'run')} of the baseline {pair.baseline!r} diverged or crashed: {seeds}. What they "
-            f"would have given is not known. If that was expected beforehand, --allow-diverged {len(theirs)} says how "
-            "many may, and a method may then lose as many"
+            f"{format_count(len(theirs), 'run')} of the baseline {pair.baseline!r} diverged or crashed: {seeds}. What "
+            f"they would have given is not known. If that was expected beforehand, --allow-diverged {len(theirs)} says "
+            "how many may, and a method may then lose as many"
         )
     lost = len(ours) > len(theirs)
     for side in (pair.baseline, *([] if lost else [pair.method])):
         if runs := table.unfinished.get(side):
             seeds = ", ".join(f"{seed_words(seed)} ({word})" for seed, word in sorted(runs.items()))
             raise CannotBeJudgedError(
-                f"{counted(len(runs), 'run')} of {side!r} {'has' if len(runs) == 1 else 'have'} not ended: {seeds}. To "
-                "judge the others would select by which ends first: judge again later; of what never ends, say so: "
-                "--status-map WORD=crashed"
+                f"{format_count(len(runs), 'run')} of {side!r} {'has' if len(runs) == 1 else 'have'} not ended: "
+                f"{seeds}. To judge the others would select by which ends first: judge again later; of what never "
+                "ends, say so: --status-map WORD=crashed"
             )
     if pair.goal is None and pair.baseline not in table.values:
         raise CannotBeJudgedError(f"no run of the baseline {pair.baseline!r} has a value of {table.metric!r}")
@@ -218,11 +219,13 @@ def _written(
     tried = {one: ledgers.tries_in(ledger, one, metric) for one, _ in families}
     dropped = sum(len(table.lost.get(method, {})) for method in table.methods if method not in lost)
     left_out = (
-        f" {counted(dropped, 'run')} that diverged or crashed left out, as --allow-diverged allows." if dropped else ""
+        f" {format_count(dropped, 'run')} that diverged or crashed left out, as --allow-diverged allows."
+        if dropped
+        else ""
     )
     about = (
-        f"{read} from {name(request.path.name)}: {counted(len(runs), 'method')}, {counted(sum(runs.values()), 'run')}, "
-        f"metric {name(metric)}.{left_out}"
+        f"{read} from {name(request.path.name)}: {format_count(len(runs), 'method')}, "
+        f"{format_count(sum(runs.values()), 'run')}, metric {name(metric)}.{left_out}"
     )
     first = headline(judged, baseline, metric, gone, against=against, tried=tried)
     sentences = [sentence(each, against[method], metric, tried=tried) for method, each in judged.items()]

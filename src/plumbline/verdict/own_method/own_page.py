@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.files import shown
+from plumbline.core.formats import format_count
 from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.verdict import formatting
 from plumbline.verdict import ledger as ledgers
-from plumbline.verdict.formatting import counted, grid, name
+from plumbline.verdict.formatting import grid, name
 from plumbline.verdict.judge import BaselineComparison
 from plumbline.verdict.ledger import Ledger
 from plumbline.verdict.numbers import score_table_page as pages
@@ -85,7 +86,7 @@ def _diverged_larger(seen: FinishedRunReader) -> list[str]:
         return []
     return [
         f"At {mine.study.scale_label(mine.larger)} (scale {mine.larger}) {len(runs)} of "
-        f"{counted(len(mine.runs(mine.larger, method)), 'seed')} of {name(method)} diverged."
+        f"{format_count(len(mine.runs(mine.larger, method)), 'seed')} of {name(method)} diverged."
         for method in mine.compared
         if (runs := seen.lost_larger(method))
     ]
@@ -172,7 +173,7 @@ def _each(result: VerdictContents) -> str:
             moved = formatting.moved(larger.gain, metric, each.sigma, higher=seen.deciding.higher)
             said.append(
                 f"At {seen.mine.study.scale_label(seen.mine.larger)} {name(method)} {moved} "
-                f"({counted(larger.seeds, 'seed')} against {larger.seeds_baseline}): {same}."
+                f"({format_count(larger.seeds, 'seed')} against {larger.seeds_baseline}): {same}."
             )
     return write_list(said)
 
@@ -214,7 +215,7 @@ def _ledger(result: VerdictContents) -> str:
         if there > planned > 0:
             more = f"; {planned} were announced (`tries:`), fewer than were made"
         said.append(
-            f"{counted(there, 'try', 'tries')} against {name(baseline)} in {name(metric)}, this page's among "
+            f"{format_count(there, 'try', 'tries')} against {name(baseline)} in {name(metric)}, this page's among "
             f"them{more}: every p is multiplied by {count}."
         )
     ours = sum(result.ledger.made(baseline, metric) for baseline in result.tries)
@@ -247,8 +248,8 @@ def _limits(result: VerdictContents) -> str:
         if (runs := seen.lost_larger(method))
     ]
     said += [
-        f"{counted(len(lost), 'run')} of {name(method)} diverged and {'is' if len(lost) == 1 else 'are'} not used: "
-        f"{', '.join(lost)}."
+        f"{format_count(len(lost), 'run')} of {name(method)} diverged and {'is' if len(lost) == 1 else 'are'} not "
+        f"used: {', '.join(lost)}."
         for method in mine.compared
         if (lost := seen.diverged(mine.scale, method))
     ]

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import NoReturn
 
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import CRASH, FINISHED, KEEP, RUNNING, Evidence, RunEvidence, SearchLogEntry
-from plumbline.verdict.formatting import counted, name
+from plumbline.verdict.formatting import name
 from plumbline.verdict.seed_values import rank_name, seed_name, seed_words
 from plumbline.verdict.sources.printed_spreads import PrintedSpread, read_summaries, unread, without_units
 from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, at
@@ -240,7 +241,7 @@ def _at_steps(
             "the best of each run's steps, as asked: chosen after the runs, and better than what any step shows"
         )
         counts = said.get(at_step, f"step {at_step}, as asked")
-        notes.append(f"Runs have up to {counted(several, 'step')}; the value of a run is that of {counts}.")
+        notes.append(f"Runs have up to {format_count(several, 'step')}; the value of a run is that of {counts}.")
     return picked
 
 

@@ -12,8 +12,9 @@ from typing import NamedTuple, NoReturn
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.escape_sequences import strip_escapes
+from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import CRASH, DISCARD, FINISHED, KEEP, RUNNING
-from plumbline.verdict.formatting import counted, listed, name
+from plumbline.verdict.formatting import listed, name
 from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, at
 
 #: Meaning -> words of loops, trackers (W&B, MLflow, Optuna) and schedulers (SLURM), in lower case, with `_` for spaces.
@@ -246,7 +247,8 @@ class RunStatuses:
         lines = [row.line for row in self._rows.rows if row.cells.get(column, "") in words]
         self._notes.append(
             f"Column {name(column)} is not read as statuses, although {listed([name(word) for word in words[:3]])} "
-            f"({counted(len(lines), 'row')}: {at(lines)}) could be one: {_flag('--status-column', column)} reads it."
+            f"({format_count(len(lines), 'row')}: {at(lines)}) could be one: {_flag('--status-column', column)} reads "
+            "it."
         )
 
     def _ask(self, column: str, row: FileRow, why: str) -> NoReturn:
