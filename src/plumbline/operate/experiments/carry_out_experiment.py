@@ -28,7 +28,7 @@ from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_sentences import sentence, session_line
 from plumbline.verdict.decision.loop import Experiment, RunOrder, Trainer
 from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentQuestion, ExperimentTerms
-from plumbline.verdict.formatting import seconds
+from plumbline.verdict.formatting import format_seconds
 from plumbline.verdict.ledger import LedgerEntry
 from plumbline.verdict.outcome import Outcome
 
@@ -146,12 +146,12 @@ def decide(source: ExperimentSource, settled: SettledExperiment) -> Decision:
     decision = Experiment(terms=terms, plan=settled.plan, trainer=source.trainer, bank=bank, tell=tell).conduct()
     decision = source.look_again(replace(decision, checks=settled.checks))
     verdict = {"verdict": decision.verdict, "sentence": decision.sentence, "at": decision.at, "runs": len(bank.runs)}
-    with ledgers.entered(place.ledger, [replace(entry, **verdict)]) as ledger:
+    with ledgers.append_provisionally(place.ledger, [replace(entry, **verdict)]) as ledger:
         decision = replace(
             decision,
             asked=source.record,
-            ledger=ledgers.statement(ledger, place.pages),
-            tries=ledger.tries(entry.baseline, entry.metric),
+            ledger=ledgers.write_statement(ledger, place.pages),
+            tries=ledger.count_tries(entry.baseline, entry.metric),
         )
         decision_page.write(decision, place.page(terms.name))
     return decision
@@ -189,7 +189,7 @@ def told(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:
         return decision.exit_code
     own = format_count(sum(run.arm != BASELINE for run in decision.runs), "run")
     fresh = f" and {len(decision.fresh)} fresh" if decision.fresh else ""
-    took = seconds(decision.seconds + sum(run.seconds or 0.0 for run in decision.fresh))
+    took = format_seconds(decision.seconds + sum(run.seconds or 0.0 for run in decision.fresh))
     beforehand = f"; deciding with a number of runs fixed beforehand would take {decision.fixed_runs}"
     fixed = beforehand if decision.fixed_runs else ""
     closing = [f"{own}{fresh} of it, {took} of training{fixed}. {rule(decision.terms)}"]

@@ -342,7 +342,9 @@ def _looked_at(decision: Decision, trainer: CommandTrainer, looked_at: bool) -> 
         at, values = decision.looks[-1], decision.baseline_values
         mean, every = sum(values) / len(values), (*values, *decision.candidate_values)
         positive_loss = not decision.terms.higher and min(every) > 0
-        words = implausible_gain.flagged_of_own_trainer(at.gain, at.sigma, at.df, mean, positive_loss=positive_loss)
+        words = implausible_gain.describe_implausible_own_gain(
+            at.gain, at.sigma, at.df, mean, positive_loss=positive_loss
+        )
         return require_plausible(decision, words, looked_at=looked_at)
     if decision.verdict != Outcome.CANNOT_BE_JUDGED or not all(run.has_value for run in decision.runs):
         return decision

@@ -15,8 +15,8 @@ from plumbline.core.files import atomic_write_json, atomic_write_text, make_fold
 from plumbline.core.formats import format_count
 from plumbline.verdict.board.board_rows import TIERS, Board, BoardRow
 from plumbline.verdict.board.progress import ProgressPoint, beyond_luck, progress
-from plumbline.verdict.formatting import p as p_words
-from plumbline.verdict.picture import WIDTH, Axis, fill_template, labels, shorten
+from plumbline.verdict.formatting import format_p as p_words
+from plumbline.verdict.picture import WIDTH, Axis, choose_digits, fill_template, shorten
 
 #: Where the data of the progress begins and ends, in pixels; its height.
 LEFT, RIGHT, TOP, HEIGHT = 76, 684, 56, 300
@@ -118,7 +118,7 @@ def progress_svg(board: Board) -> str:
         return round(TOP + (1 - axis.share(value)) * HEIGHT, 1)
 
     better = "lower" if board.lower else "higher"
-    write = labels([point.value for point in points])
+    write = choose_digits([point.value for point in points])
     dots = [
         {
             "x": x(point.at),

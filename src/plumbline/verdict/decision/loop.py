@@ -30,7 +30,7 @@ from plumbline.verdict.decision.decision_sentences import (
     sentence,
 )
 from plumbline.verdict.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms
-from plumbline.verdict.formatting import fixed, seconds
+from plumbline.verdict.formatting import format_seconds, format_value
 from plumbline.verdict.outcome import Outcome
 
 
@@ -276,10 +276,10 @@ class Experiment:
         if (run.run_id, run.seed) in self._told:
             return
         self._told.add((run.run_id, run.seed))
-        took = "" if run.seconds is None else f" ({seconds(run.seconds)})"
+        took = "" if run.seconds is None else f" ({format_seconds(run.seconds)})"
         value = f"{run.outcome}: {run.why}" if run.why else run.outcome
         if run.outcome == FINISHED and run.value is not None:
-            value = fixed(run.value, self.looks[-1].sigma) if self.looks else f"{run.value:.6g}"
+            value = format_value(run.value, self.looks[-1].sigma) if self.looks else f"{run.value:.6g}"
         label = self.terms.baseline if run.arm == BASELINE else run.arm
         self.tell(f"{label}, seed {run.seed}: {value}{took}{said}")
 
@@ -288,7 +288,7 @@ class Experiment:
         at = self.looks[-1]
         of = f"mean gain of {at.k} runs" if at.k > 1 else "gain"  # the value before it is of one run
         sign = "+" if at.gain >= 0 else ""
-        told = f"{of} {sign}{fixed(at.gain, at.sigma)} ({at.gain / at.sigma:.1f} sigma); {look_line(at, edges)}"
+        told = f"{of} {sign}{format_value(at.gain, at.sigma)} ({at.gain / at.sigma:.1f} sigma); {look_line(at, edges)}"
         if next_step(at, edges) != "one more run":
             return told
         return f"{told}, seed {self.plan.steps[number + 1][0][-1][1]}"

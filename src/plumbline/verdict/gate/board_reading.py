@@ -12,7 +12,7 @@ from plumbline.core.errors import PlumblineError, UsageError, nearest
 from plumbline.core.files import shown
 from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import RunEvidence
-from plumbline.verdict.formatting import listed, name
+from plumbline.verdict.formatting import join_with_and, quote_name
 from plumbline.verdict.gate.examined_records import (
     LAST_DIGIT,
     LEFT_OUT,
@@ -80,11 +80,11 @@ def _runs(found: ExaminedRecord, rules: Rules, root: Path) -> None:
     twice = sorted(seed for seed, times in Counter(seeds).items() if times > 1)
     said = f"seeds {', '.join(seeds[:12])}{', ...' if len(seeds) > 12 else ''}" if seeds else "no log says its seed"
     if twice:
-        found.notes.append(f"Seed {listed(twice[:5])} stands in several runs of other values.")
+        found.notes.append(f"Seed {join_with_and(twice[:5])} stands in several runs of other values.")
     small = {int(seed) for seed in seeds if len(seed) < 4}
     holes = sorted(set(range(max(small) + 1)) - small - {0})[:8] if len(small) == len(set(seeds)) >= 3 else []
     if holes and max(small) < 2 * len(small):
-        found.notes.append(f"No run has seed {listed([str(each) for each in holes])}.")
+        found.notes.append(f"No run has seed {join_with_and([str(each) for each in holes])}.")
     copies = (
         f"; {format_count(found.copies, 'copy', 'copies')} of a run in another file, counted once"
         if found.copies
@@ -95,7 +95,7 @@ def _runs(found: ExaminedRecord, rules: Rules, root: Path) -> None:
     )
     if record.unread:
         found.notes.append(f"Not read: {'; '.join(record.unread[:3])}.")
-        found.runs += f"; not read: {name(record.unread[0][:200])}"
+        found.runs += f"; not read: {quote_name(record.unread[0][:200])}"
         found.runs += f" and {len(record.unread) - 1} more" if len(record.unread) > 1 else ""
 
 
@@ -157,7 +157,8 @@ def _code(found: ExaminedRecord, logs: Sequence[TrainingLog], rules: Rules, root
     found.code = f"{len(by_hash)} versions in {format_count(len(logs), 'log')}{lacking}"
     if meant:
         found.code += (
-            f"; {format_count(len(meant), 'line')} differ, first {listed([name(line[:80]) for line in meant[:SHOWN]])}"
+            f"; {format_count(len(meant), 'line')} differ, first "
+            f"{join_with_and([quote_name(line[:80]) for line in meant[:SHOWN]])}"
         )
         found.blame("code", found.code)
     else:
@@ -183,7 +184,9 @@ def _settings(found: ExaminedRecord, logs: Sequence[TrainingLog], rules: Rules, 
         if is_measured_or_name(key):
             others.append(key)
         else:
-            differing.append(f"{name(key)} is {listed([name(value[:30]) for value in list(values)[:3]])}")
+            differing.append(
+                f"{quote_name(key)} is {join_with_and([quote_name(value[:30]) for value in list(values)[:3]])}"
+            )
     compared = over_runs(found.values, rules.same.configuration_may_differ, root, listed_keys)
     compared.others = [*others, *compared.others]
     found.settings = compared
@@ -200,11 +203,11 @@ def _settings(found: ExaminedRecord, logs: Sequence[TrainingLog], rules: Rules, 
     found.code += f"; {format_count(compared.same, 'printed setting')} the same {where}" if compared.same else ""
     found.code += "" if compared.same or differing or compared.sizes else f"; no setting is printed {where}"
     if compared.aside:
-        few = listed([name(key) for key in compared.aside[:NAMED]])
+        few = join_with_and([quote_name(key) for key in compared.aside[:NAMED]])
         found.code += f"; set aside, as not of all runs or as measured: {few}"
         found.code += f" and {len(compared.aside) - NAMED} more" if len(compared.aside) > NAMED else ""
     if compared.others:
-        few = listed([name(key) for key in compared.others[:NAMED]])
+        few = join_with_and([quote_name(key) for key in compared.others[:NAMED]])
         found.code += f"; differ too, and are none of the hyper-parameters that are known: {few}"
         found.code += f" and {len(compared.others) - NAMED} more" if len(compared.others) > NAMED else ""
     if compared.expected:
@@ -214,7 +217,7 @@ def _settings(found: ExaminedRecord, logs: Sequence[TrainingLog], rules: Rules, 
 def _machine(found: ExaminedRecord, logs: Sequence[TrainingLog]) -> None:
     machines = Counter(log.machine for log in logs if log.machine)
     versions = Counter(", ".join(log.versions) for log in logs if log.versions)
-    said = [name(each) for each in [*list(machines)[:3], *list(versions)[:3]]]
+    said = [quote_name(each) for each in [*list(machines)[:3], *list(versions)[:3]]]
     found.machine = "; ".join(said) if said else "no log says its machine or its versions"
     if len(machines) > 1 or len(versions) > 1:
         found.machine += (
@@ -262,7 +265,7 @@ def _span(steps: set[int]) -> str:
 
 
 def _files(values: Sequence[RunEvidence], root: Path) -> str:
-    return listed([name(shown(each.file or "", root)) for each in values[:3]])
+    return join_with_and([quote_name(shown(each.file or "", root)) for each in values[:3]])
 
 
 def read_board(folder: Path, rules: Rules) -> list[ExaminedRecord]:
@@ -319,4 +322,6 @@ def _across(board: list[ExaminedRecord], folder: Path) -> None:
             for key in list(run.values.items())[-3:]:
                 ends.setdefault(key, []).append((found, run))
         for record, (times, file) in shared.items():
-            found.notes.append(f"{times} of its runs stand in the folder of {name(record)} too ({name(file)}, say).")
+            found.notes.append(
+                f"{times} of its runs stand in the folder of {quote_name(record)} too ({quote_name(file)}, say)."
+            )

@@ -17,7 +17,7 @@ from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, R
 from plumbline.specs.compared_metrics import METRICS, ComparedMetric
 from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.stats.welch_and_stouffer import StoufferResult, stouffer, task_correlation, welch_per_task
-from plumbline.verdict.formatting import name
+from plumbline.verdict.formatting import quote_name
 from plumbline.verdict.judge import BaselineComparison, judge
 from plumbline.verdict.numbers.sentences import lost_sentence
 from plumbline.verdict.own_method import ledger_costs
@@ -108,9 +108,9 @@ class FinishedRunReader:
         ours, theirs = (self.diverged(self.mine.scale, side) for side in (method, baseline))
         if len(theirs) > self.mine.asked["may_diverge"]:
             return (
-                f"{name(method)} cannot be judged: {format_count(len(theirs), 'run')} of {name(baseline)} diverged, "
-                f"and what they would have given is not known (`may_diverge: {len(theirs)}`, said beforehand, allows "
-                "it)."
+                f"{quote_name(method)} cannot be judged: {format_count(len(theirs), 'run')} of {quote_name(baseline)} "
+                f"diverged, and what they would have given is not known (`may_diverge: {len(theirs)}`, said "
+                "beforehand, allows it)."
             )
         if len(ours) > len(theirs):
             seeds = {str(self.frames.runs.loc[key, "seed"]): "diverged" for key in ours}
