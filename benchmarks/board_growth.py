@@ -25,7 +25,7 @@ from benchmarks.machine_description import describe
 from plumbline.core.command_line import positive
 from plumbline.core.files import atomic_write_text
 from plumbline.verdict.board import __main__ as board
-from plumbline.verdict.formatting import grid
+from plumbline.verdict.formatting import write_grid
 
 PREDECESSOR = '[predecessor]\nalpha = 0.01\nsource = "made up"\n'
 
@@ -88,7 +88,7 @@ def main() -> None:
         [
             "# What a board costs as its records become more",
             f"{describe(with_torch=False)}. `python -m benchmarks.board_growth`",
-            grid(heads, rows),
+            write_grid(heads, rows),
             "Reading, checking, judging and drawing together; a record here has three logs of 13 evaluations.\n",
         ]
     )

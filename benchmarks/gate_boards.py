@@ -21,10 +21,11 @@ from machine_description import describe
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text
+from plumbline.core.formats import format_count
 from plumbline.verdict.board.board_page import description
 from plumbline.verdict.board.board_rows import board_of
 from plumbline.verdict.board.progress import progress
-from plumbline.verdict.formatting import counted, grid, p
+from plumbline.verdict.formatting import format_p, write_grid
 from plumbline.verdict.gate.board_reading import read_board
 from plumbline.verdict.gate.examined_records import NOT_SHOWN
 from plumbline.verdict.gate.judgement import Judgement, judge_board, noise_of
@@ -76,13 +77,13 @@ def section(rules_name: str, folder: Path) -> str:
         facts.append(
             (
                 f"sigma of a run pooled over {noise.records} records; degrees of freedom; Bartlett's p",
-                f"{sigma.sigma:.3g}; {sigma.df:g}; {p(noise.bartlett)}",
+                f"{sigma.sigma:.3g}; {sigma.df:g}; {format_p(noise.bartlett)}",
             )
         )
     board = board_of(judged, rules, noise)
     text = [
         f"## {rules.name}",
-        grid(["what", "count"], facts),
+        write_grid(["what", "count"], facts),
         description(board, progress(board)),
         failing(judged),
         unread(judged),
@@ -143,16 +144,16 @@ def steps(judged: Sequence[Judgement]) -> str:
         both = before.pools and each.evidence.pools
         beaten += test.p < 0.01
         held += [test.p < 0.01] if both else []
-        runs, ps = f"{test.n} against {test.n_baseline}", (p(test.p), p(test.welch.p_greater))
+        runs, ps = f"{test.n} against {test.n_baseline}", (format_p(test.p), format_p(test.welch.p_greater))
         rows.append([number_of(each), runs, f"{test.gain:.5f}", *ps, "yes" if both else "no"])
     if not rows:
         return ""
     head = (
-        f"Against the best before, two runs or more of each: {counted(len(rows), 'step')}, {beaten} at p < .01; of the "
-        f"{len(held)} whose logs hold on both sides, {sum(held)}. Gains are in the metric; a step fewer counts as the "
-        "rules say."
+        f"Against the best before, two runs or more of each: {format_count(len(rows), 'step')}, {beaten} at p < .01; "
+        f"of the {len(held)} whose logs hold on both sides, {sum(held)}. Gains are in the metric; a step fewer counts "
+        "as the rules say."
     )
-    return f"{head}\n\n{grid(['record', 'runs', 'gain', 'p, pooled', 'p, Welch', 'logs hold'], rows)}"
+    return f"{head}\n\n{write_grid(['record', 'runs', 'gain', 'p, pooled', 'p, Welch', 'logs hold'], rows)}"
 
 
 def main() -> int:

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from plumbline.core.files import atomic_write_text
-from plumbline.verdict.formatting import grid
+from plumbline.verdict.formatting import write_grid
 from plumbline.verdict.gate.board_reading import find, read_board
 from plumbline.verdict.gate.judgement import Judgement, judge_record
 from plumbline.verdict.gate.rules import read_rules
@@ -316,7 +316,7 @@ def main() -> None:
         [
             "# Made-up record folders: which faults are found",
             f"{FOLDERS} folders with one fault, {FOLDERS} without, by seed {SEED}. `python -m benchmarks.gate_faults`",
-            grid(["planted", "folders", "found", "named as that kind"], rows),
+            write_grid(["planted", "folders", "found", "named as that kind"], rows),
             f"Sound folders: {len(clear)}; with a fault that is none: {sum(map(bool, clear))}.",
             "A step that was chosen after looking is found as a p that is paid for, or as runs that end before it.\n",
         ]

@@ -25,7 +25,7 @@ from plumbline.core.files import atomic_write_text
 from plumbline.stats.protocol_error import standard_error
 from plumbline.verdict.comparison_terms import ALPHA, LOOP, ComparisonTerms
 from plumbline.verdict.evidence import Evidence, RunEvidence
-from plumbline.verdict.formatting import grid
+from plumbline.verdict.formatting import write_grid
 from plumbline.verdict.judge import BaselineComparison, judge, judge_all
 from plumbline.verdict.ledger import append
 from plumbline.verdict.numbers.search import SearchJudgement, judge_search
@@ -82,7 +82,7 @@ def files(repetitions: int, folder: Path) -> str:
         )
     columns = ["methods x seeds", "null files: one crowned", "the same, taking sigma as known"]
     columns += ["3 sigma: found", "the page's chance", "apart, standard errors"]
-    return grid(columns, rows)
+    return write_grid(columns, rows)
 
 
 def gains(repetitions: int) -> str:
@@ -97,7 +97,7 @@ def gains(repetitions: int) -> str:
             shares = [f"{said[outcome] / repetitions:.3f}" for outcome in three]
             rows.append((f"{n} against {m}, {gain:g} sigma", *shares, share(each.high < gain for each in judged)))
     columns = ["seeds and true gain", "improves", "ruled out above X, X below 2 sigma", "not decided"]
-    return grid([*columns, "the true gain is above X"], rows)
+    return write_grid([*columns, "the true gain is above X"], rows)
 
 
 def lost_runs(repetitions: int) -> str:
@@ -113,7 +113,7 @@ def lost_runs(repetitions: int) -> str:
             crowned.append(whole and improves(pair_of(ours, theirs)))
             without.append(bool(len(left)) and improves(pair_of(left, theirs)))
         rows.append((f"runs worse than {from_:+g} sigma diverge", share(crowned), share(without)))
-    return grid(["a method that does nothing", "by the rule: crowned", "its lost runs left out: crowned"], rows)
+    return write_grid(["a method that does nothing", "by the rule: crowned", "its lost runs left out: crowned"], rows)
 
 
 #: Noise of a run in units of its scale.
@@ -168,7 +168,7 @@ def searches(repetitions: int, folder: Path) -> str:
             )
     columns = ["real gain of all changes", "total gain seen, sigma", "page: by selection alone, sigma (median)"]
     columns += ["not decided", f"improves at {ALPHA:g}", f"at {LOOP:g}", "a jump is marked"]
-    return grid([*columns, "read as one run against the start"], rows)
+    return write_grid([*columns, "read as one run against the start"], rows)
 
 
 def _naive(judged: SearchJudgement) -> bool:
@@ -202,7 +202,7 @@ def users(repetitions: int, folder: Path) -> str:
                 held = append(
                     path, table_entries(table, [ComparedPair(f"try {attempt}", "base")], TERMS, planned=planned)
                 )
-                page = judge_all(table.values, "base", TERMS, tries=held.tries("base", "loss"))
+                page = judge_all(table.values, "base", TERMS, tries=held.count_tries("base", "loss"))
                 crowned.append(any(map(improves, page.values())))
             at_once.append(any(crowned))
             at_the_end.append(any(map(improves, judge_all(values, "base", TERMS, tries=len(held)).values())))
@@ -213,7 +213,9 @@ def users(repetitions: int, folder: Path) -> str:
                 share(at_once),
             )
         )
-    return grid(["users", "one of their pages crowns, made again at the end", "one ever did, as it was made"], rows)
+    return write_grid(
+        ["users", "one of their pages crowns, made again at the end", "one ever did, as it was made"], rows
+    )
 
 
 #: How a law other than the assumed one is drawn: (rng, seeds of the method, seeds of the baseline) -> both.
@@ -247,7 +249,7 @@ def laws(repetitions: int) -> str:
                     share(each.p_face <= ALPHA for each in judged),
                 )
             )
-    return grid(["a method that does nothing", "pooled t (decides)", "Welch's", "sigma as known"], rows)
+    return write_grid(["a method that does nothing", "pooled t (decides)", "Welch's", "sigma as known"], rows)
 
 
 def pairing(repetitions: int) -> str:
@@ -265,7 +267,7 @@ def pairing(repetitions: int) -> str:
                 paired.append(improves(pair_of(ours - wide, theirs, ComparisonTerms(higher=False, paired=True))))
             rows.append((f"{n} seeds, correlation {alike:g}", share(none), share(pooled), share(paired)))
     columns = ["the same seeds with both", f"nothing: pooled t at most {ALPHA:g}", "1.5 sigma: pooled t finds it"]
-    return grid([*columns, "paired t finds it"], rows)
+    return write_grid([*columns, "paired t finds it"], rows)
 
 
 def main() -> int:

@@ -86,7 +86,7 @@ def project(root: Path) -> set[str]:
     entry = ledger.LedgerEntry(kind="try", name="a", fingerprint="f", baseline="b", metric="loss", test="t")
     entries = ledger.append(root / "results/demo/verdict/ledger.jsonl", [entry])
     page = root / "results/demo/verdict/a.md"
-    page.write_text(f"# a\n\n{ledger.statement(entries, page.parent)}\n")
+    page.write_text(f"# a\n\n{ledger.write_statement(entries, page.parent)}\n")
     unknown = [
         page,
         file(demo / "state/transfer/base/baseline/s42/progress.jsonl", b"{}\n"),
@@ -230,7 +230,7 @@ def test_a_ledger_whose_last_line_a_page_states(
         one = ledger.LedgerEntry(kind="try", name=f"{number}", fingerprint="f", baseline="b", metric="loss", test="t")
         held = ledger.append(path, [one])
         if number == page:
-            (path.parent / "a.md").write_text(ledger.statement(held, path.parent) + "\n")
+            (path.parent / "a.md").write_text(ledger.write_statement(held, path.parent) + "\n")
     lines = path.read_text().splitlines(keepends=True)
     content = "".join(lines[: int(cut)]) + ("" if cut == int(cut) else lines[0][:20])
     path.write_text(content)

@@ -101,7 +101,7 @@ def test_what_is_no_file_of_rows_ends_in_a_sentence(tmp_path: Path, make, words:
         read_rows,
         ledger.read,
         lambda path: ledger.append(path, []),
-        ledger.stated,
+        ledger.read_statement,
         bounded_reading.read_text,
         lambda path: lm_eval_items.read_model(path.parent, ""),
     ],

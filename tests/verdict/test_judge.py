@@ -18,7 +18,7 @@ from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.judge import BaselineComparison, judge, judge_all, judge_goal
 from plumbline.verdict.numbers.sentences import sentence
 from plumbline.verdict.outcome import Outcome
-from plumbline.verdict.power import ComparisonDesign, seeds_each, sigma_interval
+from plumbline.verdict.power import ComparisonDesign, compute_sigma_interval, count_seeds
 from plumbline.verdict.seed_values import CannotBeJudgedError, Seeds
 
 UP = ComparisonTerms(higher=True)
@@ -179,15 +179,15 @@ def test_power_of_one_seed_against_five_is_what_a_simulation_finds() -> None:
     ],
 )
 def test_seeds_that_would_decide_are_the_fewest(plan: Any, of) -> None:
-    n = seeds_each(0.5, 1.0, of(4), 0.8, plan=plan)
+    n = count_seeds(0.5, 1.0, of(4), 0.8, plan=plan)
     assert n is not None and of(n - 1).power(0.5) < 0.8 <= of(n).power(0.5)
-    assert seeds_each(0.0, 1.0, of(4), 0.8, plan=plan) is None
-    assert seeds_each(1e-6, 1.0, of(4), 0.8, plan=plan) is None
+    assert count_seeds(0.0, 1.0, of(4), 0.8, plan=plan) is None
+    assert count_seeds(1e-6, 1.0, of(4), 0.8, plan=plan) is None
 
 
 def test_the_runs_that_are_missing_find_what_is_asked_after_as_another_try() -> None:
     judged = judge("a", seeds(2.0, 3.0, 4.0), BASE, UP)
-    more = judged.more
+    more = judged.runs_needed
     assert more is not None and more.in_sigma and (more.method, more.baseline) == (more.each - 3, more.each - 3)
     after = ComparisonDesign(math.sqrt(2 / more.each), 2 * more.each - 2, 0.025 / 2)
     fewer = ComparisonDesign(math.sqrt(2 / (more.each - 1)), 2 * more.each - 4, 0.025 / 2)
@@ -196,7 +196,7 @@ def test_the_runs_that_are_missing_find_what_is_asked_after_as_another_try() -> 
         f"{more.method} more runs and {more.baseline} of `base` would find a gain of 2 standard deviations with 80 %"
         in sentence(judged, "base", "loss")
     )
-    named = judge("a", seeds(2.0, 3.0, 4.0), BASE, ComparisonTerms(higher=True, target_gain=2.0)).more
+    named = judge("a", seeds(2.0, 3.0, 4.0), BASE, ComparisonTerms(higher=True, target_gain=2.0)).runs_needed
     assert (
         named is not None and named.low is not None and named.high is not None and named.low < named.each < named.high
     )
@@ -211,7 +211,7 @@ def test_a_goal_is_judged_by_the_one_sample_t() -> None:
 
 def test_the_interval_of_sigma_holds_it_as_often_as_it_says() -> None:
     sigma = np.random.default_rng(0).normal(size=(2000, 4)).std(axis=1, ddof=1)
-    held = [low <= 1 <= high for low, high in (sigma_interval(float(each), 3) for each in sigma[:500])]
+    held = [low <= 1 <= high for low, high in (compute_sigma_interval(float(each), 3) for each in sigma[:500])]
     assert np.mean(held) == pytest.approx(0.95, abs=0.04)
 
 

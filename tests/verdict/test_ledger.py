@@ -13,7 +13,7 @@ from plumbline.core.append_only_log import NO_HEAD
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.verdict import ledger
-from plumbline.verdict.ledger import LedgerEntry, append, compare, read, stated, statement
+from plumbline.verdict.ledger import LedgerEntry, append, count_new_entries, read, read_statement, write_statement
 
 
 def entry(name: str, **other) -> LedgerEntry:
@@ -30,7 +30,7 @@ def path(tmp_path: Path) -> Path:
 def test_tries_are_different_entries_against_a_baseline_in_any_metric(path: Path) -> None:
     grown = append(path, [entry("a"), entry("a", fingerprint="with more seeds"), entry("a", test="paired t")])
     grown = append(path, [entry("a", metric="accuracy"), entry("a", baseline="other")])
-    assert len(grown) == 7 and grown.tries("base", "loss") == 6 and grown.tries("other", "loss") == 1
+    assert len(grown) == 7 and grown.count_tries("base", "loss") == 6 and grown.count_tries("other", "loss") == 1
     assert read(path) == grown
 
 
@@ -38,25 +38,29 @@ def test_tries_are_different_entries_against_a_baseline_in_any_metric(path: Path
 def test_other_metrics_do_not_add_to_the_tries_in_one_that_was_named_beforehand(tmp_path: Path, first) -> None:
     entries = [entry("a", **first), entry("a"), *(entry("a", metric=f"m{number}") for number in range(3))]
     grown = append(tmp_path / "ledger.jsonl", entries)
-    assert grown.primary("base") == "loss" and grown.tries("base", "loss") == 1 + (first["kind"] == "spec")
-    assert grown.tries("base", "m0") == grown.tries("base", "loss") + 3, "one that was not is paid for by all"
+    assert grown.find_primary_metric("base") == "loss" and grown.count_tries("base", "loss") == 1 + (
+        first["kind"] == "spec"
+    )
+    assert grown.count_tries("base", "m0") == grown.count_tries("base", "loss") + 3, (
+        "one that was not is paid for by all"
+    )
     late = append(tmp_path / "late.jsonl", [entry("a"), entry("a", **first), entry("a", metric="m0")])
-    assert late.primary("base") is None, "named after a look"
+    assert late.find_primary_metric("base") is None, "named after a look"
 
 
 def test_what_was_decided_is_no_try_and_is_kept(path: Path) -> None:
     decided = entry("a", verdict="keep", sentence="a improves loss by 1.", at="2026-01-01T00:00:00Z")
     grown = append(path, [decided, entry("d")])
-    assert grown.tries("base", "loss") == 4 and read(path).entries[3] == decided
+    assert grown.count_tries("base", "loss") == 4 and read(path).entries[3] == decided
 
 
 def test_an_entry_is_made_with_its_page_or_not_at_all(path: Path) -> None:
     before = path.read_bytes()
-    with pytest.raises(RuntimeError), ledger.entered(path, [entry("d")]) as grown:
-        assert grown.tries("base", "loss") == 4
+    with pytest.raises(RuntimeError), ledger.append_provisionally(path, [entry("d")]) as grown:
+        assert grown.count_tries("base", "loss") == 4
         raise RuntimeError("the page cannot be written")
     assert path.read_bytes() == before
-    with ledger.entered(path, [entry("d")]) as grown:
+    with ledger.append_provisionally(path, [entry("d")]) as grown:
         pass
     assert read(path) == grown
 
@@ -67,15 +71,19 @@ def test_the_same_entry_again_writes_nothing(path: Path) -> None:
 
 
 def test_announced_tries_are_paid_for_from_the_first_on_and_stay(path: Path) -> None:
-    assert append(path, [entry("d", planned_tries=20)]).tries("base", "loss") == 20
-    assert append(path, [entry("e", planned_tries=2)]).tries("base", "loss") == 20
-    assert append(path, [entry(f"f{number}") for number in range(30)]).tries("base", "loss") == 35
+    assert append(path, [entry("d", planned_tries=20)]).count_tries("base", "loss") == 20
+    assert append(path, [entry("e", planned_tries=2)]).count_tries("base", "loss") == 20
+    assert append(path, [entry(f"f{number}") for number in range(30)]).count_tries("base", "loss") == 35
 
 
 def test_tries_that_are_announced_with_an_entry_that_is_there_are_paid_for_too(path: Path) -> None:
     known = [entry(name, planned_tries=20) for name in "ab"]
     grown = append(path, known)
-    assert (grown.made("base", "loss"), grown.planned_tries("base", "loss"), grown.tries("base", "loss")) == (3, 20, 20)
+    assert (
+        grown.count_tries_made("base", "loss"),
+        grown.count_planned_tries("base", "loss"),
+        grown.count_tries("base", "loss"),
+    ) == (3, 20, 20)
     assert len(grown) == 4 and append(path, [*known, entry("c", planned_tries=5), entry("c")]) == grown == read(path)
 
 
@@ -108,14 +116,14 @@ def test_a_line_that_was_touched_is_named_and_nothing_is_appended(path: Path, at
 
 def page_of(path: Path) -> Path:
     page = path.with_name("page.md")
-    page.write_text(f"# Verdict\n\n{statement(read(path), path.parent)}\n\nmore\n")
+    page.write_text(f"# Verdict\n\n{write_statement(read(path), path.parent)}\n\nmore\n")
     return page
 
 
 def checked(path: Path, page: Path) -> int:
-    said = stated(page)
+    said = read_statement(page)
     assert said is not None
-    return compare(read(path), page, said)
+    return count_new_entries(read(path), page, said)
 
 
 def test_a_page_notices_a_cut_tail_and_counts_what_came(path: Path) -> None:
@@ -198,6 +206,6 @@ def test_a_full_disk_enters_nothing(path: Path, monkeypatch) -> None:
 
 
 def test_what_is_no_page_says_nothing(tmp_path: Path) -> None:
-    assert stated(tmp_path / "absent.md") is None
+    assert read_statement(tmp_path / "absent.md") is None
     (tmp_path / "other.md").write_text("# Notes\n")
-    assert stated(tmp_path / "other.md") is None
+    assert read_statement(tmp_path / "other.md") is None

@@ -184,8 +184,8 @@ def _of_ledger(path: Path) -> tuple[Status, str]:
         entries, torn = ledger.read_unchanged(path)
         pages = {}
         for page in sorted(path.parent.glob("*.md")):
-            if (said := ledger.stated(page)) and os.path.normpath(page.parent / said.name) == str(path):
-                ledger.compare(entries, page, said)
+            if (said := ledger.read_statement(page)) and os.path.normpath(page.parent / said.name) == str(path):
+                ledger.count_new_entries(entries, page, said)
                 pages[said.length] = page.name
     except PlumblineError as error:
         return CHANGED, str(error)

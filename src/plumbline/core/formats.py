@@ -68,6 +68,6 @@ def byte_size(size: float) -> str:
     return f"{number(size)} TB"
 
 
-def counted(count: int, noun: str) -> str:
-    """Write a count with its noun: ``1 run``, ``1,204 runs``."""
-    return f"{count:,} {noun}{'s' * (count != 1)}"
+def format_count(count: int, noun: str, plural: str | None = None) -> str:
+    """Write a count with its noun: ``1 run``, ``1,204 runs``; `plural`: if that is not the noun with an s."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from plumbline.core.formats import counted
+from plumbline.core.formats import format_count
 from plumbline.plan import data_stage
 from plumbline.plan.data_stage import DataJobCost, DataRule
 from plumbline.plan.model_counts import probe_points
@@ -198,7 +198,7 @@ def speed_in_words(estimator: RunEstimator) -> str:
     if not calibration.speed:
         return f"stated, MFU {machine.mfu:.2f} of {peak}"
     words = _by_scale({key: f"{speed / (machine.peak_tflops * 1e12):.3f}" for key, speed in calibration.speed.items()})
-    return f"measured on {counted(calibration.runs, 'run')}, MFU {words} of {peak}"
+    return f"measured on {format_count(calibration.runs, 'run')}, MFU {words} of {peak}"
 
 
 def memory_in_words(estimator: RunEstimator) -> str:

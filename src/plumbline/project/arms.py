@@ -27,7 +27,7 @@ from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Run, Study
 from plumbline.verdict.decision.outcome import BASELINE, CRASHED, DIVERGED, FINISHED, ArmRun
 from plumbline.verdict.evidence import RunEvidence
-from plumbline.verdict.page import budget_words, differences, size_words
+from plumbline.verdict.page import describe_budget, describe_size, list_differences
 from plumbline.verdict.sources.study_runs import run_evidence
 
 METRIC, UNIT = "validation_loss", "nats a token"
@@ -89,18 +89,18 @@ class StudyArms:
     @property
     def budget(self) -> str:
         """How long a run trains, in words."""
-        return budget_words([self.spec])
+        return describe_budget([self.spec])
 
     @property
     def size(self) -> str:
         """How large the model is and how long it trains, as a verdict's sentence says it."""
         specs = [run.spec for run in self._runs.values()]
-        return size_words(self.study.scale_label(self.given["scale"]), self.study.preset, specs)
+        return describe_size(self.study.scale_label(self.given["scale"]), self.study.preset, specs)
 
     @property
     def differs(self) -> tuple[str, ...]:
         """In what the candidate's recipe differs beyond its model."""
-        return tuple(differences(self._runs[self.candidate].spec, self.spec))
+        return tuple(list_differences(self._runs[self.candidate].spec, self.spec))
 
     def method(self, arm: str) -> str:
         """Name what an arm trains: other code of the same name is another method."""

@@ -11,7 +11,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.core.formats import counted
+from plumbline.core.formats import format_count
 from plumbline.core.structs import ClosedStruct
 from plumbline.specs import tasks
 from plumbline.specs.field_types import Identifier
@@ -46,7 +46,7 @@ class Suite:
     @property
     def words(self) -> str:
         """The tasks, for a sentence."""
-        return f"{counted(len(self.tasks), 'task')}: {', '.join(self.task_names)}"
+        return f"{format_count(len(self.tasks), 'task')}: {', '.join(self.task_names)}"
 
     def task(self, name: str) -> Task:
         """The task called `name`.

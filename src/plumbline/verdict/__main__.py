@@ -23,16 +23,16 @@ from plumbline.core.command_line import Parser, run
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import format_path
 from plumbline.core.foreign_rows import read_ordinary_text
+from plumbline.core.formats import format_count
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparison_terms import ALPHA, LOOP, ComparisonTerms
-from plumbline.verdict.formatting import counted
 from plumbline.verdict.numbers import numbers_verdict
 from plumbline.verdict.numbers.numbers_request import NumbersRequest
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.seed_values import CannotBeJudgedError
 from plumbline.verdict.sources.printed_spreads import SEM, STD, PrintedSpread
 from plumbline.verdict.sources.row_files import ColumnNames
-from plumbline.verdict.sources.run_statuses import status_map
+from plumbline.verdict.sources.run_statuses import parse_status_map
 
 
 def arguments() -> Parser:
@@ -102,147 +102,149 @@ def arguments() -> Parser:
         help="number of tries against this baseline that are planned, or that a paper made: corrected for from the "
         "first on, unless the ledger has more",
     )
-    words = "how large the models are and how long they were trained, as the sentence is to say it: '124M, 3,000 steps'"
-    add("--size", default="", metavar="WORDS", help=words)
+    help_text = (
+        "how large the models are and how long they were trained, as the sentence is to say it: '124M, 3,000 steps'"
+    )
+    add("--size", default="", metavar="WORDS", help=help_text)
     add("--ledger", type=Path, metavar="LEDGER.jsonl", help="default: ledger.jsonl next to the results")
     add("--out", type=Path, metavar="PAGE.md", help="default: RESULTS.verdict.md, with a PAGE.json next to it")
     add("--check-page", type=Path, metavar="PAGE.md", help="check a page against its ledger, and judge nothing")
     return parser
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Run `plumbline verdict` with the command line `words` (default: this process's), and return the exit code."""
-    words = sys.argv[1:] if words is None else words
+def main(command_line: Sequence[str] | None = None) -> int:
+    """Run `plumbline verdict` with a command line (default: this process's) and return the exit code."""
+    command_line = sys.argv[1:] if command_line is None else command_line
     parser = arguments()
-    given = parser.parse_args(words)
-    if given.check_page is not None:
-        return check(given.check_page, given.ledger)
-    if given.results is not None and not given.results.exists():
-        raise PlumblineError(f"{given.results}: there is no such file or folder; name the one with your numbers")
+    options = parser.parse_args(command_line)
+    if options.check_page is not None:
+        return check_page(options.check_page, options.ledger)
+    if options.results is not None and not options.results.exists():
+        raise PlumblineError(f"{options.results}: there is no such file or folder; name the one with your numbers")
     try:
-        asked = request(given, f"plumbline verdict {shlex.join(map(_shown, words))}")
+        request = make_request(options, f"plumbline verdict {shlex.join(map(_format_argument, command_line))}")
     except PlumblineError as error:
         parser.error(str(error))
-    if given.exit_code_of is not None and given.exit_code_of == given.baseline:
-        parser.error(f"--exit-code-of {given.exit_code_of!r} is the baseline: name what is compared with it")
+    if options.exit_code_of is not None and options.exit_code_of == options.baseline:
+        parser.error(f"--exit-code-of {options.exit_code_of!r} is the baseline: name what is compared with it")
     try:
-        made = numbers_verdict.write(asked)
+        verdict = numbers_verdict.write(request)
     except CannotBeJudgedError as error:
-        lost = Outcome.CANNOT_BE_JUDGED
-        if given.json:
-            print(json.dumps({"verdict": lost, "exit_code": lost.exit_code, "sentence": str(error)}))
-        if given.exit_code_of is None and not given.json:
+        undecidable = Outcome.CANNOT_BE_JUDGED
+        if options.json:
+            print(json.dumps({"verdict": undecidable, "exit_code": undecidable.exit_code, "sentence": str(error)}))
+        if options.exit_code_of is None and not options.json:
             raise
         print(f"cannot be judged: {error}", file=sys.stderr)
-        return lost.exit_code if given.exit_code_of is not None else 1
-    found = None if given.exit_code_of is None else made.outcomes[given.exit_code_of]
-    code = 0 if found is None else found.exit_code
-    if given.json:
-        said = {"verdict": found, "exit_code": code, "sentence": made.sentence, "page": str(asked.page)}
-        print(json.dumps(said | made.numbers))
+        return undecidable.exit_code if options.exit_code_of is not None else 1
+    outcome = None if options.exit_code_of is None else verdict.outcomes[options.exit_code_of]
+    code = 0 if outcome is None else outcome.exit_code
+    if options.json:
+        fields = {"verdict": outcome, "exit_code": code, "sentence": verdict.sentence, "page": str(request.page)}
+        print(json.dumps(fields | verdict.numbers))
     else:
-        print(visible(f"{made.sentence}\n\n{asked.page}\n{asked.page.with_suffix('.json')}"))
+        print(visible(f"{verdict.sentence}\n\n{request.page}\n{request.page.with_suffix('.json')}"))
     return code
 
 
-def _shown(word: str) -> str:
+def _format_argument(argument: str) -> str:
     """A word of the command line as the page repeats it, which may be published."""
-    flag, is_, path = word.partition("=") if word.startswith("--") else ("", "", word)
-    return f"{flag}{is_}{format_path(path)}" if path.startswith("/") else word
+    flag, is_, path = argument.partition("=") if argument.startswith("--") else ("", "", argument)
+    return f"{flag}{is_}{format_path(path)}" if path.startswith("/") else argument
 
 
-def default_page(results: Path) -> Path:
+def name_default_page(results: Path) -> Path:
     """Name the page of a file of numbers: ``results.verdict.md`` beside ``results.csv``."""
-    return _beside(results, f"{_named(results).stem}.verdict.md")
+    return _place_next_to(results, f"{_resolve_name(results).stem}.verdict.md")
 
 
-def _named(results: Path) -> Path:
+def _resolve_name(results: Path) -> Path:
     """A path whose last part is a name: `.` and `..` are the folder that they stand for."""
     return results if results.name not in ("", "..") else results.resolve()
 
 
-def _beside(results: Path, name: str) -> Path:
-    return _named(results).with_name(name)
+def _place_next_to(results: Path, name: str) -> Path:
+    return _resolve_name(results).with_name(name)
 
 
-def request(given: argparse.Namespace, repeat: str) -> NumbersRequest:
+def make_request(options: argparse.Namespace, repeat: str) -> NumbersRequest:
     """Turn the flags of the command line into a request.
 
     Raises:
         PlumblineError: no file is named, it is not said which direction is better, or a value is out of range.
     """
-    if given.results is None:
+    if options.results is None:
         raise PlumblineError("name a file of numbers, as in: plumbline verdict results.csv")
-    if given.higher is None:
+    if options.higher is None:
         raise PlumblineError("give --higher-is-better or --lower-is-better: it is not guessed from a name")
-    if given.goal is not None and not math.isfinite(given.goal):
-        raise PlumblineError(f"--goal {given.goal}: must be a finite number")
-    if given.seeds is not None and given.seeds < 2:
-        raise PlumblineError(f"--seeds {given.seeds}: a standard deviation is of two runs or more")
+    if options.goal is not None and not math.isfinite(options.goal):
+        raise PlumblineError(f"--goal {options.goal}: must be a finite number")
+    if options.seeds is not None and options.seeds < 2:
+        raise PlumblineError(f"--seeds {options.seeds}: a standard deviation is of two runs or more")
     terms = ComparisonTerms(
-        higher=given.higher,
-        alpha=given.alpha,
-        minimum_gain=given.minimum_gain,
-        claimed_gain=given.claimed_gain,
-        target_gain=given.target_gain,
-        allow_diverged=given.allow_diverged,
-        sigma=given.sigma,
-        sigma_runs=given.sigma_runs,
-        paired=given.paired,
+        higher=options.higher,
+        alpha=options.alpha,
+        minimum_gain=options.minimum_gain,
+        claimed_gain=options.claimed_gain,
+        target_gain=options.target_gain,
+        allow_diverged=options.allow_diverged,
+        sigma=options.sigma,
+        sigma_runs=options.sigma_runs,
+        paired=options.paired,
     )
     columns = ColumnNames(
-        method=given.method_column,
-        seed=given.seed_column,
-        step=given.step_column,
-        metric=given.metric,
-        value=given.value_column,
-        commit=given.commit_column,
-        status=given.status_column,
-        status_map=status_map(given.status_map),
+        method=options.method_column,
+        seed=options.seed_column,
+        step=options.step_column,
+        metric=options.metric,
+        value=options.value_column,
+        commit=options.commit_column,
+        status=options.status_column,
+        status_map=parse_status_map(options.status_map),
     )
     return NumbersRequest(
-        path=given.results,
+        path=options.results,
         terms=terms,
         columns=columns,
-        ledger=given.ledger or _beside(given.results, "ledger.jsonl"),
-        page=given.out or default_page(given.results),
-        baseline=given.baseline,
-        goal=given.goal,
-        candidate=given.exit_code_of,
-        chain=given.compare_with_previous,
-        at_step=given.at_step,
-        kind=given.results_shape,
-        told=PrintedSpread(given.seeds, given.spread or ""),
-        planned_tries=given.planned_tries,
-        size=given.size.strip(" ."),
+        ledger=options.ledger or _place_next_to(options.results, "ledger.jsonl"),
+        page=options.out or name_default_page(options.results),
+        baseline=options.baseline,
+        goal=options.goal,
+        candidate=options.exit_code_of,
+        chain=options.compare_with_previous,
+        at_step=options.at_step,
+        kind=options.results_shape,
+        told=PrintedSpread(options.seeds, options.spread or ""),
+        planned_tries=options.planned_tries,
+        size=options.size.strip(" ."),
         repeat=repeat,
     )
 
 
-def check(page: Path, ledger: Path | None) -> int:
+def check_page(page: Path, ledger: Path | None) -> int:
     """Compare a page with its ledger; exit code 0 if it still holds, 1 if more was tried since and it has to be made
     again.
 
     Raises:
         PlumblineError: there is no such page, or the ledger is not what it was made with.
     """
-    said = ledgers.stated(page)
-    if said is None:
+    state = ledgers.read_statement(page)
+    if state is None:
         raise PlumblineError(f"{page} is not a page of a verdict: it names no ledger, or does not exist")
-    held = ledgers.read(ledger or page.parent / said.name)
-    came = ledgers.compare(held, page, said)
-    if came and (families := _families(page)) is not None:
-        against = {baseline for baseline, _ in families}  # in another metric too: `Ledger.tries`
-        came = sum(entry.is_try and entry.baseline in against for entry in held.entries[said.length :])
-    length = counted(len(held), "entry", "entries")
-    print(visible(f"{held.path}: {length}, the chain is intact and contains the {said.length} of {page}"))
-    if came:
-        more = counted(came, "entry", "entries")
+    current = ledgers.read(ledger or page.parent / state.name)
+    added = ledgers.count_new_entries(current, page, state)
+    if added and (families := _read_families(page)) is not None:
+        against = {baseline for baseline, _ in families}  # in another metric too: `Ledger.count_tries`
+        added = sum(entry.is_try and entry.baseline in against for entry in current.entries[state.length :])
+    length = format_count(len(current), "entry", "entries")
+    print(visible(f"{current.path}: {length}, the chain is intact and contains the {state.length} of {page}"))
+    if added:
+        more = format_count(added, "entry", "entries")
         print(f"{more} came since: make the page again, its p-values may be corrected for too few tries")
-    return int(bool(came))
+    return int(bool(added))
 
 
-def _families(page: Path) -> set[tuple[str, str]] | None:
+def _read_families(page: Path) -> set[tuple[str, str]] | None:
     """What a page's tries are counted in, by its numbers beside it; None where they do not say."""
     try:
         numbers = json.loads(read_ordinary_text(page.with_suffix(".json"), ledgers.PAGE_BYTES))

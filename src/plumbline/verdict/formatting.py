@@ -12,22 +12,22 @@ from plumbline.core.errors import visible
 Row = TypeVar("Row")
 
 
-def name(text: str) -> str:
+def quote_name(text: str) -> str:
     """Write a name from a file, which may hold anything, as code in a line or a cell of Markdown."""
-    return f"`{cell(text).replace('`', chr(39))}`"
+    return f"`{escape_cell(text).replace('`', chr(39))}`"
 
 
-def unmarked(text: str) -> str:
+def strip_markup(text: str) -> str:
     """Write a user's words in one line without what a page could take for markup."""
     return re.sub(r"[^\w %/.,()=+×–-]", "", visible(re.sub(r"\s+", " ", text))).strip()
 
 
-def cell(text: str) -> str:
+def escape_cell(text: str) -> str:
     """Write any text in one line, as a cell of a Markdown table takes it, and visible."""
     return visible(re.sub(r"\s+", " ", text)).replace("|", "\\|")
 
 
-def fixed(value: float, sigma: float) -> str:
+def format_value(value: float, sigma: float) -> str:
     """Write a value in the metric's units, with as many decimals as two digits of sigma have."""
     if not math.isfinite(value):
         return "none"
@@ -36,58 +36,56 @@ def fixed(value: float, sigma: float) -> str:
     return f"{value:.{min(12, max(0, 1 - math.floor(math.log10(sigma))))}f}"
 
 
-def moved(gain: float, metric: str, sigma: float, *, higher: bool) -> str:
+def describe_effect(gain: float, metric: str, sigma: float, *, higher: bool) -> str:
     """Say what a method does to a metric: ``gains 0.02 in``, or ``lowers ... by 0.02``. `gain` counts upwards."""
-    size = fixed(abs(gain), sigma)
+    size = format_value(abs(gain), sigma)
     if higher:
-        return f"{'gains' if gain >= 0 else 'loses'} {size} in {name(metric)}"
-    return f"{'lowers' if gain >= 0 else 'raises'} {name(metric)} by {size}"
+        return f"{'gains' if gain >= 0 else 'loses'} {size} in {quote_name(metric)}"
+    return f"{'lowers' if gain >= 0 else 'raises'} {quote_name(metric)} by {size}"
 
 
-def p(value: float) -> str:
+def format_p(value: float) -> str:
     """Write a p-value with two digits."""
     if math.isnan(value):
         return "none"
     return f"{value:.2g}" if value >= 1e-12 else "below 1e-12"
 
 
-def percent(share: float) -> str:
+def format_percent(share: float) -> str:
     """Write a share between 0 and 1 as a percentage, with a decimal only near 0 and 100 %."""
     return f"{100 * share:.0f} %" if 0.005 < share < 0.995 else f"{100 * share:.1f} %"
 
 
-def counted(number: int, one: str, more: str | None = None) -> str:
-    """Write a number with its noun: ``1 seed``, ``3 seeds``."""
-    return f"{number:,} {one if number == 1 else more or one + 's'}"
-
-
-def seconds(value: float, unit: str = "s") -> str:
+def format_seconds(value: float, unit: str = "s") -> str:
     """Write a time with two digits where it is short: ``0.42 s``, ``7.3 s``, ``1,204 s``; `unit`: "s" or "second"."""
     short = f"{value:,.0f}" if value >= 9.95 else f"{value:.2g}"
     return f"{short} {unit if unit == 's' or short == '1' else unit + 's'}"
 
 
-def listed(words: Sequence[str]) -> str:
+def join_with_and(phrases: Sequence[str]) -> str:
     """Join words as in a sentence: ``a``, ``a and b``, ``a, b and c``."""
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    return " and ".join([", ".join(phrases[:-1]), phrases[-1]] if len(phrases) > 1 else phrases)
 
 
-def freedom(value: float) -> str:
+def format_freedom(value: float) -> str:
     """Write degrees of freedom; ``known`` where they are infinite, since sigma was given."""
     return "known" if math.isinf(value) else f"{value:g}"
 
 
 def write_table(columns: Mapping[str, Callable[[Row], str]], rows: Iterable[Row]) -> str:
-    """Write a Markdown table as `grid`; `columns`: each heading, and what writes its cell of a row."""
-    return grid(list(columns), [[write(row) for write in columns.values()] for row in rows])
+    """Write a Markdown table as `write_grid`; `columns`: each heading, and what writes its cell of a row."""
+    return write_grid(list(columns), [[write(row) for write in columns.values()] for row in rows])
 
 
-def grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def write_grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Write a Markdown table, its first column to the left and the others to the right."""
     lines = [list(columns), *(list(row) for row in rows)]
     widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
     cells = [
-        [cell.rjust(width) if place else cell.ljust(width) for place, (cell, width) in enumerate(zip(line, widths))]
+        [
+            escape_cell.rjust(width) if place else escape_cell.ljust(width)
+            for place, (escape_cell, width) in enumerate(zip(line, widths))
+        ]
         for line in lines
     ]
     marks = [f"{'-' * (width + 1)}:" if place else f":{'-' * (width + 1)}" for place, width in enumerate(widths)]

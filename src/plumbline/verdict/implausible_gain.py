@@ -22,7 +22,9 @@ LONE_SHARE, LONE_SIGMAS = 0.25, 3.0
 TOO_SMALL = 0.05
 
 
-def flagged(gain: float, sigma: float, df: float, baseline: float, preset: str, *, loss: bool) -> str | None:
+def describe_implausible_gain(
+    gain: float, sigma: float, df: float, baseline: float, preset: str, *, loss: bool
+) -> str | None:
     """Say what to look at if a gain is above every known one; None where it is not.
 
     Args:
@@ -30,21 +32,22 @@ def flagged(gain: float, sigma: float, df: float, baseline: float, preset: str, 
         baseline: the mean of its runs.
         loss: the metric is a loss in nats, of which a share can be told.
     """
-    found = [_in_sigmas(gain, sigma)] if _above(gain, sigma, df) else []
-    share, known = gain / baseline, SHARES.get(preset, SHORT_SHARE)
-    if loss and share > known:
-        largest = f"the largest known at this preset is {100 * known:.2g} %"
-        found.append(f"{100 * share:.2g} % of the baseline's loss ({largest})")
-    if not found:
+    measures = [_format_in_sigmas(gain, sigma)] if _is_above_known(gain, sigma, df) else []
+    share, largest_share = gain / baseline, SHARES.get(preset, SHORT_SHARE)
+    if loss and share > largest_share:
+        largest = f"the largest known at this preset is {100 * largest_share:.2g} %"
+        measures.append(f"{100 * share:.2g} % of the baseline's loss ({largest})")
+    if not measures:
         return None
     return (
-        f"a gain of {' and '.join(found)} is more than any modification of the five studies or of their finished runs "
-        "had: look at whether it reads what it is to predict (its loss by position, and text that a run of it writes: "
-        "plumbline sample), whether both arms read the same tokens, and whether the loss is still that of the logits"
+        f"a gain of {' and '.join(measures)} is more than any modification of the five studies or of their finished "
+        "runs had: look at whether it reads what it is to predict (its loss by position, and text that a run of it "
+        "writes: plumbline sample), whether both arms read the same tokens, and whether the loss is still that of the "
+        "logits"
     )
 
 
-def flagged_of_own_trainer(
+def describe_implausible_own_gain(
     gain: float, sigma: float, df: float, baseline: float, *, positive_loss: bool = False
 ) -> str | None:
     """Say the same of a trainer of which nothing is known: of a gain that is large in both measures, or of a large
@@ -52,23 +55,23 @@ def flagged_of_own_trainer(
     of an accuracy or a reward any share may be a discovery).
     """
     share = abs(gain / baseline) if baseline else 1.0
-    if _above(gain, sigma, df) and share > SHORT_SHARE:
-        what = f"{_in_sigmas(gain, sigma)} and {100 * share:.2g} % of the baseline's mean"
+    if _is_above_known(gain, sigma, df) and share > SHORT_SHARE:
+        measures = f"{_format_in_sigmas(gain, sigma)} and {100 * share:.2g} % of the baseline's mean"
     elif positive_loss and share > LONE_SHARE and LONE_SHARE * baseline > LONE_SIGMAS * sigma:
-        what = f"{100 * share:.2g} % of the baseline's mean (above {100 * LONE_SHARE:g} % is looked at, by choice)"
+        measures = f"{100 * share:.2g} % of the baseline's mean (above {100 * LONE_SHARE:g} % is looked at, by choice)"
     else:
         return None
     return (
-        f"a gain of {what} is more than a change of one thing has: look at whether it reads what it is to predict, "
+        f"a gain of {measures} is more than a change of one thing has: look at whether it reads what it is to predict, "
         "whether it trains longer or on other data than the baseline, and whether the metric is still computed alike"
     )
 
 
-def _above(gain: float, sigma: float, df: float) -> bool:
+def _is_above_known(gain: float, sigma: float, df: float) -> bool:
     """Whether a gain is above every known one by sigma's upper bound."""
     return gain > SIGMAS * sigma * (math.sqrt(df / float(chdtri(df, 1 - TOO_SMALL))) if math.isfinite(df) else 1.0)
 
 
-def _in_sigmas(gain: float, sigma: float) -> str:
+def _format_in_sigmas(gain: float, sigma: float) -> str:
     sigmas = f"{gain / sigma:.3g}" if sigma else "any number of"
     return f"{sigmas} standard deviations of a run (the largest that the five studies print is {SIGMAS:g})"

@@ -35,19 +35,19 @@ from plumbline.stats.welch_and_stouffer import WelchResult, welch, welch_of_summ
 from plumbline.verdict.comparison_terms import POWER, ComparisonTerms
 from plumbline.verdict.evidence import RunsSummary
 from plumbline.verdict.outcome import Outcome
-from plumbline.verdict.power import ComparisonDesign, Plan, seeds_each, sigma_interval, upper_tail
+from plumbline.verdict.power import ComparisonDesign, Plan, compute_sigma_interval, count_seeds, upper_tail
 from plumbline.verdict.seed_values import (
     CannotBeJudgedError,
     Seeds,
-    break_even,
-    checked,
-    difference_of,
-    noise,
+    advise_repeats,
+    bound_rounding,
+    check_seeds,
+    describe_break_even,
+    estimate_noise,
+    find_scale,
     require_spread,
-    rounding_of,
-    run_again,
-    scale_of,
     sorted_values,
+    subtract_means,
 )
 
 
@@ -160,10 +160,10 @@ class BaselineComparison:
         """
         beyond = gain - self.terms.minimum_gain
         design = ComparisonDesign(self.design.error, self.freedom, self.terms.alpha / (self.tries + 1))
-        return seeds_each(beyond, sigma or self.sigma, design, POWER, plan=self.plan)
+        return count_seeds(beyond, sigma or self.sigma, design, POWER, plan=self.plan)
 
     @property
-    def more(self) -> RunsNeeded | None:
+    def runs_needed(self) -> RunsNeeded | None:
         """The runs that would find the gain that is asked after, or, where these find it already, the seen one.
 
         None where they would be more than a million.
@@ -177,7 +177,7 @@ class BaselineComparison:
             if each is not None and added > 0:
                 ends: tuple[int | None, int | None] = (each, each)
                 if not in_sigma:
-                    low, high = sigma_interval(self.sigma, self.freedom)
+                    low, high = compute_sigma_interval(self.sigma, self.freedom)
                     ends = (self.seeds_for(gain, sigma=low), self.seeds_for(gain, sigma=high))
                 of_baseline = 0 if self.plan == "goal" else max(0, each - self.n_baseline)
                 return RunsNeeded(
@@ -205,11 +205,11 @@ class BaselineComparison:
         ours, theirs = sorted_values(self.method), sorted_values(self.baseline)
         if len(theirs) < 2:
             return None
-        scale = scale_of(ours, theirs)
+        scale = find_scale(ours, theirs)
         sigma = scale * float((theirs / scale).std(ddof=1))
-        if sigma <= rounding_of(theirs):
+        if sigma <= bound_rounding(theirs):
             return None
-        gain = self.terms.sign * difference_of(ours, theirs, scale) - self.terms.minimum_gain
+        gain = self.terms.sign * subtract_means(ours, theirs, scale) - self.terms.minimum_gain
         t = gain / (sigma * math.sqrt(1 / len(ours) + 1 / len(theirs)))
         return t, upper_tail(t, len(theirs) - 1)
 
@@ -220,7 +220,7 @@ class BaselineComparison:
             sides = [(side.std, side.n) for side in self.summaries]
             return welch_of_summaries(self.gain - self.terms.minimum_gain, *sides)
         ours, theirs = sorted_values(self.method), sorted_values(self.baseline)
-        scale = scale_of(ours, theirs)
+        scale = find_scale(ours, theirs)
         return welch(self.terms.sign * ours / scale - self.terms.minimum_gain / scale, self.terms.sign * theirs / scale)
 
     @property
@@ -236,7 +236,7 @@ class BaselineComparison:
         difference = self.terms.sign * (ours - theirs) - self.terms.minimum_gain
         scale = float(np.abs(difference).max()) or 1.0
         sigma = scale * float((difference / scale).std(ddof=1))
-        if sigma <= rounding_of(ours, theirs):
+        if sigma <= bound_rounding(ours, theirs):
             return None
         mean, n = scale * float((difference / scale).mean()), len(shared)
         t = mean / (sigma / math.sqrt(n))
@@ -250,7 +250,7 @@ def judge(name: str, method: Seeds, baseline: Seeds, terms: ComparisonTerms, *, 
         CannotBeJudgedError: there is no noise to judge by: too few seeds, or no spread.
         PlumblineError: a side is empty, or a value is no finite number.
     """
-    method, baseline = checked(name, method), checked("the baseline", baseline)
+    method, baseline = check_seeds(name, method), check_seeds("the baseline", baseline)
     ours, theirs = sorted_values(method), sorted_values(baseline)
     if terms.paired:
         shared = sorted(method.keys() & baseline.keys())
@@ -260,13 +260,13 @@ def judge(name: str, method: Seeds, baseline: Seeds, terms: ComparisonTerms, *, 
                 "out --paired"
             )
         ours, theirs = (np.array([side[seed] for seed in shared]) for side in (method, baseline))
-    scale = scale_of(ours, theirs)
-    sigma, freedom = noise(name, ours, theirs, terms, tries)
+    scale = find_scale(ours, theirs)
+    sigma, freedom = estimate_noise(name, ours, theirs, terms, tries)
     error = math.sqrt(1 / len(ours)) if terms.paired else math.sqrt(1 / len(ours) + 1 / len(theirs))
-    found = (scale * float((ours / scale).mean()), scale * float((theirs / scale).mean()))
-    gain = terms.sign * difference_of(ours, theirs, scale)
+    means = (scale * float((ours / scale).mean()), scale * float((theirs / scale).mean()))
+    gain = terms.sign * subtract_means(ours, theirs, scale)
     counts = (len(ours), len(theirs))
-    return judged_by(name, method, baseline, terms, tries, counts, found, gain, sigma, freedom, error)
+    return build_comparison(name, method, baseline, terms, tries, counts, means, gain, sigma, freedom, error)
 
 
 def judge_goal(name: str, method: Seeds, goal: float, terms: ComparisonTerms, *, tries: int = 1) -> BaselineComparison:
@@ -278,26 +278,26 @@ def judge_goal(name: str, method: Seeds, goal: float, terms: ComparisonTerms, *,
     """
     if terms.paired:
         raise PlumblineError("a goal is one number, which has no pairs; leave out --paired")
-    method = checked(name, method)
-    (goal,) = checked("the goal", {"goal": goal}).values()
-    ours, one = sorted_values(method), np.array([goal])
-    scale = scale_of(ours, one)
+    method = check_seeds(name, method)
+    (goal,) = check_seeds("the goal", {"goal": goal}).values()
+    ours, goal_values = sorted_values(method), np.array([goal])
+    scale = find_scale(ours, goal_values)
     if terms.sigma is not None:
         sigma, freedom = terms.sigma, terms.sigma_freedom
     elif len(ours) < 2:
         raise CannotBeJudgedError(
-            f"{name!r} was run once, so there is no noise floor: {run_again()}. "
-            + break_even(terms.sign * (float(ours[0]) - goal), 1.0, terms, tries)
+            f"{name!r} was run once, so there is no noise floor: {advise_repeats()}. "
+            + describe_break_even(terms.sign * (float(ours[0]) - goal), 1.0, terms, tries)
         )
     else:
         sigma, freedom = scale * float((ours / scale).std(ddof=1)), float(len(ours) - 1)
-        require_spread(name, sigma, ours, one, paired=False)
-    found = (scale * float((ours / scale).mean()), goal)
-    gain, error = terms.sign * difference_of(ours, one, scale), math.sqrt(1 / len(ours))
-    return judged_by(name, method, {}, terms, tries, (len(ours), 0), found, gain, sigma, freedom, error)
+        require_spread(name, sigma, ours, goal_values, paired=False)
+    means = (scale * float((ours / scale).mean()), goal)
+    gain, error = terms.sign * subtract_means(ours, goal_values, scale), math.sqrt(1 / len(ours))
+    return build_comparison(name, method, {}, terms, tries, (len(ours), 0), means, gain, sigma, freedom, error)
 
 
-def judged_by(
+def build_comparison(
     name: str,
     method: Seeds,
     baseline: Seeds,
@@ -339,7 +339,7 @@ def judged_by(
         p_corrected=corrected,
         low=gain - reach,
         high=gain + reach,
-        outcome=outcome(corrected, gain + reach, sigma, terms),
+        outcome=choose_outcome(corrected, gain + reach, sigma, terms),
         design=design,
         terms=terms,
         method=method,
@@ -348,7 +348,7 @@ def judged_by(
     )
 
 
-def outcome(corrected: float, high: float, sigma: float, terms: ComparisonTerms) -> Outcome:
+def choose_outcome(corrected: float, high: float, sigma: float, terms: ComparisonTerms) -> Outcome:
     """Name the verdict: better by its corrected p; else ruled out or not, by the upper bound `high` of its gain.
 
     Ruled out is the gain that is asked after (claimed, or worth having); if none was named, `TARGET_GAIN_SIGMAS`.

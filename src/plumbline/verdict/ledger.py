@@ -28,7 +28,8 @@ from plumbline.core.append_only_log import NO_HEAD, AppendOnlyLog, LogContent
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.core.foreign_rows import read_ordinary_text
-from plumbline.verdict.formatting import counted, name
+from plumbline.core.formats import format_count
+from plumbline.verdict.formatting import quote_name
 
 #: The kind of an entry that names the primary metric against a baseline, and is no try.
 PRIMARY = "primary"
@@ -71,8 +72,8 @@ class LedgerEntry:
     @property
     def identity(self) -> tuple[str, ...]:
         """Everything that makes two entries different; equal ones are one try."""
-        known = (self.kind, self.name, self.fingerprint, self.baseline, self.metric, self.test)
-        return (*known, self.verdict, self.sentence) if self.verdict else known
+        parts = (self.kind, self.name, self.fingerprint, self.baseline, self.metric, self.test)
+        return (*parts, self.verdict, self.sentence) if self.verdict else parts
 
     @property
     def is_try(self) -> bool:
@@ -106,35 +107,35 @@ class Ledger:
     def __len__(self) -> int:
         return len(self.entries)
 
-    def tries(self, baseline: str, metric: str) -> int:
+    def count_tries(self, baseline: str, metric: str) -> int:
         """Count what a p-value is multiplied by: different entries against the baseline, or announced tries.
 
         The larger number counts. Numbers that were announced count from the first of them on, and stay: a plan is never
         made smaller. In the primary metric, entries in other metrics do not count.
         """
-        return max(self.made(baseline, metric), self.planned_tries(baseline, metric))
+        return max(self.count_tries_made(baseline, metric), self.count_planned_tries(baseline, metric))
 
-    def made(self, baseline: str, metric: str) -> int:
+    def count_tries_made(self, baseline: str, metric: str) -> int:
         """Count the different entries against the baseline that add to the tries in the metric."""
-        return len({entry.identity for entry in self._counted(baseline, metric)})
+        return len({entry.identity for entry in self._list_counted(baseline, metric)})
 
-    def by_metric(self, baseline: str, metric: str) -> dict[str, int]:
-        """Count the entries of `made` by the metric in which they were, this one first."""
-        different = {entry.identity: entry.metric for entry in self._counted(baseline, metric)}
-        counted = Counter(different.values())
-        return {one: counted[one] for one in sorted(counted, key=lambda one: (one != metric, one))}
+    def count_by_metric(self, baseline: str, metric: str) -> dict[str, int]:
+        """Count the entries of `count_tries_made` by the metric in which they were, this one first."""
+        different = {entry.identity: entry.metric for entry in self._list_counted(baseline, metric)}
+        counts = Counter(different.values())
+        return {other: counts[other] for other in sorted(counts, key=lambda other: (other != metric, other))}
 
-    def planned_tries(self, baseline: str, metric: str) -> int:
+    def count_planned_tries(self, baseline: str, metric: str) -> int:
         """Find the most tries that were ever announced against the baseline; 0 if none were."""
-        return max((entry.planned_tries for entry in self._counted(baseline, metric)), default=0)
+        return max((entry.planned_tries for entry in self._list_counted(baseline, metric)), default=0)
 
-    def primary(self, baseline: str) -> str | None:
+    def find_primary_metric(self, baseline: str) -> str | None:
         """Name the metric against the baseline that was named before there were values; None where none was."""
         first = next(iter(self._by_baseline.get(baseline, ())), None)
         return first.metric if first is not None and first.kind in _BEFOREHAND else None
 
-    def _counted(self, baseline: str, metric: str) -> list[LedgerEntry]:
-        alone = self.primary(baseline) == metric
+    def _list_counted(self, baseline: str, metric: str) -> list[LedgerEntry]:
+        alone = self.find_primary_metric(baseline) == metric
         tried = [entry for entry in self._by_baseline.get(baseline, ()) if entry.is_try]
         return [entry for entry in tried if not alone or entry.metric == metric]
 
@@ -155,7 +156,7 @@ def read(path: Path) -> Ledger:
         PlumblineError: a line is broken, or does not follow the one before; it is named. Or a torn last line cannot
             be put aside.
     """
-    return _ledger(path, _log(path).read())
+    return _make_ledger(path, _open_log(path).read())
 
 
 def read_unchanged(path: Path) -> tuple[Ledger, int]:
@@ -167,8 +168,8 @@ def read_unchanged(path: Path) -> tuple[Ledger, int]:
     Raises:
         PlumblineError: the file cannot be read, or a line is broken or does not follow the one before.
     """
-    content, torn = _log(path).read_unchanged()
-    return _ledger(path, content), torn
+    content, torn = _open_log(path).read_unchanged()
+    return _make_ledger(path, content), torn
 
 
 def append(path: Path, entries: Sequence[LedgerEntry]) -> Ledger:
@@ -177,12 +178,12 @@ def append(path: Path, entries: Sequence[LedgerEntry]) -> Ledger:
     Raises:
         PlumblineError: as `read`; or the file cannot be written or locked. Nothing is appended to a broken ledger.
     """
-    with entered(path, entries) as ledger:
+    with append_provisionally(path, entries) as ledger:
         return ledger
 
 
 @contextmanager
-def entered(path: Path, entries: Sequence[LedgerEntry]) -> Iterator[Ledger]:
+def append_provisionally(path: Path, entries: Sequence[LedgerEntry]) -> Iterator[Ledger]:
     """Append entries as `append` does, and take them back if the ``with`` block fails: with the page, or not at all.
 
     The ledger is locked meanwhile, so that the block reads it from what it is given, and not from the file. A process
@@ -191,20 +192,20 @@ def entered(path: Path, entries: Sequence[LedgerEntry]) -> Iterator[Ledger]:
     Raises:
         PlumblineError: as `append`.
     """
-    with _log(path).append(lambda content: _new_records(_ledger(path, content), entries)) as content:
-        yield _ledger(path, content)
+    with _open_log(path).append(lambda content: _make_new_records(_make_ledger(path, content), entries)) as content:
+        yield _make_ledger(path, content)
 
 
-def _new_records(ledger: Ledger, entries: Sequence[LedgerEntry]) -> list[dict[str, Any]]:
+def _make_new_records(ledger: Ledger, entries: Sequence[LedgerEntry]) -> list[dict[str, Any]]:
     """The records of those entries that are not there yet, or that announce more tries."""
-    known = {entry.identity for entry in ledger.entries}
+    identities = {entry.identity for entry in ledger.entries}
     planned, records = dict[tuple[str, str], int](), list[dict[str, Any]]()
     for entry in entries:
         if entry.family not in planned:
-            planned[entry.family] = ledger.planned_tries(entry.baseline, entry.metric)
+            planned[entry.family] = ledger.count_planned_tries(entry.baseline, entry.metric)
         plan = planned[entry.family]
-        if entry.identity not in known or entry.planned_tries > plan:
-            known.add(entry.identity)
+        if entry.identity not in identities or entry.planned_tries > plan:
+            identities.add(entry.identity)
             planned[entry.family] = max(plan, entry.planned_tries)
             records.append({key: value for key, value in asdict(entry).items() if value or key not in _SOMETIMES})
     return records
@@ -215,15 +216,15 @@ def fingerprint(value: Any) -> str:
     return sha256_text(canonical_json(value))
 
 
-def _log(path: Path) -> AppendOnlyLog:
-    return AppendOnlyLog(path=path, noun="ledger", remedy="name another file with --ledger", require=_entry)
+def _open_log(path: Path) -> AppendOnlyLog:
+    return AppendOnlyLog(path=path, noun="ledger", remedy="name another file with --ledger", require=_make_entry)
 
 
-def _ledger(path: Path, content: LogContent) -> Ledger:
-    return Ledger(path, tuple(map(_entry, content.records)), content.hashes)
+def _make_ledger(path: Path, content: LogContent) -> Ledger:
+    return Ledger(path, tuple(map(_make_entry, content.records)), content.hashes)
 
 
-def _entry(record: Mapping[str, Any]) -> LedgerEntry:
+def _make_entry(record: Mapping[str, Any]) -> LedgerEntry:
     record = {"planned_tries" if key == "planned" else key: value for key, value in record.items()}  # as it once was
     needed = {key: record[key] for key in _NEEDED}
     return LedgerEntry(**needed, **{key: record[key] for key in _SOMETIMES if key in record})
@@ -240,62 +241,64 @@ class LedgerState:
     name: str
 
 
-def statement(ledger: Ledger, beside: Path) -> str:
-    """Write the line that binds a page in the folder `beside` to the ledger; `stated` reads it."""
-    place = os.path.relpath(ledger.path, beside)
+def write_statement(ledger: Ledger, folder: Path) -> str:
+    """Write the line that binds a page in the folder `folder` to the ledger; `read_statement` reads it."""
+    place = os.path.relpath(ledger.path, folder)
     return f"Ledger: `{place}`, length {len(ledger)}, head `{ledger.head}`"
 
 
-def in_metrics(ledger: Ledger, baseline: str, metric: str) -> str:
+def describe_metrics(ledger: Ledger, baseline: str, metric: str) -> str:
     """Say in which metrics the tries against a baseline were that count in this one."""
-    made = ledger.by_metric(baseline, metric)
-    if set(made) <= {metric}:
-        return f"in {name(metric)}"
-    return f"({', '.join(f'{number} in {name(one)}' for one, number in made.items())})"
+    tries = ledger.count_by_metric(baseline, metric)
+    if set(tries) <= {metric}:
+        return f"in {quote_name(metric)}"
+    return f"({', '.join(f'{number} in {quote_name(tried_metric)}' for tried_metric, number in tries.items())})"
 
 
-def tries_in(ledger: Ledger, baseline: str, metric: str) -> str:
+def describe_tries(ledger: Ledger, baseline: str, metric: str) -> str:
     """Say what p is multiplied by and where that stands: the tries in the ledger, or those announced in it."""
-    tries = ledger.tries(baseline, metric)
-    announced = " announced" if ledger.planned_tries(baseline, metric) > ledger.made(baseline, metric) else ""
-    return f"{counted(tries, 'try', 'tries')}{announced} in {name(ledger.path.name)}"
+    tries = ledger.count_tries(baseline, metric)
+    announced = (
+        " announced" if ledger.count_planned_tries(baseline, metric) > ledger.count_tries_made(baseline, metric) else ""
+    )
+    return f"{format_count(tries, 'try', 'tries')}{announced} in {quote_name(ledger.path.name)}"
 
 
-def stated(page: Path) -> LedgerState | None:
+def read_statement(page: Path) -> LedgerState | None:
     """Read the ledger's state that a page states; None if there is no page, or it states none."""
     if not os.path.lexists(page):
         return None
     text = read_ordinary_text(page, PAGE_BYTES)
-    found = re.search(r"^Ledger: `(.+)`, length (\d+), head `([0-9a-f]{64})`$", text, flags=re.M)
-    return found and LedgerState(name=found[1], length=int(found[2]), head=found[3])
+    match = re.search(r"^Ledger: `(.+)`, length (\d+), head `([0-9a-f]{64})`$", text, flags=re.M)
+    return match and LedgerState(name=match[1], length=int(match[2]), head=match[3])
 
 
 def require_continued(path: Path, page: Path) -> None:
     """Refuse a ledger that does not continue the one that a page, which is to be replaced, was made with.
 
     Raises:
-        PlumblineError: as `compare`.
+        PlumblineError: as `count_new_entries`.
     """
-    if (state := stated(page)) is not None:
-        compare(read(path), page, state)
+    if (state := read_statement(page)) is not None:
+        count_new_entries(read(path), page, state)
 
 
-def compare(ledger: Ledger, page: Path, said: LedgerState) -> int:
+def count_new_entries(ledger: Ledger, page: Path, state: LedgerState) -> int:
     """Count the entries that were added to the ledger since the page was made.
 
     Raises:
         PlumblineError: the ledger is not the page's with entries at its end: its tail was cut, or it was written anew.
     """
-    if len(ledger) < said.length:
+    if len(ledger) < state.length:
         raise PlumblineError(
-            f"{ledger.path} has {len(ledger)} entries, but {page} was made when it had {said.length}: it was "
+            f"{ledger.path} has {len(ledger)} entries, but {page} was made when it had {state.length}: it was "
             "truncated, or it is another ledger. Restore the file that had them "
-            f"(line {said.length}: hash {said.head[:12]})"
+            f"(line {state.length}: hash {state.head[:12]})"
         )
-    there = (NO_HEAD, *ledger.hashes)[said.length]
-    if there != said.head:
+    head = (NO_HEAD, *ledger.hashes)[state.length]
+    if head != state.head:
         raise PlumblineError(
-            f"{ledger.path}, line {said.length}: the hash is {there[:12]}, but {page} says {said.head[:12]}: the "
+            f"{ledger.path}, line {state.length}: the hash is {head[:12]}, but {page} says {state.head[:12]}: the "
             "ledger was rewritten, or is another one. Restore the one that the page was made with"
         )
-    return len(ledger) - said.length
+    return len(ledger) - state.length

@@ -14,7 +14,7 @@ from plumbline.core.errors import visible
 from plumbline.core.files import atomic_write_json, atomic_write_text, format_path
 from plumbline.core.formats import byte_size
 from plumbline.verdict.evidence import MEASURES
-from plumbline.verdict.formatting import grid, listed, name, seconds
+from plumbline.verdict.formatting import format_seconds, join_with_and, quote_name, write_grid
 
 if TYPE_CHECKING:
     from plumbline.specs.spec import RunSpec
@@ -104,16 +104,16 @@ def write_repeat(begin: str, command: str, page: Path) -> str:
 
 def describe_checks(report: Mapping[str, Any]) -> str:
     """Say which checks held, of which methods, on models of which size."""
-    size, found = report["size"], report["methods"]
-    starts = [name(method) for method, entry in found.items() if entry["starts_as"]]
+    size, methods = report["size"], report["methods"]
+    starts = [quote_name(method) for method, entry in methods.items() if entry["starts_as"]]
     begins = f" Initialised with their baseline's logits: {', '.join(starts)}." if starts else ""
-    trained = "".join(f" {words[0].upper()}{words[1:]}." for words in report["trained"]["words"])
+    trained = "".join(f" {sentence[0].upper()}{sentence[1:]}." for sentence in report["trained"]["words"])
     tried = f"tried on models of {size['layers']} layers and width {size['width']}"
     return (
         f"Before anything was trained, {', '.join(report['checks'])} held for "
-        f"{listed([name(method) for method in found])}, {tried} with inputs of 2 tokens up to their context."
-        f"{trained}{begins} Data: every run of a comparison reads the same sequences in the same order, and evaluates "
-        "at the same steps; a method that does not is refused."
+        f"{join_with_and([quote_name(method) for method in methods])}, {tried} with inputs of 2 tokens up to their "
+        f"context.{trained}{begins} Data: every run of a comparison reads the same sequences in the same order, and "
+        "evaluates at the same steps; a method that does not is refused."
     )
 
 
@@ -128,15 +128,17 @@ def write_medians(medians: Mapping[str, Mapping[str, float | None]], labels: Map
         (MEASURES[measure], *(_format_amount(measure, by_arm.get(arm)) for arm in arms))
         for measure, by_arm in known.items()
     ]
-    table = grid(("median of the runs", *(name(labels.get(arm, arm)) for arm in arms)), rows) if rows else ""
-    lacking = listed([label for measure, label in MEASURES.items() if medians and measure not in known])
+    table = (
+        write_grid(("median of the runs", *(quote_name(labels.get(arm, arm)) for arm in arms)), rows) if rows else ""
+    )
+    lacking = join_with_and([label for measure, label in MEASURES.items() if medians and measure not in known])
     return "\n\n".join(filter(None, (table, f"Not known of these runs: {lacking}." if lacking else "")))
 
 
 def _format_amount(measure: str, amount: float | None) -> str:
     if amount is None:
         return "not known"
-    write = {"seconds": seconds, "memory_bytes": byte_size}.get(measure, "{:,.6g}".format)
+    write = {"seconds": format_seconds, "memory_bytes": byte_size}.get(measure, "{:,.6g}".format)
     return write(amount)
 
 
@@ -145,16 +147,16 @@ def describe_repeats(report: Mapping[str, Any]) -> str:
     weights = report.get("trained_weights", {})
     if not weights:
         return ""
-    held = [f"{name(arm)} {visible(words)}" for arm, words in weights.items()]
-    return f"With the weights that they were trained to, causality was looked at again: {'; '.join(held)}."
+    phrases = [f"{quote_name(arm)} {visible(result)}" for arm, result in weights.items()]
+    return f"With the weights that they were trained to, causality was looked at again: {'; '.join(phrases)}."
 
 
 def list_implausible(report: Mapping[str, Any]) -> list[str]:
     """Write a line for each method whose gain no modification ever had: what to look at before it is believed."""
-    return [f"Flagged: {name(method)}: {words}." for method, words in report.get("implausible", {}).items()]
+    return [f"Flagged: {quote_name(method)}: {reason}." for method, reason in report.get("implausible", {}).items()]
 
 
-def budget_words(runs: Iterable[RunSpec]) -> str:
+def describe_budget(runs: Iterable[RunSpec]) -> str:
     """Say how long runs train; empty where they do not train alike."""
     budgets = {(run.train.steps, run.train.batch_tokens) for run in runs}
     if len(budgets) != 1:
@@ -163,23 +165,23 @@ def budget_words(runs: Iterable[RunSpec]) -> str:
     return f"{steps:,} steps of {tokens:,} tokens"
 
 
-def size_words(label: str, preset: str, runs: Iterable[RunSpec]) -> str:
+def describe_size(label: str, preset: str, runs: Iterable[RunSpec]) -> str:
     """Say how large the models of a scale are and how long they train; `label`: the scale's."""
     model = f"{label} parameters" if re.fullmatch(r"[\d.]+[kMB]", label) else f"scale {label}"
-    budget = budget_words(runs)
+    budget = describe_budget(runs)
     return f"{model}{' and ' if budget else ''}{budget} (preset {preset})"
 
 
-def differences(spec: RunSpec, baseline: RunSpec) -> list[str]:
+def list_differences(spec: RunSpec, baseline: RunSpec) -> list[str]:
     """Write a phrase for each key that differs, such as ```optimizer.learning_rate` is 0.1 (baseline: 0.01)``."""
-    ours, theirs = _flat(spec.to_dict()), _flat(baseline.to_dict())
+    ours, theirs = _flatten(spec.to_dict()), _flatten(baseline.to_dict())
     keys = [key for key in ours | theirs if key.split(".")[0] not in _NO_RECIPE and ours.get(key) != theirs.get(key)]
     return [f"`{key}` is {ours.get(key, 'none')} (baseline: {theirs.get(key, 'none')})" for key in keys]
 
 
-def _flat(spec: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flatten(spec: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Dotted key -> value."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, value in spec.items():
-        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return found
+        values |= _flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return values

@@ -41,7 +41,7 @@ class PicturedArm:
     @property
     def runs(self) -> str:
         """How many runs there are, in words: ``2 runs, 1 diverged``."""
-        outcomes = [f"{self.lost.count(one)} {one}" for one in dict.fromkeys(self.lost)]
+        outcomes = [f"{self.lost.count(outcome)} {outcome}" for outcome in dict.fromkeys(self.lost)]
         return ", ".join([f"{len(self.values)} run{'s' * (len(self.values) != 1)}", *outcomes])
 
     @property
@@ -88,12 +88,12 @@ class DecisionPicture:
 
     def svg(self) -> str:
         """Draw it."""
-        values = self._values(ABOVE)
+        values = self._lay_out_values(ABOVE)
         bottom, path = values["bottom"], dict[str, Any]()
-        if gains := self._gains(bottom + BELOW + ABOVE) if self.gains else None:
+        if gains := self._lay_out_gains(bottom + BELOW + ABOVE) if self.gains else None:
             bottom = gains["bottom"]
         if self.path is not None and self.path.keep:
-            path = _path(self.path, bottom + BELOW + ABOVE)
+            path = _lay_out_path(self.path, bottom + BELOW + ABOVE)
             bottom = path["bottom"]
         size = {"width": WIDTH, "height": bottom + BELOW, "left": LEFT, "right": RIGHT}
         panels = {"values": values, "gains": gains, "path": path}
@@ -102,18 +102,18 @@ class DecisionPicture:
     @property
     def description(self) -> str:
         """What the picture shows, in words, for who cannot see it."""
-        sentences, label = [], labels(value for arm in self.arms for _, value in arm.values)
+        sentences, label = [], choose_digits(value for arm in self.arms for _, value in arm.values)
         for arm in self.arms:
             values = f" with {self.metric} {', '.join(label(value) for _, value in arm.values)}" if arm.values else ""
             sentences.append(f"{arm.name}: {arm.runs}{values}.")
-        sentences += [f"{gain.name}: {_gain_in_words(gain, self.interval)}." for gain in self.gains]
+        sentences += [f"{gain.name}: {_describe_gain(gain, self.interval)}." for gain in self.gains]
         if self.path is not None:
-            sentences += [f"{_look_in_words(runs, t, self.path)}." for runs, t in self.path.looks]
+            sentences += [f"{_describe_look(runs, t, self.path)}." for runs, t in self.path.looks]
         return " ".join(sentences)
 
-    def _values(self, top: int) -> dict[str, Any]:
+    def _lay_out_values(self, top: int) -> dict[str, Any]:
         every = [value for arm in self.arms for _, value in arm.values]
-        axis, label = Axis.of(every), labels(every)
+        axis, label = Axis.of(every), choose_digits(every)
         rows = [
             {
                 "kind": "baseline" if arm.baseline else "candidate",
@@ -128,9 +128,9 @@ class DecisionPicture:
         better = "higher is better" if self.higher else "lower is better"
         head = f"{shorten(self.metric, 40)} of each run, and its mean; {better}"
         banks = [axis.x(arm.mean) for arm in self.arms if arm.baseline and arm.mean is not None]
-        return _panel(top, head, axis, rows) | {"bank": banks}
+        return _lay_out_panel(top, head, axis, rows) | {"bank": banks}
 
-    def _gains(self, top: int) -> dict[str, Any]:
+    def _lay_out_gains(self, top: int) -> dict[str, Any]:
         axis = Axis.of([0.0, self.asked, *(end for gain in self.gains for end in (gain.low, gain.middle, gain.high))])
         rows = [
             {
@@ -140,20 +140,20 @@ class DecisionPicture:
                 "middle": axis.x(gain.middle),
                 "high": axis.x(gain.high),
                 "ends": (math.isfinite(gain.low), math.isfinite(gain.high)),
-                "says": _gain_in_words(gain, self.interval),
+                "says": _describe_gain(gain, self.interval),
             }
             for gain in self.gains
         ]
         required = "; dashed: what is required" if self.asked else ""
         head = f"gain in {shorten(self.metric, 24)}, {self.interval} interval, better to the right{required}"
-        return _panel(top, head, axis, rows) | {
+        return _lay_out_panel(top, head, axis, rows) | {
             "zero": axis.x(0.0),
             "asked": axis.x(self.asked) if self.asked else None,
             "asked_says": f"required: more than {axis.label(self.asked)}",
         }
 
 
-def _panel(top: int, head: str, axis: Axis, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def _lay_out_panel(top: int, head: str, axis: Axis, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """A row below the other, beside one axis from left to right."""
     for number, row in enumerate(rows):
         row["y"] = top + ROW * number + ROW // 2
@@ -197,21 +197,23 @@ def shorten(text: str, cells: int = NAME) -> str:
     return f"{text.rstrip()}…"
 
 
-def _gain_in_words(gain: PicturedGain, interval: str) -> str:
-    label = labels([gain.low, gain.middle, gain.high])
+def _describe_gain(gain: PicturedGain, interval: str) -> str:
+    label = choose_digits([gain.low, gain.middle, gain.high])
     low = f"{label(gain.low)} to" if math.isfinite(gain.low) else "up to"
     return f"gain {label(gain.middle)}, {interval} interval {low} {label(gain.high)}"
 
 
-def _look_in_words(runs: int, t: float, path: PicturedPath) -> str:
-    def bound(sides: Sequence[float]) -> str:
-        at = sides[runs - 1] if runs <= len(sides) else math.nan
-        return f"{at:.3f}" if math.isfinite(at) else "none"
+def _describe_look(runs: int, t: float, path: PicturedPath) -> str:
+    def format_bound(sides: Sequence[float]) -> str:
+        threshold = sides[runs - 1] if runs <= len(sides) else math.nan
+        return f"{threshold:.3f}" if math.isfinite(threshold) else "none"
 
-    return f"after {runs}: T = {t:.3f}, kept from {bound(path.keep)}, discarded below {bound(path.discard)}"
+    return (
+        f"after {runs}: T = {t:.3f}, kept from {format_bound(path.keep)}, discarded below {format_bound(path.discard)}"
+    )
 
 
-def _path(path: PicturedPath, top: int) -> dict[str, Any]:
+def _lay_out_path(path: PicturedPath, top: int) -> dict[str, Any]:
     bottom, most = top + PATH, len(path.keep)
     bounds = [each for each in (*path.keep, *path.discard) if math.isfinite(each)] or [0.0]
     axis = Axis.of([min(0.0, *bounds) - BEYOND, min(max(bounds), 8.0) + BEYOND])
@@ -233,7 +235,7 @@ def _path(path: PicturedPath, top: int) -> dict[str, Any]:
             if math.isfinite(at):
                 band = {"kind": kind, "x": begin, "y": first, "width": width, "height": round(last - first, 1)}
                 bands.append(band | {"edge": y(at), "says": says})
-    seen = [(x(runs), y(t), _look_in_words(runs, t, path)) for runs, t in path.looks if not math.isnan(t)]
+    seen = [(x(runs), y(t), _describe_look(runs, t, path)) for runs, t in path.looks if not math.isnan(t)]
     beyond = [
         (x(runs), top + 20 if t > axis.high else bottom - 12, f"T = {t:.1f}")
         for runs, t in path.looks
@@ -265,8 +267,8 @@ class Axis:
     @classmethod
     def of(cls, values: Iterable[float]) -> Axis:
         """The axis of these values; those that are not finite do not count."""
-        known = [value for value in values if math.isfinite(value)] or [0.0]
-        low, high, most = min(known), max(known), sys.float_info.max
+        finite = [value for value in values if math.isfinite(value)] or [0.0]
+        low, high, most = min(finite), max(finite), sys.float_info.max
         # Halves, since the difference of two large numbers may be none.
         room = (high / 2 - low / 2) * 0.12 or abs(high) * 0.05 or 1.0
         return cls(max(low - room, -most), min(high + room, most))
@@ -295,17 +297,17 @@ class Axis:
 
     def label(self, value: float) -> str:
         """Write a value with the digits that tell it from the next tick."""
-        return _written(value, self.step)
+        return _format_number(value, self.step)
 
 
-def labels(values: Iterable[float]) -> Any:
+def choose_digits(values: Iterable[float]) -> Any:
     """How numbers that stand beside each other are written: so that a hundredth of their spread is seen."""
-    known = [value for value in values if math.isfinite(value)] or [0.0]
-    spread = max(known) / 2 - min(known) / 2 or abs(known[0]) / 2
-    return lambda value: _written(value, spread / 50)
+    finite = [value for value in values if math.isfinite(value)] or [0.0]
+    spread = max(finite) / 2 - min(finite) / 2 or abs(finite[0]) / 2
+    return lambda value: _format_number(value, spread / 50)
 
 
-def _written(value: float, step: float) -> str:
+def _format_number(value: float, step: float) -> str:
     """A number with the digits that tell it from one a step away."""
     size = abs(value)
     if not math.isfinite(value):

@@ -81,7 +81,7 @@ def _resolved(design: ComparisonDesign, power: float) -> float:
     return high
 
 
-def seeds_each(gain: float, sigma: float, design: ComparisonDesign, power: float, *, plan: Plan = "two") -> int | None:
+def count_seeds(gain: float, sigma: float, design: ComparisonDesign, power: float, *, plan: Plan = "two") -> int | None:
     """Compute how many seeds of both the method and the baseline find a gain with the chance `power`.
 
     None above a million, or of no gain. `gain` and `sigma` are in units of the metric. Of pairs it is their number, and
@@ -89,26 +89,26 @@ def seeds_each(gain: float, sigma: float, design: ComparisonDesign, power: float
     """
     if not gain > 0:
         return None
-    known = math.isinf(design.freedom)
+    sigma_known = math.isinf(design.freedom)
 
-    def found(n: int) -> float:
-        freedom = math.inf if known else (2 * n - 2 if plan == "two" else n - 1)
+    def compute_power(n: int) -> float:
+        freedom = math.inf if sigma_known else (2 * n - 2 if plan == "two" else n - 1)
         if freedom == 0:
             return 0.0
         return ComparisonDesign(math.sqrt((2 if plan == "two" else 1) / n), freedom, design.alpha).power(gain / sigma)
 
-    low, high = (0, 1) if known else (1, 2)
-    while found(high) < power:
+    low, high = (0, 1) if sigma_known else (1, 2)
+    while compute_power(high) < power:
         low, high = high, 2 * high
         if high > MOST:
             return None
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if found(middle) >= power else (middle, high)
+        low, high = (low, middle) if compute_power(middle) >= power else (middle, high)
     return high
 
 
-def sigma_interval(sigma: float, freedom: float) -> tuple[float, float]:
+def compute_sigma_interval(sigma: float, freedom: float) -> tuple[float, float]:
     """Compute the 95 % interval of the true sigma from an estimate with these degrees of freedom, for normally
     distributed runs.
     """

@@ -21,44 +21,44 @@ class CannotBeJudgedError(PlumblineError):
     """What was given can be read, but there is nothing to judge by: no noise floor, or a baseline that diverged."""
 
 
-def seed_name(text: str) -> str:
+def normalize_seed(text: str) -> str:
     """Name a seed by its number: ``1``, ``01`` and ``1.0`` are one seed. Other names stay as they are."""
     whole = re.fullmatch(r"([+-]?\d{1,60})(\.0*)?", text)
     return str(int(whole[1])) if whole else text
 
 
-def rank_name(method: str, rank: int) -> str:
+def name_by_rank(method: str, rank: int) -> str:
     """Name a run of a table without seeds by its place among its method's."""
     return f"{method}, run {rank}"
 
 
-def seed_words(seed: str) -> str:
+def describe_seed(seed: str) -> str:
     """Say in a sentence which run a seed's name is of: ``seed 2``, or ``a, run 2`` where there are no seeds."""
     return seed if re.search(r", run \d+$", seed) else f"seed {seed}"
 
 
-def checked(name: str, seeds: Seeds) -> dict[str, float]:
-    """Return a method's values by `seed_name`.
+def check_seeds(name: str, seeds: Seeds) -> dict[str, float]:
+    """Return a method's values by `normalize_seed`.
 
     Raises:
         PlumblineError: there is none, one is no finite number or too large to be squared, or two are of one seed.
     """
     if not seeds:
         raise PlumblineError(f"{name!r} has no seeds; give the value of at least one")
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for seed, value in seeds.items():
-        one = seed_name(str(seed))
-        if one in found:
-            raise PlumblineError(f"{name!r} has seed {one!r} twice; a run counts once")
+        label = normalize_seed(str(seed))
+        if label in values:
+            raise PlumblineError(f"{name!r} has seed {label!r} twice; a run counts once")
         if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
             raise PlumblineError(
-                f"{name!r}, seed {one!r}: {value!r} is no finite number; a run that diverged has no value, and is "
+                f"{name!r}, seed {label!r}: {value!r} is no finite number; a run that diverged has no value, and is "
                 "its method's outcome, not to be left out"
             )
         if abs(value) > LARGEST:
-            raise PlumblineError(f"{name!r}, seed {one!r}: {value:g} is too large to compare; rescale the metric")
-        found[one] = float(value)
-    return found
+            raise PlumblineError(f"{name!r}, seed {label!r}: {value:g} is too large to compare; rescale the metric")
+        values[label] = float(value)
+    return values
 
 
 def sorted_values(seeds: Seeds) -> np.ndarray:
@@ -66,35 +66,37 @@ def sorted_values(seeds: Seeds) -> np.ndarray:
     return np.array([seeds[seed] for seed in sorted(seeds)], dtype=float)
 
 
-def scale_of(*sides: np.ndarray) -> float:
+def find_scale(*sides: np.ndarray) -> float:
     """What values are divided by before they are squared, so that 1e200 has a mean and a spread too."""
     largest = max((float(np.abs(side).max()) for side in sides if side.size), default=0.0)
     return largest if largest > SMALLEST else 1.0
 
 
-def difference_of(ours: np.ndarray, theirs: np.ndarray, scale: float) -> float:
-    """The difference of two means; `scale` as of `scale_of`."""
+def subtract_means(ours: np.ndarray, theirs: np.ndarray, scale: float) -> float:
+    """The difference of two means; `scale` as of `find_scale`."""
     return scale * (float((ours / scale).mean()) - float((theirs / scale).mean()))
 
 
-def rounding_of(*sides: np.ndarray) -> float:
+def bound_rounding(*sides: np.ndarray) -> float:
     """A spread that numbers without any have once means and differences were taken of them."""
     return max(SMALLEST, 1e-12 * max(float(np.abs(side).max()) for side in sides))
 
 
-def noise(name: str, ours: np.ndarray, theirs: np.ndarray, terms: ComparisonTerms, tries: int) -> tuple[float, float]:
+def estimate_noise(
+    name: str, ours: np.ndarray, theirs: np.ndarray, terms: ComparisonTerms, tries: int
+) -> tuple[float, float]:
     """Sigma of one run (of a difference, if paired) and its degrees of freedom."""
     if terms.sigma is not None:
         return terms.sigma, terms.sigma_freedom
-    scale = scale_of(ours, theirs)
+    scale = find_scale(ours, theirs)
     if terms.paired:
         sigma, freedom = scale * float((ours / scale - theirs / scale).std(ddof=1)), len(ours) - 1
     else:
         if len(theirs) < 2:
             error = math.sqrt(1 / len(ours) + 1)
             raise CannotBeJudgedError(
-                f"{name!r}: the baseline has one seed, so there is no noise floor: {run_again()}. "
-                + break_even(terms.sign * difference_of(ours, theirs, scale), error, terms, tries)
+                f"{name!r}: the baseline has one seed, so there is no noise floor: {advise_repeats()}. "
+                + describe_break_even(terms.sign * subtract_means(ours, theirs, scale), error, terms, tries)
             )
         freedom = len(ours) + len(theirs) - 2
         squares = sum(float(((side / scale - (side / scale).mean()) ** 2).sum()) for side in (ours, theirs))
@@ -103,7 +105,7 @@ def noise(name: str, ours: np.ndarray, theirs: np.ndarray, terms: ComparisonTerm
     return sigma, freedom
 
 
-def break_even(gain: float, error: float, terms: ComparisonTerms, tries: int) -> str:
+def describe_break_even(gain: float, error: float, terms: ComparisonTerms, tries: int) -> str:
     """Say how small sigma would have to be for this gain to be better, where nothing was repeated.
 
     `error`: the standard error of the gain in units of sigma.
@@ -118,7 +120,7 @@ def break_even(gain: float, error: float, terms: ComparisonTerms, tries: int) ->
     return f"Its gain of {gain:.4g} improves if sigma of one run <= {sigma:.2g} (one-sided {terms.alpha:g}{tried})."
 
 
-def run_again() -> str:
+def advise_repeats() -> str:
     """Say what gives a noise floor."""
     return (
         "run the same configuration again with another seed, or give --sigma (and --sigma-runs) from other runs. Means "
@@ -128,11 +130,11 @@ def run_again() -> str:
 
 def require_spread(name: str, sigma: float, ours: np.ndarray, theirs: np.ndarray, *, paired: bool) -> None:
     """Refuse runs without any spread."""
-    if sigma > rounding_of(ours, theirs):
+    if sigma > bound_rounding(ours, theirs):
         return
-    what = "differ equally at every seed" if paired else "have no spread over seeds"
+    symptom = "differ equally at every seed" if paired else "have no spread over seeds"
     remedy = "leave out --paired" if paired else "give --sigma from other runs"
     raise CannotBeJudgedError(
-        f"{name!r} and the baseline {what}, so there is no noise floor: are these seeds copies of one run? If they "
+        f"{name!r} and the baseline {symptom}, so there is no noise floor: are these seeds copies of one run? If they "
         f"are not, {remedy}"
     )

@@ -35,7 +35,7 @@ def other() -> str:
 def test_a_method_that_is_dropped_after_a_look_is_paid_for(tmp_path: Path, other: str) -> None:
     assert len(started(tmp_path, other, "wide", 42)) == 2
     dropped = started(tmp_path, "", "wide", 42)
-    assert dropped.tries("transfer/base/baseline", "validation_loss") == 2
+    assert dropped.count_tries("transfer/base/baseline", "validation_loss") == 2
     assert [entry.name for entry in dropped.entries] == ["own_methods/wide", "own_methods/wider"]
 
 

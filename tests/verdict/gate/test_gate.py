@@ -15,7 +15,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.verdict.gate import __main__ as gate
 from plumbline.verdict.gate.judgement import one_more_run
 from plumbline.verdict.gate.rules import known, read_rules
-from plumbline.verdict.sources.bounded_reading import FILE_BYTES, inside, number
+from plumbline.verdict.sources.bounded_reading import FILE_BYTES, parse_number, resolve_inside
 from plumbline.verdict.sources.training_log import LogPart, read_log
 from tests.run_in_process import run
 
@@ -234,11 +234,11 @@ def test_a_headline_that_is_no_number_is_read_as_none(printed: str, tmp_path: Pa
 
 @pytest.mark.parametrize("link", ["/etc/passwd", "../other", "a/../../x", "https://x/y", "", "results/..", "x\0y"])
 def test_a_link_leads_nowhere_outside_the_folder(link: str, tmp_path: Path) -> None:
-    assert inside(tmp_path, link) is None
+    assert resolve_inside(tmp_path, link) is None
 
 
 def test_numbers_are_decimal() -> None:
-    read = [number(text) for text in ("3.27", "nan", "1e-3", "0x10", "1_000", "3.27.1", "infinity")]
+    read = [parse_number(text) for text in ("3.27", "nan", "1e-3", "0x10", "1_000", "3.27.1", "infinity")]
     assert read[0] == 3.27 and math.isnan(read[1] or 0) and read[2:] == [1e-3, None, None, None, None]
 
 

@@ -339,7 +339,7 @@ def test_a_file_that_is_no_page_is_not_written_over(tmp_path: Path) -> None:
 def test_names_that_would_break_a_page_do_not(tmp_path: Path) -> None:
     forged = f"a|b`\nLedger: `x`, length 9, head `{'0' * 64}`"
     write(asked(file_of(tmp_path, [*BASE, (forged, "1", 3.2), (forged, "2", 3.1)], ".jsonl")))
-    said = ledger.stated(tmp_path / "page.md")
+    said = ledger.read_statement(tmp_path / "page.md")
     assert said is not None and (said.length, said.name) == (1, "l.jsonl")
 
 

@@ -34,7 +34,7 @@ def summary(values: np.ndarray) -> RunsSummary:
 def table(folder: Path, text: str, told: PrintedSpread | None = None, suffix: str = ".csv") -> Evidence:
     path = folder / f"r{suffix}"
     path.write_text(text)
-    return read_table(read_rows(path), ColumnNames(metric="acc"), told=told)
+    return read_table(read_rows(path), ColumnNames(metric="acc"), spread_options=told)
 
 
 @pytest.mark.parametrize(("n", "m"), [(2, 5), (3, 3), (8, 2)])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.__main__ import main
 from plumbline.verdict.evidence import Evidence
-from plumbline.verdict.seed_values import seed_name
+from plumbline.verdict.seed_values import normalize_seed
 from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, read_rows
 from plumbline.verdict.sources.run_rows import read_search, read_table
 from plumbline.verdict.sources.submissions import read_submissions
@@ -147,7 +147,7 @@ def test_submissions_are_known_by_their_folders_and_checked_against_their_headli
 @given(st.integers(-(10**30), 10**30), st.integers(0, 5), st.integers(0, 4))
 def test_a_seed_is_its_number_however_it_is_written(seed: int, zeros: int, decimals: int) -> None:
     sign, digits = ("-", str(-seed)) if seed < 0 else ("", str(seed))
-    assert seed_name(f"{sign}{'0' * zeros}{digits}{(decimals and '.' + '0' * decimals) or ''}") == str(seed)
+    assert normalize_seed(f"{sign}{'0' * zeros}{digits}{(decimals and '.' + '0' * decimals) or ''}") == str(seed)
 
 
 CELL = st.one_of(st.sampled_from(["", "1", "01", "1.0", "nan", "inf", "x", "3.5", "crash", "ok", "1e400"]), st.text())
@@ -168,7 +168,7 @@ def test_any_cells_are_read_or_refused_in_a_sentence(cells: list[dict[str, str]]
         except PlumblineError:
             continue
         if read is read_table:
-            there = {(row["method"], seed_name(row["seed"])) for row in cells}
+            there = {(row["method"], normalize_seed(row["seed"])) for row in cells}
             seen = {(method, seed) for side in (found.values, found.lost) for method, of in side.items() for seed in of}
             assert seen <= there and {method for method, _ in there - seen} <= {
                 method for method, _ in there if method not in found.methods

@@ -13,7 +13,7 @@ from plumbline.verdict.__main__ import main
 from plumbline.verdict.evidence import CRASH, FINISHED, RUNNING
 from plumbline.verdict.sources.row_files import ColumnNames, read_rows
 from plumbline.verdict.sources.run_rows import read_search, read_table
-from plumbline.verdict.sources.run_statuses import status_map, translated
+from plumbline.verdict.sources.run_statuses import parse_status_map, translate_status
 
 COLUMNS = ColumnNames(metric="loss")
 AS_WRITTEN = {
@@ -43,8 +43,11 @@ def test_a_status_is_known_by_its_column_and_its_word(tmp_path: Path, column: st
 
 
 def test_words_with_spaces_and_a_user_s_number() -> None:
-    assert translated("CANCELLED by 1000") == translated("out of memory") == CRASH and translated("stopped") is None
-    assert translated("+") is None and translated("F+") is None
+    assert (
+        translate_status("CANCELLED by 1000") == translate_status("out of memory") == CRASH
+        and translate_status("stopped") is None
+    )
+    assert translate_status("+") is None and translate_status("F+") is None
 
 
 @pytest.mark.parametrize(
@@ -81,13 +84,13 @@ def test_an_unknown_word_is_named_with_its_line_and_the_flag_that_maps_it(tmp_pa
     path.write_text("method,seed,State,loss\na,1,finished,3\na,2,Stopped,9\n")
     with pytest.raises(PlumblineError, match=r"line 3, column 'State': 'Stopped' .*--status-map Stopped=crashed"):
         read_table(read_rows(path), COLUMNS)
-    mapped = ColumnNames(metric="loss", status_map=status_map(["Stopped=crashed"]))
+    mapped = ColumnNames(metric="loss", status_map=parse_status_map(["Stopped=crashed"]))
     assert read_table(read_rows(path), mapped).lost == {"a": {"2": "stopped"}}
     none = ColumnNames(metric="loss", status="")
     assert read_table(read_rows(path), none).values == {"a": {"1": 3, "2": 9}}
     for pairs in (["x"], ["=crashed"], ["x=fishy"], ["x=crashed", "X=finished"]):
         with pytest.raises(PlumblineError, match="--status-map"):
-            status_map(pairs)
+            parse_status_map(pairs)
     with pytest.raises(PlumblineError, match=r"no column 'Sate'; .*--status-column; did you mean 'State'"):
         read_table(read_rows(path), ColumnNames(metric="loss", status="Sate"))
 
@@ -201,7 +204,7 @@ def test_a_search_s_log_leaves_out_what_runs_and_says_so(tmp_path: Path) -> None
 
 
 def test_results_tsv_of_try_is_read_as_means_whose_last_row_counts(tmp_path: Path, capsys) -> None:
-    assert all(translated(word) for word in STATUS.values())
+    assert all(translate_status(word) for word in STATUS.values())
     head = "commit\tloss\tmemory_gb\tstatus\tdescription\tseeds\tp\na1\t3.0\t0.0\tkeep\tbaseline\t5\t\n"
     looks = "b2\t2.99\t0.0\tundecided\twider\t2\t0.1\nb2\t2.98\t0.0\tkeep\twider\t4\t0.01\n"
     more = "c3\t2.5\t0.0\timplausible\tleak\t2\t0.001\nd4\t0.0\t0.0\tcrash\tdeeper\t0\t\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from plumbline.core.errors import visible
-from plumbline.core.formats import clock, counted, rough_duration
+from plumbline.core.formats import clock, format_count, rough_duration
 from plumbline.core.terminal_lines import fold_lines
 from plumbline.operate.console.forecast import ATTRIBUTE
 from plumbline.operate.console.job_log import ASKED_TO_STOP, JobCounts, JobLog, StartedJob
@@ -150,10 +150,10 @@ class JobDisplay:
         failed = len(self.job_log.failed)
         passed = clock(time.monotonic() - self.job_log.began)
         if failed or done < total:
-            first = f"{counted(failed, 'job')} failed (see above), " if failed else "Stopped: "
+            first = f"{format_count(failed, 'job')} failed (see above), " if failed else "Stopped: "
             self.say(f"{first}{done} of {total} are done; {passed} passed.\nThe same command continues from here.")
         else:
-            self.say(f"All done: {counted(total, 'job')} in {passed}.")
+            self.say(f"All done: {format_count(total, 'job')} in {passed}.")
         if self.logfile:
             self.say(f"Snakemake's own log: {self.logfile}")
 

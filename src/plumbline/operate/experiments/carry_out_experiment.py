@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from plumbline.core import command_line
 from plumbline.core.errors import visible
 from plumbline.core.files import canonical_json, sha256_text
+from plumbline.core.formats import format_count
 from plumbline.core.terminal_lines import fold_lines
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.verdict import ledger as ledgers
@@ -28,7 +29,7 @@ from plumbline.verdict.decision.decision_sentences import sentence, session_line
 from plumbline.verdict.decision.loop import Experiment, RunOrder, Trainer
 from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentQuestion, ExperimentTerms
 from plumbline.verdict.evidence import Evidence, RunEvidence
-from plumbline.verdict.formatting import counted, seconds
+from plumbline.verdict.formatting import format_seconds
 from plumbline.verdict.ledger import LedgerEntry
 from plumbline.verdict.outcome import Outcome
 
@@ -160,12 +161,12 @@ def decide(source: ExperimentSource, settled: SettledExperiment) -> Decision:
     decision = source.look_again(replace(decision, checks=settled.checks))
     decision = replace(decision, evidence=gather_evidence(decision, source.trainer).medians)
     entry = replace(entry, verdict=decision.verdict, sentence=decision.sentence, at=decision.at, runs=len(bank.runs))
-    with ledgers.entered(place.ledger, [entry]) as ledger:
+    with ledgers.append_provisionally(place.ledger, [entry]) as ledger:
         decision = replace(
             decision,
             asked=source.record,
-            ledger=ledgers.statement(ledger, place.pages),
-            tries=ledger.tries(entry.baseline, entry.metric),
+            ledger=ledgers.write_statement(ledger, place.pages),
+            tries=ledger.count_tries(entry.baseline, entry.metric),
         )
         decision_page.write(decision, place.page(terms.name))
     return decision
@@ -209,9 +210,9 @@ def told(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:
     if as_json:
         print(json.dumps(decision_page.numbers(decision) | {"page": str(page)} | more), flush=True)
         return decision.exit_code
-    own = counted(sum(run.arm != BASELINE for run in decision.runs), "run")
+    own = format_count(sum(run.arm != BASELINE for run in decision.runs), "run")
     fresh = f" and {len(decision.fresh)} fresh" if decision.fresh else ""
-    took = seconds(decision.seconds + sum(run.seconds or 0.0 for run in decision.fresh))
+    took = format_seconds(decision.seconds + sum(run.seconds or 0.0 for run in decision.fresh))
     beforehand = f"; deciding with a number of runs fixed beforehand would take {decision.fixed_runs}"
     fixed = beforehand if decision.fixed_runs else ""
     closing = [f"{own}{fresh} of it, {took} of training{fixed}. {rule(decision.terms)}"]

@@ -26,7 +26,7 @@ from plumbline.verdict.decision import fix_design
 from plumbline.verdict.decision.bank import LOOP, TRIED_AGAIN, Bank
 from plumbline.verdict.decision.loop import with_fresh_runs
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision
-from plumbline.verdict.formatting import seconds
+from plumbline.verdict.formatting import format_seconds
 from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer import fingerprint
@@ -176,7 +176,7 @@ class FolderBaseline:
             bank.append(trainer.group, method, run, LOOP)
             known.append(run)
             said = f"{run.value:.6g}" if run.has_value else f"{run.outcome}: {run.why}"
-            took = f" ({seconds(run.seconds)})" if run.seconds is not None else ""
+            took = f" ({format_seconds(run.seconds)})" if run.seconds is not None else ""
             self.tell(f"{trainer.arms[arm].words}, seed {run.seed}: {said}{took}; run {len(known)} of {len(seeds)}")
             if not run.has_value:
                 break

@@ -16,7 +16,7 @@ from typing import Any
 
 from plumbline.core import command_line
 from plumbline.core.errors import visible
-from plumbline.core.formats import rough_duration
+from plumbline.core.formats import format_count, rough_duration
 from plumbline.core.terminal_lines import fold_lines
 from plumbline.operate.experiments import carry_out_experiment
 from plumbline.operate.experiments.carry_out_experiment import (
@@ -45,7 +45,6 @@ from plumbline.verdict.decision import decision_records
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_sentences import sentence
 from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentQuestion
-from plumbline.verdict.formatting import counted
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer import metric
 from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
@@ -213,12 +212,12 @@ class FolderSource:
         missing = sum(bank.known(trainer.run_id(*one)) is None for one in runs)
         theirs = bank.of(trainer.group, trainer.method(BASELINE))
         past = [run.seconds for run in theirs if run.seconds and run.value is not None]
-        said = f"At most {counted(missing, 'run')} to be made"
+        said = f"At most {format_count(missing, 'run')} to be made"
         if not past:
             return f"{said}; how long one takes is known when the first has been made.", missing, None
         took = statistics.median(past) * math.ceil(missing / trainer.at_once)
         return (
-            f"{said}: {rough_duration(took)}, by the median of {counted(len(past), 'run')} of the baseline.",
+            f"{said}: {rough_duration(took)}, by the median of {format_count(len(past), 'run')} of the baseline.",
             missing,
             took,
         )
@@ -343,7 +342,9 @@ def _looked_at(decision: Decision, trainer: CommandTrainer, looked_at: bool) -> 
         at, values = decision.looks[-1], decision.baseline_values
         mean, every = sum(values) / len(values), (*values, *decision.candidate_values)
         positive_loss = not decision.terms.higher and min(every) > 0
-        words = implausible_gain.flagged_of_own_trainer(at.gain, at.sigma, at.df, mean, positive_loss=positive_loss)
+        words = implausible_gain.describe_implausible_own_gain(
+            at.gain, at.sigma, at.df, mean, positive_loss=positive_loss
+        )
         return require_plausible(decision, words, looked_at=looked_at)
     if decision.verdict != Outcome.CANNOT_BE_JUDGED or not all(run.has_value for run in decision.runs):
         return decision
@@ -376,7 +377,7 @@ def forget(name: str, root: Path) -> int:
         runs = bank.of(trainer.group, before.method)
         there = sum(run.seed >= baseline.first_seed for run in runs)
         said = (
-            f"The baseline is {before.words} ({before.commit[:7]}) again, with its {counted(there, 'run')}; "
+            f"The baseline is {before.words} ({before.commit[:7]}) again, with its {format_count(there, 'run')}; "
             f"{decision.terms.candidate} stands in the log as taken back, and in results.tsv as discard."
         )
         mine = "Your files and commits are as they were: git restore FILE or git revert COMMIT undoes the change."

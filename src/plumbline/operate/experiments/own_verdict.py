@@ -88,7 +88,11 @@ def write(request: VerdictInputs) -> str:
     found["implausible"] = {
         method: words
         for method, one in unpaid.items()
-        if (words := implausible_gain.flagged(one.gain, one.sigma, one.freedom, one.mean_baseline, preset, loss=loss))
+        if (
+            words := implausible_gain.describe_implausible_gain(
+                one.gain, one.sigma, one.freedom, one.mean_baseline, preset, loss=loss
+            )
+        )
     }
     with _entered(request) as ledger:
         corrected = ledger_costs.counted(ledger, ledger_costs.entries(mine))
@@ -123,7 +127,7 @@ def judged(seen: FinishedRunReader, corrected: dict[str, int]) -> dict[str, Base
 
 def _entered(request: VerdictInputs) -> AbstractContextManager[Ledger]:
     ledgers.require_continued(request.ledger, request.page)
-    return ledgers.entered(request.ledger, ledger_costs.entries(request.mine))
+    return ledgers.append_provisionally(request.ledger, ledger_costs.entries(request.mine))
 
 
 def _own_orders(seen: FinishedRunReader, page: Path) -> list[decision_accuracy.DecisionAccuracy]:

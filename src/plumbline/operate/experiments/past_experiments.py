@@ -16,6 +16,7 @@ from rich.table import Table
 
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError, nearest, visible
+from plumbline.core.formats import format_count
 from plumbline.core.terminal_lines import fold_lines
 from plumbline.stats.pooling import pooled, resolved_gain
 from plumbline.verdict import ledger as ledgers
@@ -23,11 +24,11 @@ from plumbline.verdict.decision import decision_page, decision_records
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_sentences import sentence
 from plumbline.verdict.decision.outcome import Decision
-from plumbline.verdict.formatting import counted, fixed
+from plumbline.verdict.formatting import format_value
 from plumbline.verdict.ledger import Ledger
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer.snapshot import Arm
-from plumbline.verdict.power import sigma_interval
+from plumbline.verdict.power import compute_sigma_interval
 
 #: Candidate runs for which it is said what they resolve.
 SEEDS = (2, 3, 5, 8, 12)
@@ -78,8 +79,8 @@ class ExperimentFolders:
         lost = replace(decision, verdict=Outcome.CANNOT_BE_JUDGED, estimate=None, p=None, at=process_record.now())
         lost = replace(lost, sentence=sentence(lost, reason=why))
         said = replace(entry, verdict=lost.verdict, sentence=lost.sentence, at=lost.at)
-        with ledgers.entered(self.ledger, [said]) as ledger:
-            lost = replace(lost, ledger=ledgers.statement(ledger, self.pages))
+        with ledgers.append_provisionally(self.ledger, [said]) as ledger:
+            lost = replace(lost, ledger=ledgers.write_statement(ledger, self.pages))
             decision_page.write(lost, self.page(name))
 
     def named(self, name: str | None, *, kept: bool = False, claims: bool = True) -> Decision:
@@ -150,7 +151,7 @@ def _row(group: str, fingerprint: str, values: list[list[float]], runs: int) -> 
     spread = pooled(values)
     if not (spread.sigma > 0 and spread.df > 0):
         return None
-    low, high = sigma_interval(spread.sigma, spread.df)
+    low, high = compute_sigma_interval(spread.sigma, spread.df)
     return {
         "group": group,
         "fingerprint": fingerprint,
@@ -178,12 +179,14 @@ def print_noise(given: argparse.Namespace, place: ExperimentFolders, beside: Map
     for row in rows:
         sigma, trainer = row["sigma"], row["group"].replace(" {flags}", "")
         said = (
-            f"{visible(trainer)}: sigma {fixed(sigma, sigma)} (95 % interval {fixed(row['low'], sigma)} to "
-            f"{fixed(row['high'], sigma)}), from {row['runs']} runs of {counted(row['arms'], 'arm')}. "
+            f"{visible(trainer)}: sigma {format_value(sigma, sigma)} (95 % interval {format_value(row['low'], sigma)} "
+            f"to {format_value(row['high'], sigma)}), from {row['runs']} runs of {format_count(row['arms'], 'arm')}. "
             f"Beside {row['bank']} runs of the baseline, a gain is found with 80 % chance at .05, one-sided:"
         )
         print(fold_lines(said, sys.stdout))
-        _print(["runs of a candidate", *SEEDS], [["gain", *(fixed(row["resolves"][str(k)], sigma) for k in SEEDS)]])
+        _print(
+            ["runs of a candidate", *SEEDS], [["gain", *(format_value(row["resolves"][str(k)], sigma) for k in SEEDS)]]
+        )
     return 0
 
 
@@ -247,7 +250,7 @@ def _logged(
         known["page"] = str(path.with_suffix(".md"))
         if decision.sentence == found["sentence"]:  # else it is of another rule, whose page this was
             known |= {"runs": len(decision.candidate_values), "baseline_runs": len(decision.baseline_values)}
-            known["gain"] = "" if estimate is None else fixed(estimate.median, decision.looks[-1].sigma)
+            known["gain"] = "" if estimate is None else format_value(estimate.median, decision.looks[-1].sigma)
             methods = decision.asked.get("methods", [""])
             made = now is not None and not terms.claim and methods[0] == now.method
             known["is_baseline"] = made and decision.verdict == Outcome.KEEP

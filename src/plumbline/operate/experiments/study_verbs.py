@@ -240,7 +240,9 @@ class StudySource:
         decision = replace(decision, checks={**decision.checks, "trained_weights": held})
         terms, at, values = decision.terms, decision.looks[-1], decision.baseline_values
         mean = sum(values) / len(values)
-        words = implausible_gain.flagged(at.gain, at.sigma, at.df, mean, arms.project.name, loss=terms.metric == METRIC)
+        words = implausible_gain.describe_implausible_gain(
+            at.gain, at.sigma, at.df, mean, arms.project.name, loss=terms.metric == METRIC
+        )
         return require_plausible(decision, words, looked_at=self.looked_at)
 
     def finish(self, decision: Decision) -> int:

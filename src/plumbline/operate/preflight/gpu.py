@@ -10,7 +10,7 @@ import threading
 from functools import cache
 from typing import Any
 
-from plumbline.core.formats import counted
+from plumbline.core.formats import format_count
 from plumbline.operate.console.rule_names import RUN_STAGES, STAGES
 from plumbline.operate.preflight.check_result import NOTE, OK, UNKNOWN, CheckResult
 from plumbline.operate.preflight.dry_run import DryRun, JobToRun
@@ -100,7 +100,7 @@ def check(dry_run: DryRun) -> list[CheckResult]:
 
 
 def _jobs(jobs: list[JobToRun]) -> str:
-    return f"{counted(len(jobs), 'job')} of runs"
+    return f"{format_count(len(jobs), 'job')} of runs"
 
 
 def _machine(dry_run: DryRun) -> machines.Machine:

@@ -12,11 +12,11 @@ from typing import Any
 
 from plumbline.core import fingerprint_file
 from plumbline.core.files import atomic_write_json, atomic_write_text, make_folder
+from plumbline.core.formats import format_count
 from plumbline.verdict.board.board_rows import TIERS, Board, BoardRow
 from plumbline.verdict.board.progress import ProgressPoint, beyond_luck, progress
-from plumbline.verdict.formatting import counted
-from plumbline.verdict.formatting import p as p_words
-from plumbline.verdict.picture import WIDTH, Axis, fill_template, labels, shorten
+from plumbline.verdict.formatting import format_p as p_words
+from plumbline.verdict.picture import WIDTH, Axis, choose_digits, fill_template, shorten
 
 #: Where the data of the progress begins and ends, in pixels; its height.
 LEFT, RIGHT, TOP, HEIGHT = 76, 684, 56, 300
@@ -118,7 +118,7 @@ def progress_svg(board: Board) -> str:
         return round(TOP + (1 - axis.share(value)) * HEIGHT, 1)
 
     better = "lower" if board.lower else "higher"
-    write = labels([point.value for point in points])
+    write = choose_digits([point.value for point in points])
     dots = [
         {
             "x": x(point.at),
@@ -152,7 +152,7 @@ def progress_svg(board: Board) -> str:
         line=_steps([point for point in points if point.best], x, y),
         band="M" + "L".join(band) + "Z" if len(known) > 1 else "",
         band_says=luck if known else f"no band of luck: {board.error_words}",
-        beyond=f"{counted(beyond, 'record')} outside the picture" if beyond else "",
+        beyond=f"{format_count(beyond, 'record')} outside the picture" if beyond else "",
     )
 
 
@@ -175,9 +175,9 @@ def description(board: Board, points: Sequence[ProgressPoint]) -> str:
     """Say what the picture shows, for who cannot see it."""
     best = [point for point in points if point.best]
     if not best:
-        return f"{counted(len(board.rows), 'row')}, none with a number that could be followed over time."
+        return f"{format_count(len(board.rows), 'row')}, none with a number that could be followed over time."
     said = (
-        f"{counted(len(points), 'record')}, {len(best)} better than all before, from {best[0].row.shown} to "
+        f"{format_count(len(points), 'record')}, {len(best)} better than all before, from {best[0].row.shown} to "
         f"{best[-1].row.shown} {board.headline}."
     )
     if board.error is not None:

@@ -21,7 +21,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import refuse_repeated_keys, sha256_file
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.board.board_rows import Board, BoardRow
-from plumbline.verdict.sources.bounded_reading import files_below, inside, read_text
+from plumbline.verdict.sources.bounded_reading import list_files_below, read_text, resolve_inside
 
 RECORD, BUNDLE = "record.json", "bundle.tar.xz"
 #: What "logs checked" means of one's own: nothing is computed again here.
@@ -42,7 +42,7 @@ def project_board(folder: Path) -> Board:
     if not folder.is_dir():
         raise PlumblineError(f"{folder}: no such folder; name the one that holds records or verdicts")
     rows, left_out, others = list[BoardRow](), list[str](), list[str]()
-    for path in files_below(folder, (".json",)):
+    for path in list_files_below(folder, (".json",)):
         is_record = path.name == RECORD
         if not is_record and not path.with_suffix(".md").is_file():
             continue
@@ -140,15 +140,15 @@ def _p(read: Mapping[str, Any]) -> float | None:
 def _ledger(page: Path, folder: Path) -> tuple[str, tuple[str, ...]]:
     """Whether a page's ledger is the one that it was made with, in words, and the kind of fault where it is not."""
     try:
-        stated = ledgers.stated(page)
+        stated = ledgers.read_statement(page)
         if stated is None:
             return "", ()
-        path = inside(folder, os.path.relpath(page.parent / stated.name, folder))
+        path = resolve_inside(folder, os.path.relpath(page.parent / stated.name, folder))
         if path is None:
             return "Its ledger lies outside of this folder, and was not read.", ()
         if path.is_file() and not read_text(path).endswith("\n"):
             return "The last line of its ledger is not whole; it was not read.", ()
-        added = ledgers.compare(ledgers.read(path), page, stated)
+        added = ledgers.count_new_entries(ledgers.read(path), page, stated)
     except PlumblineError as error:
         return f"Its ledger is not the one that it was made with: {str(error).replace(f'{folder}/', '')}", ("ledger",)
     later = f", to which {added} entries were added since: make the page again" if added else ""

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from plumbline.core.errors import visible
+from plumbline.core.formats import format_count
 from plumbline.stats.fresh_runs import FRESH_LEVEL
 from plumbline.verdict.decision.decision_sentences import amount, interval, look_line, next_step, session_line
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision
-from plumbline.verdict.formatting import counted, fixed, grid, name, percent, seconds
+from plumbline.verdict.formatting import format_percent, format_seconds, format_value, quote_name, write_grid
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.page import VerdictPage, escape_tags, list_implausible, write_list, write_medians
 from plumbline.verdict.picture import DecisionPicture, PicturedArm, PicturedGain, PicturedPath
@@ -67,7 +68,7 @@ def picture(decision: Decision) -> DecisionPicture:
             *([_arm(f"fresh: {terms.candidate}", decision.fresh, baseline=False)] if decision.fresh else []),
         ],
         gains=gains,
-        interval=percent(found.level) if found is not None else "",
+        interval=format_percent(found.level) if found is not None else "",
         asked=terms.minimum_gain,
         path=path,
     )
@@ -96,7 +97,7 @@ def verdict_page(decision: Decision) -> VerdictPage:
         "Limits": write_list(limits(decision)),
     }
     return VerdictPage(
-        title=f"{name(terms.candidate)} against {name(terms.baseline)}",
+        title=f"{quote_name(terms.candidate)} against {quote_name(terms.baseline)}",
         sentence=decision.sentence,
         picture=picture(decision),
         alt=ALT,
@@ -111,8 +112,8 @@ def decides(decision: Decision) -> str:
     better = "higher" if terms.higher else "lower"
     required = f" beyond the {amount(terms.minimum_gain, decision)} that are required" if terms.minimum_gain else ""
     said = [
-        f"{name(terms.metric)}, {better} is better; named before the runs, and it alone decides. T is the gain over "
-        f"the mean of the baseline's runs{required}, over its standard error."
+        f"{quote_name(terms.metric)}, {better} is better; named before the runs, and it alone decides. T is the gain "
+        f"over the mean of the baseline's runs{required}, over its standard error."
     ]
     if terms.claim:
         said.append(f"One test of fresh runs, one-sided at {terms.alpha:g}: the number to claim.")
@@ -126,7 +127,7 @@ def decides(decision: Decision) -> str:
         if design.target_gain_sigmas is not None:
             said.append(
                 f"A candidate is discarded early where a gain of {design.target_gain_sigmas:g} sigma would seldom look "
-                f"so poor: {percent(design.futility)} of candidates that gain so much are lost by it."
+                f"so poor: {format_percent(design.futility)} of candidates that gain so much are lost by it."
             )
         if terms.fresh_runs:
             said.append(
@@ -144,17 +145,17 @@ def _runs(decision: Decision) -> str:
     sigma = decision.looks[-1].sigma if decision.looks else math.nan
     rows = []
     for label, run in _labelled(decision):
-        value = run.outcome + (f" ({name(run.why)})" if run.why else "")
+        value = run.outcome + (f" ({quote_name(run.why)})" if run.why else "")
         if run.has_value and run.value is not None:
-            value = f"{run.value:.6g}" if math.isnan(sigma) else fixed(run.value, sigma / 10)
-        took = "" if run.seconds is None else seconds(run.seconds).removesuffix(" s")
+            value = f"{run.value:.6g}" if math.isnan(sigma) else format_value(run.value, sigma / 10)
+        took = "" if run.seconds is None else format_seconds(run.seconds).removesuffix(" s")
         beside = [f"{run.others[other]:.5g}" if other in run.others else "" for other in others]
-        run_id = name(run.run_id) if run.run_id else ""
-        rows.append((name(label), str(run.seed), value, *beside, took, run_id))
-    metric = f"{name(terms.metric)}{f' ({name(terms.unit)})' if terms.unit else ''}"
-    table = grid(("run of", "seed", metric, *map(name, others), "seconds", "run id"), rows)
+        run_id = quote_name(run.run_id) if run.run_id else ""
+        rows.append((quote_name(label), str(run.seed), value, *beside, took, run_id))
+    metric = f"{quote_name(terms.metric)}{f' ({quote_name(terms.unit)})' if terms.unit else ''}"
+    table = write_grid(("run of", "seed", metric, *map(quote_name, others), "seconds", "run id"), rows)
     if others:
-        table += f"\n\nBeside it, not deciding: {', '.join(map(name, others))}."
+        table += f"\n\nBeside it, not deciding: {', '.join(map(quote_name, others))}."
     return table
 
 
@@ -170,7 +171,7 @@ def _looks(decision: Decision) -> str:
     boundary, rows = decision.boundary, []
     for look in decision.looks:
         keep, discard = (_bound(side[look.k - 1]) for side in (boundary.keep, boundary.discard))
-        seen = (fixed(look.gain, look.sigma), f"{look.sigma:.3g}", f"{look.df:g}", f"{look.t:.3f}")
+        seen = (format_value(look.gain, look.sigma), f"{look.sigma:.3g}", f"{look.df:g}", f"{look.t:.3f}")
         rows.append((str(look.k), *seen, keep, discard, next_step(look, boundary)))
     columns = ("runs of the candidate", "difference of the means", "sigma", "degrees of freedom", "T", "kept from")
     flatters = ""
@@ -180,7 +181,7 @@ def _looks(decision: Decision) -> str:
         flatters = (
             f"\n\nThe difference of the means flatters what was kept; it tells no gain. {known[0].upper()}{known[1:]}."
         )
-    return grid((*columns, "discarded up to", "then"), rows) + flatters
+    return write_grid((*columns, "discarded up to", "then"), rows) + flatters
 
 
 def _bound(value: float) -> str:
@@ -191,13 +192,14 @@ def _cost(decision: Decision) -> str:
     own = sum(run.arm != BASELINE for run in decision.runs)
     base = len(decision.runs) - own
     said = [
-        f"{counted(own, 'run')} of the candidate, {seconds(decision.seconds, 'second')}, against {base} of the "
-        f"baseline, {seconds(decision.bank_seconds, 'second')}, which the next candidate uses again."
+        f"{format_count(own, 'run')} of the candidate, {format_seconds(decision.seconds, 'second')}, against {base} of "
+        f"the baseline, {format_seconds(decision.bank_seconds, 'second')}, which the next candidate uses again."
     ]
     if decision.fresh:
-        took = seconds(sum(run.seconds or 0.0 for run in decision.fresh), "second")
+        took = format_seconds(sum(run.seconds or 0.0 for run in decision.fresh), "second")
         said.append(
-            f"{counted(len(decision.fresh), 'fresh run')}, {took}: where it is kept, the next candidate's baseline."
+            f"{format_count(len(decision.fresh), 'fresh run')}, {took}: where it is kept, the next candidate's "
+            "baseline."
         )
     if decision.fixed_runs is not None:
         said.append(
@@ -211,10 +213,12 @@ def _cost(decision: Decision) -> str:
 def limits(decision: Decision) -> list[str]:
     """List what the decision does not say and what it assumes."""
     terms = decision.terms
-    of = ", ".join(name(part) for part in (terms.trainer, terms.budget) if part)
+    of = ", ".join(quote_name(part) for part in (terms.trainer, terms.budget) if part)
     said = [f"A decision is about these runs{f': {of}' if of else ''}. {escape_tags(terms.scope)}".strip()]
     if terms.differs:
-        said.append(f"{name(terms.candidate)} differs in its recipe as well: {name(', '.join(terms.differs))}.")
+        said.append(
+            f"{quote_name(terms.candidate)} differs in its recipe as well: {quote_name(', '.join(terms.differs))}."
+        )
     said += [*map(escape_tags, decision.notes), CLAIMED if terms.claim else LOOKED]
     if not terms.claim and decision.verdict == Outcome.KEEP:
         said.append(FRESH if decision.fresh else STOPPED)
@@ -285,7 +289,7 @@ def _runs_in_terminal(decision: Decision) -> Table:
     for label, run in _labelled(decision):
         cells = [visible(label), str(run.seed), visible(run.outcome), *([""] if sigma is not None else [])]
         if run.has_value and run.value is not None:
-            cells[2] = f"{run.value:.6g}" if sigma is None else fixed(run.value, sigma)
+            cells[2] = f"{run.value:.6g}" if sigma is None else format_value(run.value, sigma)
             if sigma is not None:
                 cells[3] = f"{(run.value - mean if terms.higher else mean - run.value) / sigma:+.1f}"
         table.add_row(*map(Text, cells))

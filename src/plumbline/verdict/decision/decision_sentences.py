@@ -17,12 +17,13 @@ from typing import get_args
 
 from scipy import special
 
+from plumbline.core.formats import format_count
 from plumbline.stats.fresh_runs import FRESH_LEVEL
 from plumbline.stats.sentinel import drift
 from plumbline.stats.sequential import Boundary, Look, SequentialDesign, operating
 from plumbline.stats.sessions import false_keeps
 from plumbline.verdict.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Session
-from plumbline.verdict.formatting import counted, fixed, listed, name, p, percent, unmarked
+from plumbline.verdict.formatting import format_p, format_percent, format_value, join_with_and, quote_name, strip_markup
 from plumbline.verdict.outcome import Outcome
 
 #: A drift that is so rarely seen where nothing moves is told.
@@ -36,7 +37,7 @@ def sentence(decision: Decision, *, reason: str = "") -> str:
 
     `reason`: of a candidate that cannot be judged, or that was lost after its looks, why, where no run says it.
     """
-    size = unmarked(decision.terms.size)
+    size = strip_markup(decision.terms.size)
     return f"{f'At {size}, ' if size else ''}{_said(decision, reason)}"
 
 
@@ -45,7 +46,7 @@ def _said(decision: Decision, reason: str) -> str:
     if decision.verdict == Outcome.CANNOT_BE_JUDGED:
         return f"{_candidate(decision)} cannot be judged: {_lost(decision, BASELINE) or reason}."
     if decision.verdict == Outcome.CRASHED:
-        base = _lost(decision, BASELINE) or f"none of {name(terms.baseline)} did"
+        base = _lost(decision, BASELINE) or f"none of {quote_name(terms.baseline)} did"
         has = _verb(decision, "has", "have")
         said = (
             f"{_candidate(decision)} {has} no gain to tell: {reason or _lost(decision, terms.candidate)}, while {base}"
@@ -65,7 +66,7 @@ def amount(gain: float, decision: Decision) -> str:
     """Write a gain with the digits that the noise leaves, and its unit."""
     if not math.isfinite(gain):
         return "no limit"
-    return f"{fixed(gain, decision.looks[-1].sigma) if decision.looks else f'{gain:.4g}'}{_unit(decision)}"
+    return f"{format_value(gain, decision.looks[-1].sigma) if decision.looks else f'{gain:.4g}'}{_unit(decision)}"
 
 
 def interval(decision: Decision) -> str:
@@ -74,7 +75,7 @@ def interval(decision: Decision) -> str:
     if found is None:
         return ""
     low, high = (amount(end, decision) for end in (found.low, found.high))
-    level = f"{percent(found.level)} interval"
+    level = f"{format_percent(found.level)} interval"
     if math.isinf(found.low):
         return f"{level} up to {high}" if math.isfinite(found.high) else f"{level}: everything"
     return f"{level} {low.removesuffix(_unit(decision))} to {high}"
@@ -94,7 +95,7 @@ def look_line(look: Look, boundary: Boundary) -> str:
     keep, discard = (side[look.k - 1] for side in (boundary.keep, boundary.discard))
     sides = [f"kept from {keep:.2f}"] if math.isfinite(keep) else ["too early to keep"]
     sides += [f"discarded up to {discard:.2f}"] if math.isfinite(discard) else []
-    return f"after {counted(look.k, 'run')} T = {look.t:.2f} ({', '.join(sides)}): {next_step(look, boundary)}"
+    return f"after {format_count(look.k, 'run')} T = {look.t:.2f} ({', '.join(sides)}): {next_step(look, boundary)}"
 
 
 def session_line(decision: Decision) -> str:
@@ -128,7 +129,7 @@ def _kept(decision: Decision) -> str:
     if terms.claim:
         return f"{improves} {gain}, with {_fresh(decision, len(decision.candidate_values))}."
     if decision.fresh:
-        runs = counted(len(decision.candidate_values), "run")
+        runs = format_count(len(decision.candidate_values), "run")
         return f"{improves} {gain}, with {_fresh(decision, len(decision.fresh_values))}: kept after {runs}."
     return f"{improves} {gain}: kept {_after(decision)}; whether fresh runs agree, `plumbline confirm` says."
 
@@ -148,12 +149,12 @@ def _discarded(decision: Decision) -> str:
         target_gain, beyond = terms.design.target_gain_sigmas, _beyond(decision)
         if target_gain is None:
             return f"{_candidate_is(decision)} {tail}."
-        chance = percent(terms.design.futility)
+        chance = format_percent(terms.design.futility)
         return (
             f"{_candidate_is(decision)} {tail}: a change that gains {target_gain:g} sigma{beyond} in "
             f"{_metric(decision)} ends so in at most {chance} of cases."
         )
-    level = f"{percent((1 + found.level) / 2)}, one-sided"
+    level = f"{format_percent((1 + found.level) / 2)}, one-sided"
     # No p: it is of the order in which tries end, and may be small where the interval, which holds at every look,
     # reaches zero.
     level += f"; its gain is estimated as {amount(found.median, decision)}"
@@ -192,35 +193,38 @@ def _beyond(decision: Decision) -> str:
 def _after(decision: Decision) -> str:
     """After how many runs of which arms."""
     own, base = len(decision.candidate_values), len(decision.baseline_values)
-    return f"after {counted(own, 'run')} against {base} of {name(decision.terms.baseline)}"
+    return f"after {format_count(own, 'run')} against {base} of {quote_name(decision.terms.baseline)}"
 
 
 def _fresh(decision: Decision, runs: int) -> str:
     """So many fresh runs against those of the baseline."""
-    return f"{counted(runs, 'fresh run')} against {len(decision.baseline_values)} of {name(decision.terms.baseline)}"
+    return (
+        f"{format_count(runs, 'fresh run')} against {len(decision.baseline_values)} of "
+        f"{quote_name(decision.terms.baseline)}"
+    )
 
 
 def _p(decision: Decision) -> str:
-    return "" if decision.estimate is None else f"; one-sided p = {p(decision.estimate.p)}"
+    return "" if decision.estimate is None else f"; one-sided p = {format_p(decision.estimate.p)}"
 
 
 def _lost(decision: Decision, arm: str) -> str:
     """Which runs of an arm have no value: ``1 of 3 runs of `x` diverged (seed 4)``; empty where none has."""
     runs = [run for run in decision.runs if run.arm == arm]
-    label = name(decision.terms.baseline if arm == BASELINE else decision.terms.candidate)
+    label = quote_name(decision.terms.baseline if arm == BASELINE else decision.terms.candidate)
     said = []
     for outcome in dict.fromkeys(run.outcome for run in runs if not run.has_value):
         lost = [run for run in runs if run.outcome == outcome and not run.has_value]
-        seeds = f"seed{'s' * (len(lost) > 1)} {listed([str(run.seed) for run in lost])}"
-        why = next((f": {name(run.why)}" for run in lost if run.why), "")
+        seeds = f"seed{'s' * (len(lost) > 1)} {join_with_and([str(run.seed) for run in lost])}"
+        why = next((f": {quote_name(run.why)}" for run in lost if run.why), "")
         what = {FINISHED: "gave no finite value", "timeout": "took too long"}.get(outcome, outcome)
         said.append(f"{len(lost)} {what} ({seeds}{why})")
-    return f"of {counted(len(runs), 'run')} of {label} {listed(said)}" if said else ""
+    return f"of {format_count(len(runs), 'run')} of {label} {join_with_and(said)}" if said else ""
 
 
 def _unit(decision: Decision) -> str:
     """What the metric is counted in, with a blank before it; nothing of it that a page could take for more."""
-    unit = unmarked(decision.terms.unit)
+    unit = strip_markup(decision.terms.unit)
     return f" {unit}" if unit else ""
 
 
@@ -228,9 +232,9 @@ def _candidate(decision: Decision) -> str:
     """What was judged: its name, or the names of all changes that are judged together."""
     together = decision.terms.together
     if len(together) < 2:
-        return name(decision.terms.candidate)
+        return quote_name(decision.terms.candidate)
     every = "both" if len(together) == 2 else f"all {len(together)}"
-    return f"{listed([name(one) for one in together])} together ({every} that were kept)"
+    return f"{join_with_and([quote_name(one) for one in together])} together ({every} that were kept)"
 
 
 def _candidate_is(decision: Decision) -> str:
@@ -242,7 +246,7 @@ def _verb(decision: Decision, one: str, several: str) -> str:
 
 
 def _metric(decision: Decision) -> str:
-    return name(decision.terms.metric)
+    return quote_name(decision.terms.metric)
 
 
 def fixed_runs(design: SequentialDesign) -> int | None:
@@ -295,7 +299,8 @@ def ends(terms: ExperimentTerms, runs: Sequence[ArmRun]) -> list[str]:
         for remark in run.remarks:
             seeds.setdefault((terms.baseline if run.arm == BASELINE else run.arm, remark), []).append(str(run.seed))
     return [
-        f"Of {label}, seed{'s' * (len(each) > 1)} {listed(each)}: {remark}." for (label, remark), each in seeds.items()
+        f"Of {label}, seed{'s' * (len(each) > 1)} {join_with_and(each)}: {remark}."
+        for (label, remark), each in seeds.items()
     ]
 
 

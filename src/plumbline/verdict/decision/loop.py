@@ -14,6 +14,7 @@ from scipy import special
 
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
+from plumbline.core.formats import format_count
 from plumbline.stats.after_stopping import GainAfterStopping, estimate, of_one_test
 from plumbline.stats.fresh_runs import FRESH_LEVEL
 from plumbline.stats.sequential import Boundary, Look, boundary, statistic
@@ -30,7 +31,7 @@ from plumbline.verdict.decision.decision_sentences import (
 )
 from plumbline.verdict.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms
 from plumbline.verdict.evidence import RunEvidence
-from plumbline.verdict.formatting import counted, fixed, seconds
+from plumbline.verdict.formatting import format_seconds, format_value
 from plumbline.verdict.outcome import Outcome
 
 
@@ -133,7 +134,8 @@ class Experiment:
         for number, (step, look) in enumerate(self.plan.steps):
             if there := [one for one in step if not look and self._known(*one) is not None]:
                 self.tell(
-                    f"{counted(len(there), 'run')} of {self.terms.baseline} {'are' if len(there) > 1 else 'is'} there"
+                    f"{format_count(len(there), 'run')} of {self.terms.baseline} {'are' if len(there) > 1 else 'is'} "
+                    "there"
                 )
                 self._told |= {(self.trainer.run_id(*one), one[1]) for one in there}
             self._make(number)
@@ -279,10 +281,10 @@ class Experiment:
         if (run.run_id, run.seed) in self._told:
             return
         self._told.add((run.run_id, run.seed))
-        took = "" if run.seconds is None else f" ({seconds(run.seconds)})"
+        took = "" if run.seconds is None else f" ({format_seconds(run.seconds)})"
         value = f"{run.outcome}: {run.why}" if run.why else run.outcome
         if run.outcome == FINISHED and run.value is not None:
-            value = fixed(run.value, self.looks[-1].sigma) if self.looks else f"{run.value:.6g}"
+            value = format_value(run.value, self.looks[-1].sigma) if self.looks else f"{run.value:.6g}"
         label = self.terms.baseline if run.arm == BASELINE else run.arm
         self.tell(f"{label}, seed {run.seed}: {value}{took}{said}")
 
@@ -291,7 +293,7 @@ class Experiment:
         at = self.looks[-1]
         of = f"mean gain of {at.k} runs" if at.k > 1 else "gain"  # the value before it is of one run
         sign = "+" if at.gain >= 0 else ""
-        told = f"{of} {sign}{fixed(at.gain, at.sigma)} ({at.gain / at.sigma:.1f} sigma); {look_line(at, edges)}"
+        told = f"{of} {sign}{format_value(at.gain, at.sigma)} ({at.gain / at.sigma:.1f} sigma); {look_line(at, edges)}"
         if next_step(at, edges) != "one more run":
             return told
         return f"{told}, seed {self.plan.steps[number + 1][0][-1][1]}"

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError, UsageError, nearest
 from plumbline.core.files import format_path
+from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import RunEvidence
-from plumbline.verdict.formatting import counted, listed, name
+from plumbline.verdict.formatting import join_with_and, quote_name
 from plumbline.verdict.gate.examined_records import (
     LAST_DIGIT,
     LEFT_OUT,
@@ -61,7 +62,7 @@ def _runs(found: ExaminedRecord, rules: Rules, root: Path) -> None:
     record, values = found.record, found.values
     lost = [each for each in values if each.value is None]
     if lost:
-        words = f"{counted(len(lost), 'run')} of {len(values)} ended without a number ({_files(lost, root)})"
+        words = f"{format_count(len(lost), 'run')} of {len(values)} ended without a number ({_files(lost, root)})"
         found.blame("diverged", words)
     if record.left_out:
         every = [*(each.value for each in record.by_seed.values()), *record.left_out.values()]
@@ -71,28 +72,30 @@ def _runs(found: ExaminedRecord, rules: Rules, root: Path) -> None:
         )
         found.blame(LEFT_OUT, words)
     if values and len(values) < rules.runs.least:
-        found.blame(TOO_FEW, f"{counted(len(values), 'run')}, where {rules.runs.least} are required")
+        found.blame(TOO_FEW, f"{format_count(len(values), 'run')}, where {rules.runs.least} are required")
     if values and rules.runs.fixed and len(values) != rules.runs.fixed:
-        words = f"{counted(len(values), 'run')}, where the rules fix {rules.runs.fixed}"
+        words = f"{format_count(len(values), 'run')}, where the rules fix {rules.runs.fixed}"
         found.blame(TOO_FEW, words)
     seeds = [each.seed for each in values if each.seed]
     twice = sorted(seed for seed, times in Counter(seeds).items() if times > 1)
     said = f"seeds {', '.join(seeds[:12])}{', ...' if len(seeds) > 12 else ''}" if seeds else "no log says its seed"
     if twice:
-        found.notes.append(f"Seed {listed(twice[:5])} stands in several runs of other values.")
+        found.notes.append(f"Seed {join_with_and(twice[:5])} stands in several runs of other values.")
     small = {int(seed) for seed in seeds if len(seed) < 4}
     holes = sorted(set(range(max(small) + 1)) - small - {0})[:8] if len(small) == len(set(seeds)) >= 3 else []
     if holes and max(small) < 2 * len(small):
-        found.notes.append(f"No run has seed {listed([str(each) for each in holes])}.")
+        found.notes.append(f"No run has seed {join_with_and([str(each) for each in holes])}.")
     copies = (
-        f"; {counted(found.copies, 'copy', 'copies')} of a run in another file, counted once" if found.copies else ""
+        f"; {format_count(found.copies, 'copy', 'copies')} of a run in another file, counted once"
+        if found.copies
+        else ""
     )
     found.runs = (
-        f"{counted(len(values), 'run')} from {found.origin} ({said}){copies}" if values else "none could be read"
+        f"{format_count(len(values), 'run')} from {found.origin} ({said}){copies}" if values else "none could be read"
     )
     if record.unread:
         found.notes.append(f"Not read: {'; '.join(record.unread[:3])}.")
-        found.runs += f"; not read: {name(record.unread[0][:200])}"
+        found.runs += f"; not read: {quote_name(record.unread[0][:200])}"
         found.runs += f" and {len(record.unread) - 1} more" if len(record.unread) > 1 else ""
 
 
@@ -135,26 +138,27 @@ def _code(found: ExaminedRecord, logs: Sequence[TrainingLog], rules: Rules, root
         if log.code:
             by_hash.setdefault(log.code_hash, log)
     if not by_hash:
-        found.code = f"none of {counted(len(logs), 'log')} holds its code"
+        found.code = f"none of {format_count(len(logs), 'log')} holds its code"
         if rules.same.code_in_log:
             found.blame("code", found.code)
         return
-    lacking = f"; {counted(len(without), 'log')} without code" if without else ""
+    lacking = f"; {format_count(len(without), 'log')} without code" if without else ""
     if without and rules.same.code_in_log:
-        found.blame("code", f"{counted(len(without), 'log')} of {len(logs)} without code")
+        found.blame("code", f"{format_count(len(without), 'log')} of {len(logs)} without code")
     first, *others = by_hash.values()
     if not others:
-        found.code = f"the same in {counted(len(logs) - len(without), 'log')}{lacking}"
+        found.code = f"the same in {format_count(len(logs) - len(without), 'log')}{lacking}"
         return
     differing: list[str] = []
     for other in others:
         one, two = (Counter(line.strip() for line in log.code.split("\n")[:COMPARED]) for log in (first, other))
         differing += [line for line in ((one - two) + (two - one)) if line]
     meant = [line for line in dict.fromkeys(differing) if not _allowed(line, rules.same.code_may_differ)]
-    found.code = f"{len(by_hash)} versions in {counted(len(logs), 'log')}{lacking}"
+    found.code = f"{len(by_hash)} versions in {format_count(len(logs), 'log')}{lacking}"
     if meant:
         found.code += (
-            f"; {counted(len(meant), 'line')} differ, first {listed([name(line[:80]) for line in meant[:SHOWN]])}"
+            f"; {format_count(len(meant), 'line')} differ, first "
+            f"{join_with_and([quote_name(line[:80]) for line in meant[:SHOWN]])}"
         )
         found.blame("code", found.code)
     else:
@@ -180,7 +184,9 @@ def _settings(found: ExaminedRecord, logs: Sequence[TrainingLog], rules: Rules, 
         if is_measured_or_name(key):
             others.append(key)
         else:
-            differing.append(f"{name(key)} is {listed([name(value[:30]) for value in list(values)[:3]])}")
+            differing.append(
+                f"{quote_name(key)} is {join_with_and([quote_name(value[:30]) for value in list(values)[:3]])}"
+            )
     compared = over_runs(found.values, rules.same.configuration_may_differ, root, listed_keys)
     compared.others = [*others, *compared.others]
     found.settings = compared
@@ -188,20 +194,20 @@ def _settings(found: ExaminedRecord, logs: Sequence[TrainingLog], rules: Rules, 
         found.blame("evaluation", words)
     differing += compared.settings
     if differing:
-        differ = counted(len(differing), "setting differs", "settings differ")
+        differ = format_count(len(differing), "setting differs", "settings differ")
         words = f"{differ} between the runs: {'; '.join(differing[:SHOWN])}"
         found.blame("configuration", words)
     if not found.values:
         return
-    where = f"in {counted(len(found.values), 'run')}"
-    found.code += f"; {counted(compared.same, 'printed setting')} the same {where}" if compared.same else ""
+    where = f"in {format_count(len(found.values), 'run')}"
+    found.code += f"; {format_count(compared.same, 'printed setting')} the same {where}" if compared.same else ""
     found.code += "" if compared.same or differing or compared.sizes else f"; no setting is printed {where}"
     if compared.aside:
-        few = listed([name(key) for key in compared.aside[:NAMED]])
+        few = join_with_and([quote_name(key) for key in compared.aside[:NAMED]])
         found.code += f"; set aside, as not of all runs or as measured: {few}"
         found.code += f" and {len(compared.aside) - NAMED} more" if len(compared.aside) > NAMED else ""
     if compared.others:
-        few = listed([name(key) for key in compared.others[:NAMED]])
+        few = join_with_and([quote_name(key) for key in compared.others[:NAMED]])
         found.code += f"; differ too, and are none of the hyper-parameters that are known: {few}"
         found.code += f" and {len(compared.others) - NAMED} more" if len(compared.others) > NAMED else ""
     if compared.expected:
@@ -211,13 +217,15 @@ def _settings(found: ExaminedRecord, logs: Sequence[TrainingLog], rules: Rules, 
 def _machine(found: ExaminedRecord, logs: Sequence[TrainingLog]) -> None:
     machines = Counter(log.machine for log in logs if log.machine)
     versions = Counter(", ".join(log.versions) for log in logs if log.versions)
-    said = [name(each) for each in [*list(machines)[:3], *list(versions)[:3]]]
+    said = [quote_name(each) for each in [*list(machines)[:3], *list(versions)[:3]]]
     found.machine = "; ".join(said) if said else "no log says its machine or its versions"
     if len(machines) > 1 or len(versions) > 1:
-        found.machine += f" ({counted(len(machines), 'machine')}, {counted(len(versions), 'set')} of versions)"
+        found.machine += (
+            f" ({format_count(len(machines), 'machine')}, {format_count(len(versions), 'set')} of versions)"
+        )
     silent = sum(not log.machine for log in logs)
     if said and silent:
-        found.machine += f"; {counted(silent, 'log')} of {len(logs)} say nothing"
+        found.machine += f"; {format_count(silent, 'log')} of {len(logs)} say nothing"
 
 
 def _stop(found: ExaminedRecord, rules: Rules) -> None:
@@ -257,7 +265,7 @@ def _span(steps: set[int]) -> str:
 
 
 def _files(values: Sequence[RunEvidence], root: Path) -> str:
-    return listed([name(format_path(each.file or "", root)) for each in values[:3]])
+    return join_with_and([quote_name(format_path(each.file or "", root)) for each in values[:3]])
 
 
 def read_board(folder: Path, rules: Rules) -> list[ExaminedRecord]:
@@ -314,4 +322,6 @@ def _across(board: list[ExaminedRecord], folder: Path) -> None:
             for key in list(run.values.items())[-3:]:
                 ends.setdefault(key, []).append((found, run))
         for record, (times, file) in shared.items():
-            found.notes.append(f"{times} of its runs stand in the folder of {name(record)} too ({name(file)}, say).")
+            found.notes.append(
+                f"{times} of its runs stand in the folder of {quote_name(record)} too ({quote_name(file)}, say)."
+            )

@@ -12,8 +12,9 @@ from operator import attrgetter
 from pathlib import Path
 
 from plumbline.core.files import format_path
+from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import RunEvidence
-from plumbline.verdict.formatting import counted, listed, name
+from plumbline.verdict.formatting import join_with_and, quote_name
 from plumbline.verdict.gate.rules import Rules
 from plumbline.verdict.gate.settings_comparison import SettingsComparison
 from plumbline.verdict.sources.records import Printed, Record
@@ -131,8 +132,8 @@ def _each_once(found: ExaminedRecord, root: Path) -> list[LoggedRun]:
             found.copies += 1
             if run.seed and run.seed != same.seed:
                 found.copied_seeds.setdefault(run.seed, same)
-            first = (
-                first or f"{name(format_path(run.file, root))} holds the run of {name(format_path(same.file, root))}"
+            first = first or (
+                f"{quote_name(format_path(run.file, root))} holds the run of {quote_name(format_path(same.file, root))}"
             )
             continue
         for key in run.values.items():
@@ -145,7 +146,7 @@ def _each_once(found: ExaminedRecord, root: Path) -> list[LoggedRun]:
 
 def _value_at(run: LoggedRun, step: int | None, label: str | None = None) -> Evaluation | None:
     """The evaluation that counts: at the claimed step, or, where none is claimed, the last."""
-    at = run.at(step) if step is not None else run.evaluations[-1:]
+    at = run.find_evaluations(step) if step is not None else run.evaluations[-1:]
     chosen = [each for each in at if label is None or each.label == label]
     return chosen[-1] if chosen else None
 
@@ -172,8 +173,8 @@ def _of_table(distinct: Sequence[LoggedRun], found: ExaminedRecord, rules: Rules
     lengths = {run.planned for run in runs}
     own = [run for run in short if run.planned in lengths or not runs]
     if own and (n is None or len(runs) < n):
-        where = f"{name(format_path(own[0].file, root))} at {own[0].last_step:,}"
-        words = f"{counted(len(own), 'log')} end before the claimed step, {where}"
+        where = f"{quote_name(format_path(own[0].file, root))} at {own[0].last_step:,}"
+        words = f"{format_count(len(own), 'log')} end before the claimed step, {where}"
         found.blame("truncated", words)
     if n is not None and len(runs) != n:
         if len(runs) + found.copies == n:
@@ -185,7 +186,7 @@ def _of_table(distinct: Sequence[LoggedRun], found: ExaminedRecord, rules: Rules
     others = len(there) - len(runs)
     if others:
         found.notes.append(
-            f"{counted(others, 'further run')} of its folder reach the claimed step and are not counted."
+            f"{format_count(others, 'further run')} of its folder reach the claimed step and are not counted."
         )
 
 
@@ -211,13 +212,17 @@ def _label(runs: Sequence[LoggedRun], step: int | None, found: ExaminedRecord) -
     sets = [
         labels
         for run in runs
-        if (labels := {each.label for each in (run.at(step) if step is not None else run.evaluations[-1:])})
+        if (
+            labels := {
+                each.label for each in (run.find_evaluations(step) if step is not None else run.evaluations[-1:])
+            }
+        )
     ]
     if not sets or len(set.union(*sets)) == 1:
         return None
     shared = set.intersection(*sets)
     if not shared:
-        names = listed([name(each or "no label") for each in sorted(set.union(*sets))[:4]])
+        names = join_with_and([quote_name(each or "no label") for each in sorted(set.union(*sets))[:4]])
         found.blame("metric", f"the runs print different metrics at the claimed step: {names}")
         return None
     return "" if "" in shared else min(shared)
@@ -242,8 +247,8 @@ def _other_metric(record: Record, runs: Sequence[LoggedRun], found: ExaminedReco
         beside = [_value_at(run, record.step, form.anchor) for run in runs]
         values = [one.value for one in beside if one is not None]
         if values and len(values) == len(runs) and record.headline.fits(math.fsum(values) / len(values)):
-            words = f"the headline is the mean of {name(form.anchor)}, not of {name(rules.metric)}"
-            found.instead = f"the mean of {name(form.anchor)}"
+            words = f"the headline is the mean of {quote_name(form.anchor)}, not of {quote_name(rules.metric)}"
+            found.instead = f"the mean of {quote_name(form.anchor)}"
             if rules.log.others_count:
                 found.notes.append(f"{words[0].upper()}{words[1:]}.")
                 found.values = tuple(run.evidence(one) for run, one in zip(runs, beside) if one)
@@ -279,7 +284,7 @@ def _of_submission(distinct: Sequence[LoggedRun], found: ExaminedRecord, rules: 
         other = next(
             (one.label for run in distinct for one in run.evaluations if record.headline.fits(one.value)), None
         )
-        found.instead = f"the value of {name(other or 'another line')}" if other is not None else ""
+        found.instead = f"the value of {quote_name(other or 'another line')}" if other is not None else ""
 
 
 def _last_label(runs: Sequence[LoggedRun]) -> str | None:
@@ -301,8 +306,8 @@ def _by_printed_seed(distinct: Sequence[LoggedRun], found: ExaminedRecord, root:
         if hits:
             matched[seed] = hits
         elif elsewhere:
-            where = name(format_path(elsewhere[0][0].file, root))
-            found.blame("headline", f"the value of seed {name(seed)} stands in a log of another seed, {where}")
+            where = quote_name(format_path(elsewhere[0][0].file, root))
+            found.blame("headline", f"the value of seed {quote_name(seed)} stands in a log of another seed, {where}")
             matched[seed] = elsewhere
         elif own:
             differing.append(seed)
@@ -310,7 +315,7 @@ def _by_printed_seed(distinct: Sequence[LoggedRun], found: ExaminedRecord, root:
         else:
             without.append(seed)
     if without:
-        found.blame("runs", f"no log of seed {listed([name(each) for each in without[:5]])}")
+        found.blame("runs", f"no log of seed {join_with_and([quote_name(each) for each in without[:5]])}")
     label = _common_label(matched, differing, found)
     ended = [
         seed
@@ -318,19 +323,21 @@ def _by_printed_seed(distinct: Sequence[LoggedRun], found: ExaminedRecord, root:
         if label is not None and label not in {x.label for x in matched[seed][0][0].evaluations}
     ]
     for seed in ended:
-        where = name(format_path(matched[seed][0][0].file, root))
-        found.blame("truncated", f"{where} ends before the line {name(label or '')} that the other logs have")
+        where = quote_name(format_path(matched[seed][0][0].file, root))
+        found.blame("truncated", f"{where} ends before the line {quote_name(label or '')} that the other logs have")
         differing.remove(seed)
         del matched[seed]
     if differing:
-        of = f"{counted(len(differing), 'seed')}, {listed([name(each) for each in differing[:5]])},"
+        of = f"{format_count(len(differing), 'seed')}, {join_with_and([quote_name(each) for each in differing[:5]])},"
         words = f"the printed value of {of} is in no line of its log that the rules name"
         found.blame("headline", words)
     values, used = [], list[LoggedRun]()
     for hits in matched.values():
         run, one = next(((run, one) for run, one in hits if label is None or one.label == label), hits[0])
         if any(run is each for each in used):
-            found.blame("duplicate", f"the values of two seeds are of one run, {name(format_path(run.file, root))}")
+            found.blame(
+                "duplicate", f"the values of two seeds are of one run, {quote_name(format_path(run.file, root))}"
+            )
             continue
         used.append(run)
         if not math.isfinite(one.value):
@@ -339,7 +346,7 @@ def _by_printed_seed(distinct: Sequence[LoggedRun], found: ExaminedRecord, root:
     found.values, found.origin = tuple(values), "the logs of its seeds"
     spare = len(distinct) - len(used)
     if spare > 0:
-        found.notes.append(f"{counted(spare, 'further run')} of its folder are not among its seeds.")
+        found.notes.append(f"{format_count(spare, 'further run')} of its folder are not among its seeds.")
 
 
 def _elsewhere(seed: str, record: Record, distinct: Sequence[LoggedRun]) -> Hits:
@@ -366,7 +373,7 @@ def _common_label(matched: dict[str, Hits], differing: Sequence[str], found: Exa
         return None
     shared = set.intersection(*labels)
     if not shared:
-        names = listed([name(each or "no label") for each in sorted(set.union(*labels))[:4]])
+        names = join_with_and([quote_name(each or "no label") for each in sorted(set.union(*labels))[:4]])
         found.blame("metric", f"the printed values of the seeds are of different lines of their logs: {names}")
         return None
     # The most exact of them.

@@ -9,8 +9,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plumbline.verdict.formatting import counted, fixed, freedom, name, write_table
-from plumbline.verdict.formatting import p as p_words
+from plumbline.core.formats import format_count
+from plumbline.verdict.formatting import format_freedom, format_value, quote_name, write_table
+from plumbline.verdict.formatting import format_p as p_words
 from plumbline.verdict.gate.examined_records import NOT_SHOWN, ExaminedRecord
 from plumbline.verdict.gate.judgement import BoardNoise, Judgement
 from plumbline.verdict.gate.rules import Rules
@@ -34,7 +35,7 @@ def eight_lines(judged: Judgement, rules: Rules) -> list[str]:
     """Say what was found, in eight lines."""
     found = judged.evidence
     return [
-        f"**{judged.verdict}**: record {name(found.record.name)} by the rules of {rules.name}: {judged.reason}.",
+        f"**{judged.verdict}**: record {quote_name(found.record.name)} by the rules of {rules.name}: {judged.reason}.",
         f"- Headline: {_with_faults(found, 'headline', found.headline)}.",
         f"- Runs: {_with_faults(found, 'runs', found.runs)}.",
         f"- Code and configuration: {_with_faults(found, 'code', found.code)}.",
@@ -65,7 +66,7 @@ def _goal(judged: Judgement, rules: Rules) -> str:
         if judged.p_rules is not None
         else ""
     )
-    reached = f"{name(rules.metric)} {fixed(test.mean, test.sigma)} against {rules.goal.value:g}"
+    reached = f"{quote_name(rules.metric)} {format_value(test.mean, test.sigma)} against {rules.goal.value:g}"
     return f"{reached}: {_p(judged, test)}{more}{_one_more(judged)}"
 
 
@@ -78,7 +79,7 @@ def _one_more(judged: Judgement) -> str:
 def _p(judged: Judgement, test: BaselineComparison) -> str:
     paid = f", times {judged.tries} for {judged.paid_for}: {p_words(test.p_corrected)}" if judged.tries > 1 else ""
     noise = f"sigma {test.sigma:.3g}, {judged.sigma_words or 'of both'}"
-    degrees = "" if math.isinf(test.freedom) else f", {freedom(test.freedom)} degrees of freedom"
+    degrees = "" if math.isinf(test.freedom) else f", {format_freedom(test.freedom)} degrees of freedom"
     return f"p = {p_words(test.p)}{paid} (level {test.terms.alpha:g}; {noise}{degrees})"
 
 
@@ -87,7 +88,7 @@ def _predecessor(judged: Judgement, rules: Rules) -> str:
         return "the rules compare with none"
     changed = _changed(judged.changes)
     if judged.before is None or judged.predecessor is None:
-        against = f"{name(judged.before.record.name)}: " if judged.before is not None else ""
+        against = f"{quote_name(judged.before.record.name)}: " if judged.before is not None else ""
         return against + (judged.why_not_predecessor or "no run to test") + changed
     test = judged.predecessor
     step, earlier = judged.evidence.record.step, judged.before.record.step
@@ -98,8 +99,8 @@ def _predecessor(judged: Judgement, rules: Rules) -> str:
     beside += "" if judged.before.pools else "; its own logs do not hold what it says"
     beside += "" if rules.predecessor.required else "; not required"
     beside += _one_more(judged) if rules.goal is None else ""
-    size = f"{'better' if test.gain >= 0 else 'worse'} by {fixed(abs(test.gain), test.sigma)}"
-    return f"{size} than {name(judged.before.record.name)}{saved}: {_p(judged, test)}{beside}{changed}"
+    size = f"{'better' if test.gain >= 0 else 'worse'} by {format_value(abs(test.gain), test.sigma)}"
+    return f"{size} than {quote_name(judged.before.record.name)}{saved}: {_p(judged, test)}{beside}{changed}"
 
 
 def _changed(changes: SettingsComparison) -> str:
@@ -107,7 +108,7 @@ def _changed(changes: SettingsComparison) -> str:
     said = [f"evaluated on {words}" for words in changes.sizes if words != changes.other_size]
     if changes.settings:
         said.append(
-            f"{counted(len(changes.settings), 'printed setting')} changed, {'; '.join(changes.settings[:SHOWN])}"
+            f"{format_count(len(changes.settings), 'printed setting')} changed, {'; '.join(changes.settings[:SHOWN])}"
         )
     return "".join(f"; {words}" for words in said)
 
@@ -117,7 +118,9 @@ def _stop(judged: Judgement, rules: Rules) -> str:
     if found.looks > 1 and judged.goal is not None and rules.stopping.chosen == "allowed":
         return f"; the rules allow that, and paid for it would be p = {p_words(min(1.0, found.looks * judged.goal.p))}"
     number = (
-        f"; {counted(len(found.values), 'run')}, of any number by the rules" if rules.runs.chosen == "allowed" else ""
+        f"; {format_count(len(found.values), 'run')}, of any number by the rules"
+        if rules.runs.chosen == "allowed"
+        else ""
     )
     return number if found.values and not rules.runs.fixed else ""
 
@@ -183,7 +186,7 @@ def _finite(value: float) -> float | None:
 def board_table(judged: Sequence[Judgement], rules: Rules, noise: BoardNoise) -> str:
     """All records in a table, the kinds of what does not hold or is not shown, and the board's noise."""
     columns: dict[str, Callable[[Judgement], str]] = {
-        "record": lambda each: name(each.evidence.record.name[:60]),
+        "record": lambda each: quote_name(each.evidence.record.name[:60]),
         "headline": lambda each: str(each.evidence.record.headline or ""),
         "runs": lambda each: str(len(each.evidence.values)),
         "verdict": lambda each: each.verdict,
@@ -193,7 +196,7 @@ def board_table(judged: Sequence[Judgement], rules: Rules, noise: BoardNoise) ->
     }
     sigma = noise.sigma
     said = (
-        f"Sigma of {rules.metric} pooled over {counted(noise.records, 'record')}: {sigma.sigma:.3g}, {sigma.df:g} "
+        f"Sigma of {rules.metric} pooled over {format_count(noise.records, 'record')}: {sigma.sigma:.3g}, {sigma.df:g} "
         f"degrees of freedom; Bartlett's p that it is one sigma: {p_words(noise.bartlett)}."
         if sigma.sigma
         else "No record has two runs that can be read: no sigma."

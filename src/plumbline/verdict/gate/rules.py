@@ -220,4 +220,4 @@ def _check(rules: Rules, given: str) -> None:
         *([LineForm(rules.table.headline_form)] if rules.table else []),
     ):
         if "value" not in form.places:
-            raise PlumblineError(f"{given}: {form.words!r} has no {{value}}")
+            raise PlumblineError(f"{given}: {form.text!r} has no {{value}}")

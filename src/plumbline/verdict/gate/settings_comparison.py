@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from plumbline.core.files import format_path
+from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import RunEvidence
-from plumbline.verdict.formatting import counted, listed, name
-from plumbline.verdict.sources.printed_settings import VALUES, amount, name_parts, unit_of
+from plumbline.verdict.formatting import join_with_and, quote_name
+from plumbline.verdict.sources.printed_settings import VALUES, find_size_unit, parse_amount, split_name
 
 #: Differences that are shown with their values; names of those that are only counted.
 SHOWN, NAMED = 2, 3
@@ -101,8 +102,8 @@ def may_differ(key: str, words: Sequence[str]) -> bool:
     """Whether a name has one of these words as words of its own: ``log`` in ``log-dir`` or ``logfile``, and not in
     ``logit_softcap``.
     """
-    parts = name_parts(key)
-    return any(_has(parts, name_parts(word)) for word in words)
+    parts = split_name(key)
+    return any(_has(parts, split_name(word)) for word in words)
 
 
 def _has(parts: Sequence[str], wanted: Sequence[str]) -> bool:
@@ -136,7 +137,7 @@ def over_runs(
         values = [(run.settings or {}).get(key, []) for run in runs]
         if not _differ(values):
             found.same += 1
-            if EVALUATED_ON & {*name_parts(key)} and len({_folder(each) for each in values}) > 1:
+            if EVALUATED_ON & {*split_name(key)} and len({_folder(each) for each in values}) > 1:
                 found.others.append(key)
         elif key not in without:
             if is_expected(key, values, words):
@@ -147,7 +148,9 @@ def over_runs(
                 found.others.append(key)
             else:
                 shares = Counter(", ".join(each) for each in values)
-                found.settings.append(f"{name(key)} is {listed([name(value[:30]) for value in list(shares)[:3]])}")
+                found.settings.append(
+                    f"{quote_name(key)} is {join_with_and([quote_name(value[:30]) for value in list(shares)[:3]])}"
+                )
     return found
 
 
@@ -165,13 +168,13 @@ def with_earlier(
     ours, theirs = (side[0].settings or {} for side in (runs, earlier))
     sizes, their_sizes = (side[0].evaluation or {} for side in (runs, earlier))
     both = [key for key in ours if key in theirs]
-    retokenized = any(TOKENIZER & {*name_parts(key)} and _differ([ours[key], theirs[key]]) for key in both)
+    retokenized = any(TOKENIZER & {*split_name(key)} and _differ([ours[key], theirs[key]]) for key in both)
     for key in sizes.keys() & their_sizes.keys():
         values = sizes[key], their_sizes[key]
         if not _differ(values):
             continue
-        found.sizes.append(f"{_compared(*values)} {_unit(key)}: {name(key)} is {_both(*values)}")
-        amounts = [amount(each[-1]) or 0.0 for each in values]
+        found.sizes.append(f"{_compared(*values)} {_unit(key)}: {quote_name(key)} is {_both(*values)}")
+        amounts = [parse_amount(each[-1]) or 0.0 for each in values]
         if not retokenized and max(amounts) - min(amounts) > ROUNDED * max(amounts):
             found.other_size = found.other_size or found.sizes[-1]
     for key in both:
@@ -179,7 +182,7 @@ def with_earlier(
         if not _differ(values):
             found.same += 1
         elif not is_expected(key, values, words) and not _passed_over(key, values):
-            found.settings.append(f"{name(key)} is {_both(*values)}")
+            found.settings.append(f"{quote_name(key)} is {_both(*values)}")
     return found
 
 
@@ -198,14 +201,14 @@ def plain(value: str) -> float | str:
     value = _OWN.sub("", value)
     if _PATH.fullmatch(value):
         value = PurePosixPath(value.replace("\\", "/")).name
-    read = amount(value)
+    read = parse_amount(value)
     return value if read is None else read
 
 
 def is_expected(key: str, values: Sequence[Sequence[str]], words: Sequence[str]) -> bool:
     """Whether a setting may differ, by its name; ``drop_path=0.1`` is no place."""
-    parts = {*name_parts(key)}
-    if "path" in parts and all(amount(value) is not None for each in values for value in each):
+    parts = {*split_name(key)}
+    if "path" in parts and all(parse_amount(value) is not None for each in values for value in each):
         return False
     if is_hyperparameter(key) and not AMOUNTS.isdisjoint(parts):
         # By what the rules say of times and runs, as times are measured and runs are named; these are chosen.
@@ -217,14 +220,14 @@ def is_expected(key: str, values: Sequence[Sequence[str]], words: Sequence[str])
 
 def is_measured_or_name(key: str) -> bool:
     """Whether a name, even in a list of hyper-parameters, is of what is measured, or tells a run from others."""
-    return not is_hyperparameter(key) and not (NO_HYPERPARAMETER | {"name", "tag"}).isdisjoint(name_parts(key))
+    return not is_hyperparameter(key) and not (NO_HYPERPARAMETER | {"name", "tag"}).isdisjoint(split_name(key))
 
 
 def is_hyperparameter(key: str) -> bool:
     """Whether a name has a word of hyper-parameters, and none of what is measured: ``init-scale``, not ``init-loss``;
     what is chosen of a measured one is (``z_loss_coef``).
     """
-    parts = {*name_parts(key), *re.findall(r"[a-z]+\d+", key.lower())}
+    parts = {*split_name(key), *re.findall(r"[a-z]+\d+", key.lower())}
     if parts & {"rng", "seed", "hash", "per", "sec", "ms"}:
         return False
     if "rank" in parts and parts & {"local", "global", "node", "world"}:
@@ -243,19 +246,19 @@ def _passed_over(key: str, values: Sequence[Sequence[str]]) -> bool:
     """
     if not all(values) or may_differ(key, DIVIDED):
         return True
-    chosen = 2 if (MEASURED | {"epochs", "ratio"}) & {*name_parts(key)} else 4
+    chosen = 2 if (MEASURED | {"epochs", "ratio"}) & {*split_name(key)} else 4
     every = [value for each in values for value in each]
-    parts = {*name_parts(key)}
+    parts = {*split_name(key)}
     if is_hyperparameter(key) and parts & (CHOSEN | {"limit", "max", "budget", "tokens"}):
         return False
     if all(_WITH_UNIT.fullmatch(value) or _digits(value) > chosen for value in every):
         return True
-    return any(len(each) > 1 for each in values) and all(amount(value) is None for value in every)
+    return any(len(each) > 1 for each in values) and all(parse_amount(value) is None for value in every)
 
 
 def _is_commit_or_host(key: str, values: Sequence[Sequence[str]]) -> bool:
     """Whether ``HEAD: 3f2a91c`` or ``head: node17`` is printed, and no number of heads."""
-    return name_parts(key) == ["head"] and all(amount(value) is None for each in values for value in each)
+    return split_name(key) == ["head"] and all(parse_amount(value) is None for each in values for value in each)
 
 
 def _folder(values: Sequence[str]) -> tuple[str, ...]:
@@ -265,7 +268,7 @@ def _folder(values: Sequence[str]) -> tuple[str, ...]:
 
 def _digits(value: str) -> int:
     """The significant digits of a number; 0 of a whole one below 1,000, and of other words."""
-    read = amount(value)
+    read = parse_amount(value)
     if read is None or (read == round(read, 0) and abs(read) < 1000):
         return 0
     # Whole numbers are chosen, however long: steps, tokens.
@@ -285,26 +288,27 @@ def _other_size(key: str, runs: Sequence[RunEvidence], values: Sequence[Sequence
     who = (
         f"seed {run.seed}"
         if run.seed
-        else f"{name(format_path(run.file or '', root))}{f', run {run.place + 1},' if run.place else ''}"
+        else f"{quote_name(format_path(run.file or '', root))}{f', run {run.place + 1},' if run.place else ''}"
     )
-    more = f" (and {counted(others, 'further run')} on another number than most)" if others else ""
+    more = f" (and {format_count(others, 'further run')} on another number than most)" if others else ""
     return (
-        f"{who} was evaluated on {_compared(values[at], most)} {_unit(key)}: {name(key)} is "
-        f"{name(', '.join(values[at]))} there and {name(', '.join(most))} in {shares[usual]} of {len(runs)} runs{more}"
+        f"{who} was evaluated on {_compared(values[at], most)} {_unit(key)}: {quote_name(key)} is "
+        f"{quote_name(', '.join(values[at]))} there and {quote_name(', '.join(most))} in {shares[usual]} of "
+        f"{len(runs)} runs{more}"
     )
 
 
 def _compared(one: Sequence[str], other: Sequence[str]) -> str:
-    ours, theirs = amount(one[-1]), amount(other[-1])
+    ours, theirs = parse_amount(one[-1]), parse_amount(other[-1])
     if len(one) != len(other) or ours is None or theirs is None or ours == theirs:
         return "another number of"
     return FEWER if ours < theirs else MORE
 
 
 def _unit(key: str) -> str:
-    unit = unit_of(key, "evaluation")
+    unit = find_size_unit(key, "evaluation")
     return {"iters": "iterations", "docs": "documents", "seqs": "sequences", "token": "tokens"}.get(unit, unit)
 
 
 def _both(ours: Sequence[str], theirs: Sequence[str]) -> str:
-    return f"{name(', '.join(ours)[:40])}, there {name(', '.join(theirs)[:40])}"
+    return f"{quote_name(', '.join(ours)[:40])}, there {quote_name(', '.join(theirs)[:40])}"

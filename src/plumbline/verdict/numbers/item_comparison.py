@@ -19,14 +19,15 @@ import numpy as np
 from scipy.special import bdtr
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.formats import format_count
 from plumbline.stats.sample_spread import sample_deviation
 from plumbline.verdict.comparison_terms import POWER, ComparisonTerms
 from plumbline.verdict.evidence import Evidence, ItemEvidence
-from plumbline.verdict.formatting import counted, listed, name
+from plumbline.verdict.formatting import join_with_and, quote_name
 from plumbline.verdict.outcome import Outcome
-from plumbline.verdict.power import ComparisonDesign, seeds_each, upper_tail
+from plumbline.verdict.power import ComparisonDesign, count_seeds, upper_tail
 from plumbline.verdict.seed_values import CannotBeJudgedError
-from plumbline.verdict.sources.lm_eval_items import OF_RUN, OF_TASK
+from plumbline.verdict.sources.lm_eval_items import RUN_SETTINGS, TASK_SETTINGS
 
 #: task -> item -> value, of one model.
 Items = Mapping[str, Mapping[str, ItemEvidence]]
@@ -121,7 +122,7 @@ def judge_items(
     design = ComparisonDesign(error, freedom, terms.alpha / tries)
     reach, corrected = design.critical * error, min(1.0, tries * p)
     again = ComparisonDesign(1.0, math.inf, terms.alpha / (tries + 1))
-    more = seeds_each(beyond, error, again, POWER, plan="goal") if beyond > 0 else None
+    more = count_seeds(beyond, error, again, POWER, plan="goal") if beyond > 0 else None
     asked = terms.asked_gain
     outcome = Outcome.UNDECIDED
     if corrected <= terms.alpha:
@@ -183,7 +184,7 @@ class SameQuestions:
     @property
     def sentence(self) -> str:
         """Both in a line; empty where there is nothing to say."""
-        unknown = f"Not known, as the files do not say it: {listed(self.not_known)}." if self.not_known else ""
+        unknown = f"Not known, as the files do not say it: {join_with_and(self.not_known)}." if self.not_known else ""
         return " ".join([*self.notes, unknown]).strip()
 
 
@@ -195,25 +196,26 @@ def compare_questions(names: Sequence[str], ours: Evidence, theirs: Evidence) ->
     """
     notes, not_known = [*ours.notes, *theirs.notes], dict[str, None]()
     if ours.model and ours.model == theirs.model:
-        notes.append(f"Both folders name one model, {name(ours.model[:200])}.")
+        notes.append(f"Both folders name one model, {quote_name(ours.model[:200])}.")
     for side, model in zip(names, (ours, theirs)):
         if not model.model and (model.dates or 0) > 1:
-            not_known[f"whether the files of {model.dates} dates in {name(side)} are of one model"] = None
+            not_known[f"whether the files of {model.dates} dates in {quote_name(side)} are of one model"] = None
     for task in sorted(ours.items.keys() & theirs.items.keys()):
         asked = [(model.asked or {}).get(task, {}) for model in (ours, theirs)]
-        known = {what: [each[what] for each in asked if what in each] for what in (*OF_TASK, *OF_RUN)}
+        known = {what: [each[what] for each in asked if what in each] for what in (*TASK_SETTINGS, *RUN_SETTINGS)}
         differ = {what: values for what, values in known.items() if len(set(values)) > 1}
         items = {what: _compare_items(what, ours.items[task], theirs.items[task]) for what in ("prompt", "target")}
-        others = [f"the {what}s of {counted(number, 'item')}" for what, number in items.items() if number]
+        others = [f"the {what}s of {format_count(number, 'item')}" for what, number in items.items() if number]
         refused = [f"the {what}: {_both(values)}" for what, values in differ.items() if what not in TOLD] + others
         if refused:
             raise CannotBeJudgedError(
-                f"{name(names[0])} and {name(names[1])} were not asked the same in {name(task)}, they differ in "
-                f"{listed(refused)}; score both with the same version of lm-eval, tasks, shots and templates"
+                f"{quote_name(names[0])} and {quote_name(names[1])} were not asked the same in {quote_name(task)}, "
+                f"they differ in {join_with_and(refused)}; score both with the same version of lm-eval, tasks, shots "
+                "and templates"
             )
         for what in TOLD:
             if what in differ:
-                both = f"{name(names[0])} and {name(names[1])} differ in the {what} of {name(task)}"
+                both = f"{quote_name(names[0])} and {quote_name(names[1])} differ in the {what} of {quote_name(task)}"
                 notes.append(f"{both}: {_both(differ[what])}.")
         not_known |= {f"{what}s": None for what, number in items.items() if number is None}
         shown = items["prompt"] == 0
@@ -237,4 +239,4 @@ def _compare_items(what: str, ours: Mapping[str, ItemEvidence], theirs: Mapping[
 
 
 def _both(values: Sequence[str]) -> str:
-    return " and ".join(name(value[:60]) for value in values)
+    return " and ".join(quote_name(value[:60]) for value in values)

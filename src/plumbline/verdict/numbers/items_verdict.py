@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.formats import format_count
 from plumbline.verdict import formatting
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparison_terms import CLAIM, LOOP, POWER
-from plumbline.verdict.formatting import counted, fixed, grid, name, percent
+from plumbline.verdict.formatting import format_percent, format_value, quote_name, write_grid
 from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.numbers.item_comparison import (
     ItemComparison,
@@ -69,8 +70,10 @@ def _written(
 ) -> VerdictTexts:
     metric = request.columns.metric
     families = [(names[1], metric)]
-    judged = judge_items(names[0], ours, names[1], theirs, request.terms, tries=ledger.tries(*families[0]))
-    said = f"{items_sentence(judged, metric, ledgers.tries_in(ledger, *families[0]))} {questions.sentence}".strip()
+    judged = judge_items(names[0], ours, names[1], theirs, request.terms, tries=ledger.count_tries(*families[0]))
+    said = (
+        f"{items_sentence(judged, metric, ledgers.describe_tries(ledger, *families[0]))} {questions.sentence}".strip()
+    )
     sections = ["# Verdict by item", said, "## Evidence", _read(judged, request, metric), _tasks(judged)]
     found = {key: value for key, value in plain(judged).items() if key != "terms"}
     numbers = {"shape": "items", "metric": metric, "baseline": names[1], "items": found}
@@ -91,22 +94,22 @@ LIMITS = (
 def items_sentence(judged: ItemComparison, metric: str, tried: str | None = None) -> str:
     """Write the verdict in a sentence, to be quoted as it is; `tried`: the tries, and where they stand."""
     items = sum(each.items for each in judged.tasks)
-    tasks = f" of {len(judged.tasks)} tasks" if len(judged.tasks) > 1 else f" of {name(judged.tasks[0].task)}"
-    gain, above = fixed(judged.gain, judged.error), fixed(judged.high, judged.error)
+    tasks = f" of {len(judged.tasks)} tasks" if len(judged.tasks) > 1 else f" of {quote_name(judged.tasks[0].task)}"
+    gain, above = format_value(judged.gain, judged.error), format_value(judged.high, judged.error)
     p_said = p_of(judged.p, judged.p_corrected, judged.tries, tried)
-    level = f"{counted(items, 'item')}{tasks}, paired; one-sided {p_said}"
-    subject, against = name(judged.name), name(judged.baseline)
+    level = f"{format_count(items, 'item')}{tasks}, paired; one-sided {p_said}"
+    subject, against = quote_name(judged.name), quote_name(judged.baseline)
     if judged.outcome is Outcome.KEEP:
-        low = fixed(judged.low, judged.error)
-        return f"{subject} improves {name(metric)} over {against} by {gain}, between {low} and {above} ({level})."
+        low = format_value(judged.low, judged.error)
+        return f"{subject} improves {quote_name(metric)} over {against} by {gain}, between {low} and {above} ({level})."
     seen = f"the gain seen is {gain} ({level})"
     if judged.outcome is Outcome.DISCARD:
-        return f"{subject}: a gain in {name(metric)} over {against} is ruled out above {above}: {seen}."
+        return f"{subject}: a gain in {quote_name(metric)} over {against} is ruled out above {above}: {seen}."
     more = ""
     if judged.items_more is not None and judged.items_more > 1:
         added = f"{(judged.items_more - 1) * items:,} more items"
-        more = f": {added} would find a gain of that size with {percent(POWER)} chance"
-    ruled_out = f"in {name(metric)} only gains above {above} are ruled out"
+        more = f": {added} would find a gain of that size with {format_percent(POWER)} chance"
+    ruled_out = f"in {quote_name(metric)} only gains above {above} are ruled out"
     return f"{subject} is not decided against {against}{more}: {seen}; {ruled_out}."
 
 
@@ -120,18 +123,18 @@ def _read(judged: ItemComparison, request: NumbersRequest, metric: str) -> str:
         for level, what in ((LOOP, "for a loop"), (CLAIM, "for a claim"))
     )
     return (
-        f"Samples of lm-eval were read from {name(request.path.name)} and {name(judged.baseline)}, metric "
-        f"{name(metric)}, the newest file of each task. {direction(judged.terms)}; gains count upwards. What decides: "
-        f"{test}, one-sided; p times the ledger's {counted(judged.tries, 'try', 'tries')} must be at most "
-        f"{judged.terms.alpha:g}.{asked} p = {formatting.p(judged.p)}, corrected {formatting.p(judged.p_corrected)}; "
-        f"better: {levels}."
+        f"Samples of lm-eval were read from {quote_name(request.path.name)} and {quote_name(judged.baseline)}, metric "
+        f"{quote_name(metric)}, the newest file of each task. {direction(judged.terms)}; gains count upwards. What "
+        f"decides: {test}, one-sided; p times the ledger's {format_count(judged.tries, 'try', 'tries')} must be at "
+        f"most {judged.terms.alpha:g}.{asked} p = {formatting.format_p(judged.p)}, corrected "
+        f"{formatting.format_p(judged.p_corrected)}; better: {levels}."
     )
 
 
 def _tasks(judged: ItemComparison) -> str:
     rows = [
         (
-            name(each.task),
+            quote_name(each.task),
             f"{each.items:,}",
             f"{each.mean:.4f}",
             f"{each.mean_baseline:.4f}",
@@ -142,5 +145,5 @@ def _tasks(judged: ItemComparison) -> str:
         for each in judged.tasks
     ]
     rows.append(("all, each task the same", "", "", "", f"{judged.gain:+.4f}", f"{judged.error:.4f}", ""))
-    columns = ("task", "items", name(judged.name), name(judged.baseline), "gain", "standard error, paired")
-    return grid((*columns, "items better / worse"), rows)
+    columns = ("task", "items", quote_name(judged.name), quote_name(judged.baseline), "gain", "standard error, paired")
+    return write_grid((*columns, "items better / worse"), rows)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import visible
+from plumbline.core.formats import format_count
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparison_terms import ComparisonTerms
-from plumbline.verdict.formatting import counted, name, unmarked
+from plumbline.verdict.formatting import quote_name, strip_markup
 from plumbline.verdict.judge import BaselineComparison
 from plumbline.verdict.ledger import Ledger
 from plumbline.verdict.numbers.summary_comparison import rounded
@@ -95,19 +96,19 @@ def write_texts(
     """
     again = write_repeat("The same numbers again are not a new try.", request.repeat, request.page)
     last = "The second command checks this page against the ledger: whether lines were removed or added since."
-    ends = ["## Ledger", _tries(ledger, families), ledgers.statement(ledger, request.page.parent)]
+    ends = ["## Ledger", _tries(ledger, families), ledgers.write_statement(ledger, request.page.parent)]
     ends += ["## Limits", write_list(limits), "## How to repeat", again, last]
     shared = {
         "terms": plain(request.terms),
         "sided": "one-sided",
         "families": [list(family) for family in families],
-        "tries": max(ledger.tries(*family) for family in families),
-        "planned_tries": max(ledger.planned_tries(*family) for family in families),
+        "tries": max(ledger.count_tries(*family) for family in families),
+        "planned_tries": max(ledger.count_planned_tries(*family) for family in families),
         "ledger": {"length": len(ledger), "head": ledger.head},
         "repeat": request.repeat,
     }
     title, sentence, *more = sections
-    if size := unmarked(request.size):
+    if size := strip_markup(request.size):
         shared["size"] = size
         sentence = f"At {size}, {sentence[:1].lower()}{sentence[1:]}"
     page = visible(join_sections([title, sentence, *more, *ends]))
@@ -118,15 +119,15 @@ def _tries(ledger: Ledger, families: Sequence[tuple[str, str]]) -> str:
     """The tries against each baseline, this page's among them."""
     said, there = [], 0
     for baseline, metric in families:
-        made, planned = ledger.made(baseline, metric), ledger.planned_tries(baseline, metric)
+        made, planned = ledger.count_tries_made(baseline, metric), ledger.count_planned_tries(baseline, metric)
         there += made
         more = f" {planned} were announced with --planned-tries, and are corrected for from the first on."
         if made > planned > 0:
             more = f" {planned} were announced with --planned-tries, fewer than were made."
-        where = ledgers.in_metrics(ledger, baseline, metric)
+        where = ledgers.describe_metrics(ledger, baseline, metric)
         said.append(
-            f"{counted(made, 'try counts', 'tries count')} against {name(baseline)} {where}, this page's among them; "
-            f"every p is multiplied by {ledger.tries(baseline, metric)}.{more if planned else ''}"
+            f"{format_count(made, 'try counts', 'tries count')} against {quote_name(baseline)} {where}, this page's "
+            f"among them; every p is multiplied by {ledger.count_tries(baseline, metric)}.{more if planned else ''}"
         )
     if other := len({entry.identity for entry in ledger.entries if entry.is_try}) - there:
         said.append(f"{other} more, against other baselines or beside a primary metric, are not counted here.")
@@ -136,9 +137,10 @@ def _tries(ledger: Ledger, families: Sequence[tuple[str, str]]) -> str:
 
 def of_judgement(judged: BaselineComparison) -> dict[str, Any]:
     """Convert a judgement to JSON values, with its power and the tests that decide nothing."""
-    beside = ("p_two_sided", "resolved", "seeds_to_decide", "more", "prediction", "welch", "pairs")
-    more = {key: getattr(judged, key) for key in beside} | {"rounded": rounded(judged)}
-    return {key: value for key, value in plain(judged).items() if key != "terms"} | plain(more)
+    names = ("p_two_sided", "resolved", "seeds_to_decide", "runs_needed", "prediction", "welch", "pairs")
+    derived = {"more" if name == "runs_needed" else name: getattr(judged, name) for name in names}
+    derived["rounded"] = rounded(judged)
+    return {key: value for key, value in plain(judged).items() if key != "terms"} | plain(derived)
 
 
 def plain(value: Any) -> Any:

@@ -69,7 +69,7 @@ def write(request: NumbersRequest) -> VerdictTexts:
     for flag, path in (("--out", request.page), ("--ledger", request.ledger)):
         if path.exists() and not path.is_file():  # a named pipe would wait for ever
             raise PlumblineError(f"{flag} {path} is no ordinary file; name another one")
-    if request.page.exists() and ledgers.stated(request.page) is None:
+    if request.page.exists() and ledgers.read_statement(request.page) is None:
         raise PlumblineError(f"{request.page} exists and is not a page of a verdict; name another file with --out")
     try:
         with (
@@ -91,9 +91,9 @@ def write(request: NumbersRequest) -> VerdictTexts:
 def _drafted(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
     """What is to be entered, and the verdict once it is."""
     kind, path, terms = request.kind, request.path, request.terms
-    if kind is None and lm_eval_items.found(path):
+    if kind is None and lm_eval_items.find_samples(path):
         kind = "items"
-    if kind is None and submissions.found(path):
+    if kind is None and submissions.find_submissions(path):
         kind = "submissions"
     if kind in ("items", "submissions"):
         _only_of_tables(request, kind)
@@ -112,7 +112,7 @@ def _drafted(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
     if kind == "search":
         _only_of_tables(request, kind)
         return search_verdict.draft(request, read_search(rows, request.columns))
-    table = read_table(rows, request.columns, higher=terms.higher, at_step=request.at_step, told=request.told)
+    table = read_table(rows, request.columns, higher=terms.higher, at_step=request.at_step, spread_options=request.told)
     what = "means and standard deviations" if table.summaries else "methods and seeds"
     return table_verdict.draft(request, table, f"A table of {what} was read")
 
@@ -148,5 +148,5 @@ def _enter(request: NumbersRequest, entries: Sequence[LedgerEntry], prepare: Cal
     if request.ledger.resolve() in (request.path.resolve(), request.page.resolve()):
         raise PlumblineError(f"--ledger {request.ledger} is the file of numbers or the page; name a file of its own")
     ledgers.require_continued(request.ledger, request.page)
-    with ledgers.entered(request.ledger, entries) as ledger:
+    with ledgers.append_provisionally(request.ledger, entries) as ledger:
         prepare(ledger)

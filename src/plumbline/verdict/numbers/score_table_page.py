@@ -6,13 +6,14 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from plumbline.core.formats import format_count
 from plumbline.verdict import formatting
 from plumbline.verdict.comparison_terms import CLAIM, LOOP, POWER
-from plumbline.verdict.formatting import counted, fixed, name, percent, write_table
+from plumbline.verdict.formatting import format_percent, format_value, quote_name, write_table
 from plumbline.verdict.judge import BaselineComparison
 from plumbline.verdict.numbers.sentences import confidence, direction, interval_of
 from plumbline.verdict.numbers.summary_comparison import rounded
-from plumbline.verdict.power import sigma_interval
+from plumbline.verdict.power import compute_sigma_interval
 
 #: Gains whose chance of being found is printed, in units of sigma.
 GAINS = (1.0, 2.0, 3.0)
@@ -62,10 +63,10 @@ def decides(judged: BaselineComparison) -> str:
     asked = f"{terms.asked_gain:g}" if terms.asked_gain is not None else "2 sigma beyond the required gain"
     return (
         f"{direction(terms)}; gains count upwards. What decides: {test}, one-sided; p times the ledger's "
-        f"{counted(judged.tries, 'try', 'tries')} (Bonferroni) must be at most {terms.alpha:g}.{against} Otherwise a "
-        f"method is ruled out if the upper bound of its gain is below {asked}, and else not decided. Two levels are "
-        f"printed: {LOOP:g}, for a candidate of a loop that runs again what it keeps, and {CLAIM:g}, for a claim (the "
-        "two-sided 0.05 of papers)."
+        f"{format_count(judged.tries, 'try', 'tries')} (Bonferroni) must be at most {terms.alpha:g}.{against} "
+        f"Otherwise a method is ruled out if the upper bound of its gain is below {asked}, and else not decided. Two "
+        f"levels are printed: {LOOP:g}, for a candidate of a loop that runs again what it keeps, and {CLAIM:g}, for a "
+        "claim (the two-sided 0.05 of papers)."
     )
 
 
@@ -73,21 +74,21 @@ def evidence(every: Sequence[BaselineComparison], baseline: str) -> str:
     """Write the table of the deciding test: a row a method, with its seeds, means, gain, p and verdict."""
     return write_table(
         {
-            "method": lambda each: name(each.name),
+            "method": lambda each: quote_name(each.name),
             "seeds / baseline's": lambda each: f"{each.n} / {each.n_baseline or 'fixed'}",
-            "mean": lambda each: fixed(each.mean, each.sigma),
-            f"mean of {name(baseline)}": lambda each: fixed(each.mean_baseline, each.sigma),
-            "sigma (degrees of freedom)": lambda each: f"{each.sigma:.3g} ({formatting.freedom(each.freedom)})",
-            "gain": lambda each: fixed(each.gain, each.sigma),
+            "mean": lambda each: format_value(each.mean, each.sigma),
+            f"mean of {quote_name(baseline)}": lambda each: format_value(each.mean_baseline, each.sigma),
+            "sigma (degrees of freedom)": lambda each: f"{each.sigma:.3g} ({formatting.format_freedom(each.freedom)})",
+            "gain": lambda each: format_value(each.gain, each.sigma),
             "z = gain / sigma": lambda each: f"{each.z:.2f}",
             "t": lambda each: f"{each.t:.2f}",
-            "one-sided p": lambda each: formatting.p(each.p),
-            "two-sided p": lambda each: formatting.p(each.p_two_sided),
-            "corrected p": lambda each: formatting.p(each.p_corrected),
+            "one-sided p": lambda each: formatting.format_p(each.p),
+            "two-sided p": lambda each: formatting.format_p(each.p_two_sided),
+            "corrected p": lambda each: formatting.format_p(each.p_corrected),
             f"better at {LOOP:g}, for a loop": lambda each: "yes" if each.p_corrected <= LOOP else "no",
             f"better at {CLAIM:g}, for a claim": lambda each: "yes" if each.p_corrected <= CLAIM else "no",
             f"gain's {confidence(every[0].terms)} interval, corrected": lambda each: (
-                f"{fixed(each.low, each.sigma)} to {fixed(each.high, each.sigma)}"
+                f"{format_value(each.low, each.sigma)} to {format_value(each.high, each.sigma)}"
             ),
             "verdict": lambda each: str(each.outcome),
         },
@@ -101,14 +102,14 @@ def beside(every: Sequence[BaselineComparison]) -> str:
     """
     return write_table(
         {
-            "method": lambda each: name(each.name),
+            "method": lambda each: quote_name(each.name),
             "sigma's interval, 95 %": lambda each: sigma_span(each.sigma, each.freedom),
             "prediction t (baseline's sigma alone)": lambda each: (
                 f"{each.prediction[0]:.2f}" if each.prediction else "none"
             ),
-            "its one-sided p": lambda each: formatting.p(each.prediction[1]) if each.prediction else "none",
-            "one-sided p if sigma were known": lambda each: formatting.p(each.p_face),
-            "Welch's one-sided p": lambda each: formatting.p(each.welch.p_greater),
+            "its one-sided p": lambda each: formatting.format_p(each.prediction[1]) if each.prediction else "none",
+            "one-sided p if sigma were known": lambda each: formatting.format_p(each.p_face),
+            "Welch's one-sided p": lambda each: formatting.format_p(each.welch.p_greater),
         },
         every,
     )
@@ -116,7 +117,7 @@ def beside(every: Sequence[BaselineComparison]) -> str:
 
 def sigma_span(sigma: float, freedom: float) -> str:
     """Write the 95 % interval of sigma; ``given`` where it is taken as known."""
-    low, high = sigma_interval(sigma, freedom)
+    low, high = compute_sigma_interval(sigma, freedom)
     return f"{low:.2g} to {high:.2g}" if low < high else "given"
 
 
@@ -130,8 +131,8 @@ def same_seeds(every: Sequence[BaselineComparison], spelt: str) -> str:
         if each.pairs is not None:
             pairs = f"{each.pairs.n} seeds were run with both"
             said.append(
-                f"{name(each.name)}: {pairs}; their differences have sigma {each.pairs.sigma:.3g}, paired one-sided "
-                f"p = {formatting.p(each.pairs.p)}, better in {each.pairs.wins} of {each.pairs.n}"
+                f"{quote_name(each.name)}: {pairs}; their differences have sigma {each.pairs.sigma:.3g}, paired "
+                f"one-sided p = {formatting.format_p(each.pairs.p)}, better in {each.pairs.wins} of {each.pairs.n}"
             )
     if not said or every[0].terms.paired:
         return ""
@@ -145,17 +146,19 @@ def printed_digits(every: Sequence[BaselineComparison]) -> str:
     for each in every:
         if (by := rounded(each)) is None:
             continue
-        low, high = formatting.p(by.low), formatting.p(by.high)
+        low, high = formatting.format_p(by.low), formatting.format_p(by.high)
         hangs = f"moves p between {low} and {high}" if low != high else f"leaves p at {low}"
         if by.others:
-            hangs += f", so that the verdict may be {formatting.listed([f'*{other}*' for other in by.others])} too"
+            hangs += (
+                f", so that the verdict may be {formatting.join_with_and([f'*{other}*' for other in by.others])} too"
+            )
         divided = ""
         if each.terms.sigma is None:
             divided = (
                 "; if the standard deviations divide by n and not by n - 1, as `numpy.std` does unless told otherwise, "
-                f"p = {formatting.p(by.divided_by_n)}"
+                f"p = {formatting.format_p(by.divided_by_n)}"
             )
-        said.append(f"- {name(each.name)}: rounding of the printed digits {hangs}{divided}.")
+        said.append(f"- {quote_name(each.name)}: rounding of the printed digits {hangs}{divided}.")
     if not said:
         return ""
     return (
@@ -169,8 +172,8 @@ def printed_digits(every: Sequence[BaselineComparison]) -> str:
 def power(every: Sequence[BaselineComparison]) -> str:
     """Write the table of power: the smallest gain that the seeds find, chances of finding others, and seeds needed."""
     columns: dict[str, Callable[[BaselineComparison], str]] = {
-        "method": lambda each: name(each.name),
-        f"smallest gain found with {percent(POWER)} chance, in sigma": lambda each: (
+        "method": lambda each: quote_name(each.name),
+        f"smallest gain found with {format_percent(POWER)} chance, in sigma": lambda each: (
             f"{each.design.resolved(POWER) + each.terms.minimum_gain / each.sigma:.1f}"
         ),
         "in the metric's units (as sigma is uncertain)": _resolved,
@@ -189,18 +192,18 @@ def power(every: Sequence[BaselineComparison]) -> str:
 
 def _resolved(each: BaselineComparison) -> str:
     asked, resolved = each.terms.minimum_gain, each.design.resolved(POWER)
-    low, high = (asked + resolved * sigma for sigma in sigma_interval(each.sigma, each.freedom))
+    low, high = (asked + resolved * sigma for sigma in compute_sigma_interval(each.sigma, each.freedom))
     return interval_of(each.resolved, low, high, each.sigma)
 
 
 def _chance(gain: float, each: BaselineComparison) -> str:
-    return percent(each.design.power(gain - each.terms.minimum_gain / each.sigma))
+    return format_percent(each.design.power(gain - each.terms.minimum_gain / each.sigma))
 
 
 def _seeds_for(each: BaselineComparison) -> str:
     if each.gain <= each.terms.minimum_gain:
         return "none: no such gain was seen"
-    ends = [each.seeds_for(each.gain, sigma=sigma) for sigma in sigma_interval(each.sigma, each.freedom)]
+    ends = [each.seeds_for(each.gain, sigma=sigma) for sigma in compute_sigma_interval(each.sigma, each.freedom)]
     words = ["more than a million" if seeds is None else f"{seeds:,}" for seeds in (each.seeds_to_decide, *ends)]
     return words[0] if words[1] == words[2] else f"{words[0]} ({words[1]} to {words[2]})"
 
@@ -222,14 +225,14 @@ def limits(every: Sequence[BaselineComparison]) -> list[str]:
     elif not terms.paired:
         limits.append(TAILS)
         limits += [
-            f"{name(each.name)}: Welch's test, which does not assume one sigma, gives a one-sided p = "
-            f"{formatting.p(each.welch.p_greater)} before correction: on the other side of {terms.alpha:g} / "
-            f"{each.tries} than p = {formatting.p(each.p)}. Compare the seeds of both."
+            f"{quote_name(each.name)}: Welch's test, which does not assume one sigma, gives a one-sided p = "
+            f"{formatting.format_p(each.welch.p_greater)} before correction: on the other side of {terms.alpha:g} / "
+            f"{each.tries} than p = {formatting.format_p(each.p)}. Compare the seeds of both."
             for each in every
             if not math.isnan(each.welch.p_greater)
             and (each.welch.p_greater <= terms.alpha / each.tries) != (each.p <= terms.alpha / each.tries)
         ]
     for each in every:
         if each.n == 1:
-            limits.append(f"{name(each.name)} has one seed: its own spread is unknown.")
+            limits.append(f"{quote_name(each.name)} has one seed: its own spread is unknown.")
     return limits

@@ -31,7 +31,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.verdict.comparison_terms import LARGEST, POWER, ComparisonTerms
 from plumbline.verdict.evidence import KEEP, SearchLogEntry
 from plumbline.verdict.judge import BaselineComparison, judge
-from plumbline.verdict.judge import outcome as outcome_of
+from plumbline.verdict.judge import choose_outcome as outcome_of
 from plumbline.verdict.numbers.search_noise import (
     Groups,
     NullSearches,
@@ -44,7 +44,7 @@ from plumbline.verdict.numbers.search_noise import (
     value_of,
 )
 from plumbline.verdict.outcome import Outcome
-from plumbline.verdict.power import ComparisonDesign, seeds_each
+from plumbline.verdict.power import ComparisonDesign, count_seeds
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,7 +138,7 @@ class SearchJudgement:
         comparisons.
         """
         design = ComparisonDesign(self.design.error, self.design.freedom, self.design.alpha / comparisons)
-        return seeds_each(gain, self.sigma, design, POWER)
+        return count_seeds(gain, self.sigma, design, POWER)
 
 
 def judge_search(
@@ -216,8 +216,8 @@ def judge_search(
         high=upper,
         resolved=resolved,
         expected=total - selection,
-        runs_each=seeds_each(total - selection, sigma, design, POWER),
-        runs_for_target_gain=seeds_each(terms.target_gain_at(sigma) - terms.minimum_gain, sigma, design, POWER),
+        runs_each=count_seeds(total - selection, sigma, design, POWER),
+        runs_for_target_gain=count_seeds(terms.target_gain_at(sigma) - terms.minimum_gain, sigma, design, POWER),
         kept=kept,
         against_rule=against,
         outcome=verdict,

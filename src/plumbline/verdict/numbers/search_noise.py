@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.formats import format_count
 from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.evidence import KEEP, SearchLogEntry
-from plumbline.verdict.formatting import counted
 from plumbline.verdict.seed_values import CannotBeJudgedError
 
 #: The runs of a log by what was run: (commit, description) -> runs, in the order of time.
@@ -82,9 +82,10 @@ def noise(
         same = [key for key in groups if key[0] == start.commit and key != start.configuration]
         hint = f" ({start.commit!r} has other descriptions too, which are other configurations)" if same else ""
         raise CannotBeJudgedError(
-            f"{path} ({counted(logged, 'run')}): there is no noise floor: {why}{hint}. Run the start {start.commit!r} "
-            "at least twice more with other seeds and add the rows under the same commit and description, or give "
-            f"--sigma (and --sigma-runs) from other runs. {_break_even(start, groups, terms, tries)}"
+            f"{path} ({format_count(logged, 'run')}): there is no noise floor: {why}{hint}. Run the start "
+            f"{start.commit!r} at least twice more with other seeds and add the rows under the same commit and "
+            "description, or give --sigma (and --sigma-runs) from other runs. "
+            f"{_break_even(start, groups, terms, tries)}"
         )
     runs = len(groups[start.configuration])
     others = freedom - (runs - 1)

@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.formats import format_count
 from plumbline.verdict import formatting
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparison_terms import CLAIM, LOOP, POWER, TARGET_GAIN_SIGMAS, ComparisonTerms
 from plumbline.verdict.evidence import Evidence, SearchLogEntry
-from plumbline.verdict.formatting import cell, counted, fixed, grid, name, percent, write_table
+from plumbline.verdict.formatting import escape_cell, format_percent, format_value, quote_name, write_grid, write_table
 from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts, plain, write_texts
 from plumbline.verdict.numbers.score_table_page import sigma_span
@@ -77,13 +78,14 @@ def search_entry(
 def _written(request: NumbersRequest, searched: Evidence, ledger: Ledger) -> VerdictTexts:
     metric, steps, notes = request.columns.metric, searched.log, [*searched.notes, *_notes(searched.log)]
     start = next(step for step in steps if step.value is not None).commit
-    judged = judge_search(request.path, steps, request.terms, tries=ledger.tries(start, metric))
+    judged = judge_search(request.path, steps, request.terms, tries=ledger.count_tries(start, metric))
     families = [(start, metric)]
     read = (
-        f"The log of a search was read from {name(request.path.name)} (its columns {name(request.columns.commit)} and "
-        f"{name((searched.statuses or ('',))[0])} say so): {counted(len(steps), 'run')}, metric {name(metric)}."
+        f"The log of a search was read from {quote_name(request.path.name)} (its columns "
+        f"{quote_name(request.columns.commit)} and {quote_name((searched.statuses or ('',))[0])} say so): "
+        f"{format_count(len(steps), 'run')}, metric {quote_name(metric)}."
     )
-    tried = ledgers.tries_in(ledger, start, metric)
+    tried = ledgers.describe_tries(ledger, start, metric)
     search: dict[str, Any] = {key: value for key, value in plain(judged).items() if key != "terms"}
     numbers = {"shape": "search", "metric": metric, "baseline": start, "search": search, "notes": notes}
     return write_texts(
@@ -102,12 +104,12 @@ def _notes(steps: Sequence[SearchLogEntry]) -> list[str]:
     notes = []
     words = Counter((step.word, step.status) for step in steps if step.word not in ("", step.status))
     if words:
-        said = [f"{name(word)} ({number}) as {meant}" for (word, meant), number in sorted(words.items())]
+        said = [f"{quote_name(word)} ({number}) as {meant}" for (word, meant), number in sorted(words.items())]
         notes.append(f"Statuses are read as loops write them: {', '.join(said)}.")
     several = Counter(commit for commit, _ in {step.configuration for step in steps})
     for commit, number in several.most_common(3):
         if number > 1:
-            notes.append(f"{name(commit)} stands with {number} descriptions: {number} configurations, not one.")
+            notes.append(f"{quote_name(commit)} stands with {number} descriptions: {number} configurations, not one.")
     return notes
 
 
@@ -120,39 +122,41 @@ def search_sentence(judged: SearchJudgement, metric: str, tried: str | None = No
     if judged.outcome is Outcome.CRASHED:
         return (
             f"{last_kept(judged)}, the last kept change, crashed or diverged when it was run again "
-            f"({counted(len(judged.lost), 'run')}, line {judged.lost[0].line}), more often than the start "
-            f"{name(start)}."
+            f"({format_count(len(judged.lost), 'run')}, line {judged.lost[0].line}), more often than the start "
+            f"{quote_name(start)}."
         )
     if judged.decided_by is not None:
         return "The last kept change, by its runs after it was kept: " + sentence(
             judged.decided_by, start, metric, tried={start: tried} if tried else {}
         )
-    sigma, total = judged.sigma, fixed(judged.total, judged.sigma)
+    sigma, total = judged.sigma, format_value(judged.total, judged.sigma)
     # Of no gain, or less than none, no share can be said.
-    share = f", {percent(judged.selection / judged.total)} of it," if judged.total > 0 else ""
+    share = f", {format_percent(judged.selection / judged.total)} of it," if judged.total > 0 else ""
     alone = (
-        f"over {counted(judged.steps, 'change')} that do nothing, selection alone gives "
-        f"{fixed(judged.selection, sigma)}{share} on average at sigma = {sigma:.2g}, and as much as was seen in "
-        f"{percent(judged.p)} of searches"
+        f"over {format_count(judged.steps, 'change')} that do nothing, selection alone gives "
+        f"{format_value(judged.selection, sigma)}{share} on average at sigma = {sigma:.2g}, and as much as was seen in "
+        f"{format_percent(judged.p)} of searches"
     )
     level = f"one-sided {p_of(judged.p, judged.p_corrected, judged.tries, tried)}"
     if judged.outcome is Outcome.KEEP:
-        return f"The search improves {name(metric)} beyond selection ({level}): its total gain is {total}; {alone}."
+        return (
+            f"The search improves {quote_name(metric)} beyond selection ({level}): its total gain is {total}; {alone}."
+        )
     if judged.outcome is Outcome.DISCARD:
-        above = f"ruled out above {fixed(judged.high, sigma)}" if judged.high > 0 else "ruled out"
-        return f"The search: a gain in {name(metric)} is {above}: {total} was seen ({level}); {alone}."
+        above = f"ruled out above {format_value(judged.high, sigma)}" if judged.high > 0 else "ruled out"
+        return f"The search: a gain in {quote_name(metric)} is {above}: {total} was seen ({level}); {alone}."
     terms, more = judged.terms, ""
     if judged.runs_for_target_gain and judged.kept:
         asked = f"{TARGET_GAIN_SIGMAS:g} sigma" if terms.asked_gain is None else f"{terms.asked_gain:g}"
         more = (
-            f": {counted(judged.runs_for_target_gain, 'more run')} of {last_kept(judged)} and as many of "
-            f"{name(start)} in all would find a gain of {asked} with {percent(POWER)} chance"
+            f": {format_count(judged.runs_for_target_gain, 'more run')} of {last_kept(judged)} and as many of "
+            f"{quote_name(start)} in all would find a gain of {asked} with {format_percent(POWER)} chance"
         )
         if terms.asked_gain is not None:
             more += f" at sigma = {sigma:.2g}"
     return (
-        f"The search's gain of {total} in {name(metric)} is not decided{more} ({level}): {alone}; if sigma were known "
-        f"to be that, {percent(judged.p_face)}."
+        f"The search's gain of {total} in {quote_name(metric)} is not decided{more} ({level}): {alone}; if sigma were "
+        f"known to be that, {format_percent(judged.p_face)}."
     )
 
 
@@ -160,7 +164,7 @@ def last_kept(judged: SearchJudgement) -> str:
     """Name the last kept change: its commit, and its description where the start has the same commit."""
     step = judged.kept[-1].step
     same = step.commit == judged.start.commit
-    return name(f"{step.commit} {step.description}" if same else step.commit)
+    return quote_name(f"{step.commit} {step.description}" if same else step.commit)
 
 
 def sections(judged: SearchJudgement, metric: str, *, read: str, tried: str | None = None) -> list[str]:
@@ -187,43 +191,46 @@ def sections(judged: SearchJudgement, metric: str, *, read: str, tried: str | No
 def _evidence(judged: SearchJudgement) -> str:
     sigma = judged.sigma
     rows = [
-        ("start", f"{name(judged.start.commit)}, line {judged.start.line}"),
+        ("start", f"{quote_name(judged.start.commit)}, line {judged.start.line}"),
         ("changes that gave a number", f"{judged.steps}, of which {len(judged.kept)} kept; {judged.crashes} crashed"),
-        ("sigma of one run", f"{sigma:.3g}, {judged.noise}; degrees of freedom: {formatting.freedom(judged.freedom)}"),
+        (
+            "sigma of one run",
+            f"{sigma:.3g}, {judged.noise}; degrees of freedom: {formatting.format_freedom(judged.freedom)}",
+        ),
         ("sigma's interval, 95 %", sigma_span(sigma, judged.freedom)),
         ("spread of the changes' own runs", f"{judged.spread:.3g}; about sigma if they do nothing, more otherwise"),
-        ("mean of the start", f"{fixed(sum(judged.start_runs) / len(judged.start_runs), sigma)}"),
-        ("total gain of the last kept run", f"{fixed(judged.total, sigma)}, {judged.total / sigma:.2f} sigma"),
+        ("mean of the start", f"{format_value(sum(judged.start_runs) / len(judged.start_runs), sigma)}"),
+        ("total gain of the last kept run", f"{format_value(judged.total, sigma)}, {judged.total / sigma:.2f} sigma"),
         (
             "what selection alone gives",
-            f"{fixed(judged.selection, sigma)} on average, 90 % of searches from {fixed(judged.selection_low, sigma)} "
-            f"to {fixed(judged.selection_high, sigma)}",
+            f"{format_value(judged.selection, sigma)} on average, 90 % of searches from "
+            f"{format_value(judged.selection_low, sigma)} to {format_value(judged.selection_high, sigma)}",
         ),
-        ("one-sided p", f"{formatting.p(judged.p)} (if sigma were known: {formatting.p(judged.p_face)})"),
+        ("one-sided p", f"{formatting.format_p(judged.p)} (if sigma were known: {formatting.format_p(judged.p_face)})"),
         (
             "corrected p",
-            f"{formatting.p(judged.p_corrected)}, for {counted(judged.tries, 'try', 'tries')}; it must be at most "
-            f"{judged.terms.alpha:g}",
+            f"{formatting.format_p(judged.p_corrected)}, for {format_count(judged.tries, 'try', 'tries')}; it must be "
+            f"at most {judged.terms.alpha:g}",
         ),
         (
             f"beyond selection at {LOOP:g}, for a loop; at {CLAIM:g}, for a claim",
             " ; ".join("yes" if judged.p_corrected <= level else "no" for level in (LOOP, CLAIM)),
         ),
-        ("a gain is ruled out above", fixed(judged.high, sigma)),
+        ("a gain is ruled out above", format_value(judged.high, sigma)),
         (
-            f"smallest real gain found with {percent(POWER)} chance",
-            f"{fixed(judged.resolved, sigma)}, {judged.resolved / sigma:.1f} sigma, if the first change made it",
+            f"smallest real gain found with {format_percent(POWER)} chance",
+            f"{format_value(judged.resolved, sigma)}, {judged.resolved / sigma:.1f} sigma, if the first change made it",
         ),
     ]
-    return grid(("what", "value"), rows)
+    return write_grid(("what", "value"), rows)
 
 
 def _assumed(judged: SearchJudgement) -> str:
     beat = f" by more than {judged.terms.minimum_gain:g}" if judged.terms.minimum_gain else ""
     return (
         f"Assumed in {WORLDS:,} simulated searches: every change does nothing; runs are independent and normal with "
-        f"one sigma; the start is run {counted(len(judged.start_runs), 'time')}; each of {judged.steps} changes is "
-        f"kept if it beats the best so far{beat}. p is the share of them whose total gain, in units of the sigma "
+        f"one sigma; the start is run {format_count(len(judged.start_runs), 'time')}; each of {judged.steps} changes "
+        f"is kept if it beats the best so far{beat}. p is the share of them whose total gain, in units of the sigma "
         "estimated from as many repeats, is at least the log's."
     )
 
@@ -233,17 +240,17 @@ def _kept(judged: SearchJudgement) -> str:
         return "No change was kept."
     sigma, level = judged.sigma, judged.terms.alpha / judged.tries
     columns: dict[str, Callable[[KeptChange], str]] = {
-        "kept change": lambda each: f"{name(each.step.commit)} {cell(each.step.description)}".rstrip(),
+        "kept change": lambda each: f"{quote_name(each.step.commit)} {escape_cell(each.step.description)}".rstrip(),
         "line": lambda each: str(each.step.line),
         "changes so far": lambda each: str(each.number),
-        "gain so far": lambda each: fixed(each.gain, sigma),
+        "gain so far": lambda each: format_value(each.gain, sigma),
         "selection alone: mean (95 % of searches below)": lambda each: (
-            f"{fixed(each.selection, sigma)} ({fixed(each.selection_high, sigma)})"
+            f"{format_value(each.selection, sigma)} ({format_value(each.selection_high, sigma)})"
         ),
-        "one-sided p": lambda each: formatting.p(each.p_gain),
+        "one-sided p": lambda each: formatting.format_p(each.p_gain),
         "gain beyond selection": lambda each: "yes" if each.p_gain <= level else "no",
-        "own jump": lambda each: fixed(each.jump, sigma),
-        "p of the jump": lambda each: formatting.p(each.p_jump),
+        "own jump": lambda each: format_value(each.jump, sigma),
+        "p of the jump": lambda each: formatting.format_p(each.p_jump),
         "jump beyond": lambda each: "yes" if each.p_jump <= level else "no",
         "runs after it was kept": lambda each: _rerun(each, sigma),
     }
@@ -263,16 +270,16 @@ def _rerun(each: KeptChange, sigma: float) -> str:
     if each.rerun is None:
         return gone or "none"
     again = each.rerun
-    found = f"gain {fixed(again.gain, sigma)}, p = {formatting.p(again.p_corrected)}, {again.outcome}"
+    found = f"gain {format_value(again.gain, sigma)}, p = {formatting.format_p(again.p_corrected)}, {again.outcome}"
     return f"{gone and gone + '; '}{again.n}: {found}"
 
 
 def _again(judged: SearchJudgement) -> str:
     if not judged.kept:
         return "Nothing: no change was kept."
-    last, start, sigma = last_kept(judged), name(judged.start.commit), judged.sigma
+    last, start, sigma = last_kept(judged), quote_name(judged.start.commit), judged.sigma
     lines = []
-    left = f"{fixed(judged.expected, sigma)}, which is the total gain without what selection gives on average"
+    left = f"{format_value(judged.expected, sigma)}, which is the total gain without what selection gives on average"
     if judged.runs_each:
         lines.append(f"{last} and {start}, {judged.runs_each} runs of each: finds a gain of {left}.")
     elif judged.expected > 0:
@@ -291,14 +298,14 @@ def _again(judged: SearchJudgement) -> str:
     fewest = len(judged.start_runs)
     if judged.terms.sigma is None and fewest < 10:
         lines.append(
-            f"{start} alone, {10 - fewest} runs more: sigma from {counted(fewest, 'run')} of the start lets this log "
-            f"distinguish only gains above {judged.resolved / sigma:.1f} sigma from noise."
+            f"{start} alone, {10 - fewest} runs more: sigma from {format_count(fewest, 'run')} of the start lets this "
+            f"log distinguish only gains above {judged.resolved / sigma:.1f} sigma from noise."
         )
     listed = "\n".join(f"- {line}" for line in lines)
     return (
-        f"{listed}\n\nEach is found with {percent(POWER)} chance, other seeds each time. Add the rows under the same "
-        "commit and description: runs of a configuration after its first were not selected, and those of the last kept "
-        "change decide."
+        f"{listed}\n\nEach is found with {format_percent(POWER)} chance, other seeds each time. Add the rows under the "
+        "same commit and description: runs of a configuration after its first were not selected, and those of the "
+        "last kept change decide."
     )
 
 
@@ -316,11 +323,12 @@ def limits(judged: SearchJudgement) -> list[str]:
             f"Sigma is {judged.terms.sigma:g} as given by --sigma; repeats in the log were not used for it."
         )
     if judged.against_rule:
-        lines = formatting.listed([str(step.line) for step in judged.against_rule[:20]])
+        lines = formatting.join_with_and([str(step.line) for step in judged.against_rule[:20]])
         rest = f" and {len(judged.against_rule) - 20} more" if len(judged.against_rule) > 20 else ""
         sentences.append(
-            f"{counted(len(judged.against_rule), 'run was', 'runs were')} kept without an improvement, or discarded in "
-            f"spite of one (lines {lines}{rest}): such a search gains less than what is simulated, so that this page "
+            f"{format_count(len(judged.against_rule), 'run was', 'runs were')} kept without an improvement, or "
+            f"discarded in spite of one (lines {lines}{rest}): such a search gains less than what is simulated, so "
+            "that this page "
             'errs on the side of "not decided".'
         )
     return sentences

@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
+from plumbline.core.formats import format_count
 from plumbline.verdict import formatting
 from plumbline.verdict.comparison_terms import POWER, TARGET_GAIN_SIGMAS, ComparisonTerms
-from plumbline.verdict.formatting import counted, fixed, name, percent
+from plumbline.verdict.formatting import format_percent, format_value, quote_name
 from plumbline.verdict.judge import BaselineComparison, RunsNeeded
 from plumbline.verdict.numbers.summary_comparison import rounded
 from plumbline.verdict.outcome import Outcome
-from plumbline.verdict.seed_values import seed_words
+from plumbline.verdict.seed_values import describe_seed
 
 #: Methods of one verdict that the first sentence names.
 NAMED = 6
@@ -28,26 +29,29 @@ def sentence(judged: BaselineComparison, baseline: str, metric: str, *, tried: T
     `tried`: the tries against the baseline, and where they stand; without it the sentence says their number alone.
     """
     terms, sigma = judged.terms, judged.sigma
-    subject, gain = name(judged.name), fixed(judged.gain, sigma)
+    subject, gain = quote_name(judged.name), format_value(judged.gain, sigma)
     level = (
         f"{_interval(judged)}; {judged.z:.1f} {_unit(judged)}; {seeds(judged, baseline)}; "
         f"{_both_p(judged, tried.get(baseline))}{_rounding(judged)}"
     )
     asked = f"; required is more than {terms.minimum_gain:g}" if terms.minimum_gain else ""
-    above = fixed(judged.high, sigma)
+    above = format_value(judged.high, sigma)
     if judged.outcome is Outcome.KEEP:
         claim = ""
         if terms.claimed_gain is not None and judged.high < terms.claimed_gain:
             claim = f", less than the {terms.claimed_gain:g} that is claimed"
-        return f"{subject} improves {name(metric)} by {gain}{claim} ({level}{asked})."
+        return f"{subject} improves {quote_name(metric)} by {gain}{claim} ({level}{asked})."
     seen = f"the gain seen is {gain} ({level}{asked})"
     if judged.outcome is Outcome.DISCARD:
         claim = f", and with it the claimed {terms.claimed_gain:g}" if terms.claimed_gain is not None else ""
         if judged.high < 0:
-            return f"{subject} is worse in {name(metric)} by {fixed(-judged.high, sigma)} or more{claim}: {seen}."
-        return f"{subject}: a gain in {name(metric)} is ruled out above {above}{claim}: {seen}."
+            return (
+                f"{subject} is worse in {quote_name(metric)} by {format_value(-judged.high, sigma)} or more{claim}: "
+                f"{seen}."
+            )
+        return f"{subject}: a gain in {quote_name(metric)} is ruled out above {above}{claim}: {seen}."
     more = more_runs(judged, baseline)
-    return f"{subject} is not decided{more}. Of {name(metric)}, {seen}; only gains above {above} are ruled out."
+    return f"{subject} is not decided{more}. Of {quote_name(metric)}, {seen}; only gains above {above} are ruled out."
 
 
 def confidence(terms: ComparisonTerms) -> str:
@@ -57,7 +61,7 @@ def confidence(terms: ComparisonTerms) -> str:
 
 def _interval(judged: BaselineComparison) -> str:
     """The gain's interval with its level, which holds for all tries together, as Bonferroni makes it."""
-    low, high = (fixed(end, judged.sigma) for end in (judged.low, judged.high))
+    low, high = (format_value(end, judged.sigma) for end in (judged.low, judged.high))
     every = "both" if judged.tries == 2 else f"all {judged.tries:,}"
     together = f", {every} tries together," if judged.tries > 1 else ""
     return f"{confidence(judged.terms)} interval{together} {low} to {high}"
@@ -76,27 +80,27 @@ def _unit(judged: BaselineComparison) -> str:
 def _both_p(judged: BaselineComparison, tried: str | None) -> str:
     """The one-sided p, which decides, and the two-sided one of papers; of several tries, what they are corrected."""
     ps = (judged.p, judged.p_two_sided)
-    said = "one-sided p = {}, two-sided {}".format(*map(formatting.p, ps))
+    said = "one-sided p = {}, two-sided {}".format(*map(formatting.format_p, ps))
     if judged.tries == 1:
         return said
-    one, two = (formatting.p(min(1.0, judged.tries * p)) for p in ps)
+    one, two = (formatting.format_p(min(1.0, judged.tries * p)) for p in ps)
     return f"{said}; corrected for {tried or f'{judged.tries} tries'}: {one} and {two}"
 
 
 def seeds(judged: BaselineComparison, baseline: str) -> str:
     """Say how many seeds were compared with how many."""
     if judged.plan == "pairs":
-        return f"{judged.n} pairs of seeds with {name(baseline)}"
+        return f"{judged.n} pairs of seeds with {quote_name(baseline)}"
     if judged.plan == "goal":
-        return f"{counted(judged.n, 'seed')} against the fixed value {judged.mean_baseline:g}"
-    return f"{counted(judged.n, 'seed')} against {judged.n_baseline} of {name(baseline)}"
+        return f"{format_count(judged.n, 'seed')} against the fixed value {judged.mean_baseline:g}"
+    return f"{format_count(judged.n, 'seed')} against {judged.n_baseline} of {quote_name(baseline)}"
 
 
 def _rounding(judged: BaselineComparison) -> str:
     """Say how far a p from printed digits can be trusted; nothing of a p from the runs themselves."""
     if (by := rounded(judged)) is None:
         return ""
-    low, high = (formatting.p(min(1.0, judged.tries * end)) for end in (by.low, by.high))
+    low, high = (formatting.format_p(min(1.0, judged.tries * end)) for end in (by.low, by.high))
     which = "one-sided p" if judged.tries == 1 else "corrected one-sided p"
     said = "; from printed means and standard deviations"
     if low != high:
@@ -106,22 +110,26 @@ def _rounding(judged: BaselineComparison) -> str:
 
 def p_of(p: float, corrected: float, tries: int, tried: str | None = None) -> str:
     """Write a p and, of several tries, the corrected one; `tried`: the tries, and where they stand."""
-    said = f"p = {formatting.p(p)}"
-    return said if tries == 1 else f"{said}, {formatting.p(corrected)} corrected for {tried or f'{tries} tries'}"
+    said = f"p = {formatting.format_p(p)}"
+    return said if tries == 1 else f"{said}, {formatting.format_p(corrected)} corrected for {tried or f'{tries} tries'}"
 
 
 def more_runs(judged: BaselineComparison, baseline: str) -> str:
     """Say how many more runs would find what is asked after; nothing where they would be more than a million."""
-    more = judged.more
+    more = judged.runs_needed
     if more is None:
         return ""
-    added = counted(more.method, "more run") if more.method else ""
+    added = format_count(more.method, "more run") if more.method else ""
     if judged.plan == "pairs":
-        added = counted(more.method, "more pair")
+        added = format_count(more.method, "more pair")
     elif more.baseline:
-        of_baseline = f"{more.baseline:,} of {name(baseline)}"
-        added = f"{added} and {of_baseline}" if added else counted(more.baseline, "more run") + f" of {name(baseline)}"
-    return f": {added} would find {_gain(more, judged)} with {percent(POWER)} chance"
+        of_baseline = f"{more.baseline:,} of {quote_name(baseline)}"
+        added = (
+            f"{added} and {of_baseline}"
+            if added
+            else format_count(more.baseline, "more run") + f" of {quote_name(baseline)}"
+        )
+    return f": {added} would find {_gain(more, judged)} with {format_percent(POWER)} chance"
 
 
 def _gain(more: RunsNeeded, judged: BaselineComparison) -> str:
@@ -132,7 +140,7 @@ def _gain(more: RunsNeeded, judged: BaselineComparison) -> str:
     span = (
         "" if more.low == more.high else f" ({_count(more.low)} to {_count(more.high)} of each, as sigma is uncertain)"
     )
-    return f"a gain of {fixed(more.gain, judged.sigma)}{span}"
+    return f"a gain of {format_value(more.gain, judged.sigma)}{span}"
 
 
 def _count(number: int | None) -> str:
@@ -149,11 +157,11 @@ def lost_sentence(method: str, lost: Mapping[str, str], runs: int, baseline: str
         baseline: the baseline's name.
         lost_baseline: how many the baseline lost.
     """
-    words = [f"{seed_words(seed)}: {word}" for seed, word in sorted(lost.items())]
+    words = [f"{describe_seed(seed)}: {word}" for seed, word in sorted(lost.items())]
     said = ", ".join(words[:8]) + (f" and {len(words) - 8} more" if len(words) > 8 else "")
-    than = f"{lost_baseline} of {name(baseline)}" if lost_baseline else f"none of {name(baseline)}"
+    than = f"{lost_baseline} of {quote_name(baseline)}" if lost_baseline else f"none of {quote_name(baseline)}"
     return (
-        f"{name(method)} crashed or diverged: {len(lost)} of its {counted(runs, 'run')} "
+        f"{quote_name(method)} crashed or diverged: {len(lost)} of its {format_count(runs, 'run')} "
         f"{'has' if len(lost) == 1 else 'have'} no value ({said}), and {than}. The others are not judged: to have "
         "finished selects them."
     )
@@ -194,29 +202,32 @@ def headline(
         if names:
             more = f"; {len(names) - NAMED} more" if len(names) > NAMED else ""
             parts.append(f"{len(names)} {one_word if len(names) == 1 else words} ({'; '.join(names[:NAMED])}{more})")
-    said = tried.get((against or {}).get(one.name, baseline)) or counted(one.tries, "try", "tries")
+    said = tried.get((against or {}).get(one.name, baseline)) or format_count(one.tries, "try", "tries")
     level = f"at one-sided {one.terms.alpha:g}, corrected for {said}{_rounding_of_all(judged.values())}"
-    begin = f"Of {len(judged)} methods against {name(baseline)} in {name(metric)}"
-    return " ".join([f"{begin}, {formatting.listed(parts)}, {level}.", *lost])
+    begin = f"Of {len(judged)} methods against {quote_name(baseline)} in {quote_name(metric)}"
+    return " ".join([f"{begin}, {formatting.join_with_and(parts)}, {level}.", *lost])
 
 
 def _rounding_of_all(every: Iterable[BaselineComparison]) -> str:
     """Say of printed digits how many verdicts hang on how they were rounded; nothing of the runs themselves."""
     found = [by for each in every if (by := rounded(each)) is not None]
     moved = sum(bool(by.others) for by in found)
-    said = f", whose rounding moves {counted(moved, 'verdict')}" if moved else ""
+    said = f", whose rounding moves {format_count(moved, 'verdict')}" if moved else ""
     return f", from printed means and standard deviations{said}" if found else ""
 
 
 def _short(each: BaselineComparison) -> str:
     if each.outcome is Outcome.KEEP:
-        return f"{name(each.name)} by {fixed(each.gain, each.sigma)}, p = {formatting.p(each.p_corrected)}"
+        return (
+            f"{quote_name(each.name)} by {format_value(each.gain, each.sigma)}, p = "
+            f"{formatting.format_p(each.p_corrected)}"
+        )
     if each.outcome is Outcome.DISCARD:
         if each.high < 0:
-            return f"{name(each.name)}, worse by {fixed(-each.high, each.sigma)} or more"
-        return f"{name(each.name)} above {fixed(each.high, each.sigma)}"
-    more = each.more
-    return name(each.name) + (f", {more.method + more.baseline:,} more runs" if more else "")
+            return f"{quote_name(each.name)}, worse by {format_value(-each.high, each.sigma)} or more"
+        return f"{quote_name(each.name)} above {format_value(each.high, each.sigma)}"
+    more = each.runs_needed
+    return quote_name(each.name) + (f", {more.method + more.baseline:,} more runs" if more else "")
 
 
 def direction(terms: ComparisonTerms) -> str:
@@ -227,5 +238,5 @@ def direction(terms: ComparisonTerms) -> str:
 def interval_of(value: float, low: float, high: float, sigma: float) -> str:
     """Write a value with the interval that sigma's uncertainty gives it."""
     if math.isclose(low, high):
-        return fixed(value, sigma)
-    return f"{fixed(value, sigma)} ({fixed(low, sigma)} to {fixed(high, sigma)})"
+        return format_value(value, sigma)
+    return f"{format_value(value, sigma)} ({format_value(low, sigma)} to {format_value(high, sigma)})"

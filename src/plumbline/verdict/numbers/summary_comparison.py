@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.comparison_terms import LARGEST, SMALLEST, ComparisonTerms
 from plumbline.verdict.evidence import RunsSummary, pooled
-from plumbline.verdict.judge import BaselineComparison, judged_by, outcome
+from plumbline.verdict.judge import BaselineComparison, build_comparison, choose_outcome
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.power import upper_tail
 from plumbline.verdict.seed_values import CannotBeJudgedError
@@ -63,7 +63,7 @@ def judge_summaries(
                 "--sigma from other runs"
             )
     theirs = baseline if isinstance(baseline, float) else baseline.mean
-    return judged_by(
+    return build_comparison(
         name,
         {},
         {},
@@ -102,7 +102,7 @@ def rounded(judged: BaselineComparison) -> RoundedP | None:
 
 def _outcome(judged: BaselineComparison, gain: float, sigma: float) -> Outcome:
     high = gain + judged.design.critical * sigma * judged.design.error
-    return outcome(min(1.0, judged.tries * _p(judged, gain, sigma)), high, sigma, judged.terms)
+    return choose_outcome(min(1.0, judged.tries * _p(judged, gain, sigma)), high, sigma, judged.terms)
 
 
 def _p(judged: BaselineComparison, gain: float, sigma: float) -> float:

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.formats import format_count
 from plumbline.verdict import implausible_gain
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.evidence import Evidence
-from plumbline.verdict.formatting import counted, name
+from plumbline.verdict.formatting import quote_name
 from plumbline.verdict.judge import BaselineComparison, judge, judge_goal
 from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts, of_judgement, write_texts
@@ -23,8 +24,8 @@ from plumbline.verdict.numbers.sentences import headline, lost_sentence, sentenc
 from plumbline.verdict.numbers.summary_comparison import judge_summaries
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.page import write_list
-from plumbline.verdict.seed_values import CannotBeJudgedError, seed_words
-from plumbline.verdict.sources.row_files import at
+from plumbline.verdict.seed_values import CannotBeJudgedError, describe_seed
+from plumbline.verdict.sources.row_files import name_lines
 
 #: What the methods of a chain are compared with, in a page's words.
 PREDECESSOR = "predecessor"
@@ -107,7 +108,7 @@ def comparisons(request: NumbersRequest, table: Evidence) -> list[ComparedPair]:
 
 def _missing(table: Evidence) -> str:
     """Say, at the end of a message that lacks a method, which ones have rows and no value; empty for none."""
-    rows = ", ".join(f"{method!r} ({at(lines)})" for method, lines in table.without.items())
+    rows = ", ".join(f"{method!r} ({name_lines(lines)})" for method, lines in table.without.items())
     return f". Without a value of {table.metric!r}: {rows}; write it, or nan where a run diverged" if rows else ""
 
 
@@ -150,20 +151,20 @@ def _lost(table: Evidence, pair: ComparedPair, terms: ComparisonTerms) -> bool:
         return False
     ours, theirs = (table.lost.get(side, {}) for side in (pair.method, pair.baseline))
     if len(theirs) > terms.allow_diverged:
-        seeds = ", ".join(f"{seed_words(seed)} ({word})" for seed, word in sorted(theirs.items()))
+        seeds = ", ".join(f"{describe_seed(seed)} ({word})" for seed, word in sorted(theirs.items()))
         raise CannotBeJudgedError(
-            f"{counted(len(theirs), 'run')} of the baseline {pair.baseline!r} diverged or crashed: {seeds}. What they "
-            f"would have given is not known. If that was expected beforehand, --allow-diverged {len(theirs)} says how "
-            "many may, and a method may then lose as many"
+            f"{format_count(len(theirs), 'run')} of the baseline {pair.baseline!r} diverged or crashed: {seeds}. What "
+            f"they would have given is not known. If that was expected beforehand, --allow-diverged {len(theirs)} says "
+            "how many may, and a method may then lose as many"
         )
     lost = len(ours) > len(theirs)
     for side in (pair.baseline, *([] if lost else [pair.method])):
         if runs := table.unfinished.get(side):
-            seeds = ", ".join(f"{seed_words(seed)} ({word})" for seed, word in sorted(runs.items()))
+            seeds = ", ".join(f"{describe_seed(seed)} ({word})" for seed, word in sorted(runs.items()))
             raise CannotBeJudgedError(
-                f"{counted(len(runs), 'run')} of {side!r} {'has' if len(runs) == 1 else 'have'} not ended: {seeds}. To "
-                "judge the others would select by which ends first: judge again later; of what never ends, say so: "
-                "--status-map WORD=crashed"
+                f"{format_count(len(runs), 'run')} of {side!r} {'has' if len(runs) == 1 else 'have'} not ended: "
+                f"{seeds}. To judge the others would select by which ends first: judge again later; of what never "
+                "ends, say so: --status-map WORD=crashed"
             )
     if pair.goal is None and pair.baseline not in table.values:
         raise CannotBeJudgedError(f"no run of the baseline {pair.baseline!r} has a value of {table.metric!r}")
@@ -184,8 +185,10 @@ def _implausible(judged: BaselineComparison, against: str) -> str | None:
     """Say what to look at where an improvement is above every known one; a goal has no runs of which to tell."""
     if judged.outcome != Outcome.KEEP or not judged.n_baseline:
         return None
-    words = implausible_gain.flagged_of_own_trainer(judged.gain, judged.sigma, judged.freedom, judged.mean_baseline)
-    return words and f"{name(judged.name)} beside {name(against)}: {words}."
+    words = implausible_gain.describe_implausible_own_gain(
+        judged.gain, judged.sigma, judged.freedom, judged.mean_baseline
+    )
+    return words and f"{quote_name(judged.name)} beside {quote_name(against)}: {words}."
 
 
 def _written(
@@ -200,7 +203,7 @@ def _written(
     metric = table.metric
     against = {pair.method: pair.baseline for pair in pairs}
     families = list(dict.fromkeys((pair.baseline, metric) for pair in pairs))
-    tries = {baseline: ledger.tries(baseline, metric) for baseline, _ in families}
+    tries = {baseline: ledger.count_tries(baseline, metric) for baseline, _ in families}
     judged = {
         pair.method: _judged(table, pair, request.terms, tries[pair.baseline])
         for pair in pairs
@@ -213,18 +216,20 @@ def _written(
         for one in against
         if one in lost
     ]
-    gone += [f"{name(one)} cannot be judged: {why}" for one, why in cannot.items()]
+    gone += [f"{quote_name(one)} cannot be judged: {why}" for one, why in cannot.items()]
     flagged = {method: words for method, one in judged.items() if (words := _implausible(one, against[method]))}
     gone += flagged.values()
     baseline = PREDECESSOR if request.chain else pairs[0].baseline
-    tried = {one: ledgers.tries_in(ledger, one, metric) for one, _ in families}
+    tried = {one: ledgers.describe_tries(ledger, one, metric) for one, _ in families}
     dropped = sum(len(table.lost.get(method, {})) for method in table.methods if method not in lost)
     left_out = (
-        f" {counted(dropped, 'run')} that diverged or crashed left out, as --allow-diverged allows." if dropped else ""
+        f" {format_count(dropped, 'run')} that diverged or crashed left out, as --allow-diverged allows."
+        if dropped
+        else ""
     )
     about = (
-        f"{read} from {name(request.path.name)}: {counted(len(runs), 'method')}, {counted(sum(runs.values()), 'run')}, "
-        f"metric {name(metric)}.{left_out}"
+        f"{read} from {quote_name(request.path.name)}: {format_count(len(runs), 'method')}, "
+        f"{format_count(sum(runs.values()), 'run')}, metric {quote_name(metric)}.{left_out}"
     )
     first = headline(judged, baseline, metric, gone, against=against, tried=tried)
     sentences = [sentence(each, against[method], metric, tried=tried) for method, each in judged.items()]

@@ -12,12 +12,13 @@ from functools import cached_property
 import pandas as pd
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.formats import format_count
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
 from plumbline.specs.compared_metrics import METRICS, ComparedMetric
 from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.stats.welch_and_stouffer import StoufferResult, stouffer, task_correlation, welch_per_task
 from plumbline.verdict.evidence import FINISHED, Evidence, RunEvidence
-from plumbline.verdict.formatting import counted, name
+from plumbline.verdict.formatting import quote_name
 from plumbline.verdict.judge import BaselineComparison, judge
 from plumbline.verdict.numbers.sentences import lost_sentence
 from plumbline.verdict.own_method import ledger_costs
@@ -117,9 +118,9 @@ class FinishedRunReader:
         ours, theirs = (self.diverged(self.mine.scale, side) for side in (method, baseline))
         if len(theirs) > self.mine.asked["allow_diverged"]:
             return (
-                f"{name(method)} cannot be judged: {counted(len(theirs), 'run')} of {name(baseline)} diverged, "
-                f"and what they would have given is not known (`allow_diverged: {len(theirs)}`, said beforehand, "
-                "allows it)."
+                f"{quote_name(method)} cannot be judged: {format_count(len(theirs), 'run')} of {quote_name(baseline)} "
+                f"diverged, and what they would have given is not known (`allow_diverged: {len(theirs)}`, said "
+                "beforehand, allows it)."
             )
         if len(ours) > len(theirs):
             seeds = {str(self.frames.runs.loc[key, "seed"]): "diverged" for key in ours}

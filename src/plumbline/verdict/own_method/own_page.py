@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.files import format_path
+from plumbline.core.formats import format_count
 from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.verdict import formatting
 from plumbline.verdict import ledger as ledgers
-from plumbline.verdict.formatting import counted, grid, listed, name
+from plumbline.verdict.formatting import join_with_and, quote_name, write_grid
 from plumbline.verdict.judge import BaselineComparison
 from plumbline.verdict.ledger import Ledger
 from plumbline.verdict.numbers import score_table_page as pages
@@ -21,7 +22,7 @@ from plumbline.verdict.own_method import ledger_costs
 from plumbline.verdict.own_method import own_tables as tables
 from plumbline.verdict.own_method.decision_accuracy import DecisionAccuracy
 from plumbline.verdict.own_method.finished_run_reader import FinishedRunReader
-from plumbline.verdict.page import VerdictPage, differences, size_words, write_list, write_repeat
+from plumbline.verdict.page import VerdictPage, describe_size, list_differences, write_list, write_repeat
 from plumbline.verdict.picture import DecisionPicture, PicturedArm, PicturedGain
 
 #: What the picture shows, where it cannot be seen.
@@ -61,7 +62,7 @@ def first(result: VerdictContents) -> str:
     """Write the page's first sentence: the verdict on each method, and the size at which it was reached."""
     mine, metric = result.seen.mine, result.seen.deciding.name
     compared = [run.spec for method in (*mine.references, *mine.against) for run in mine.runs(mine.scale, method)]
-    size = size_words(mine.study.scale_label(mine.scale), mine.study.preset, compared)
+    size = describe_size(mine.study.scale_label(mine.scale), mine.study.preset, compared)
     said = [headline(judged, baseline, metric, tried=_tried(result)) for baseline, judged in result.groups().items()]
     said += [why for method in mine.against if (why := result.seen.unjudged(method))]
     return f"At {size}: {' '.join([*said, *_diverged_larger(result.seen)])}"
@@ -74,7 +75,7 @@ def _diverged_larger(seen: FinishedRunReader) -> list[str]:
         return []
     return [
         f"At {mine.study.scale_label(mine.larger)} (scale {mine.larger}) {len(runs)} of "
-        f"{counted(len(mine.runs(mine.larger, method)), 'seed')} of {name(method)} diverged."
+        f"{format_count(len(mine.runs(mine.larger, method)), 'seed')} of {quote_name(method)} diverged."
         for method in mine.compared
         if (runs := seen.lost_larger(method))
     ]
@@ -98,8 +99,9 @@ def page(result: VerdictContents) -> VerdictPage:
         "Limits": [_limits(result)],
         "How to repeat": [write_repeat(AGAIN, _command(mine), result.page)],
     }
+    candidates, baselines = (join_with_and(list(map(quote_name, names))) for names in (mine.against, mine.references))
     return VerdictPage(
-        title=f"{listed(list(map(name, mine.against)))} against {listed(list(map(name, mine.references)))}",
+        title=f"{candidates} against {baselines}",
         sentence=first(result),
         picture=picture(result),
         alt=ALT,
@@ -145,7 +147,7 @@ def picture(result: VerdictContents) -> DecisionPicture:
         higher=seen.deciding.higher,
         arms=arms,
         gains=gains,
-        interval=" or ".join(formatting.percent(1 - level) for level in sorted(levels)),
+        interval=" or ".join(formatting.format_percent(1 - level) for level in sorted(levels)),
         asked=mine.asked["minimum_gain"],
     )
 
@@ -154,7 +156,7 @@ def _tried(result: VerdictContents) -> dict[str, str]:
     """The tries against each baseline, as it is shown, and where they stand."""
     mine, metric = result.seen.mine, result.seen.deciding.name
     return {
-        baseline: ledgers.tries_in(result.ledger, ledger_costs.baseline(mine, method), metric)
+        baseline: ledgers.describe_tries(result.ledger, ledger_costs.baseline(mine, method), metric)
         for method, baseline in mine.against.items()
     }
 
@@ -170,10 +172,10 @@ def _each(result: VerdictContents) -> str:
         if (larger := seen.larger(method)) is not None:
             assert seen.mine.larger is not None
             same = "the same sign" if larger.gain * each.gain > 0 else "not the same sign"
-            moved = formatting.moved(larger.gain, metric, each.sigma, higher=seen.deciding.higher)
+            moved = formatting.describe_effect(larger.gain, metric, each.sigma, higher=seen.deciding.higher)
             said.append(
-                f"At {seen.mine.study.scale_label(seen.mine.larger)} {name(method)} {moved} "
-                f"({counted(larger.seeds, 'seed')} against {larger.seeds_baseline}): {same}."
+                f"At {seen.mine.study.scale_label(seen.mine.larger)} {quote_name(method)} {moved} "
+                f"({format_count(larger.seeds, 'seed')} against {larger.seeds_baseline}): {same}."
             )
     return write_list(said)
 
@@ -185,11 +187,13 @@ def _parity(result: VerdictContents) -> str:
             mine, theirs = one["method"], one["baseline"]
             more = [100 * (mine[key] - theirs[key]) / theirs[key] for key in ("parameters", "operations")]
             flag = "flagged" if f"parity at {scale}" in entry["flagged"] else "within"
-            rows.append((name(method), scale, f"{mine['parameters']:,}", *(f"{each:+.3f} %" for each in more), flag))
-        said += [f"{name(method)}: {text}." for text in entry["flagged"].values()]
+            rows.append(
+                (quote_name(method), scale, f"{mine['parameters']:,}", *(f"{each:+.3f} %" for each in more), flag)
+            )
+        said += [f"{quote_name(method)}: {text}." for text in entry["flagged"].values()]
     tolerance = f"tolerance of {result.seen.mine.asked['parity']:g} %"
     columns = ("method", "scale", "parameters", "more than its baseline", "operations more", tolerance)
-    return "\n\n".join(part for part in (grid(columns, rows) if rows else "", write_list(said)) if part)
+    return "\n\n".join(part for part in (write_grid(columns, rows) if rows else "", write_list(said)) if part)
 
 
 def _how(result: VerdictContents) -> str:
@@ -198,7 +202,7 @@ def _how(result: VerdictContents) -> str:
     if result.seen.deciding.name == "validation_loss":
         loss = f" A run's loss is the mean of its evaluations in the last {100 * asked['last']:g} % of its steps."
     return (
-        f"{name(format_path(mine.path))} extends `{mine.study.code}`; what decides is named in it: "
+        f"{quote_name(format_path(mine.path))} extends `{mine.study.code}`; what decides is named in it: "
         f"{result.seen.deciding.label}, at scale `{mine.scale}`; whether that was before the runs cannot be checked "
         "here."
         f"{loss} With any numbers of seeds the deciding test "
@@ -210,21 +214,23 @@ def _ledger(result: VerdictContents) -> str:
     mine, metric = result.seen.mine, result.seen.deciding.name
     said = []
     for baseline, count in result.tries.items():
-        there, planned = (ask(baseline, metric) for ask in (result.ledger.made, result.ledger.planned_tries))
+        there, planned = (
+            ask(baseline, metric) for ask in (result.ledger.count_tries_made, result.ledger.count_planned_tries)
+        )
         more = (
             f"; {planned} were announced (`planned_tries:`) and are corrected for from the first on" if planned else ""
         )
         if there > planned > 0:
             more = f"; {planned} were announced (`planned_tries:`), fewer than were made"
         said.append(
-            f"{counted(there, 'try', 'tries')} against {name(baseline)} in {name(metric)}, this page's among "
-            f"them{more}: every p is multiplied by {count}."
+            f"{format_count(there, 'try', 'tries')} against {quote_name(baseline)} in {quote_name(metric)}, this "
+            f"page's among them{more}: every p is multiplied by {count}."
         )
-    ours = sum(result.ledger.made(baseline, metric) for baseline in result.tries)
+    ours = sum(result.ledger.count_tries_made(baseline, metric) for baseline in result.tries)
     if other := len({entry.identity for entry in result.ledger.entries}) - ours:
         said.append(f"{other} more, against other baselines or in other metrics, are not counted here.")
     again = f"Asked for again (`{_command(mine)}`), the page is rebuilt when there are new tries."
-    return "\n\n".join([" ".join([*said, again]), ledgers.statement(result.ledger, result.page.parent)])
+    return "\n\n".join([" ".join([*said, again]), ledgers.write_statement(result.ledger, result.page.parent)])
 
 
 def _limits(result: VerdictContents) -> str:
@@ -244,14 +250,14 @@ def _limits(result: VerdictContents) -> str:
     if mine.larger is not None and len(mine.asked["larger_seeds"]) == 1:
         said.append("The larger scale has one seed of each: its sign is a single draw.")
     said += [
-        f"{name(method)} lost {', '.join(runs)} at the larger scale: no gain is given there, since using the other "
-        "seeds would select among its runs."
+        f"{quote_name(method)} lost {', '.join(runs)} at the larger scale: no gain is given there, since using the "
+        "other seeds would select among its runs."
         for method in mine.compared
         if (runs := seen.lost_larger(method))
     ]
     said += [
-        f"{counted(len(lost), 'run')} of {name(method)} diverged and {'is' if len(lost) == 1 else 'are'} not used: "
-        f"{', '.join(lost)}."
+        f"{format_count(len(lost), 'run')} of {quote_name(method)} diverged and {'is' if len(lost) == 1 else 'are'} "
+        f"not used: {', '.join(lost)}."
         for method in mine.compared
         if (lost := seen.diverged(mine.scale, method))
     ]
@@ -263,8 +269,8 @@ def _recipe(mine: OwnMethodsFile) -> list[str]:
     """In what, beside the model, a method is trained otherwise than its baseline: a gain may be that's."""
     said = []
     for method, baseline in mine.against.items():
-        if differs := differences(*(mine.runs(mine.scale, each)[0].spec for each in (method, baseline))):
-            said.append(f"{name(method)} is not trained by its baseline's recipe: {', '.join(differs)}.")
+        if differs := list_differences(*(mine.runs(mine.scale, each)[0].spec for each in (method, baseline))):
+            said.append(f"{quote_name(method)} is not trained by its baseline's recipe: {', '.join(differs)}.")
     return said or [
         "The recipe is that of the study: no learning rate was tuned, neither for a method nor for the baseline."
     ]

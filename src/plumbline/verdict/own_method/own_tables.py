@@ -10,7 +10,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import format_path
 from plumbline.specs.compared_metrics import METRICS
 from plumbline.verdict import formatting
-from plumbline.verdict.formatting import grid, name
+from plumbline.verdict.formatting import quote_name, write_grid
 from plumbline.verdict.judge import BaselineComparison
 from plumbline.verdict.own_method.decision_accuracy import DecisionAccuracy
 from plumbline.verdict.own_method.finished_run_reader import FinishedRunReader
@@ -26,16 +26,16 @@ def measures(seen: FinishedRunReader) -> str:
             try:
                 one = seen.judged(method, metric)
             except PlumblineError:
-                rows.append((name(method), metric.label, *["no noise floor"] * 6))
+                rows.append((quote_name(method), metric.label, *["no noise floor"] * 6))
                 continue
-            means = [formatting.fixed(value, one.sigma) for value in (one.mean, one.mean_baseline, one.gain)]
-            found = [f"{one.z:.2f}", formatting.p(one.p), formatting.fixed(one.resolved, one.sigma)]
-            rows.append((name(method), metric.label, *means, *found))
+            means = [formatting.format_value(value, one.sigma) for value in (one.mean, one.mean_baseline, one.gain)]
+            found = [f"{one.z:.2f}", formatting.format_p(one.p), formatting.format_value(one.resolved, one.sigma)]
+            rows.append((quote_name(method), metric.label, *means, *found))
     nothing = "The study evaluates nothing else."
     if all(map(seen.unjudged, seen.mine.against)):
         nothing = "Diverged seeds leave nothing to compare."
     columns = ("method", "metric", "mean", "baseline's", "gain", "gain / sigma", "one-sided p, of this alone")
-    return grid((*columns, "smallest gain that it resolves"), rows) if rows else nothing
+    return write_grid((*columns, "smallest gain that it resolves"), rows) if rows else nothing
 
 
 def downstream(seen: FinishedRunReader) -> list[str]:
@@ -52,20 +52,20 @@ def downstream(seen: FinishedRunReader) -> list[str]:
                 seen.frames.task_sources.get(str(task), ""),
                 f"{row['difference']:+.4f}",
                 "none" if math.isnan(row["t"]) else f"{row['t']:.2f}",
-                formatting.p(row["p_greater"]),
+                formatting.format_p(row["p_greater"]),
             )
             for task, row in each.iterrows()
         ]
         known = "cannot be estimated"
         if correlated is not None:
-            known = f"Z = {correlated.z:.2f}, p = {formatting.p(correlated.p_one_sided)}"
+            known = f"Z = {correlated.z:.2f}, p = {formatting.format_p(correlated.p_one_sided)}"
         missing = f"; {plain.missing} without a test" if plain.missing else ""
         sections += [
-            f"### {name(method)}, task by task",
-            grid(("task", "items", "accuracy more", "Welch's t", "one-sided p"), rows),
+            f"### {quote_name(method)}, task by task",
+            write_grid(("task", "items", "accuracy more", "Welch's t", "one-sided p"), rows),
             f"Stouffer over {plain.tasks} tasks{missing}, one-sided: Z = {plain.z:.2f}, p = "
-            f"{formatting.p(plain.p_one_sided)} if tasks were independent; with their correlation over these few "
-            f"seeds {known}. It does not decide.",
+            f"{formatting.format_p(plain.p_one_sided)} if tasks were independent; with their correlation over these "
+            f"few seeds {known}. It does not decide.",
         ]
     return sections
 
@@ -75,7 +75,8 @@ def larger(seen: FinishedRunReader) -> str:
     rows = []
     if seen.mine.larger is None:
         return (
-            f"None was asked for (`larger:` in {name(format_path(seen.mine.path))}): nothing follows for other sizes."
+            f"None was asked for (`larger:` in {quote_name(format_path(seen.mine.path))}): nothing follows for other "
+            "sizes."
         )
     for method in seen.mine.against:
         one = seen.larger(method)
@@ -85,13 +86,15 @@ def larger(seen: FinishedRunReader) -> str:
             gone = ["diverged" if seen.lost_larger(side) else "not compared" for side in sides]
             if not any(seen.lost_larger(side) for side in sides):
                 gone = ["no finished run"] * 2
-            rows.append((name(method), seeds, *gone, "none", "none"))
+            rows.append((quote_name(method), seeds, *gone, "none", "none"))
             continue
-        test = "no noise floor" if one.judged is None else formatting.p(one.judged.p)
+        test = "no noise floor" if one.judged is None else formatting.format_p(one.judged.p)
         seeds = f"{one.seeds} / {one.seeds_baseline}"
-        rows.append((name(method), seeds, f"{one.mean:.5g}", f"{one.mean_baseline:.5g}", f"{one.gain:+.4g}", test))
+        rows.append(
+            (quote_name(method), seeds, f"{one.mean:.5g}", f"{one.mean_baseline:.5g}", f"{one.gain:+.4g}", test)
+        )
     columns = ("method", "seeds / baseline's", seen.deciding.name, "baseline's", "gain", "one-sided p, of this alone")
-    return f"`{seen.mine.larger}`, {seen.mine.study.scale_label(seen.mine.larger)}:\n\n{grid(columns, rows)}"
+    return f"`{seen.mine.larger}`, {seen.mine.study.scale_label(seen.mine.larger)}:\n\n{write_grid(columns, rows)}"
 
 
 def cost(seen: FinishedRunReader) -> str:
@@ -108,10 +111,10 @@ def cost(seen: FinishedRunReader) -> str:
             norm = "none" if math.isnan(spike) else f"{spike:.1f}"
             diverged = f"{len(seen.diverged(scale, method))} of {len(keys)}"
             parameters = f"{medians['parameters']:,.0f}" if medians["parameters"] else "not recorded"
-            rows.append((name(method), scale, diverged, norm, parameters, f"{seconds:.3g}", memory))
+            rows.append((quote_name(method), scale, diverged, norm, parameters, f"{seconds:.3g}", memory))
     columns = ("method", "scale", "diverged", "largest gradient norm / median", "parameters", "seconds a step")
     return (
-        grid((*columns, "peak memory, MB"), rows)
+        write_grid((*columns, "peak memory, MB"), rows)
         + "\n\nSeconds a step are wall time of whole runs, validation included, medians over seeds, next to whatever "
         "else the machine did: not a benchmark. Peak memory is, on a GPU, what torch allocated on it and, on a "
         "processor, what "
@@ -126,7 +129,7 @@ def hours(seen: FinishedRunReader, judged: dict[str, BaselineComparison]) -> str
         if needed := each.seeds_to_decide:
             ours, theirs = (seen.hours(seen.mine.scale, side) for side in (method, seen.mine.against[method]))
             said.append(
-                f"- {name(method)}: {needed:,} seeds of each take about {needed * (ours + theirs):.3g} "
+                f"- {quote_name(method)}: {needed:,} seeds of each take about {needed * (ours + theirs):.3g} "
                 "device-hours, if "
                 f"a run takes the {ours:.3g} h, and one of the baseline the {theirs:.3g} h, that they took here."
             )
@@ -138,13 +141,19 @@ def orders(found: Sequence[DecisionAccuracy]) -> str:
     if not found:
         return "No table of the study's paper has the same methods at two scales, nor do these runs give two pairs."
     rows = [
-        (one.source, one.metric, str(one.methods), f"{one.alike:g} of {one.pairs}", formatting.percent(one.share))
+        (
+            one.source,
+            one.metric,
+            str(one.methods),
+            f"{one.alike:g} of {one.pairs}",
+            formatting.format_percent(one.share),
+        )
         for one in found
     ]
     return (
         "Decision accuracy: of all pairs of methods with a value at both scales, those with the same order "
         "at both scales. Chance is 50 %.\n\n"
-        + grid(("whose", "by", "methods", "pairs in the same order", "share"), rows)
+        + write_grid(("whose", "by", "methods", "pairs in the same order", "share"), rows)
     )
 
 
@@ -158,9 +167,11 @@ def published(seen: FinishedRunReader) -> list[str]:
     for row in seen.mine.printed():
         values = seen.values(METRICS[row["metric"]], row["scale"], row["method"])
         mean = sum(values.values()) / len(values) if values else math.nan
-        rows.append((name(row["method"]), row["metric"], row["scale"], row["value"], f"{mean:.5g}", str(len(values))))
+        rows.append(
+            (quote_name(row["method"]), row["metric"], row["scale"], row["value"], f"{mean:.5g}", str(len(values)))
+        )
     columns = ("method", "metric", "scale", "published", "reproduced here", "seeds")
-    return ["### Published next to reproduced", grid(columns, rows)] if rows else []
+    return ["### Published next to reproduced", write_grid(columns, rows)] if rows else []
 
 
 def runs(seen: FinishedRunReader) -> str:
@@ -171,7 +182,7 @@ def runs(seen: FinishedRunReader) -> str:
         found = "none" if value is None else f"{value:.6g}"
         rows.append((f"`{key}`", f"`{row['run_id']}`", row["outcome"], found))
     return (
-        grid(("run", "run id", "outcome", seen.deciding.name), rows)
+        write_grid(("run", "run id", "outcome", seen.deciding.name), rows)
         + f"\n\nEach is a folder below `{format_path(seen.frames.work)}/runs`, with its spec, commit and data in "
         "`manifest.json`."
     )

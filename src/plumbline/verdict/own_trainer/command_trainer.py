@@ -14,9 +14,9 @@ import msgspec
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, canonical_json, read_json, sha256_text
+from plumbline.core.formats import format_count
 from plumbline.verdict.decision.outcome import BASELINE, CRASHED, FINISHED, TIMEOUT, ArmRun
 from plumbline.verdict.evidence import RunEvidence
-from plumbline.verdict.formatting import counted
 from plumbline.verdict.own_trainer import fingerprint, run_end
 from plumbline.verdict.own_trainer.folder import Folder
 from plumbline.verdict.own_trainer.git_call import LEAST_FREE, free_bytes
@@ -170,7 +170,8 @@ class CommandTrainer:
             self._unseen = True
             self.tell(
                 f"mind: {self.file.path}: run.share has more files than can be looked at before and after each run: "
-                f"what a run changes is noticed in {counted(result.looked_at, 'file')} of them, and not in the others"
+                f"what a run changes is noticed in {format_count(result.looked_at, 'file')} of them, and not in the "
+                "others"
             )
 
     def evidence(self, run: ArmRun) -> RunEvidence:
@@ -355,5 +356,5 @@ class CommandTrainer:
         if self._jobs:
             self._jobs.settle()
         elif ended := kill_carriers(f"{REPORT}={self.folder.runs.absolute()}/"):
-            self.tell(f"{counted(ended, 'process', 'processes')} of an earlier try still ran here, and had to end")
+            self.tell(f"{format_count(ended, 'process', 'processes')} of an earlier try still ran here, and had to end")
         self.folder.remove_copies(self.repository)

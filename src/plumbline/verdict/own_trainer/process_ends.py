@@ -27,7 +27,7 @@ from msgspec import Struct
 
 from plumbline.core import process_record
 from plumbline.core.files import read_json
-from plumbline.verdict.formatting import counted
+from plumbline.core.formats import format_count
 
 #: Letters of a command line that are told, and commands that are.
 _LETTERS, _COMMANDS = 80, 3
@@ -115,7 +115,7 @@ def in_words(ends: Collection[str]) -> str:
     """Name processes that failed: ``2 processes of it failed (train.py: exit code 1; ...)``."""
     distinct = list(dict.fromkeys(ends))
     more = "; ..." if len(distinct) > _COMMANDS else ""
-    return f"{counted(len(ends), 'process', 'processes')} of it failed ({'; '.join(distinct[:_COMMANDS])}{more})"
+    return f"{format_count(len(ends), 'process', 'processes')} of it failed ({'; '.join(distinct[:_COMMANDS])}{more})"
 
 
 def kind(words: str) -> str:

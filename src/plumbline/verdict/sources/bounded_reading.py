@@ -42,16 +42,16 @@ class LineForm:
     A colon may be followed by spaces, and spaces are as many as there are.
     """
 
-    def __init__(self, words: str) -> None:
-        self.words = words
-        parts = re.split(r"\{([^{}]{1,10})\}", words)
+    def __init__(self, text: str) -> None:
+        self.text = text
+        parts = re.split(r"\{([^{}]{1,10})\}", text)
         if unknown := sorted({part for part in parts[1::2] if part not in _PLACES}):
-            raise PlumblineError(f"{words!r}: unknown place {unknown[0]!r} (known: {sorted(_PLACES)})")
+            raise PlumblineError(f"{text!r}: unknown place {unknown[0]!r} (known: {sorted(_PLACES)})")
         self.places = tuple(part for part in parts[1::2] if part != "...")
         if len(set(self.places)) < len(self.places):
-            raise PlumblineError(f"{words!r} has a place twice")
+            raise PlumblineError(f"{text!r} has a place twice")
         if parts[1::2].count("...") > 1:
-            raise PlumblineError(f"{words!r} has {{...}} twice, which can take very long; write the words between")
+            raise PlumblineError(f"{text!r} has {{...}} twice, which can take very long; write the words between")
         self._parts = parts
 
     @cached_property
@@ -72,11 +72,11 @@ class LineForm:
         """Read a line: what stands before the form, and its places; None of a line that does not have it."""
         if self.anchor not in line:
             return None
-        found = self._pattern.search(line[:LINE])
-        return None if found is None else (line[: found.start()], dict(zip(self.places, found.groups(), strict=True)))
+        match = self._pattern.search(line[:LINE])
+        return None if match is None else (line[: match.start()], dict(zip(self.places, match.groups(), strict=True)))
 
 
-def number(text: str) -> float | None:
+def parse_number(text: str) -> float | None:
     """Read a decimal number, which may be nan or inf, as one beyond 1e100 is; None of anything else."""
     if not _NUMBER.fullmatch(text):
         return None
@@ -84,7 +84,7 @@ def number(text: str) -> float | None:
     return math.copysign(math.inf, value) if abs(value) > LARGEST else value
 
 
-def decimals(text: str) -> int:
+def count_decimals(text: str) -> int:
     """Count the decimals of a printed number."""
     return min(len(text.partition(".")[2]), DECIMALS) if re.fullmatch(r"[-+]?\d*\.\d*", text) else 0
 
@@ -99,25 +99,25 @@ def read_text(path: Path) -> str:
     return content.decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")
 
 
-def files_below(folder: Path, names: Sequence[str]) -> Iterator[Path]:
+def list_files_below(folder: Path, names: Sequence[str]) -> Iterator[Path]:
     """List the files below a folder whose name has one of these ends, in order; links are not followed.
 
     Raises:
         PlumblineError: there are too many entries.
     """
-    seen = 0
-    for where, folders, files in os.walk(folder, followlinks=False):
+    count = 0
+    for root, folders, files in os.walk(folder, followlinks=False):
         folders.sort()
-        seen += len(folders) + len(files)
-        if seen > FILES:
+        count += len(folders) + len(files)
+        if count > FILES:
             raise PlumblineError(f"{folder} has more than {FILES:,} entries, and is not read")
         for name in sorted(files):
-            path = Path(where) / name
+            path = Path(root) / name
             if name.endswith(tuple(names)) and not path.is_symlink() and path.is_file():
                 yield path
 
 
-def inside(folder: Path, link: str) -> Path | None:
+def resolve_inside(folder: Path, link: str) -> Path | None:
     """The path that a link names inside a folder; None of an address, of nothing, and of what leads out of it."""
     if not link or re.match(r"[a-zA-Z][a-zA-Z0-9+.-]{0,20}:|[/\\#]", link) or "\0" in link:
         return None

@@ -17,7 +17,7 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import refuse_repeated_keys, sha256_text
 from plumbline.core.foreign_rows import read_ordinary_text
 from plumbline.verdict.evidence import Evidence, ItemEvidence
-from plumbline.verdict.formatting import listed, name
+from plumbline.verdict.formatting import join_with_and, quote_name
 from plumbline.verdict.sources.row_files import MOST_BYTES
 
 DATE = r"\d{4}-\d\d-\d\dT[\d.:\-]+"
@@ -25,7 +25,7 @@ NAME = re.compile(rf"samples_(?P<task>.+?)(?:_(?P<date>{DATE}))?\.jsonl")
 RESULTS = re.compile(rf"results(?:_(?P<date>{DATE}))?\.json")
 
 #: What a run says of all its tasks: the words for it, and the keys below which it stands, the first there counts.
-OF_RUN = {
+RUN_SETTINGS = {
     "chat template": (("chat_template_sha",), ("chat_template",)),
     "system instruction": (("system_instruction_sha",), ("system_instruction",)),
     "few-shot examples as turns": (("fewshot_as_multiturn",),),
@@ -33,14 +33,14 @@ OF_RUN = {
     "version of lm-eval": (("lm_eval_version",),),
 }
 #: What it says of a task: the words, and the keys before the task's name, and after it.
-OF_TASK = {
+TASK_SETTINGS = {
     "shots": ((("n-shot",), ()), (("configs",), ("num_fewshot",))),
     "version of the task": ((("versions",), ()), (("configs",), ("metadata", "version"))),
     "hash of the task": ((("task_hashes",), ()),),
 }
 
 
-def found(folder: Path) -> dict[str, list[Path]]:
+def find_samples(folder: Path) -> dict[str, list[Path]]:
     """Find the files of each task below a folder: task -> files, the newest first."""
     files: dict[str, list[tuple[str, Path]]] = {}
     for path in sorted(folder.rglob("samples_*.jsonl")) if folder.is_dir() else []:
@@ -56,25 +56,26 @@ def read_model(folder: Path, metric: str) -> Evidence:
         PlumblineError: there are no such files; they are of two models; a line is no item, has no number of the metric,
             or is there twice; or a file of results cannot be read.
     """
-    files = found(folder)
+    files = find_samples(folder)
     if not files:
         raise PlumblineError(f"{folder} has no samples_<task>_<date>.jsonl; run lm-eval with --log_samples")
-    results = _results(folder)
-    model = _only_model(folder, files, results)
-    asked, notes = {}, []
+    results = _read_results(folder)
+    model = _require_one_model(folder, files, results)
+    settings, notes = {}, []
     for task, paths in files.items():
-        run = _run_of(paths[0], results)
-        asked[task] = {} if run is None else _asked(run, task)
+        run = _find_results(paths[0], results)
+        settings[task] = {} if run is None else _read_settings(run, task)
         if len(paths) > 1:
             notes.append(
-                f"{name(folder.name)} has {len(paths)} files of {name(task)}; the newest counts, {paths[0].name}."
+                f"{quote_name(folder.name)} has {len(paths)} files of {quote_name(task)}; the newest counts, "
+                f"{paths[0].name}."
             )
-    for what in OF_RUN:
-        said = dict.fromkeys(asked[task][what] for task in files if what in asked[task])
-        if len(said) > 1:
-            few = listed([name(each[:40]) for each in list(said)[:3]])
-            notes.append(f"Tasks of {name(folder.name)} differ in the {what}: {few}.")
-    items = {task: _task(paths[0], metric) for task, paths in files.items()}
+    for setting in RUN_SETTINGS:
+        values = dict.fromkeys(settings[task][setting] for task in files if setting in settings[task])
+        if len(values) > 1:
+            few = join_with_and([quote_name(each[:40]) for each in list(values)[:3]])
+            notes.append(f"Tasks of {quote_name(folder.name)} differ in the {setting}: {few}.")
+    items = {task: _read_items(paths[0], metric) for task, paths in files.items()}
     dates = {match["date"] for paths in files.values() if (match := NAME.fullmatch(paths[0].name))}
     return Evidence(
         metric=metric,
@@ -82,13 +83,13 @@ def read_model(folder: Path, metric: str) -> Evidence:
         files=(*(paths[0] for paths in files.values()), *results),
         unread={str(path): "a newer file of the task counts" for paths in files.values() for path in paths[1:]},
         model=model or None,
-        asked=asked,
+        asked=settings,
         dates=len(dates),
         notes=tuple(notes),
     )
 
 
-def _results(folder: Path) -> dict[Path, dict[str, Any]]:
+def _read_results(folder: Path) -> dict[Path, dict[str, Any]]:
     """The files of results below a folder."""
     results = {}
     for path in sorted(folder.rglob("results*.json")):
@@ -103,7 +104,7 @@ def _results(folder: Path) -> dict[Path, dict[str, Any]]:
     return results
 
 
-def _run_of(samples: Path, results: Mapping[Path, dict[str, Any]]) -> dict[str, Any] | None:
+def _find_results(samples: Path, results: Mapping[Path, dict[str, Any]]) -> dict[str, Any] | None:
     """The results of the run that wrote a file of samples: of its date, or else the only ones of its folder."""
     beside = {path: read for path, read in results.items() if path.parent == samples.parent}
     match = NAME.fullmatch(samples.name)
@@ -111,32 +112,41 @@ def _run_of(samples: Path, results: Mapping[Path, dict[str, Any]]) -> dict[str, 
     return next(iter(dated or beside.values()), None) if dated or len(beside) == 1 else None
 
 
-def _only_model(folder: Path, files: Mapping[str, list[Path]], results: Mapping[Path, dict[str, Any]]) -> str:
+def _require_one_model(folder: Path, files: Mapping[str, list[Path]], results: Mapping[Path, dict[str, Any]]) -> str:
     """The model of a folder, by its results; "" where none name it.
 
     Raises:
         PlumblineError: files are of two models: by their results, or, where these name none, by their folders.
     """
-    named = {path: model for path, read in results.items() if (model := _model(read))}
-    of: dict[str, Path] = {}
-    for path, model in named.items():
-        of.setdefault(model, path)
-    if not of:
+    model_by_results = {path: model for path, read in results.items() if (model := _name_model(read))}
+    models: dict[str, Path] = {}
+    for path, model in model_by_results.items():
+        models.setdefault(model, path)
+    if not models:
         for path in sorted(each for paths in files.values() for each in paths):
-            of.setdefault(path.parent.name if path.parent != folder else folder.resolve().name, path)
+            models.setdefault(path.parent.name if path.parent != folder else folder.resolve().name, path)
     elif unnamed := next(
-        (path for paths in files.values() for path in paths if not any(at.parent == path.parent for at in named)), None
+        (
+            path
+            for paths in files.values()
+            for path in paths
+            if not any(results_path.parent == path.parent for results_path in model_by_results)
+        ),
+        None,
     ):
-        of.setdefault(unnamed.parent.name, unnamed)
-    if len(of) > 1:
-        both = listed([f"{name(model[:200])} ({path.relative_to(folder)})" for model, path in list(of.items())[:3]])
-        raise PlumblineError(
-            f"{folder} has files of {len(of)} models: {both}; name the folder of one of them, or move the others out"
+        models.setdefault(unnamed.parent.name, unnamed)
+    if len(models) > 1:
+        both = join_with_and(
+            [f"{quote_name(model[:200])} ({path.relative_to(folder)})" for model, path in list(models.items())[:3]]
         )
-    return next(iter(of)) if named else ""
+        raise PlumblineError(
+            f"{folder} has files of {len(models)} models: {both}; name the folder of one of them, or move the others "
+            "out"
+        )
+    return next(iter(models)) if model_by_results else ""
 
 
-def _model(read: Mapping[str, Any]) -> str:
+def _name_model(read: Mapping[str, Any]) -> str:
     """The model that results name, with its arguments: another revision or precision is another model."""
     config = read.get("config")
     config = config if isinstance(config, dict) else {}
@@ -145,7 +155,11 @@ def _model(read: Mapping[str, Any]) -> str:
         arguments = dict(each.partition("=")[::2] for each in arguments.split(",") if each)
     arguments = dict(arguments) if isinstance(arguments, dict) else {}
     own = str(read.get("model_name") or arguments.get("pretrained") or arguments.get("model") or "")
-    more = {key: value for key, value in arguments.items() if key not in ("pretrained", "model") and key not in PLACED}
+    more = {
+        key: value
+        for key, value in arguments.items()
+        if key not in ("pretrained", "model") and key not in PLACEMENT_ARGUMENTS
+    }
     return (
         f"{own} {json.dumps(more, sort_keys=True)}"
         if own and more
@@ -154,30 +168,38 @@ def _model(read: Mapping[str, Any]) -> str:
 
 
 #: Arguments of a model that say where and how fast it runs.
-PLACED = ("device", "device_map", "batch_size", "max_batch_size", "parallelize", "tensor_parallel_size", "cache_dir")
+PLACEMENT_ARGUMENTS = (
+    "device",
+    "device_map",
+    "batch_size",
+    "max_batch_size",
+    "parallelize",
+    "tensor_parallel_size",
+    "cache_dir",
+)
 
 
-def _asked(run: Mapping[str, Any], task: str) -> dict[str, str]:
+def _read_settings(run: Mapping[str, Any], task: str) -> dict[str, str]:
     """How a run asked a task, as far as its results say it."""
-    asked = {}
-    for what, places in OF_RUN.items():
+    settings = {}
+    for setting, places in RUN_SETTINGS.items():
         for keys in places:
-            if (value := _below(run, keys)) is not MISSING:
-                asked[what] = "none" if value in (None, "", False) else str(value)
+            if (value := _look_up(run, keys)) is not MISSING:
+                settings[setting] = "none" if value in (None, "", False) else str(value)
                 break
-    for what, pairs in OF_TASK.items():
+    for setting, pairs in TASK_SETTINGS.items():
         for before, after in pairs:
-            value = _below(run, (*before, task, *after))
+            value = _look_up(run, (*before, task, *after))
             if value is not MISSING and value is not None:
-                asked[what] = str(value)
+                settings[setting] = str(value)
                 break
-    return asked
+    return settings
 
 
 MISSING = object()
 
 
-def _below(read: Any, keys: tuple[str, ...]) -> Any:
+def _look_up(read: Any, keys: tuple[str, ...]) -> Any:
     for key in keys:
         if not isinstance(read, dict) or key not in read:
             return MISSING
@@ -185,27 +207,29 @@ def _below(read: Any, keys: tuple[str, ...]) -> Any:
     return read
 
 
-def _task(path: Path, metric: str) -> dict[str, ItemEvidence]:
-    wanted, _, chosen = metric.partition(",")
+def _read_items(path: Path, metric: str) -> dict[str, ItemEvidence]:
+    metric_name, _, chosen_filter = metric.partition(",")
     items: dict[str, ItemEvidence] = {}
     filters: dict[str, None] = {}
     for number, line in enumerate(read_ordinary_text(path, MOST_BYTES).split("\n"), start=1):
         if not line.strip():
             continue
-        record = _record(path, number, line)
-        of = str(record.get("filter", "none"))
-        filters[of] = None
-        if chosen and of != chosen:
+        record = _parse_item(path, number, line)
+        filter_name = str(record.get("filter", "none"))
+        filters[filter_name] = None
+        if chosen_filter and filter_name != chosen_filter:
             continue
-        if len(filters) > 1 and not chosen:
-            raise PlumblineError(f"{path} has the filters {list(filters)}; choose one with --metric {wanted},FILTER")
+        if len(filters) > 1 and not chosen_filter:
+            raise PlumblineError(
+                f"{path} has the filters {list(filters)}; choose one with --metric {metric_name},FILTER"
+            )
         key = str(record["doc_id"])
         if key in items:
             raise PlumblineError(f"{path}, line {number}: item {key} is there twice")
         items[key] = ItemEvidence(
-            _value(path, number, record, wanted),
+            _read_value(path, number, record, metric_name),
             str(record.get("doc_hash", "")),
-            _prompt(record),
+            _identify_prompt(record),
             str(record.get("target_hash", "")),
         )
     if not items:
@@ -213,7 +237,7 @@ def _task(path: Path, metric: str) -> dict[str, ItemEvidence]:
     return items
 
 
-def _prompt(record: dict[str, Any]) -> str:
+def _identify_prompt(record: dict[str, Any]) -> str:
     """What tells an item's prompt from another: lm-eval's own hash, or else one of the arguments that it was asked
     with; each begins with its kind.
     """
@@ -223,7 +247,7 @@ def _prompt(record: dict[str, Any]) -> str:
     return f"arguments:{sha256_text(json.dumps(arguments, sort_keys=True))}" if arguments else ""
 
 
-def _record(path: Path, number: int, line: str) -> dict[str, Any]:
+def _parse_item(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
         record = json.loads(line, object_pairs_hook=refuse_repeated_keys)
     except (json.JSONDecodeError, RecursionError):
@@ -235,7 +259,7 @@ def _record(path: Path, number: int, line: str) -> dict[str, Any]:
     return record
 
 
-def _value(path: Path, number: int, record: dict[str, Any], metric: str) -> float:
+def _read_value(path: Path, number: int, record: dict[str, Any], metric: str) -> float:
     value = record.get(metric)
     if isinstance(value, bool | int | float) and math.isfinite(value):
         return float(value)
@@ -245,8 +269,8 @@ def _value(path: Path, number: int, record: dict[str, Any], metric: str) -> floa
             "would select among them; put the evaluation right and repeat it, or name another metric with --metric"
         )
     there = record.get("metrics")
-    named = [str(each) for each in there] if isinstance(there, list) else []
+    metrics = [str(each) for each in there] if isinstance(there, list) else []
     raise PlumblineError(
-        f"{path}, line {number}: {metric!r} is no finite number; name one of {named} with --metric"
-        f"{nearest(metric, named)}"
+        f"{path}, line {number}: {metric!r} is no finite number; name one of {metrics} with --metric"
+        f"{nearest(metric, metrics)}"
     )

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from plumbline.verdict.sources.bounded_reading import number
+from plumbline.verdict.sources.bounded_reading import parse_number
 
 #: Values of one name: more of them are the course of a run, and no setting.
 VALUES = 8
@@ -77,17 +77,17 @@ class PrintedSettings:
         """Read a line; `evaluated`: the run's first evaluation stands above it, or on it."""
         if evaluated and all(about[1] for about in _ABOUT.finditer(line)):
             return
-        for name, value, before in pairs(line):
+        for name, value, before in find_pairs(line):
             self.left -= 1
             if self.left < 0:
                 return
-            if unit_of(name, before) and amount(value) is not None:
+            if find_size_unit(name, before) and parse_amount(value) is not None:
                 own = _ABOUT.search(name.replace("_", " ")) is not None
-                _add(self.sizes, name if own else f"{_topic(before)} {name}", value)
+                _add_value(self.sizes, name if own else f"{_find_topic(before)} {name}", value)
             elif not evaluated and _COURSE.search(line) is None:
-                _add(self.settings, name, value)
-        for name, value in _covered(line):
-            _add(self.sizes, name, value)
+                _add_value(self.settings, name, value)
+        for name, value in _find_covered_sizes(line):
+            _add_value(self.sizes, name, value)
 
 
 def read_settings(lines: Sequence[str], evaluations: Sequence[Sequence[int]]) -> list[PrintedSettings]:
@@ -109,7 +109,7 @@ def read_settings(lines: Sequence[str], evaluations: Sequence[Sequence[int]]) ->
         for place in range(places[0], min(last, places[0] + LINES)):
             if place not in of_evaluations:
                 run.read(lines[place], evaluated=True)
-        for name, values in _sizes_of_evaluation_lines([lines[place] for place in places[:LINES]]).items():
+        for name, values in _read_evaluation_sizes([lines[place] for place in places[:LINES]]).items():
             run.sizes.setdefault(name, values)
         if runs:
             run.settings, run.sizes = runs[-1].settings | run.settings, runs[-1].sizes | run.sizes
@@ -118,7 +118,7 @@ def read_settings(lines: Sequence[str], evaluations: Sequence[Sequence[int]]) ->
     return runs
 
 
-def pairs(line: str) -> Iterator[tuple[str, str, str]]:
+def find_pairs(line: str) -> Iterator[tuple[str, str, str]]:
     """The pairs of a line: name, value, and what stands before them; the hyphens of a flag's name are underscores."""
     read = list(islice(_PAIR.finditer(line), PAIRS))
     if len(read) < 2 and (whole := _LINE.fullmatch(line)) and len(whole[2].split()) <= WORDS:
@@ -131,14 +131,14 @@ def pairs(line: str) -> Iterator[tuple[str, str, str]]:
         elif name.lower() in _WITH_THE_WORD_BEFORE and (word := re.search(r"([A-Za-z]{1,40})[ \t]{1,2}$", before)):
             name = f"{word[1]}_{name}"
         value = each[3].strip("\"'")
-        if amount(value) is not None and (unit := _UNIT_BEHIND.match(line, each.end())):
+        if parse_amount(value) is not None and (unit := _UNIT_BEHIND.match(line, each.end())):
             value += unit[0]
         yield name, value, before
 
 
-def unit_of(name: str, before: str) -> str:
+def find_size_unit(name: str, before: str) -> str:
     """What a size of an evaluation is counted in, by its name and what stands before it; empty of any other name."""
-    parts = name_parts(name)
+    parts = split_name(name)
     unit = next((part for part in reversed(parts) if _UNIT.fullmatch(part)), "")
     if not unit or not _NO_SIZE.isdisjoint(parts):
         return ""
@@ -146,34 +146,34 @@ def unit_of(name: str, before: str) -> str:
     return unit if about and not about[-1][1] else ""
 
 
-def name_parts(name: str) -> list[str]:
+def split_name(name: str) -> list[str]:
     """The words of a name, in lower case: ``valTokens2`` and ``val_tokens-2`` are both val, tokens, 2."""
     return [part.lower() for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)]
 
 
-def amount(value: str) -> float | None:
+def parse_amount(value: str) -> float | None:
     """The number that a value is, with separators of thousands or ``k``, ``M``, ``B`` at its end; None of another."""
     text = value.replace(",", "").replace("_", "").rstrip(".")
     factor = _SUFFIXES.get(text[-1:].lower(), 1.0)
-    read = number(text[:-1] if factor > 1 else text)
+    read = parse_number(text[:-1] if factor > 1 else text)
     return None if read is None or not math.isfinite(read) else factor * read
 
 
-def _sizes_of_evaluation_lines(lines: Sequence[str]) -> dict[str, list[str]]:
+def _read_evaluation_sizes(lines: Sequence[str]) -> dict[str, list[str]]:
     """The sizes on lines of evaluations: each that says so itself, else what is the same on all of several lines.
 
     What grows from line to line is how far the training came.
     """
-    seen: dict[str, list[str]] = {}
+    values_by_name: dict[str, list[str]] = {}
     for line in dict.fromkeys(lines):
-        for name, value, _ in pairs(line):
-            parts = name_parts(name)
-            if amount(value) is not None and any(map(_UNIT.fullmatch, parts)) and _NO_SIZE.isdisjoint(parts):
-                seen.setdefault(name, []).append(value)
+        for name, value, _ in find_pairs(line):
+            parts = split_name(name)
+            if parse_amount(value) is not None and any(map(_UNIT.fullmatch, parts)) and _NO_SIZE.isdisjoint(parts):
+                values_by_name.setdefault(name, []).append(value)
     sizes: dict[str, list[str]] = {}
-    for name, value in (each for line in lines for each in _covered(line)):
-        _add(sizes, name, value)
-    for name, values in seen.items():
+    for name, value in (each for line in lines for each in _find_covered_sizes(line)):
+        _add_value(sizes, name, value)
+    for name, values in values_by_name.items():
         if _ABOUT.search(name.replace("_", " ")) is not None:
             sizes[name] = [*dict.fromkeys(values)][: VALUES + 1]
         elif len(values) > 1 and len(set(values)) == 1:
@@ -181,18 +181,18 @@ def _sizes_of_evaluation_lines(lines: Sequence[str]) -> dict[str, list[str]]:
     return sizes
 
 
-def _covered(line: str) -> Iterator[tuple[str, str]]:
+def _find_covered_sizes(line: str) -> Iterator[tuple[str, str]]:
     """What a sentence says of an evaluation's size: ``Evaluating on 1,000 batches``."""
     for covered in _COVERS.finditer(line):
         yield f"evaluation {covered[2].lower()}", covered[1]
 
 
-def _topic(before: str) -> str:
+def _find_topic(before: str) -> str:
     """The first word of a line that is about an evaluation, before a size whose own name does not say so."""
     return next((word for word in re.findall(r"[\w-]{1,40}", before) if _ABOUT.search(word.replace("_", " "))), "")
 
 
-def _add(there: dict[str, list[str]], name: str, value: str) -> None:
-    values = there.setdefault(name, []) if len(there) < NAMES or name in there else []
+def _add_value(values_by_name: dict[str, list[str]], name: str, value: str) -> None:
+    values = values_by_name.setdefault(name, []) if len(values_by_name) < NAMES or name in values_by_name else []
     if value not in values and len(values) <= VALUES:
         values.append(value)

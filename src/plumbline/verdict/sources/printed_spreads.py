@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.evidence import Evidence, RunsSummary
-from plumbline.verdict.formatting import name
+from plumbline.verdict.formatting import quote_name
 from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows
 
 #: What a spread may be: the standard deviation of the runs, or the standard error of their mean.
@@ -40,13 +40,13 @@ class PrintedSpread:
     spread: str = ""
 
 
-def without_units(rows: FileRows, column: str, chosen: Sequence[FileRow]) -> tuple[FileRows, tuple[FileRow, ...], str]:
+def drop_units(rows: FileRows, column: str, chosen: Sequence[FileRow]) -> tuple[FileRows, tuple[FileRow, ...], str]:
     """Drop a % after every value of a column, and say so in a sentence; unchanged, without one, where there is none.
 
     Raises:
         PlumblineError: some values have it and others have not.
     """
-    filled = [row for row in chosen if row.cells[column] and not _nothing(row.cells[column])]
+    filled = [row for row in chosen if row.cells[column] and not _is_missing(row.cells[column])]
     bare = [row for row in filled if "%" not in row.cells[column]]
     if not filled or len(bare) == len(filled):
         return rows, tuple(chosen), ""
@@ -60,8 +60,11 @@ def without_units(rows: FileRows, column: str, chosen: Sequence[FileRow]) -> tup
         )
     plain = {id(row): replace(row, cells=row.cells | {column: _UNIT.sub("", row.cells[column])}) for row in chosen}
     every = tuple(plain.get(id(row), row) for row in rows.rows)
-    said = f"Every value in column {name(column)} ends in %, which is a unit and was dropped: gains are in its points."
-    return replace(rows, rows=every), tuple(plain[id(row)] for row in chosen), said
+    note = (
+        f"Every value in column {quote_name(column)} ends in %, which is a unit and was dropped: gains are in its "
+        "points."
+    )
+    return replace(rows, rows=every), tuple(plain[id(row)] for row in chosen), note
 
 
 def read_summaries(
@@ -70,7 +73,7 @@ def read_summaries(
     metric: str,
     column: str,
     chosen: Sequence[FileRow],
-    told: PrintedSpread,
+    spread_options: PrintedSpread,
     *,
     unit: bool = False,
 ) -> Evidence | None:
@@ -82,27 +85,27 @@ def read_summaries(
         PlumblineError: some means have a spread and others have not; a method is there twice; the number of runs, or
             what the spread is, is said nowhere or twice.
     """
-    filled = [row for row in chosen if row.cells[column] and not _nothing(row.cells[column])]
-    spreads = [row for row in filled if _split(row.cells[column]) is not None]
+    filled = [row for row in chosen if row.cells[column] and not _is_missing(row.cells[column])]
+    spreads = [row for row in filled if _split_spread(row.cells[column]) is not None]
     if columns.seed in rows.columns:
-        if spreads or told.seeds is not None or told.spread:
-            what = f"line {spreads[0].line} has {spreads[0].cells[column]!r}" if spreads else "of means and spreads"
+        if spreads or spread_options.seeds is not None or spread_options.spread:
+            problem = f"line {spreads[0].line} has {spreads[0].cells[column]!r}" if spreads else "of means and spreads"
             raise PlumblineError(
-                f"{rows.path}: by its column {columns.seed!r} a row is one run, which has one value; {what}. Take that "
-                "column out if rows are means of several runs, or leave out --seeds and --spread"
+                f"{rows.path}: by its column {columns.seed!r} a row is one run, which has one value; {problem}. Take "
+                "that column out if rows are means of several runs, or leave out --seeds and --spread"
             )
         return None
-    of_column = _column_of_spreads(rows, column)
-    if not spreads and of_column is None:
-        if told.seeds is not None or told.spread:
+    spread_column = _find_spread_column(rows, column)
+    if not spreads and spread_column is None:
+        if spread_options.seeds is not None or spread_options.spread:
             raise PlumblineError(
                 f"{rows.path}: --seeds and --spread are about means with their standard deviations, and {column!r} has "
                 "none: write cells as '55.2 ± 0.4', or add a column std beside it; or leave them out"
             )
         return None
-    if spreads and of_column is not None:
-        rows.fail(spreads[0], column, f"{spreads[0].cells[column]!r} has a spread, and so has column {of_column!r}")
-    if spreads and (bare := [row for row in filled if _split(row.cells[column]) is None]):
+    if spreads and spread_column is not None:
+        rows.fail(spreads[0], column, f"{spreads[0].cells[column]!r} has a spread, and so has column {spread_column!r}")
+    if spreads and (bare := [row for row in filled if _split_spread(row.cells[column]) is None]):
         rows.fail(
             bare[0],
             column,
@@ -114,15 +117,15 @@ def read_summaries(
             f"{rows.path} has means with spreads, and steps ({columns.step!r}); keep the rows of one step and leave "
             "out that column"
         )
-    if unit and of_column is not None:
-        rows, chosen, _ = without_units(rows, of_column, chosen)
-    counts = _column_of(rows, column, COUNTS)
-    _said_once(rows, told, counts, of_column)
-    kind = told.spread or SPREADS[_word(of_column or "", column)]
-    found, empty = dict[str, RunsSummary](), dict[str, tuple[int, ...]]()
+    if unit and spread_column is not None:
+        rows, chosen, _ = drop_units(rows, spread_column, chosen)
+    counts = _find_column(rows, column, COUNTS)
+    _require_stated_once(rows, spread_options, counts, spread_column)
+    kind = spread_options.spread or SPREADS[_strip_metric_name(spread_column or "", column)]
+    summaries, empty = dict[str, RunsSummary](), dict[str, tuple[int, ...]]()
     lines = dict[str, int]()
     for row in chosen:
-        method = rows.text(row, columns.method)
+        method = rows.read_text(row, columns.method)
         if method in lines:
             rows.fail(
                 row,
@@ -134,98 +137,111 @@ def read_summaries(
         if not row.cells[column]:
             empty[method] = (row.line,)
             continue
-        n = told.seeds if counts is None else _whole(rows, row, counts)
+        n = spread_options.seeds if counts is None else _read_run_count(rows, row, counts)
         assert n is not None
-        mean, spread = _split(row.cells[column]) or (row.cells[column], rows.text(row, of_column or column))
-        found[method] = _summary(rows, row, column, mean, spread, kind, n)
-    notes = tuple(_notes(column, of_column, counts, kind, spreads))
-    return Evidence(metric=metric, summaries=found, files=(rows.path,), without=empty, notes=notes)
+        mean, spread = _split_spread(row.cells[column]) or (
+            row.cells[column],
+            rows.read_text(row, spread_column or column),
+        )
+        summaries[method] = _make_summary(rows, row, column, mean, spread, kind, n)
+    notes = tuple(_write_notes(column, spread_column, counts, kind, spreads))
+    return Evidence(metric=metric, summaries=summaries, files=(rows.path,), without=empty, notes=notes)
 
 
-def _said_once(rows: FileRows, told: PrintedSpread, counts: str | None, of_column: str | None) -> None:
+def _require_stated_once(
+    rows: FileRows, spread_options: PrintedSpread, counts: str | None, spread_column: str | None
+) -> None:
     """Refuse what nobody said, and what was said twice."""
-    if told.seeds is not None and counts is not None:
+    if spread_options.seeds is not None and counts is not None:
         raise PlumblineError(f"{rows.path} has the column {counts!r}; leave out --seeds, or take that column out")
-    if told.seeds is None and counts is None:
+    if spread_options.seeds is None and counts is None:
         raise PlumblineError(
             f"{rows.path} has means with spreads, and nothing says of how many runs: add --seeds N, or a column n "
             "(seeds, runs) where methods differ. It is never assumed"
         )
-    if told.spread and of_column is not None:
-        raise PlumblineError(f"{rows.path}: the name of column {of_column!r} says what it is; leave out --spread")
-    if not told.spread and of_column is None:
+    if spread_options.spread and spread_column is not None:
+        raise PlumblineError(f"{rows.path}: the name of column {spread_column!r} says what it is; leave out --spread")
+    if not spread_options.spread and spread_column is None:
         raise PlumblineError(
             f"{rows.path} has a ± that may be the standard deviation of the runs or the standard error of their mean: "
             f"say --spread {STD} or --spread {SEM}, as the paper does"
         )
 
 
-def _notes(
-    column: str, of_column: str | None, counts: str | None, kind: str, spreads: Sequence[FileRow]
+def _write_notes(
+    column: str, spread_column: str | None, counts: str | None, kind: str, spreads: Sequence[FileRow]
 ) -> Sequence[str]:
-    runs = "what --seeds says" if counts is None else f"column {name(counts)}"
-    spread = f"{kind}, as --spread says" if of_column is None else f"column {name(of_column)}"
-    said = [f"From means and standard deviations of n runs, as printed (n: {runs}; the spread: {spread})."]
+    runs = "what --seeds says" if counts is None else f"column {quote_name(counts)}"
+    spread = f"{kind}, as --spread says" if spread_column is None else f"column {quote_name(spread_column)}"
+    notes = [f"From means and standard deviations of n runs, as printed (n: {runs}; the spread: {spread})."]
     if kind == SEM:
-        said.append("Standard errors of the mean are printed: each was multiplied by the root of its n.")
+        notes.append("Standard errors of the mean are printed: each was multiplied by the root of its n.")
     if spreads and (first := next((row for row in spreads if "(" in row.cells[column]), None)) is not None:
-        split = _split(first.cells[column])
+        split = _split_spread(first.cells[column])
         assert split is not None
-        said.append(f"{name(first.cells[column])} was read as {split[0]} ± {split[1]}.")
-    return said
+        notes.append(f"{quote_name(first.cells[column])} was read as {split[0]} ± {split[1]}.")
+    return notes
 
 
-def _word(of: str, column: str) -> str:
+def _strip_metric_name(name: str, column: str) -> str:
     """The bare word of a column's name, ``std`` of ``acc_std`` where the metric is ``acc``."""
-    low = of.lower().strip()
+    low = name.lower().strip()
     own = re.fullmatch(rf"{re.escape(column.lower())}[\s_.:-]+(.+)", low)
     return own[1] if own else low
 
 
-def _named(rows: FileRows, column: str, known: Iterable[str]) -> list[str]:
+def _find_columns(rows: FileRows, column: str, words: Iterable[str]) -> list[str]:
     """The columns that may say something of the metric's: those of its own name, else those of a bare word."""
-    named = [each for each in rows.columns if each != column and _word(each, column) in known]
-    return [each for each in named if each.lower().strip() not in known] or named
+    columns = [each for each in rows.columns if each != column and _strip_metric_name(each, column) in words]
+    return [each for each in columns if each.lower().strip() not in words] or columns
 
 
-def _column_of(rows: FileRows, column: str, known: Iterable[str]) -> str | None:
+def _find_column(rows: FileRows, column: str, words: Iterable[str]) -> str | None:
     """The column that says something of the metric's; None where there is none.
 
     Raises:
         PlumblineError: there are two.
     """
-    named = _named(rows, column, known)
-    if len(named) > 1:
-        raise PlumblineError(f"{rows.path} has the columns {named}, of which one counts; keep one")
-    return named[0] if named else None
+    columns = _find_columns(rows, column, words)
+    if len(columns) > 1:
+        raise PlumblineError(f"{rows.path} has the columns {columns}, of which one counts; keep one")
+    return columns[0] if columns else None
 
 
-def _column_of_spreads(rows: FileRows, column: str) -> str | None:
+def _find_spread_column(rows: FileRows, column: str) -> str | None:
     """The column of the metric's spreads.
 
     Raises:
         PlumblineError: there are two, or a bare word may belong to another metric.
     """
-    found = _column_of(rows, column, SPREADS)
-    if found is None or found.lower().strip() not in SPREADS:
-        return found
-    before = [each for each in rows.columns[: rows.columns.index(found)] if each.lower() not in COUNTS]
+    spread_column = _find_column(rows, column, SPREADS)
+    if spread_column is None or spread_column.lower().strip() not in SPREADS:
+        return spread_column
+    before = [each for each in rows.columns[: rows.columns.index(spread_column)] if each.lower() not in COUNTS]
     if before[-1:] != [column]:
         raise PlumblineError(
-            f"{rows.path}: column {found!r} may be of another metric than {column!r}: put it right after {column!r}, "
-            f"or name it '{column}_{found}'"
+            f"{rows.path}: column {spread_column!r} may be of another metric than {column!r}: put it right after "
+            f"{column!r}, or name it '{column}_{spread_column}'"
         )
-    return found
+    return spread_column
 
 
-def unread(rows: FileRows, columns: ColumnNames, column: str) -> list[str]:
+def list_unread_columns(rows: FileRows, columns: ColumnNames, column: str) -> list[str]:
     """Say which columns about several runs were not read, of a file with a row for each run."""
-    there = [*_named(rows, column, SPREADS), *_named(rows, column, COUNTS)]
-    by = f"column {name(columns.seed)} says" if columns.seed in rows.columns else "no column of spreads says otherwise"
-    return [f"Not read, since each row is one run ({by} so): {', '.join(map(name, there))}."] if there else []
+    unread_columns = [*_find_columns(rows, column, SPREADS), *_find_columns(rows, column, COUNTS)]
+    reason = (
+        f"column {quote_name(columns.seed)} says"
+        if columns.seed in rows.columns
+        else "no column of spreads says otherwise"
+    )
+    return (
+        [f"Not read, since each row is one run ({reason} so): {', '.join(map(quote_name, unread_columns))}."]
+        if unread_columns
+        else []
+    )
 
 
-def _nothing(cell: str) -> bool:
+def _is_missing(cell: str) -> bool:
     """Whether a cell is how a program writes that there is no number."""
     try:
         return not math.isfinite(float(cell))
@@ -233,38 +249,38 @@ def _nothing(cell: str) -> bool:
         return False
 
 
-def _split(cell: str) -> tuple[str, str] | None:
+def _split_spread(cell: str) -> tuple[str, str] | None:
     """Mean and spread of a cell, as text with their digits; None where it has no spread."""
     bare = re.sub(r"\s+", " ", _DRESS.sub(" ", cell.replace("−", "-"))).strip()
-    if found := _PLUS_MINUS.fullmatch(bare):
-        return found[1], found[2]
-    if not (found := _BRACKET.fullmatch(bare)):
+    if match := _PLUS_MINUS.fullmatch(bare):
+        return match[1], match[2]
+    if not (match := _BRACKET.fullmatch(bare)):
         return None
-    mean, digit, spread = found[1], found[2], found[3]
+    mean, digit, spread = match[1], match[2], match[3]
     if spread is not None:
         return mean, spread
-    places = _places(mean)
+    places = _count_decimals(mean)
     return mean, f"{int(digit) / 10**places:.{places}f}"
 
 
-def _places(number: str) -> int:
+def _count_decimals(number: str) -> int:
     """Decimals of a printed number: 1 of ``55.2``, 0 of ``55``, 3 of ``1.2e-2``."""
     digits, _, power = number.lower().partition("e")
     return len(digits.partition(".")[2]) - int(power or 0)
 
 
-def _half(number: str) -> float:
-    return float(f"5e{-_places(number) - 1}")
+def _compute_rounding(number: str) -> float:
+    return float(f"5e{-_count_decimals(number) - 1}")
 
 
-def _whole(rows: FileRows, row: FileRow, column: str) -> int:
-    text = rows.text(row, column)
+def _read_run_count(rows: FileRows, row: FileRow, column: str) -> int:
+    text = rows.read_text(row, column)
     if not re.fullmatch(r"\d{1,9}(\.0*)?", text) or (n := int(text.partition(".")[0])) < 2:
         rows.fail(row, column, f"{text!r} is no number of runs, two or more, of which a standard deviation could be")
     return n
 
 
-def _summary(rows: FileRows, row: FileRow, column: str, mean: str, spread: str, kind: str, n: int) -> RunsSummary:
+def _make_summary(rows: FileRows, row: FileRow, column: str, mean: str, spread: str, kind: str, n: int) -> RunsSummary:
     for text in (mean, spread):
         try:
             value = float(text) if "_" not in text else math.nan
@@ -282,6 +298,6 @@ def _summary(rows: FileRows, row: FileRow, column: str, mean: str, spread: str, 
         mean=float(mean),
         std=factor * float(spread),
         n=n,
-        mean_rounding=_half(mean),
-        std_rounding=factor * _half(spread),
+        mean_rounding=_compute_rounding(mean),
+        std_rounding=factor * _compute_rounding(spread),
     )

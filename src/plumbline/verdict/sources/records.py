@@ -11,7 +11,14 @@ from pathlib import Path
 from msgspec import Struct
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.verdict.sources.bounded_reading import LineForm, decimals, files_below, inside, number, read_text
+from plumbline.verdict.sources.bounded_reading import (
+    LineForm,
+    count_decimals,
+    list_files_below,
+    parse_number,
+    read_text,
+    resolve_inside,
+)
 from plumbline.verdict.sources.training_log import LogPart, TrainingLog, read_log
 
 
@@ -69,7 +76,7 @@ class Record:
         """Read the logs where it has them; `folder`: the board's, below which files are named."""
         assert self.place is not None
         try:
-            for file in [self.place] if self.place.is_file() else list(files_below(self.place, part.names)):
+            for file in [self.place] if self.place.is_file() else list(list_files_below(self.place, part.names)):
                 try:
                     log = read_log(file, part)
                 except PlumblineError as error:
@@ -122,15 +129,15 @@ def read_table(folder: Path, part: TablePart, log: LogPart) -> list[Record]:
         raise PlumblineError(f"{page}: leads out of {folder}; table.page of the rules names a file below it, no link")
     if not page.is_file():
         raise PlumblineError(f"{page}: no such file; the rules read their table from it (table.page)")
-    columns, rows = _table(read_text(page), part, page)
+    columns, rows = _find_table(read_text(page), part, page)
     form = LineForm(part.headline_form)
     records = []
     for order, row in enumerate(rows):
         cells = dict(zip(columns, row))
-        record = _record(cells, part, form, order)
-        link = next((path for words, path in _LINK.findall(cells.get(part.log, "")) if words == "log"), "")
-        record.linked = inside(page.parent, link)
-        _place(record, page.parent, part, log, link)
+        record = _read_record(cells, part, form, order)
+        link = next((path for text, path in _LINK.findall(cells.get(part.log, "")) if text == "log"), "")
+        record.linked = resolve_inside(page.parent, link)
+        _find_logs(record, page.parent, part, log, link)
         records.append(record)
     names: dict[str, int] = {}
     for record in records:
@@ -145,50 +152,52 @@ def read_table(folder: Path, part: TablePart, log: LogPart) -> list[Record]:
     return records
 
 
-def _table(text: str, part: TablePart, page: Path) -> tuple[list[str], list[list[str]]]:
-    wanted = [name for name in (part.number, part.headline, part.step, part.date, part.log, part.description) if name]
+def _find_table(text: str, part: TablePart, page: Path) -> tuple[list[str], list[list[str]]]:
+    required = [name for name in (part.number, part.headline, part.step, part.date, part.log, part.description) if name]
     begun, nearby = not part.heading, list[str]()
     lines = text.split("\n")
-    for at, line in enumerate(lines):
+    for place, line in enumerate(lines):
         if line.startswith("#"):
             begun = begun or line.strip("# \t") == part.heading
             continue
-        if not begun or "|" not in line or at + 1 == len(lines) or not _rule(lines[at + 1]):
+        if not begun or "|" not in line or place + 1 == len(lines) or not _is_rule(lines[place + 1]):
             continue
-        columns = _cells(line)
-        if set(wanted) <= set(columns):
+        columns = _split_cells(line)
+        if set(required) <= set(columns):
             rows = []
-            for each in lines[at + 2 : at + 2 + ROWS]:
+            for each in lines[place + 2 : place + 2 + ROWS]:
                 if "|" not in each:
                     break
-                rows.append(_cells(each))
+                rows.append(_split_cells(each))
             return columns, rows
         nearby += columns
-    missing = [name for name in wanted if name not in nearby]
-    words = f"{missing[0]!r}{nearest(missing[0], nearby)}" if missing else "its columns"
-    raise PlumblineError(f"{page}: no table{f' below {part.heading!r}' if part.heading else ''} has the column {words}")
+    missing = [name for name in required if name not in nearby]
+    missing_text = f"{missing[0]!r}{nearest(missing[0], nearby)}" if missing else "its columns"
+    raise PlumblineError(
+        f"{page}: no table{f' below {part.heading!r}' if part.heading else ''} has the column {missing_text}"
+    )
 
 
-def _rule(line: str) -> bool:
+def _is_rule(line: str) -> bool:
     return "-" in line and "|" in line and not line[:CELL].strip("|-: \t")
 
 
-def _cells(line: str) -> list[str]:
+def _split_cells(line: str) -> list[str]:
     line = line[: 20 * CELL].strip()
     line = line.removeprefix("|")
     return [cell.strip()[:CELL].replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.removesuffix("|"))]
 
 
-def _record(cells: dict[str, str], part: TablePart, form: LineForm, order: int) -> Record:
+def _read_record(cells: dict[str, str], part: TablePart, form: LineForm, order: int) -> Record:
     record = Record(name=cells.get(part.number, "") or f"row {order + 1}", order=order)
     claimed = cells.get(part.headline, "")
-    read = form.read(claimed)
-    value = number(read[1]["value"]) if read is not None else None
-    if read is not None and value is not None and math.isfinite(value):
-        record.headline = Printed(value, decimals(read[1]["value"]))
-        record.printed_n = int(read[1]["n"]) if "n" in read[1] else None
+    match = form.read(claimed)
+    value = parse_number(match[1]["value"]) if match is not None else None
+    if match is not None and value is not None and math.isfinite(value):
+        record.headline = Printed(value, count_decimals(match[1]["value"]))
+        record.printed_n = int(match[1]["n"]) if "n" in match[1] else None
     else:
-        record.unread.append(f"the headline {claimed[:60]!r} has not the form {form.words!r}")
+        record.unread.append(f"the headline {claimed[:60]!r} has not the form {form.text!r}")
     if part.step:
         step = _WHOLE.match(cells.get(part.step, ""))
         record.step = int(step[1]) if step else None
@@ -197,7 +206,7 @@ def _record(cells: dict[str, str], part: TablePart, form: LineForm, order: int) 
     return record
 
 
-def _place(record: Record, root: Path, part: TablePart, log: LogPart, link: str) -> None:
+def _find_logs(record: Record, root: Path, part: TablePart, log: LogPart, link: str) -> None:
     """Find a record's logs: its own folder, or the one file that it names in a folder of many."""
     path = record.linked
     if path is None or not path.exists():

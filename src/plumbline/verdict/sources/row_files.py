@@ -58,13 +58,13 @@ class FileRows:
     columns: tuple[str, ...]
     rows: tuple[FileRow, ...]
 
-    def fail(self, row: FileRow | RunEvidence, column: str, what: str) -> NoReturn:
+    def fail(self, row: FileRow | RunEvidence, column: str, problem: str) -> NoReturn:
         """Raise the error about a cell, with file, line and column.
 
         Raises:
             PlumblineError: always.
         """
-        raise PlumblineError(f"{self.path}, line {row.line}, column {column!r}: {what}")
+        raise PlumblineError(f"{self.path}, line {row.line}, column {column!r}: {problem}")
 
     def require(self, columns: Iterable[str], flags: Iterable[str]) -> None:
         """Check that the file has these columns.
@@ -79,7 +79,7 @@ class FileRows:
                     f"one with {flag}{nearest(column, self.columns)}"
                 )
 
-    def text(self, row: FileRow, column: str) -> str:
+    def read_text(self, row: FileRow, column: str) -> str:
         """Return the text of a cell.
 
         Raises:
@@ -87,17 +87,17 @@ class FileRows:
         """
         if not (cell := row.cells[column]):
             empty = [each.line for each in self.rows if not each.cells[column]]
-            also = f" (as in {len(empty) - 1} more: {at(empty)})" if len(empty) > 1 else ""
+            also = f" (as in {len(empty) - 1} more: {name_lines(empty)})" if len(empty) > 1 else ""
             self.fail(row, column, f"is empty{also}; every row needs one: fill it in, or delete the row")
         return cell
 
-    def number(self, row: FileRow, column: str) -> float:
+    def read_number(self, row: FileRow, column: str) -> float:
         """Return the number in a cell; NaN or infinity where the run has none because it diverged.
 
         Raises:
             PlumblineError: the cell is empty, or holds no number.
         """
-        cell = self.text(row, column)
+        cell = self.read_text(row, column)
         # A program that prints its numbers as text leaves their quotes.
         bare = cell[1:-1] if cell[0] in "'\"" and cell[0] == cell[-1] else cell
         try:
@@ -108,7 +108,7 @@ class FileRows:
             self.fail(row, column, f"{cell!r} is not a number; write it as 0.123 or 1.23e-1, without units")
 
 
-def at(lines: Sequence[int]) -> str:
+def name_lines(lines: Sequence[int]) -> str:
     """Name the first lines of several: ``line 3``, ``lines 3, 4``."""
     return f"line{'s'[: len(lines) > 1]} {', '.join(map(str, lines[:8]))}{', ...' if lines[8:] else ''}"
 
@@ -123,14 +123,14 @@ def read_rows(path: Path) -> FileRows:
     if path.suffix not in SUFFIXES:
         raise PlumblineError(f"{path} must end in one of {', '.join(SUFFIXES)}, which gives the format")
     text = read_ordinary_text(path, MOST_BYTES)
-    readers = {".jsonl": _json_lines, ".json": _json_array}
-    rows = readers.get(path.suffix, _delimited)(path, text)
+    readers = {".jsonl": _read_json_lines, ".json": _read_json_array}
+    rows = readers.get(path.suffix, _read_delimited)(path, text)
     if not rows.rows:
         raise PlumblineError(f"{path} has no rows; it needs a header and a row for each run")
     return rows
 
 
-def _delimited(path: Path, text: str) -> FileRows:
+def _read_delimited(path: Path, text: str) -> FileRows:
     separator = SUFFIXES[path.suffix]
     filled: list[tuple[int, list[str]]] = []
     for line, read in split_rows(path, text, separator):
@@ -153,21 +153,21 @@ def _delimited(path: Path, text: str) -> FileRows:
     return FileRows(path, columns, tuple(rows))
 
 
-def _json_lines(path: Path, text: str) -> FileRows:
+def _read_json_lines(path: Path, text: str) -> FileRows:
     records = []
     for line, content in enumerate(text.split("\n"), start=1):
         if content.strip():
-            record = _parsed(f"{path}, line {line}", content)
+            record = _parse_json(f"{path}, line {line}", content)
             if not isinstance(record, dict):
                 raise PlumblineError(f"{path}, line {line}: is not a JSON object on one line")
             records.append((line, record))
             _refuse_too_many(path, len(records))
-    return _of_records(path, records)
+    return _make_rows(path, records)
 
 
-def _json_array(path: Path, text: str) -> FileRows:
+def _read_json_array(path: Path, text: str) -> FileRows:
     """Rows of a .json file: its array of objects; a row's number is its place in the array."""
-    read = _parsed(str(path), text)
+    read = _parse_json(str(path), text)
     if isinstance(read, dict):
         arrays = [value for value in read.values() if isinstance(value, list) and value]
         read = arrays[0] if len(arrays) == 1 else None
@@ -177,7 +177,7 @@ def _json_array(path: Path, text: str) -> FileRows:
             "each run as .jsonl"
         )
     _refuse_too_many(path, len(read))
-    return _of_records(path, list(enumerate(read, start=1)))
+    return _make_rows(path, list(enumerate(read, start=1)))
 
 
 def _refuse_too_many(path: Path, rows: int) -> None:
@@ -185,7 +185,7 @@ def _refuse_too_many(path: Path, rows: int) -> None:
         raise PlumblineError(f"{path} has more than {MOST_ROWS:,} rows, and is not read; keep what counts")
 
 
-def _parsed(place: str, text: str) -> Any:
+def _parse_json(place: str, text: str) -> Any:
     try:
         return json.loads(text, parse_constant=str, object_pairs_hook=refuse_repeated_keys)
     except RepeatedKey as error:
@@ -196,15 +196,15 @@ def _parsed(place: str, text: str) -> Any:
         raise PlumblineError(f"{place}: {error}") from None
 
 
-def _of_records(path: Path, records: list[tuple[int, dict[str, Any]]]) -> FileRows:
+def _make_rows(path: Path, records: list[tuple[int, dict[str, Any]]]) -> FileRows:
     columns: dict[str, None] = {}
     rows = []
     for line, record in records:
         cells: dict[str, str] = {}
-        for key, value in _flat(record):
+        for key, value in _flatten(record):
             if key in cells or key.count(".") > DEEPEST:
                 raise PlumblineError(f"{path}, line {line}: {key[:80]!r} is there twice, or too deep within objects")
-            cells[key] = _cell(path, line, key, value)
+            cells[key] = _format_cell(path, line, key, value)
         columns |= dict.fromkeys(cells)
         rows.append(FileRow(line, cells))
     return FileRows(
@@ -212,15 +212,15 @@ def _of_records(path: Path, records: list[tuple[int, dict[str, Any]]]) -> FileRo
     )
 
 
-def _flat(record: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(record: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in record.items():
         if isinstance(value, dict) and prefix.count(".") <= DEEPEST:
-            yield from _flat(value, f"{prefix}{key}.")
+            yield from _flatten(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 
 
-def _cell(path: Path, line: int, key: str, value: Any) -> str:
+def _format_cell(path: Path, line: int, key: str, value: Any) -> str:
     text = json.dumps(value) if isinstance(value, bool | list) else "" if value is None else str(value).strip()
     if any("\ud800" <= letter <= "\udfff" for letter in text):
         raise PlumblineError(f"{path}, line {line}, column {key!r}: holds half a character (a lone surrogate)")

@@ -8,12 +8,13 @@ from dataclasses import replace
 from typing import NoReturn
 
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import CRASH, FINISHED, KEEP, RUNNING, Evidence, RunEvidence, SearchLogEntry
-from plumbline.verdict.formatting import counted, name
-from plumbline.verdict.seed_values import rank_name, seed_name, seed_words
-from plumbline.verdict.sources.printed_spreads import PrintedSpread, read_summaries, unread, without_units
-from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, at
-from plumbline.verdict.sources.run_statuses import RunStatuses, mapping
+from plumbline.verdict.formatting import quote_name
+from plumbline.verdict.seed_values import describe_seed, name_by_rank, normalize_seed
+from plumbline.verdict.sources.printed_spreads import PrintedSpread, drop_units, list_unread_columns, read_summaries
+from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, name_lines
+from plumbline.verdict.sources.run_statuses import RunStatuses, write_mapping_flag
 
 #: Which of several steps of a run has its value, besides a step's number.
 LAST, BEST = "last", "best"
@@ -25,31 +26,31 @@ def read_table(
     *,
     higher: bool = True,
     at_step: str = "",
-    told: PrintedSpread | None = None,
+    spread_options: PrintedSpread | None = None,
 ) -> Evidence:
     """Read a table's values by method and seed.
 
     `at_step`: the step whose value counts where runs have several: a number, `LAST` (also where runs end at different
     steps), or `BEST` of each run; by default the last one, which must be the same of all.
-    `told`: what was said of printed means and their spreads.
+    `spread_options`: what was said of printed means and their spreads.
 
     Raises:
         PlumblineError: a missing column, a cell that is no number, two metrics, a run twice, a run without a value or
             without the step that was asked for; means with spreads among values of runs, or of unknown numbers of runs.
     """
     rows.require((columns.method,), ("--method-column",))
-    metric, column, chosen = _metric(rows, columns)
+    metric, column, chosen = _choose_metric(rows, columns)
     rows.require((column,), ("--metric",))
-    rows, chosen, unit = without_units(rows, column, chosen)
-    said = [unit] if unit else []
-    printed = read_summaries(rows, columns, metric, column, chosen, told or PrintedSpread(), unit=bool(unit))
+    rows, chosen, unit = drop_units(rows, column, chosen)
+    unit_notes = [unit] if unit else []
+    printed = read_summaries(rows, columns, metric, column, chosen, spread_options or PrintedSpread(), unit=bool(unit))
     if printed is not None:
-        return replace(printed, notes=(*printed.notes, *said, *_left_out(metric, printed.without)))
+        return replace(printed, notes=(*printed.notes, *unit_notes, *_note_left_out(metric, printed.without)))
     statuses = RunStatuses(rows, columns)
-    runs, notes = _runs(rows, columns, statuses, column, chosen)
-    notes += [*said, *unread(rows, columns, column)]
+    runs, notes = _group_by_run(rows, columns, statuses, column, chosen)
+    notes += [*unit_notes, *list_unread_columns(rows, columns, column)]
     by_method: dict[str, dict[str, RunEvidence]] = {}
-    for (method, seed), run in _at_steps(rows, columns, runs, higher=higher, at_step=at_step, notes=notes).items():
+    for (method, seed), run in _choose_steps(rows, columns, runs, higher=higher, at_step=at_step, notes=notes).items():
         by_method.setdefault(method, {})[seed] = run
     empty: dict[str, tuple[int, ...]] = {}
     for method, of_method in by_method.items():
@@ -68,71 +69,75 @@ def read_table(
         files=(rows.path,),
         without=empty,
         statuses=statuses.columns,
-        notes=(*notes, *_left_out(metric, empty)),
+        notes=(*notes, *_note_left_out(metric, empty)),
     )
 
 
-def _left_out(metric: str, empty: Iterable[str]) -> list[str]:
-    named = ", ".join(map(name, sorted(empty)))
-    return [f"Without a value of {name(metric)}, and left out: {named}."] if named else []
+def _note_left_out(metric: str, empty: Iterable[str]) -> list[str]:
+    names = ", ".join(map(quote_name, sorted(empty)))
+    return [f"Without a value of {quote_name(metric)}, and left out: {names}."] if names else []
 
 
-def _metric(rows: FileRows, columns: ColumnNames) -> tuple[str, str, tuple[FileRow, ...]]:
+def _choose_metric(rows: FileRows, columns: ColumnNames) -> tuple[str, str, tuple[FileRow, ...]]:
     """The metric's name, its column, and the rows that are of it."""
-    names, metric = "metric", columns.metric
-    if columns.value not in rows.columns or names not in rows.columns:
+    metric_column, metric = "metric", columns.metric
+    if columns.value not in rows.columns or metric_column not in rows.columns:
         return metric, metric, rows.rows
-    there = sorted({rows.text(row, names) for row in rows.rows})
-    if metric == names and len(there) > 1:
-        raise PlumblineError(f"{rows.path} mixes the metrics {there}; choose one with --metric")
-    metric = there[0] if metric == names else metric
-    if metric not in there:
-        raise PlumblineError(f"{rows.path}: --metric {metric!r} is none of {there}{nearest(metric, there)}")
-    return metric, columns.value, tuple(row for row in rows.rows if row.cells[names] == metric)
+    metrics = sorted({rows.read_text(row, metric_column) for row in rows.rows})
+    if metric == metric_column and len(metrics) > 1:
+        raise PlumblineError(f"{rows.path} mixes the metrics {metrics}; choose one with --metric")
+    metric = metrics[0] if metric == metric_column else metric
+    if metric not in metrics:
+        raise PlumblineError(f"{rows.path}: --metric {metric!r} is none of {metrics}{nearest(metric, metrics)}")
+    return metric, columns.value, tuple(row for row in rows.rows if row.cells[metric_column] == metric)
 
 
-def _runs(
+def _group_by_run(
     rows: FileRows, columns: ColumnNames, statuses: RunStatuses, column: str, chosen: tuple[FileRow, ...]
 ) -> tuple[dict[tuple[str, str], list[RunEvidence]], list[str]]:
     """The rows of each run, by method and seed."""
-    notes = statuses.note()
+    notes = statuses.list_notes()
     seeded, stepped = columns.seed in rows.columns, columns.step in rows.columns
     readings: dict[str, list[tuple[str, RunEvidence]]] = {}
     for row in chosen:
-        seed = seed_name(rows.text(row, columns.seed)) if seeded else ""
-        step = rows.number(row, columns.step) if stepped else 0.0
+        seed = normalize_seed(rows.read_text(row, columns.seed)) if seeded else ""
+        step = rows.read_number(row, columns.step) if stepped else 0.0
         if not math.isfinite(step):
             rows.fail(row, columns.step, "a step is a finite number")
-        readings.setdefault(rows.text(row, columns.method), []).append(
-            (seed, _run(rows, statuses, column, row, step if stepped else None))
+        readings.setdefault(rows.read_text(row, columns.method), []).append(
+            (seed, _read_run(rows, statuses, column, row, step if stepped else None))
         )
     if not seeded:
-        if stepped and any(len({each.step for _, each in of}) > 1 for of in readings.values()):
+        if stepped and any(
+            len({each.step for _, each in readings_of_method}) > 1 for readings_of_method in readings.values()
+        ):
             raise PlumblineError(
                 f"{rows.path} has steps ({columns.step!r}) but no column {columns.seed!r} that says which run a step "
                 "is of; name that one with --seed-column, or keep one row a run"
             )
         notes.append(
-            f"There is no column {name(columns.seed)}: each row of a method is one of its runs, and none is paired."
+            f"There is no column {quote_name(columns.seed)}: each row of a method is one of its runs, and none is "
+            "paired."
         )
-        for method, of in readings.items():
+        for method, readings_of_method in readings.items():
             # By value, so that another order of the rows is the same table.
             ranked = sorted(
-                (each for _, each in of), key=lambda each: (_lost(each), each.value is None, each.value or 0)
+                (each for _, each in readings_of_method),
+                key=lambda each: (_loss_word(each), each.value is None, each.value or 0),
             )
-            readings[method] = [(rank_name(method, rank), each) for rank, each in enumerate(ranked, start=1)]
+            readings[method] = [(name_by_rank(method, rank), each) for rank, each in enumerate(ranked, start=1)]
     runs: dict[tuple[str, str], list[RunEvidence]] = {}
-    for method, of in readings.items():
-        for seed, each in of:
+    for method, readings_of_method in readings.items():
+        for seed, each in readings_of_method:
             runs.setdefault((method, seed), []).append(each)
     resumed = []
     for (method, seed), of_run in runs.items():
         if len(of_run) == 1 or (stepped and len({each.step for each in of_run}) == len(of_run)):
             continue
-        if not stepped or (left := _resumed(of_run)) is None:
+        if not stepped or (counted_rows := _drop_repeated_steps(of_run)) is None:
             _refuse_repeat(rows, columns, method, seed, of_run, stepped=stepped)
-        runs[method, seed] = left
-        resumed.append(f"{name(method)}, {seed_words(seed)}")
+        runs[method, seed] = counted_rows
+        resumed.append(f"{quote_name(method)}, {describe_seed(seed)}")
     if resumed:
         more = f" and {len(resumed) - 8} more" if len(resumed) > 8 else ""
         notes.append(
@@ -141,21 +146,23 @@ def _runs(
     return runs, notes
 
 
-def _resumed(of_run: list[RunEvidence]) -> list[RunEvidence] | None:
+def _drop_repeated_steps(of_run: list[RunEvidence]) -> list[RunEvidence] | None:
     """What counts of a run that was resumed from an earlier step: of what was done twice, the later rows.
 
     A run that was lost before it was resumed stays lost. None where the rows are no such run's: they do not begin at
     the first step, or that one is there again, as where two runs have one seed.
     """
-    first = _place(of_run[0])
-    left: list[RunEvidence] = []
+    first = _step_order(of_run[0])
+    counted_rows: list[RunEvidence] = []
     for reading in of_run:
-        if left and _place(reading) <= first:
+        if counted_rows and _step_order(reading) <= first:
             return None
-        while left and _place(left[-1]) >= _place(reading) and not _lost(left[-1]):
-            left.pop()
-        left.append(reading)
-    return left
+        while (
+            counted_rows and _step_order(counted_rows[-1]) >= _step_order(reading) and not _loss_word(counted_rows[-1])
+        ):
+            counted_rows.pop()
+        counted_rows.append(reading)
+    return counted_rows
 
 
 def _refuse_repeat(
@@ -163,31 +170,31 @@ def _refuse_repeat(
 ) -> NoReturn:
     """Refuse a run that is there twice, with the first row that shows it."""
     lines: dict[float, int | None] = {}
-    again = next(each for each in of_run if lines.setdefault(_place(each), each.line) != each.line)
-    at = f" at step {_place(again):g}" if stepped else ""
+    again = next(each for each in of_run if lines.setdefault(_step_order(each), each.line) != each.line)
+    where = f" at step {_step_order(again):g}" if stepped else ""
     whole = "; of a run that was begun again, delete the rows before that" if stepped else ""
     rows.fail(
         again,
         columns.seed,
-        f"{method!r} has seed {seed!r}{at} already in line {lines[_place(again)]}; a run counts once: give a repeat "
-        f"another seed{whole}",
+        f"{method!r} has seed {seed!r}{where} already in line {lines[_step_order(again)]}; a run counts once: give a "
+        f"repeat another seed{whole}",
     )
 
 
-def _run(rows: FileRows, statuses: RunStatuses, column: str, row: FileRow, step: float | None) -> RunEvidence:
-    status, word = statuses.of(row)
-    value = rows.number(row, column) if row.cells[column] and status not in (CRASH, RUNNING) else None
+def _read_run(rows: FileRows, statuses: RunStatuses, column: str, row: FileRow, step: float | None) -> RunEvidence:
+    status, word = statuses.read_status(row)
+    value = rows.read_number(row, column) if row.cells[column] and status not in (CRASH, RUNNING) else None
     if value is not None and not math.isfinite(value):
         status, word, value = CRASH, "diverged", None
     return RunEvidence(value=value, file=rows.path, line=row.line, status=status, word=word, step=step)
 
 
-def _lost(run: RunEvidence) -> str:
+def _loss_word(run: RunEvidence) -> str:
     """The word for why a run was lost; empty where it was not."""
     return run.word if run.status == CRASH else ""
 
 
-def _place(run: RunEvidence) -> float:
+def _step_order(run: RunEvidence) -> float:
     """A run's step, in order; all are at 0 where there are no steps."""
     return run.step or 0.0
 
@@ -197,7 +204,7 @@ def _is_empty(run: RunEvidence) -> bool:
     return run.value is None and run.status not in (CRASH, RUNNING)
 
 
-def _at_steps(
+def _choose_steps(
     rows: FileRows,
     columns: ColumnNames,
     runs: dict[tuple[str, str], list[RunEvidence]],
@@ -210,41 +217,41 @@ def _at_steps(
     if columns.step not in rows.columns:
         if at_step:
             raise PlumblineError(f"--at-step {at_step}: {rows.path} has no column {columns.step!r}; see --step-column")
-        return {key: of[0] for key, of in runs.items()}
+        return {key: readings[0] for key, readings in runs.items()}
     picked: dict[tuple[str, str], RunEvidence] = {}
-    for key, of in runs.items():
-        filled = sorted((each for each in of if _lost(each) or each.value is not None), key=_place)
-        lost = [each for each in filled if _lost(each)]  # at any step: a run that diverged has no value at others
-        end = max(of, key=_place)
+    for key, readings in runs.items():
+        filled = sorted((each for each in readings if _loss_word(each) or each.value is not None), key=_step_order)
+        lost = [each for each in filled if _loss_word(each)]  # at any step: a run that diverged has no value at others
+        end = max(readings, key=_step_order)
         picked[key] = lost[-1] if lost else end if end.status == RUNNING or not filled else filled[-1]
         if not filled or lost or end.status == RUNNING or at_step in ("", LAST):
             continue
-        there = [each for each in filled if each.value is not None]
+        valued = [each for each in filled if each.value is not None]
         if at_step == BEST:
-            picked[key] = (max if higher else min)(there, key=lambda each: each.value or 0.0)
+            picked[key] = (max if higher else min)(valued, key=lambda each: each.value or 0.0)
             continue
-        wanted = [each for each in there if each.step == _step(at_step)]
-        if not wanted:
-            rows.fail(of[-1], columns.step, f"{key[0]!r}, seed {key[1]!r} has no value at step {at_step}")
-        picked[key] = wanted[0]
-    ends = sorted({_place(each) for each in picked.values() if each.value is not None})
+        at_that_step = [each for each in valued if each.step == _parse_step(at_step)]
+        if not at_that_step:
+            rows.fail(readings[-1], columns.step, f"{key[0]!r}, seed {key[1]!r} has no value at step {at_step}")
+        picked[key] = at_that_step[0]
+    ends = sorted({_step_order(each) for each in picked.values() if each.value is not None})
     if at_step == "" and len(ends) > 1:
         raise PlumblineError(
             f"{rows.path}: runs end at different steps, from {ends[0]:g} to {ends[-1]:g}; say which value counts with "
             f"--at-step {ends[0]:g}, or --at-step last if each run ended where it was meant to"
         )
-    several = max(len(of) for of in runs.values())
+    several = max(len(readings) for readings in runs.values())
     if several > 1 or at_step:
-        said = {"": f"the last step, {ends[-1]:g}" if ends else "the last step", LAST: "each run's last step"}
-        said[BEST] = (
+        descriptions = {"": f"the last step, {ends[-1]:g}" if ends else "the last step", LAST: "each run's last step"}
+        descriptions[BEST] = (
             "the best of each run's steps, as asked: chosen after the runs, and better than what any step shows"
         )
-        counts = said.get(at_step, f"step {at_step}, as asked")
-        notes.append(f"Runs have up to {counted(several, 'step')}; the value of a run is that of {counts}.")
+        counting_step = descriptions.get(at_step, f"step {at_step}, as asked")
+        notes.append(f"Runs have up to {format_count(several, 'step')}; the value of a run is that of {counting_step}.")
     return picked
 
 
-def _step(text: str) -> float:
+def _parse_step(text: str) -> float:
     try:
         return float(text)
     except ValueError:
@@ -270,9 +277,9 @@ def read_search(rows: FileRows, columns: ColumnNames) -> Evidence:
         rows.require((columns.status,), ("--status-column",))
     steps, waiting = list[SearchLogEntry](), list[int]()
     for row in rows.rows:
-        status, word = statuses.of(row)
+        status, word = statuses.read_status(row)
         column = next((each for each in statuses.columns if row.cells[each]), statuses.columns[0])
-        rows.text(row, column)
+        rows.read_text(row, column)
         if status == RUNNING:
             waiting.append(row.line)
             continue
@@ -281,9 +288,9 @@ def read_search(rows: FileRows, columns: ColumnNames) -> Evidence:
                 row,
                 column,
                 f"{word!r} does not say whether the search kept the change; write keep, discard or crash, or say it "
-                f"with {mapping(word, 'discard')}",
+                f"with {write_mapping_flag(word, 'discard')}",
             )
-        value = None if status == CRASH else rows.number(row, columns.metric)
+        value = None if status == CRASH else rows.read_number(row, columns.metric)
         if value is not None and not math.isfinite(value):
             if status == KEEP:
                 rows.fail(row, columns.metric, "a run that was kept has no finite number; correct its status or value")
@@ -291,7 +298,7 @@ def read_search(rows: FileRows, columns: ColumnNames) -> Evidence:
         steps.append(
             SearchLogEntry(
                 line=row.line,
-                commit=rows.text(row, columns.commit),
+                commit=rows.read_text(row, columns.commit),
                 value=value,
                 status=status,
                 description=row.cells.get("description", ""),
@@ -300,20 +307,20 @@ def read_search(rows: FileRows, columns: ColumnNames) -> Evidence:
         )
     notes = []
     if waiting:
-        notes.append(f"Left out, since it has not ended: {at(waiting)}.")
-    if any(rows.number(row, SEEDS) > 1 for row in rows.rows if row.cells.get(SEEDS)):
+        notes.append(f"Left out, since it has not ended: {name_lines(waiting)}.")
+    if any(rows.read_number(row, SEEDS) > 1 for row in rows.rows if row.cells.get(SEEDS)):
         last = {step.configuration: step for step in steps}
         notes.append(
-            f"By column {name(SEEDS)} a row is a mean of several runs, which is judged as one run: that errs towards "
-            "not decided. Of a configuration its last row counts, and none is a repeat: sigma of one run is of "
-            "elsewhere (--sigma). What was decided with the runs themselves: plumbline log."
+            f"By column {quote_name(SEEDS)} a row is a mean of several runs, which is judged as one run: that errs "
+            "towards not decided. Of a configuration its last row counts, and none is a repeat: sigma of one run is "
+            "of elsewhere (--sigma). What was decided with the runs themselves: plumbline log."
         )
         steps = [step for step in steps if last[step.configuration] is step]
     return Evidence(
         metric=columns.metric,
         log=steps,
         files=(rows.path,),
-        unread={at([line]): "has not ended" for line in waiting},
+        unread={name_lines([line]): "has not ended" for line in waiting},
         statuses=statuses.columns,
         notes=tuple(notes),
     )

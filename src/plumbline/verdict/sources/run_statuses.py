@@ -12,9 +12,10 @@ from typing import NamedTuple, NoReturn
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.escape_sequences import strip_escapes
+from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import CRASH, DISCARD, FINISHED, KEEP, RUNNING
-from plumbline.verdict.formatting import counted, listed, name
-from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, at
+from plumbline.verdict.formatting import join_with_and, quote_name
+from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, name_lines
 
 #: Meaning -> words of loops, trackers (W&B, MLflow, Optuna) and schedulers (SLURM), in lower case, with `_` for spaces.
 WORDS = {
@@ -50,33 +51,35 @@ class RunStatus(NamedTuple):
     word: str
 
 
-def translated(word: str) -> str | None:
+def translate_status(word: str) -> str | None:
     """Return what a word says of a run; None of an unknown one.
 
     ``TrialState.PRUNED``, ``CANCELLED by 1000``, ``Timed out`` and ``OUT_OF_ME+`` are as their programs write them.
     """
-    plain = _plain(re.sub(r"\s+by\s+\S+$", "", word.strip()))
+    plain = _normalize(re.sub(r"\s+by\s+\S+$", "", word.strip()))
     if plain.endswith("+"):  # cut by the width of a column
         whole = {meaning for each, meaning in MEANING.items() if each.startswith(plain[:-1])}
         return whole.pop() if len(whole) == 1 else None
     return MEANING.get(plain)
 
 
-def status_map(pairs: list[str]) -> dict[str, str]:
+def parse_status_map(pairs: list[str]) -> dict[str, str]:
     """Read ``WORD=MEANING`` of a command line: word in lower case -> what it says of a run.
 
     Raises:
         PlumblineError: one is no such pair, its meaning is not known, or a word has two.
     """
-    read: dict[str, str] = {}
+    mapping: dict[str, str] = {}
     for pair in pairs:
-        word, _, known = pair.rpartition("=")
-        meaning = translated(known)
+        word, _, meaning_word = pair.rpartition("=")
+        meaning = translate_status(meaning_word)
         if not word.strip() or meaning is None:
-            raise PlumblineError(f"--status-map {pair!r}: write WORD=MEANING, as in stopped=crashed ({_meanings()})")
-        if read.setdefault(word.strip().lower(), meaning) != meaning:
+            raise PlumblineError(
+                f"--status-map {pair!r}: write WORD=MEANING, as in stopped=crashed ({_list_meanings()})"
+            )
+        if mapping.setdefault(word.strip().lower(), meaning) != meaning:
             raise PlumblineError(f"--status-map gives {word!r} two meanings; leave one of them")
-    return read
+    return mapping
 
 
 class RunStatuses:
@@ -100,17 +103,19 @@ class RunStatuses:
             self.columns: tuple[str, ...] = (columns.status,) if columns.status else ()
             rows.require(self.columns, ["--status-column"] * len(self.columns))
             self._exit_codes = {each for each in self.columns if self._holds_exit_codes(each)}
-            self._flags = {each: _FLAGS.get(_last(each), CRASH) for each in self.columns if self._is_flag(each)}
+            self._flags = {each: _FLAGS.get(_last_part(each), CRASH) for each in self.columns if self._is_flag(each)}
             return
         others = {columns.method, columns.seed, columns.metric, columns.step, columns.value, columns.commit}
         others |= {"metric", "description"}
         free = [column for column in rows.columns if column not in others]
-        self._flags = {each: _FLAGS[_last(each)] for each in free if _last(each) in _FLAGS and self._is_flag(each)}
+        self._flags = {
+            each: _FLAGS[_last_part(each)] for each in free if _last_part(each) in _FLAGS and self._is_flag(each)
+        }
         self._exit_codes = {each for each in free if self._holds_exit_codes(each)}
-        named = [each for each in free if each in self._flags or each in self._exit_codes or self._is_named(each)]
-        self.columns = tuple(each for each in free if each in named or self._holds_statuses(each, others=bool(named)))
+        sure = [each for each in free if each in self._flags or each in self._exit_codes or self._is_named(each)]
+        self.columns = tuple(each for each in free if each in sure or self._holds_statuses(each, others=bool(sure)))
 
-    def of(self, row: FileRow) -> RunStatus:
+    def read_status(self, row: FileRow) -> RunStatus:
         """Return how a run ended; `FINISHED` without a word where nothing says so.
 
         Raises:
@@ -120,35 +125,37 @@ class RunStatuses:
         for each in self.columns:
             if not (word := strip_escapes(row.cells.get(each, ""))) or self._says_nothing(row, each, word):
                 continue
-            if (meaning := self._meaning(word, each)) is None:
+            if (meaning := self._translate(word, each)) is None:
                 self._refuse_unknown(row, each, word)
-            if column and _ended(meaning) != _ended(status.meaning):
+            if column and _merge_finished(meaning) != _merge_finished(status.meaning):
                 self._rows.fail(
                     row,
                     each,
                     f"{word!r} contradicts {status.word!r} of column {column!r}; name one with --status-column",
                 )
             if not column or status.meaning == FINISHED:
-                status, column = RunStatus(meaning, self._reason(each, word)), each
+                status, column = RunStatus(meaning, self._name_reason(each, word)), each
         return status
 
     def keeps(self) -> bool:
         """Whether some row says that its run was kept, as the log of a search does."""
-        return any(self._meaning(row.cells.get(each, "")) == KEEP for each in self.columns for row in self._rows.rows)
+        return any(self._translate(row.cells.get(each, "")) == KEEP for each in self.columns for row in self._rows.rows)
 
-    def note(self) -> list[str]:
+    def list_notes(self) -> list[str]:
         """Say which columns were read as statuses, where that is not plain from their name."""
         unusual = [each for each in self.columns if each != ColumnNames().status]
-        words = "column says how its run ended" if len(unusual) == 1 else "columns say how its run ended"
-        return [f"{listed([name(each) for each in unusual])}: this {words}."] * bool(unusual) + self._notes
+        sentence = "column says how its run ended" if len(unusual) == 1 else "columns say how its run ended"
+        return [f"{join_with_and([quote_name(each) for each in unusual])}: this {sentence}."] * bool(
+            unusual
+        ) + self._notes
 
-    def _reason(self, column: str, word: str) -> str:
+    def _name_reason(self, column: str, word: str) -> str:
         """What is told of a run: the name of a column of yes and no, an exit code with its name, or the word itself."""
         if column in self._flags:
-            return _last(column)
+            return _last_part(column)
         return f"{column} {word}" if column in self._exit_codes else word.lower()
 
-    def _meaning(self, word: str, column: str = "") -> str | None:
+    def _translate(self, word: str, column: str = "") -> str | None:
         if column in self._flags and word.lower() in _YES:
             return self._flags[column]
         if column in self._exit_codes:
@@ -156,7 +163,7 @@ class RunStatuses:
         if word.lower() == "terminated" and re.fullmatch(r"trial[\W_]?status", column, re.IGNORECASE):
             return self._map.get("terminated", FINISHED)  # Ray Tune's word for a trial that went to its end
         if word not in self._read:
-            self._read[word] = self._map.get(word.lower()) or translated(word)
+            self._read[word] = self._map.get(word.lower()) or translate_status(word)
         return self._read[word]
 
     def _says_nothing(self, row: FileRow, column: str, word: str) -> bool:
@@ -167,7 +174,7 @@ class RunStatuses:
             return any(row.cells.get(each) for each in self._flags)
         return self._flags.get(column) == CRASH and word.lower() in _NO
 
-    def _cells(self, column: str) -> dict[str, FileRow]:
+    def _first_rows(self, column: str) -> dict[str, FileRow]:
         """The words of a column, each with its first row."""
         cells: dict[str, FileRow] = {}
         for row in self._rows.rows:
@@ -176,19 +183,19 @@ class RunStatuses:
         return cells
 
     def _is_flag(self, column: str) -> bool:
-        there = {word.lower() for word in self._cells(column)}
-        return bool(there) and there <= _YES | _NO
+        values = {word.lower() for word in self._first_rows(column)}
+        return bool(values) and values <= _YES | _NO
 
     def _holds_exit_codes(self, column: str) -> bool:
-        named = any(_parts(column)[-len(words) :] == list(words) for words in _EXIT_CODES)
-        return named and bool(self._cells(column)) and all(map(_is_number, self._cells(column)))
+        is_named = any(_split_name(column)[-len(words) :] == list(words) for words in _EXIT_CODES)
+        return is_named and bool(self._first_rows(column)) and all(map(_is_number, self._first_rows(column)))
 
     def _is_named(self, column: str) -> bool:
         """Whether a column is one of statuses by its name; the numbers of a `random_state` are none."""
-        parts = _parts(column)
+        parts = _split_name(column)
         if not (parts and (parts[-1] in NAMES or parts[-1].endswith("status"))):
             return False
-        return len(parts) == 1 or parts[-2] in _OF_A_RUN or not all(map(_is_number, self._cells(column)))
+        return len(parts) == 1 or parts[-2] in _OF_A_RUN or not all(map(_is_number, self._first_rows(column)))
 
     def _holds_statuses(self, column: str, *, others: bool) -> bool:
         """Whether a column holds statuses by its words; `others`: the name of another column says that it does.
@@ -196,34 +203,34 @@ class RunStatuses:
         Raises:
             PlumblineError: it looks like statuses, but has other words too, or all lost runs have a value.
         """
-        cells = self._cells(column)
-        meanings = {word: self._meaning(word) for word in cells}
-        tell = {word for word, means in meanings.items() if means in (CRASH, RUNNING, FINISHED)}
-        if not any(word.lower() not in _COMMON for word in tell):
+        cells = self._first_rows(column)
+        meanings = {word: self._translate(word) for word in cells}
+        outcomes = {word for word, means in meanings.items() if means in (CRASH, RUNNING, FINISHED)}
+        if not any(word.lower() not in _COMMON for word in outcomes):
             return False
-        lost = {word for word in tell if meanings[word] in (CRASH, RUNNING)}
-        sure = {word for word in lost if _plain(word) not in _CHOSEN}
+        lost = {word for word in outcomes if meanings[word] in (CRASH, RUNNING)}
+        sure = {word for word in lost if _normalize(word) not in _CHOSEN}
         unknown = [word for word, means in meanings.items() if means is None]
         first = min((cells[word] for word in lost), key=lambda row: row.line, default=None)
         if unknown:
             if sure and 2 * len(unknown) <= len(cells):
-                self._ask(column, cells[unknown[0]], f"{unknown[0]!r} is no status that is known")
+                self._refuse_unclear(column, cells[unknown[0]], f"{unknown[0]!r} is no status that is known")
             if lost:
-                self._tell(column, sorted(lost))
+                self._note_unread(column, sorted(lost))
             return False
         if first is None or not self._method or (others and sure):
             return True
         valued = [row for row in self._rows.rows if row.cells.get(column, "") in lost and self._has_value(row)]
         if not valued:
             return True
-        if not sure and (others or self._chosen(column)):
-            self._tell(column, sorted(lost))
+        if not sure and (others or self._is_configuration(column)):
+            self._note_unread(column, sorted(lost))
             return False
         if self._varies(column) and any(
             row.cells.get(column, "") in lost and not self._has_value(row) for row in self._rows.rows
         ):
             return True
-        self._ask(column, valued[0], f"{valued[0].cells[column]!r} is said of a run that has a value")
+        self._refuse_unclear(column, valued[0], f"{valued[0].cells[column]!r} is said of a run that has a value")
 
     def _has_value(self, row: FileRow) -> bool:
         cell = row.cells.get(self._value, "").strip("'\"")
@@ -238,23 +245,24 @@ class RunStatuses:
             for word in [row.cells.get(column, "")]
         )
 
-    def _chosen(self, column: str) -> bool:
+    def _is_configuration(self, column: str) -> bool:
         """Whether a column's words are a configuration's: the same of all runs of a method, each with a value."""
         return bool(self._method) and not self._varies(column) and all(map(self._has_value, self._rows.rows))
 
-    def _tell(self, column: str, words: list[str]) -> None:
+    def _note_unread(self, column: str, words: list[str]) -> None:
         lines = [row.line for row in self._rows.rows if row.cells.get(column, "") in words]
         self._notes.append(
-            f"Column {name(column)} is not read as statuses, although {listed([name(word) for word in words[:3]])} "
-            f"({counted(len(lines), 'row')}: {at(lines)}) could be one: {_flag('--status-column', column)} reads it."
+            f"Column {quote_name(column)} is not read as statuses, although "
+            f"{join_with_and([quote_name(word) for word in words[:3]])} ({format_count(len(lines), 'row')}: "
+            f"{name_lines(lines)}) could be one: {_write_flag('--status-column', column)} reads it."
         )
 
-    def _ask(self, column: str, row: FileRow, why: str) -> NoReturn:
+    def _refuse_unclear(self, column: str, row: FileRow, why: str) -> NoReturn:
         self._rows.fail(
             row,
             column,
-            f"looks like statuses, but {why}; say whether it holds them: {_flag('--status-column', column)} reads it, "
-            "the name of another column that one, and --status-column '' none",
+            f"looks like statuses, but {why}; say whether it holds them: {_write_flag('--status-column', column)} "
+            "reads it, the name of another column that one, and --status-column '' none",
         )
 
     def _refuse_unknown(self, row: FileRow, column: str, word: str) -> NoReturn:
@@ -263,34 +271,34 @@ class RunStatuses:
         self._rows.fail(
             row,
             column,
-            f"{word!r} is no status that is known{near}; say what it means with {mapping(word, 'crashed')} "
-            f"({_meanings()}), or name another column with --status-column ('' for none)",
+            f"{word!r} is no status that is known{near}; say what it means with {write_mapping_flag(word, 'crashed')} "
+            f"({_list_meanings()}), or name another column with --status-column ('' for none)",
         )
 
 
-def mapping(word: str, meaning: str) -> str:
+def write_mapping_flag(word: str, meaning: str) -> str:
     """Write the flag that maps a word, as a shell takes it: ``--status-map 'exit 0=crashed'``."""
-    return _flag("--status-map", f"{word}={meaning}")
+    return _write_flag("--status-map", f"{word}={meaning}")
 
 
-def _flag(flag: str, value: str) -> str:
+def _write_flag(flag: str, value: str) -> str:
     return f"{flag}{'=' if value.startswith('-') else ' '}{shlex.quote(value)}"
 
 
-def _parts(column: str) -> list[str]:
+def _split_name(column: str) -> list[str]:
     """The words of a column's name, in lower case; a number at its end is of a column that was there twice."""
     parts = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", column)
-    words = [part.lower() for part in re.split(r"[^A-Za-z0-9]+", parts) if part]
-    while len(words) > 1 and words[-1].isdigit():
-        words.pop()
-    return words
+    parts_ = [part.lower() for part in re.split(r"[^A-Za-z0-9]+", parts) if part]
+    while len(parts_) > 1 and parts_[-1].isdigit():
+        parts_.pop()
+    return parts_
 
 
-def _last(column: str) -> str:
-    return (_parts(column) or [""])[-1]
+def _last_part(column: str) -> str:
+    return (_split_name(column) or [""])[-1]
 
 
-def _plain(word: str) -> str:
+def _normalize(word: str) -> str:
     return re.sub(r"[\s_-]+", "_", word.strip().lower().rpartition(".")[2])
 
 
@@ -302,10 +310,10 @@ def _is_number(word: str) -> bool:
     return True
 
 
-def _ended(meaning: str) -> str:
+def _merge_finished(meaning: str) -> str:
     """What two columns must agree in: a run that was kept or discarded has finished."""
     return meaning if meaning in (CRASH, RUNNING) else FINISHED
 
 
-def _meanings() -> str:
+def _list_meanings() -> str:
     return "meanings: crashed, running, finished; of a search's log also keep, discard"

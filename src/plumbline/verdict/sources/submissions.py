@@ -20,9 +20,9 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import refuse_repeated_keys
 from plumbline.core.foreign_rows import read_ordinary_file
 from plumbline.verdict.evidence import CRASH, FINISHED, Evidence, RunEvidence
-from plumbline.verdict.formatting import name
-from plumbline.verdict.seed_values import seed_name
-from plumbline.verdict.sources.bounded_reading import LARGEST, decimals, files_below, read_text
+from plumbline.verdict.formatting import quote_name
+from plumbline.verdict.seed_values import normalize_seed
+from plumbline.verdict.sources.bounded_reading import LARGEST, count_decimals, list_files_below, read_text
 from plumbline.verdict.sources.records import Printed, Record
 from plumbline.verdict.sources.row_files import MOST_BYTES
 from plumbline.verdict.sources.training_log import LogPart
@@ -32,7 +32,7 @@ FILE, SEEDS = "submission.json", "seed_results"
 ROUNDING = 5e-5
 
 
-def found(folder: Path) -> list[Path]:
+def find_submissions(folder: Path) -> list[Path]:
     """List the submissions below a folder; itself where it is such a file."""
     if folder.name == FILE and folder.is_file():
         return [folder]
@@ -46,15 +46,15 @@ def read_submissions(folder: Path, metric: str) -> Evidence:
         PlumblineError: a file is no submission, none has the metric, or one has it for some of its seeds alone.
     """
     runs: dict[str, dict[str, RunEvidence]] = {}
-    notes, without, alone, there = list[str](), list[str](), list[str](), set[str]()
-    for path in found(folder):
-        method = _name(path, folder)
-        read = _read(path)
+    notes, without, alone, metrics = list[str](), list[str](), list[str](), set[str]()
+    for path in find_submissions(folder):
+        method = _name_submission(path, folder)
+        read = _read_object(path)
         if metric not in read and not read.get(SEEDS):
             without.append(method)
-            there |= {key for key, each in read.items() if isinstance(each, int | float)}
+            metrics |= {key for key, each in read.items() if isinstance(each, int | float)}
             continue
-        values = _runs(path, read, metric)
+        values = _read_runs(path, read, metric)
         runs[method] = {
             seed: RunEvidence(value=value, file=path, status=FINISHED)
             if math.isfinite(value)
@@ -64,15 +64,17 @@ def read_submissions(folder: Path, metric: str) -> Evidence:
         if len(values) == 1:
             alone.append(method)
         else:
-            notes += _headline(method, read.get(metric), values, metric)
+            notes += _check_headline(method, read.get(metric), values, metric)
     if not runs:
         raise PlumblineError(
-            f"{folder}: no {FILE} has {metric!r}; name one of {sorted(there)} with --metric{nearest(metric, there)}"
+            f"{folder}: no {FILE} has {metric!r}; name one of {sorted(metrics)} with --metric{nearest(metric, metrics)}"
         )
     if alone:
-        notes.append(f"One number of {name(metric)}, and no seeds: one run of {', '.join(map(name, alone))}.")
+        notes.append(
+            f"One number of {quote_name(metric)}, and no seeds: one run of {', '.join(map(quote_name, alone))}."
+        )
     if without:
-        notes.append(f"Without a value of {name(metric)}, and left out: {', '.join(map(name, without))}.")
+        notes.append(f"Without a value of {quote_name(metric)}, and left out: {', '.join(map(quote_name, without))}.")
     return Evidence(
         metric=metric,
         runs=dict(sorted(runs.items(), key=lambda each: all(run.value is None for run in each[1].values()))),
@@ -82,13 +84,13 @@ def read_submissions(folder: Path, metric: str) -> Evidence:
     )
 
 
-def _name(path: Path, folder: Path) -> str:
+def _name_submission(path: Path, folder: Path) -> str:
     """What a submission is known by: its folder, below the one that was named."""
     name = path.parent.name if path == folder else path.parent.relative_to(folder).as_posix()
     return path.parent.resolve().name if name in ("", ".", "..") else name
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_object(path: Path) -> dict[str, Any]:
     try:
         read = json.loads(read_ordinary_file(path, MOST_BYTES), object_pairs_hook=refuse_repeated_keys)
     except PlumblineError:
@@ -100,7 +102,7 @@ def _read(path: Path) -> dict[str, Any]:
     return read
 
 
-def _runs(path: Path, read: dict[str, Any], metric: str) -> dict[str, float]:
+def _read_runs(path: Path, read: dict[str, Any], metric: str) -> dict[str, float]:
     by_seed = read.get(SEEDS)
     if by_seed and isinstance(by_seed, dict | list):
         if isinstance(by_seed, list):
@@ -111,39 +113,39 @@ def _runs(path: Path, read: dict[str, Any], metric: str) -> dict[str, float]:
             results = list(by_seed.items())
         runs = {}
         for seed, result in results:
-            one = seed_name(str(seed))
-            if one in runs:
-                raise PlumblineError(f"{path}: {SEEDS} has seed {one!r} twice; a run counts once")
-            runs[one] = _number(
+            label = normalize_seed(str(seed))
+            if label in runs:
+                raise PlumblineError(f"{path}: {SEEDS} has seed {label!r} twice; a run counts once")
+            runs[label] = _read_number(
                 path, f"{SEEDS}.{seed}", result if isinstance(result, dict) else {metric: result}, metric
             )
         return runs
     # Named after the file's folder, so that no two submissions seem to share a seed.
-    return {f"{path.parent.name}, its only run": _number(path, "", read, metric)}
+    return {f"{path.parent.name}, its only run": _read_number(path, "", read, metric)}
 
 
-def _number(path: Path, place: str, record: dict[str, Any], metric: str) -> float:
+def _read_number(path: Path, place: str, record: dict[str, Any], metric: str) -> float:
     value = record.get(metric)
     try:
         if isinstance(value, bool):
             raise TypeError
         return float(value)  # type: ignore[arg-type]  # anything else is refused below
     except (TypeError, ValueError, OverflowError):
-        there = [key for key, each in record.items() if isinstance(each, int | float) and not isinstance(each, bool)]
+        numbers = [key for key, each in record.items() if isinstance(each, int | float) and not isinstance(each, bool)]
         raise PlumblineError(
-            f"{path}{place and ', ' + place}: {metric!r} is no number; name one of {there} with --metric"
-            f"{nearest(metric, there)}"
+            f"{path}{place and ', ' + place}: {metric!r} is no number; name one of {numbers} with --metric"
+            f"{nearest(metric, numbers)}"
         ) from None
 
 
-def _headline(method: str, headline: Any, runs: dict[str, float], metric: str) -> list[str]:
+def _check_headline(method: str, headline: Any, runs: dict[str, float], metric: str) -> list[str]:
     """Whether a submission's own number is that of its seeds."""
     mean = sum(runs.values()) / len(runs)
     if not isinstance(headline, int | float) or not math.isfinite(mean):
         return []
     if abs(headline - mean) <= ROUNDING * abs(mean):
         return []
-    return [f"{name(method)} says {headline:g} in {name(metric)}, but the mean of its seeds is {mean:.6g}."]
+    return [f"{quote_name(method)} says {headline:g} in {quote_name(metric)}, but the mean of its seeds is {mean:.6g}."]
 
 
 #: How deep an object is looked through for the values of further seeds; seeds of a record.
@@ -157,9 +159,9 @@ class _Number(float):
 
     def __new__(cls, text: str) -> _Number:
         """Read it."""
-        one = super().__new__(cls, text)
-        one.text = text
-        return one
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
 
 
 class SubmissionsPart(Struct, frozen=True, forbid_unknown_fields=True):
@@ -177,13 +179,18 @@ def read_records(folder: Path, part: SubmissionsPart, log: LogPart, metric: str,
     Raises:
         PlumblineError: there is no submission in it.
     """
-    files = list(files_below(folder, (part.file,)))
+    files = list(list_files_below(folder, (part.file,)))
     if not files:
         raise PlumblineError(f"{folder}: no {part.file} in it or below it (submissions.file of the rules)")
-    records = [_record(path, folder, part, metric) for path in files if path.name == part.file]
+    records = [_read_record(path, folder, part, metric) for path in files if path.name == part.file]
     # The headline breaks ties of a day: the better one came later.
     better = 1 if higher else -1
-    records.sort(key=lambda one: (one.date[:10] or "9", better * one.headline.value if one.headline else math.inf))
+    records.sort(
+        key=lambda record_: (
+            record_.date[:10] or "9",
+            better * record_.headline.value if record_.headline else math.inf,
+        )
+    )
     for order, record in enumerate(records):
         record.order = order
         record.read_logs(log, folder)
@@ -192,8 +199,8 @@ def read_records(folder: Path, part: SubmissionsPart, log: LogPart, metric: str,
     return records
 
 
-def _record(path: Path, folder: Path, part: SubmissionsPart, metric: str) -> Record:
-    record = Record(name=_name(path, path if path.parent == folder else folder), order=0, place=path.parent)
+def _read_record(path: Path, folder: Path, part: SubmissionsPart, metric: str) -> Record:
+    record = Record(name=_name_submission(path, path if path.parent == folder else folder), order=0, place=path.parent)
     try:
         read = json.loads(read_text(path), object_pairs_hook=refuse_repeated_keys, parse_float=_Number)
         if not isinstance(read, dict):
@@ -204,60 +211,64 @@ def _record(path: Path, folder: Path, part: SubmissionsPart, metric: str) -> Rec
     dated = re.match(r"\d{4}-\d{2}-\d{2}", path.parent.name)
     record.date = str(read.get(part.date) or (dated[0] if dated else ""))[:40]
     record.description = str(read.get("name", ""))[:200]
-    there = {key: one for key in part.headline if (one := _printed(read.get(key))) and math.isfinite(one.value)}
-    key = next(iter(there), None)
+    headlines = {
+        key: printed
+        for key in part.headline
+        if (printed := _read_printed(read.get(key))) and math.isfinite(printed.value)
+    }
+    key = next(iter(headlines), None)
     if key is None:
         record.unread.append(f"{path.name} has no number {' or '.join(map(repr, part.headline))}")
     else:
-        record.headline = there[key]
-    record.by_seed = next((found for key in part.seeds if (found := _by_seed(read.get(key), metric))), {})
+        record.headline = headlines[key]
+    record.by_seed = next((values for key in part.seeds if (values := _read_by_seed(read.get(key), metric))), {})
     if len(record.by_seed) > MOST_SEEDS:
         record.unread.append(f"{path.name} has {len(record.by_seed):,} seeds, and at most {MOST_SEEDS:,} are read")
         record.by_seed = dict(list(record.by_seed.items())[:MOST_SEEDS])
     record.printed_n = len(record.by_seed) or None
-    record.left_out = _more_seeds(read, record.by_seed, metric)
+    record.left_out = _find_further_seeds(read, record.by_seed, metric)
     return record
 
 
-def _printed(value: Any) -> Printed | None:
+def _read_printed(value: Any) -> Printed | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     # Also of what is not a number, which the logs cannot give.
     if not abs(value) <= LARGEST:
         return None
-    return Printed(float(value), decimals(getattr(value, "text", str(value))))
+    return Printed(float(value), count_decimals(getattr(value, "text", str(value))))
 
 
-def _by_seed(given: Any, metric: str) -> dict[str, Printed]:
+def _read_by_seed(results: Any, metric: str) -> dict[str, Printed]:
     """The values by seed: an object by seed, each a number or an object with the metric; or a list of such objects."""
-    if isinstance(given, list):
-        given = {str(each["seed"]): each for each in given if isinstance(each, dict) and "seed" in each}
-    found = {}
-    for seed, each in given.items() if isinstance(given, dict) else ():
-        value = _printed(each.get(metric) if isinstance(each, dict) else each)
+    if isinstance(results, list):
+        results = {str(each["seed"]): each for each in results if isinstance(each, dict) and "seed" in each}
+    values = {}
+    for seed, each in results.items() if isinstance(results, dict) else ():
+        value = _read_printed(each.get(metric) if isinstance(each, dict) else each)
         if value is not None:
-            found[seed.removeprefix("seed_").removeprefix("seed")[:40]] = value
-    return found
+            values[seed.removeprefix("seed_").removeprefix("seed")[:40]] = value
+    return values
 
 
-def _more_seeds(read: Mapping[str, Any], by_seed: Mapping[str, Printed], metric: str) -> dict[str, float]:
+def _find_further_seeds(read: Mapping[str, Any], by_seed: Mapping[str, Printed], metric: str) -> dict[str, float]:
     """Values of seeds that the record says it ran and does not count: an object with all its seeds, and more."""
     if not by_seed:
         return {}
-    for each in _objects(read, DEPTH):
+    for each in _walk_objects(read, DEPTH):
         values = {
-            seed: _printed(value.get(metric) if isinstance(value, dict) else value) for seed, value in each.items()
+            seed: _read_printed(value.get(metric) if isinstance(value, dict) else value) for seed, value in each.items()
         }
-        known = {seed: value.value for seed, value in values.items() if value is not None}
-        if len(known) == len(each) > len(by_seed) and all(
-            seed in known and abs(known[seed] - by_seed[seed].value) < 1e-6 for seed in by_seed
+        numbers = {seed: value.value for seed, value in values.items() if value is not None}
+        if len(numbers) == len(each) > len(by_seed) and all(
+            seed in numbers and abs(numbers[seed] - by_seed[seed].value) < 1e-6 for seed in by_seed
         ):
-            return {seed: value for seed, value in known.items() if seed not in by_seed}
+            return {seed: value for seed, value in numbers.items() if seed not in by_seed}
     return {}
 
 
-def _objects(given: Any, depth: int) -> Iterator[Mapping[str, Any]]:
-    if isinstance(given, dict) and depth:
-        yield given
-        for each in given.values():
-            yield from _objects(each, depth - 1)
+def _walk_objects(value: Any, depth: int) -> Iterator[Mapping[str, Any]]:
+    if isinstance(value, dict) and depth:
+        yield value
+        for each in value.values():
+            yield from _walk_objects(each, depth - 1)

@@ -16,7 +16,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.escape_sequences import strip_escapes
 from plumbline.core.files import sha256_text
 from plumbline.verdict.evidence import CRASH, RunEvidence
-from plumbline.verdict.sources.bounded_reading import EVALUATIONS, LINE, RUNS, LineForm, number, read_text
+from plumbline.verdict.sources.bounded_reading import EVALUATIONS, LINE, RUNS, LineForm, parse_number, read_text
 from plumbline.verdict.sources.printed_settings import PrintedSettings, read_settings
 
 #: A line of this many equals signs, or more, divides a log: its code, what it says of the machine, its evaluations.
@@ -60,12 +60,12 @@ class LogPart(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     @cached_property
     def forms(self) -> tuple[LineForm, ...]:
         """The forms of an evaluation's line."""
-        return tuple(LineForm(words) for words in self.lines)
+        return tuple(LineForm(text) for text in self.lines)
 
     @cached_property
     def other_forms(self) -> tuple[LineForm, ...]:
         """The forms of other metrics."""
-        return tuple(LineForm(words) for words in self.others)
+        return tuple(LineForm(text) for text in self.others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class LoggedRun:
             evaluation=self.printed.sizes,
         )
 
-    def at(self, step: int) -> list[Evaluation]:
+    def find_evaluations(self, step: int) -> list[Evaluation]:
         """The evaluations of a step."""
         return [each for each in self.evaluations if each.step == step]
 
@@ -169,111 +169,115 @@ def read_log(path: Path, part: LogPart) -> TrainingLog:
         PlumblineError: it cannot be read, or has too many evaluations.
     """
     parts: list[list[str]] = [[]]
-    found: list[list[tuple[int, str, dict[str, str]]]] = [[]]
+    readings: list[list[tuple[int, str, dict[str, str]]]] = [[]]
     count = 0
     for line in strip_escapes(read_text(path)).split("\n"):
         if len(line) >= DIVIDER and not line.strip("="):
             parts.append([])
-            found.append([])
+            readings.append([])
             continue
         line = line[:LINE]
         parts[-1].append(line)
         for form in part.forms:
-            if (read := form.read(line)) is not None and number(read[1]["value"]) is not None:
-                at = len(parts[-1]) - 1
-                found[-1].append((at, *read))
+            if (match := form.read(line)) is not None and parse_number(match[1]["value"]) is not None:
+                line_number = len(parts[-1]) - 1
+                readings[-1].append((line_number, *match))
                 count += 1
                 if count > EVALUATIONS:
                     raise PlumblineError(f"{path} has more than {EVALUATIONS:,} evaluations, and is not read")
                 for other in part.other_forms:
-                    if (beside := other.read(line)) is not None and number(beside[1]["value"]) is not None:
-                        found[-1].append((at, other.anchor, {**read[1], **beside[1]}))
+                    if (other_match := other.read(line)) is not None and parse_number(
+                        other_match[1]["value"]
+                    ) is not None:
+                        readings[-1].append((line_number, other.anchor, {**match[1], **other_match[1]}))
                 break
-    quiet = [number_ for number_ in range(len(parts) - 1) if not found[number_]]
+    quiet = [place for place in range(len(parts) - 1) if not readings[place]]
     code = max(quiet, key=lambda each: len(parts[each]), default=None)
     if code is not None and not any(line.startswith(CODE) for line in parts[code]):
         code = None
-    said = [line for each, lines in enumerate(parts) if each != code for line in lines[:4000]]
-    spoken, read_at = list[str](), list[tuple[int, str, dict[str, str]]]()
+    first_lines = [line for each, lines in enumerate(parts) if each != code for line in lines[:4000]]
+    printed_lines, numbered_readings = list[str](), list[tuple[int, str, dict[str, str]]]()
     for each, lines in enumerate(parts):
         if each != code:
-            read_at += [(len(spoken) + at, before, places) for at, before, places in found[each]]
-            spoken += lines
-    runs = _runs(path, read_at)
-    for run, printed in zip(runs, read_settings(spoken, [run.lines for run in runs])):
+            numbered_readings += [
+                (len(printed_lines) + line_number, before, places) for line_number, before, places in readings[each]
+            ]
+            printed_lines += lines
+    runs = _divide_into_runs(path, numbered_readings)
+    for run, printed in zip(runs, read_settings(printed_lines, [run.lines for run in runs])):
         run.printed = printed
-    text = "\n".join(said[:20_000])
-    seed = seed_of(path, text)
+    text = "\n".join(first_lines[:20_000])
+    seed = find_seed(path, text)
     if len(runs) == 1 and seed:
         runs[0].seed = seed
     return TrainingLog(
         file=path,
         code="\n".join(line.rstrip() for line in parts[code]).strip() if code is not None else "",
-        settings=_settings(parts, code),
-        machine=_machine(text),
+        settings=_read_settings(parts, code),
+        machine=_find_machine(text),
         versions=tuple(
-            f"{name} {found_[1]}"
+            f"{name} {version[1]}"
             for name, pattern in (("torch", _TORCH), ("CUDA", _CUDA))
-            if (found_ := pattern.search(text))
+            if (version := pattern.search(text))
         ),
         runs=tuple(runs),
     )
 
 
-def seed_of(path: Path, text: str) -> str:
+def find_seed(path: Path, text: str) -> str:
     """The seed by a file's name or its folder's, or else by what the log says; empty where neither does."""
-    for words in (path.name, path.parent.name):
-        if named := _SEED_NAME.search(words):
-            return named[1]
-    said = _SEED.search(text)
-    return said[1] if said else ""
+    for name in (path.name, path.parent.name):
+        if name_match := _SEED_NAME.search(name):
+            return name_match[1]
+    text_match = _SEED.search(text)
+    return text_match[1] if text_match else ""
 
 
-def _runs(path: Path, found: Sequence[tuple[int, str, dict[str, str]]]) -> list[LoggedRun]:
+def _divide_into_runs(path: Path, readings: Sequence[tuple[int, str, dict[str, str]]]) -> list[LoggedRun]:
     """Divide evaluations, each with its line, into runs: where the step goes back, another run begins."""
     runs: list[LoggedRun] = []
-    at = -1
-    for line, before, places in found:
-        value = number(places["value"])
+    last_step = -1
+    for line, before, places in readings:
+        value = parse_number(places["value"])
         assert value is not None
         step, steps = (int(places[name]) if name in places else None for name in ("step", "steps"))
         label = " ".join(word for word in before.split() if _LABEL.fullmatch(word))[:80]
         time = float(places["time"]) if "time" in places else None
-        if (step is not None and step < at) or not runs:
+        if (step is not None and step < last_step) or not runs:
             if len(runs) == RUNS:
                 break
             runs.append(LoggedRun(file=path, place=len(runs)))
-        at = step if step is not None else at
-        one = Evaluation(label=label, step=step, steps=steps, printed=places["value"], value=value, time=time)
+        last_step = step if step is not None else last_step
+        evaluation = Evaluation(label=label, step=step, steps=steps, printed=places["value"], value=value, time=time)
         runs[-1].lines.append(line)
-        if one not in runs[-1].evaluations[-8:]:
-            runs[-1].evaluations.append(one)
+        if evaluation not in runs[-1].evaluations[-8:]:
+            runs[-1].evaluations.append(evaluation)
     return runs
 
 
-def _settings(parts: Sequence[Sequence[str]], code: int | None) -> dict[str, str]:
+def _read_settings(parts: Sequence[Sequence[str]], code: int | None) -> dict[str, str]:
     """The settings that a log prints: between two dividers, or indented below a line ``Hyperparameters:``."""
     settings: dict[str, str] = {}
     for each in range(1, len(parts) - 1):
         if each != code:
             for line in parts[each][:400]:
-                if line.startswith("Using ") and (one := _SETTING.fullmatch(line)):
-                    settings[one[1]] = one[2]
+                if line.startswith("Using ") and (match := _SETTING.fullmatch(line)):
+                    settings[match[1]] = match[2]
     for each, lines in enumerate(parts):
-        begins = next((at for at, line in enumerate(lines) if line.strip() == "Hyperparameters:"), None)
+        begins = next((place for place, line in enumerate(lines) if line.strip() == "Hyperparameters:"), None)
         if each == code or begins is None:
             continue
         for line in lines[begins + 1 : begins + 401]:
-            one = _SETTING.fullmatch(line)
-            if one is None or not line.startswith(" "):
+            match = _SETTING.fullmatch(line)
+            if match is None or not line.startswith(" "):
                 break
-            settings[one[1]] = one[2]
+            settings[match[1]] = match[2]
     return settings
 
 
-def _machine(text: str) -> str:
-    named = _MACHINE.search(text)
-    device = (named[1] or named[2]) if named else ""
+def _find_machine(text: str) -> str:
+    match = _MACHINE.search(text)
+    device = (match[1] or match[2]) if match else ""
     if not device and (hardware := _HARDWARE.search(text)):
         device = hardware[1]
     world = _WORLD.search(text)

@@ -365,7 +365,7 @@ def _open(folder: Path) -> None:
 def test_a_share_alone_is_flagged_where_a_share_means_something(
     gain: float, sigma: float, baseline: float, positive_loss: bool, flagged: bool
 ) -> None:
-    words = implausible_gain.flagged_of_own_trainer(gain, sigma, 20.0, baseline, positive_loss=positive_loss)
+    words = implausible_gain.describe_implausible_own_gain(gain, sigma, 20.0, baseline, positive_loss=positive_loss)
     assert (words is not None) == flagged and ("48 % of the baseline's mean" in (words or "")) == flagged
 
 
@@ -375,7 +375,10 @@ def test_a_gain_that_no_modification_had_is_flagged_and_a_usual_one_is_not() -> 
     usual = judge("mine", {"1": 3.27, "2": 3.272, "3": 3.268}, base, terms)
     leaky = judge("mine", {"1": 2.9, "2": 2.902, "3": 2.898}, base, terms)
     found = [
-        implausible_gain.flagged(one.gain, one.sigma, one.freedom, one.mean_baseline, "paper", loss=True) or ""
+        implausible_gain.describe_implausible_gain(
+            one.gain, one.sigma, one.freedom, one.mean_baseline, "paper", loss=True
+        )
+        or ""
         for one in (usual, leaky)
     ]
     assert found[0] == "" and "12 % of the baseline's loss" in found[1]
