@@ -237,8 +237,8 @@ class ResultsOnDisk:
         )
 
     def _measured(self, key: str) -> FoundRun:
-        frame = measurement_file.place(Path(self.project.paths.work), key)
-        facts = fingerprint_file.read(measurement_file.beside(frame)) or {}
+        frame = measurement_file.frame_path(Path(self.project.paths.work), key)
+        facts = fingerprint_file.read(measurement_file.facts_path(frame)) or {}
         state = MEASURED if facts and frame.exists() else MISSING
         log = Path(self.project.paths.logs) / "measure" / f"{key.partition('/')[2].replace('/', '.')}.log"
         return FoundRun(key=key, state=state, folder=frame, log=log, manifest=facts, label=key)

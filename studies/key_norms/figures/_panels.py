@@ -36,7 +36,7 @@ def panels(study: Study) -> tuple[Figure, dict[str, Axes]]:
     for one, arm in zip(axes, ARMS, strict=True):
         one.set_title(study.label(arm).replace(" (", "\n("), fontsize=8)
         one.set_xlabel("training step")
-        one.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.thousands))
+        one.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.format_thousands))
     return figure, dict(zip(ARMS, axes, strict=True))
 
 
@@ -112,7 +112,7 @@ def finish(
     figure.legend(handles=[*lines, *extra], loc="outside lower center", ncols=4, fontsize=7.5)
     figure.draw_without_rendering()  # limits and transforms must be final before labels are placed
     for arm, listed in ends.items():
-        figure_style.direct_labels(axes[arm], listed, gap=0.068)
+        figure_style.label_curves(axes[arm], listed, gap=0.068)
 
 
 def padded(points: Sequence[dict[str, object]], *more: float) -> tuple[float, float]:

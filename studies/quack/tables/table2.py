@@ -53,7 +53,7 @@ COLUMNS = [
 def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """QK norm, QuacK, and neither, timed in turn in one process."""
     printed = published.prose()["faster_pct_results"].text
-    frame = frames.measured(step_time_ratios.STEP_TIME)
+    frame = frames.read_measurement(step_time_ratios.STEP_TIME)
     on = "not measured" if frame is None else f"on {step_time_ratios.device(frames)}"
     frame = pd.DataFrame(columns=EMPTY, dtype=float).astype({"method": str}) if frame is None else frame
     rows = [_row(frames, study, frame, method, printed) for method in ROWS]
@@ -75,7 +75,7 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
 
 def _row(frames: RunFrames, study: Study, frame: pd.DataFrame, method: str, printed: str) -> dict[str, Cell]:
     """`frame`: the measurement, or one without rows."""
-    behind = (frames.measured_key(step_time_ratios.STEP_TIME),)
+    behind = (frames.find_measurement_key(step_time_ratios.STEP_TIME),)
     mine = frame[frame["method"].map(lambda name: name.partition(".")[0]) == method]
     found = None if method == QK_NORM else step_time_ratios.ratio(frames, method, QK_NORM)
     word = REFERENCE if method == QK_NORM and len(mine) else MISSING

@@ -14,7 +14,7 @@ import pandas as pd
 
 from plumbline.model.decoder import on_meta
 from plumbline.published.printed_numbers import PrintedNumbers
-from plumbline.results.interpretations import variant_change
+from plumbline.results.interpretations import describe_variant
 from plumbline.results.runs.finished_runs import COMPLETED, MISSING, RunFrames
 from plumbline.results.tables.number_formats import PROBABILITY
 from plumbline.results.tables.shared_columns import OUTCOME, RUN_IDS, SEEDS, beside, labels, make_table, ours
@@ -161,7 +161,7 @@ def _row(world: _World, name: str, default: str) -> dict[str, Cell]:
         "climb_avg_minus_default": _less(world, name, default, "average"),
         "outcome": Cell(joint_outcome(behind["outcome"]), own),
         "n_seeds": Cell(int((behind["outcome"] == COMPLETED).sum()), own),
-        "description": Cell("the default variant" if name == default else variant_change(study, name)),
+        "description": Cell("the default variant" if name == default else describe_variant(study, name)),
         "run_ids": Cell(" ".join(behind["run_id"]), own),
     } | _parameters(world, name)
 

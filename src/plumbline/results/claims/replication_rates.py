@@ -47,8 +47,8 @@ class StudyRates(ClosedStruct, frozen=True, kw_only=True):
         rates = self.claims.get(claim)
         if rates is None:
             return dict.fromkeys(COLUMNS, "")
-        shown = (rates.perfect_reproduced, rates.perfect_partly, rates.null_reproduced)
-        return dict(zip(COLUMNS, (f"{share:.3f}" for share in shown), strict=True))
+        shares = (rates.perfect_reproduced, rates.perfect_partly, rates.null_reproduced)
+        return dict(zip(COLUMNS, (f"{share:.3f}" for share in shares), strict=True))
 
     def summary(self, verdicts: Mapping[str, str]) -> list[str]:
         """Say what a perfect replication would get of all claims together, and what was got here.
@@ -60,11 +60,11 @@ class StudyRates(ClosedStruct, frozen=True, kw_only=True):
             reasons = dict.fromkeys(self.not_drawn.values())
             return [f"What a perfect replication would get is not drawn: {'; '.join(reasons)}."] if reasons else []
         perfect, partly, null = (
-            math.fsum(getattr(one, name) for one in self.claims.values())
+            math.fsum(getattr(rates, name) for rates in self.claims.values())
             for name in ("perfect_reproduced", "perfect_partly", "null_reproduced")
         )
-        found = Counter(verdicts.get(name, "not tested") for name in self.claims)
-        here = ", ".join(f"{number} {verdict}" for verdict, number in found.most_common())
+        counts = Counter(verdicts.get(name, "not tested") for name in self.claims)
+        here = ", ".join(f"{number} {verdict}" for verdict, number in counts.most_common())
         return [
             f"Of {count} claims of trained models whose runs can be drawn, a perfect replication (the printed numbers "
             f"are the truth, with noise) reproduces {perfect:.1f} on average and {partly:.1f} partly; a world in which "

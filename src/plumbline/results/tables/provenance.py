@@ -121,13 +121,13 @@ def run_facts(frames: RunFrames, key: str) -> dict[str, Any]:
 
 
 def _measured_facts(frames: RunFrames, key: str) -> dict[str, Any]:
-    path = measurement_file.place(frames.work, key)
+    path = measurement_file.frame_path(frames.work, key)
     if not path.exists():
         return {"outcome": "missing"}
-    said = measurement_file.made_with(path)
+    said = measurement_file.read_facts(path)
     facts = {
         "outcome": "measured",
-        "frame": measurement_file.place(Path(frames.named), key).as_posix(),
+        "frame": measurement_file.frame_path(Path(frames.named), key).as_posix(),
         "frame_sha256": said["frame_sha256"],
     }
     return facts | {name: said[name] for name in MEASURED_FACTS if name in said}

@@ -42,7 +42,7 @@ def losses(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         row = {"method": Cell(method), "loss": number(runs["validation_loss"].iloc[0], word, own)}
         row |= {"key_norm": number(float(norms.mean()), word, own)}
         width = next(run.spec.model.ffn_width for run in study.runs.values() if run.spec.method == method)
-        row |= {"stretch": number(largest.get(width), MISSING, [frames.measured_key("stretch")])}
+        row |= {"stretch": number(largest.get(width), MISSING, [frames.find_measurement_key("stretch")])}
         rows.append(row | printed_cells(printed, method, {"loss": "loss"}) | context(study, SCALE))
     return Table(
         name="losses",
