@@ -102,5 +102,5 @@ def test_a_trace_shows_what_the_table_recorded(tmp_path: Path) -> None:
     content = {"study": "transfer", "table": "table", "preset": "smoke", "key": "method", "columns": []}
     content |= {"why_empty": {}, "cells": {"baseline": {"loss": [key]}}, "sources": {}, "runs": {key: facts}}
     content |= {"csv_sha256": sha256_file(table)}
-    provenance.beside(table).write_text(json.dumps(content))
-    assert "DAMAGED: the manifest is unreadable (nested too deeply" in trace_cell.trace(table, "baseline", "loss")
+    provenance.provenance_path(table).write_text(json.dumps(content))
+    assert "DAMAGED: the manifest is unreadable (nested too deeply" in trace_cell.trace_cell(table, "baseline", "loss")

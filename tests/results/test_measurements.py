@@ -16,8 +16,8 @@ from plumbline.results.measurements import measurement_file
 from plumbline.results.measurements import run_measurement as verb
 from plumbline.results.runs.finished_runs import MISSING, RunFrames, load
 from plumbline.results.tables import write_table
-from plumbline.results.tables.table import Cell, Column, Table, number
-from plumbline.results.tables.trace_cell import trace
+from plumbline.results.tables.table import Cell, Column, Table, number_cell
+from plumbline.results.tables.trace_cell import trace_cell
 from plumbline.specs import code_hash, study_config
 from plumbline.specs.measurement_code import of_measurement
 from plumbline.specs.study_config import Study
@@ -175,23 +175,23 @@ def test_a_cell_leads_to_its_measurement(root: Path, tmp_path: Path) -> None:
             Column(name="row", header="Row", kind="label"),
             Column(name="largest", header="largest", kind="reproduced", format=".2f"),
         ]
-        rows = [{"row": Cell("wide"), "largest": number(value, MISSING, [KEY])}]
+        rows = [{"row": Cell("wide"), "largest": number_cell(value, MISSING, [KEY])}]
         return Table(
             name="t", title="T.", study="widths", preset="smoke", key="row", columns=columns, rows=rows, published=None
         )
 
     path = tmp_path / "t.csv"
     write_table.write(table(None), frames_of(root), path)
-    assert "column largest: missing" in trace(path, "wide", "largest")
-    assert f"{KEY}\n  missing: this was not measured" in trace(path, "wide", "largest")
+    assert "column largest: missing" in trace_cell(path, "wide", "largest")
+    assert f"{KEY}\n  missing: this was not measured" in trace_cell(path, "wide", "largest")
     out, _ = made(root)
     write_table.write(table(7.0), frames_of(root), path)
-    text = trace(path, "wide", "largest")
+    text = trace_cell(path, "wide", "largest")
     assert f"{KEY}  made of {of_measurement(study_of(root), 'stretch')}" in text
     for part in ("options          draws 2, seed 1", "host", "device", "git commit", f"frame            {out}"):
         assert part in text, part
     out.write_bytes(b"")
-    assert "CHANGED since the table was made" in trace(path, "wide", "largest")
+    assert "CHANGED since the table was made" in trace_cell(path, "wide", "largest")
 
 
 def test_the_page_of_interpretations_says_its_options(root: Path) -> None:

@@ -105,7 +105,7 @@ class StudyProduct:
         """Whether the product is there: a table with the file that says where its cells come from, a figure with its
         svg.
         """
-        beside = {"table": provenance.beside(self.path), "figure": self.path.with_suffix(".svg")}
+        beside = {"table": provenance.provenance_path(self.path), "figure": self.path.with_suffix(".svg")}
         return self.path.exists() and beside.get(self.kind, self.path).exists()
 
 

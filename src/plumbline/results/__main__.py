@@ -63,7 +63,7 @@ def main() -> None:
     if options.verb == "show":
         from plumbline.results.tables import terminal_table
 
-        print(terminal_table.show(options.table))
+        print(terminal_table.format_for_terminal(options.table))
     elif options.verb == "claims":
         _judge_study_claims(options)
     else:

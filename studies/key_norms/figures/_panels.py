@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 
 from plumbline.results.figures import figure_style
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, RunFrames
-from plumbline.results.tables.table import joint_outcome
+from plumbline.results.tables.table import summarize_outcomes
 from plumbline.specs.study_config import Study
 
 from ..norm_curves import AS_PUBLISHED, FROZEN, NO_DECAY, SCALE, LayerGroup, curve, groups, layers_of, spec_of
@@ -61,7 +61,7 @@ def draw(
     `how`: the format of the numbers at the ends.
     """
     over = curve(frames, arm, probe)
-    outcome = joint_outcome(frames.select(SCALE, [arm])["outcome"])
+    outcome = summarize_outcomes(frames.select(SCALE, [arm])["outcome"])
     if over.empty:
         figure_style.note_absent(axes, [f"{outcome}, nothing was read" if outcome == COMPLETED else outcome])
         return [], []

@@ -16,7 +16,7 @@ from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.figures import figure_style
 from plumbline.results.figures.figure_style import FigureWithData, format_label, with_house_style
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
-from plumbline.results.tables.table import reference_of, task_source
+from plumbline.results.tables.table import describe_task_source, require_reference
 from plumbline.specs.study_config import Study
 from plumbline.stats.noise_floor import noise_floor, two_sided_t
 
@@ -30,7 +30,7 @@ LEVEL = 0.05
 @with_house_style
 def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Each method's distance from the baseline on each task, in points of accuracy, methods best first."""
-    reference, tasks = reference_of(study, "fig3"), tasks_of(frames, study, published)
+    reference, tasks = require_reference(study, "fig3"), tasks_of(frames, study, published)
     order = best_first(base_values(frames, study, reference))
     values = deltas(frames, study, tasks, reference).loc[order]
     points = 100 * values.to_numpy(dtype=float)
@@ -68,7 +68,7 @@ def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     ends = f"; colour ends at ±{bound:.1f}" if outside else ""
     bar.set_label(f"distance from the baseline (points of accuracy{ends})")
     bar.outline.set_linewidth(0.5)
-    source = task_source(frames)
+    source = describe_task_source(frames)
     figure_style.set_preset_title(
         axes, study, "Per-task distance from the baseline, methods by CLIMB-avg", BASE, extra=f"items: {source}"
     )

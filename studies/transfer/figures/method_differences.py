@@ -18,7 +18,7 @@ from plumbline.published.printed_numbers import PrintedNumbers, printed_value
 from plumbline.results.figures import figure_style
 from plumbline.results.figures.figure_style import BLUE, GREY, ORANGE, FigureWithData, format_label, with_house_style
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.table import absent, reference_of
+from plumbline.results.tables.table import missing_word, require_reference
 from plumbline.specs.study_config import Study
 
 from ..headline_runs import BASE, LARGE
@@ -41,7 +41,7 @@ MARKS = {BASE: ("o", BLUE, 0.17), LARGE: ("D", ORANGE, -0.17)}
 @with_house_style
 def method_differences(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """All methods that have a loss at the base scale, best first; the mean of all seeds of each."""
-    reference = reference_of(study, "method_differences")
+    reference = require_reference(study, "method_differences")
     found = {scale: scale_differences(frames, study, reference, scale, LOSS) for scale in (BASE, LARGE)}
     others = [method for method in study.methods if method != reference]
     drawn = [method for method in others if math.isfinite(found[BASE].delta.get(method, math.nan))]
@@ -57,7 +57,7 @@ def method_differences(frames: RunFrames, study: Study, published: PrintedNumber
     _draw_theirs(theirs, frame)
     runs = frames.select(BASE, study.methods)
     missing = {
-        method: absent(runs.loc[runs["method"] == method, "outcome"]) for method in others if method not in drawn
+        method: missing_word(runs.loc[runs["method"] == method, "outcome"]) for method in others if method not in drawn
     }
     figure_style.note_absent(theirs, [f"{format_label(study, method)} ({word})" for method, word in missing.items()])
     return FigureWithData(figure, frame.assign(preset=study.preset_named))

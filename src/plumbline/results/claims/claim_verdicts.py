@@ -18,7 +18,7 @@ from plumbline.results.claims.claim_checkers import ComputedValues, check, descr
 from plumbline.results.claims.claim_registry import ClaimChecks, ClaimEvidence, MissingRun
 from plumbline.results.claims.replication_rates import StudyRates
 from plumbline.results.tables.table import OTHER_TEXTS_NOTE
-from plumbline.results.tables.write_table import markdown
+from plumbline.results.tables.write_table import markdown_table
 from plumbline.specs.paper import named
 from plumbline.specs.study_config import Study
 from plumbline.specs.study_folders import RATES
@@ -53,7 +53,7 @@ def judge_claims(
 ) -> list[dict[str, str]]:
     """Judge every claim of a paper; one row for each, in the given order, with COLUMNS.
 
-    `rates`: how often each would be reproduced; None where nobody drew that.
+    `rates`: how often each would be reproduced; None if that was not simulated.
 
     Raises:
         PlumblineError: a check is registered for a claim that the paper does not make, or a rate stands for one.
@@ -152,5 +152,5 @@ def to_markdown(rows: list[dict[str, str]], title: str, study: Study, notes: Seq
     heads = {"id": "claim", "text": "text", "published": "published", "reproduced": "reproduced"}
     heads |= {"verdict": "verdict", "why": "why", "nearness": "how near"}
     heads |= dict(zip(replication_rates.COLUMNS, RATE_HEADS, strict=True)) if any(map(_has_rates, rows)) else {}
-    table = markdown([[row[name] for name in heads] for row in rows], list(heads.values()), ["left"] * len(heads))
+    table = markdown_table([[row[name] for name in heads] for row in rows], list(heads.values()), ["left"] * len(heads))
     return "\n".join([*lines, "", table, *([""] if notes else []), *(f"- {note}" for note in notes)]) + "\n"

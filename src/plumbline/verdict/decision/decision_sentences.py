@@ -18,8 +18,8 @@ from typing import get_args
 from scipy import special
 
 from plumbline.stats.fresh_runs import FRESH_LEVEL
-from plumbline.stats.sentinel import drift
-from plumbline.stats.sequential import Boundary, Look, SequentialDesign, operating
+from plumbline.stats.sentinel import measure_drift
+from plumbline.stats.sequential import Boundary, Look, SequentialDesign, compute_characteristics
 from plumbline.stats.sessions import false_keeps
 from plumbline.verdict.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Session
 from plumbline.verdict.formatting import counted, fixed, listed, name, p, percent, unmarked
@@ -249,7 +249,7 @@ def fixed_runs(design: SequentialDesign) -> int | None:
     """Count the candidate runs of a design of fixed size, beside the same bank, with this design's power at `worth`."""
     if design.worth is None or design.plan != "bank":
         return None
-    power = operating(design, design.worth).kept
+    power = compute_characteristics(design, design.worth).kept
     for n in range(1, 10 * design.most):
         df = design.bank + n - 2
         if df >= 1:
@@ -279,7 +279,7 @@ def moved(runs: Sequence[ArmRun], order: Sequence[str]) -> list[str]:
     if not any(run.sentinel for run in theirs) or len(theirs) < 3:
         return []
     values = [run.value for run in theirs if run.value is not None]
-    found = drift(values, [order.index(run.run_id) for run in theirs])
+    found = measure_drift(values, [order.index(run.run_id) for run in theirs])
     if found.p >= DRIFT:
         return []
     return [
