@@ -30,7 +30,7 @@ from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.figures import figure_style
-from plumbline.results.runs.expected_runs import expected_runs
+from plumbline.results.runs.expected_runs import list_expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.results.tables import write_table
 from plumbline.specs import corpus, study_config
@@ -188,7 +188,7 @@ def main() -> None:
     study = study_of(size)
     work = RUNS / size
     train(study, work)
-    write(study, load(expected_runs(None, study, ["base"], work), work, probes=True), size, given.out)
+    write(study, load(list_expected_runs(None, study, ["base"], work), work, probes=True), size, given.out)
 
 
 if __name__ == "__main__":

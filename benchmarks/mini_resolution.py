@@ -33,7 +33,7 @@ from scipy import optimize
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
 from plumbline.plan.model_counts import estimated
-from plumbline.results.runs.expected_runs import expected_runs
+from plumbline.results.runs.expected_runs import list_expected_runs
 from plumbline.results.runs.finished_runs import COMPLETED, RunFrames, load
 from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
@@ -311,7 +311,7 @@ def main() -> None:
     if not given.write_page_only:
         carry_out(folder, study, given.methods, given.cores)
     assert study.suite is not None
-    expected = expected_runs(None, study, ["base", "noise_floor"], folder)
+    expected = list_expected_runs(None, study, ["base", "noise_floor"], folder)
     asked = {"baseline", *given.methods}
     chosen = [run for run in expected if run.scale == SCALE and run.method in asked]
     frames = load(chosen, folder / "work" / PRESET, average=study.suite.average)

@@ -14,7 +14,7 @@ from plumbline.core.files import read_json, sha256_file
 from plumbline.data import jsonl, manifest
 from plumbline.evaluate import item_fields, items
 from plumbline.operate.console import run_progress
-from plumbline.results.runs.expected_runs import ExpectedRun, expected_runs
+from plumbline.results.runs.expected_runs import ExpectedRun, list_expected_runs
 from plumbline.results.runs.finished_runs import load
 from plumbline.results.tables import provenance, trace_cell
 from plumbline.specs import study_config, suites, tasks
@@ -35,7 +35,7 @@ def _found(folder: Path) -> None:
     path = folder / "runs/transfer/base/baseline/s42/outcome.json"
     path.parent.mkdir(parents=True)
     path.write_text(DEEP)
-    expected_runs("found", study, ["base"], folder)
+    list_expected_runs("found", study, ["base"], folder)
 
 
 def _provenance(folder: Path) -> None:
@@ -102,5 +102,5 @@ def test_a_trace_shows_what_the_table_recorded(tmp_path: Path) -> None:
     content = {"study": "transfer", "table": "table", "preset": "smoke", "key": "method", "columns": []}
     content |= {"why_empty": {}, "cells": {"baseline": {"loss": [key]}}, "sources": {}, "runs": {key: facts}}
     content |= {"csv_sha256": sha256_file(table)}
-    provenance.beside(table).write_text(json.dumps(content))
-    assert "DAMAGED: the manifest is unreadable (nested too deeply" in trace_cell.trace(table, "baseline", "loss")
+    provenance.provenance_path(table).write_text(json.dumps(content))
+    assert "DAMAGED: the manifest is unreadable (nested too deeply" in trace_cell.trace_cell(table, "baseline", "loss")

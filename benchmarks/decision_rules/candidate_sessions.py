@@ -14,9 +14,9 @@ from decision_rules.rates_page import RatesPage, rng_of
 from decision_rules.rules_and_noise_laws import CANDIDATES, DEFAULT, WORLDS, NoiseLaw, ends, paths
 
 from plumbline.stats.fresh_runs import FRESH_LEVEL, p_of_fresh_runs
-from plumbline.stats.sentinel import EVERY, drift
+from plumbline.stats.sentinel import EVERY, measure_drift
 from plumbline.stats.sequential import SequentialDesign
-from plumbline.stats.sequential.boundary import computed
+from plumbline.stats.sequential.boundary import integrate_paths
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class SessionControl:
             for size in np.unique(size_S):
                 here, now = size_S == size, replace(own, bank=int(size))
                 t_SK = paths(now, bank_SB[here, :size], values_SK[here])
-                kept_S[here], _, runs_S[here] = ends(computed(now)[0], t_SK)
+                kept_S[here], _, runs_S[here] = ends(integrate_paths(now)[0], t_SK)
                 if self.fresh and (again := here & kept_S).any():
                     _, fresh_SN = world.arms(rng, int(again.sum()), (1, self.fresh))
                     kept_S[again] = p_of_fresh_runs(bank_SB[again, :size], fresh_SN + gain) <= FRESH_LEVEL
@@ -140,8 +140,8 @@ def drifting(page: RatesPage) -> None:
             values_SK = rng.standard_normal((sessions, 8)) + total * number / CANDIDATES
             for row, size in enumerate((5, 5 + number // EVERY)):
                 now = replace(DEFAULT, bank=size)
-                kept[row] += ends(computed(now)[0], paths(now, bank_SB[:, :size], values_SK))[0]
-        p = [drift(bank_SB[i], when_B).p for i in range(sessions)]
+                kept[row] += ends(integrate_paths(now)[0], paths(now, bank_SB[:, :size], values_SK))[0]
+        p = [measure_drift(bank_SB[i], when_B).p for i in range(sessions)]
         means = [f"{of.mean():.2f} ± {of.std() / math.sqrt(sessions):.2f}" for of in kept]
         rows.append((f"{total:g} sigma", *means, page.share(np.array(p) < 0.05)))
     page.table(

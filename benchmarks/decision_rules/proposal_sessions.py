@@ -16,8 +16,8 @@ from scipy import special
 from plumbline.stats.fresh_runs import FRESH_LEVEL, p_of_fresh_runs
 from plumbline.stats.sentinel import EVERY
 from plumbline.stats.sequential import Boundary, SequentialDesign
-from plumbline.stats.sequential.boundary import computed
-from plumbline.stats.sequential.simulation import ends, paths
+from plumbline.stats.sequential.boundary import integrate_paths
+from plumbline.stats.sequential.simulation import find_ends, simulate_paths
 
 
 @dataclass
@@ -167,8 +167,8 @@ def stopping(own: SequentialDesign) -> Callable[[RunningSessions, np.ndarray], E
     def decide(loop: RunningSessions, values_SK: np.ndarray) -> Ends:
         kept_S, used_S = np.zeros(len(values_SK), dtype=bool), np.zeros(len(values_SK), dtype=int)
         for here_S, stated in groups(own, loop):
-            t_SK = paths(stated, loop.bank_SB[here_S, : stated.bank], values_SK[here_S])
-            kept_S[here_S], _, used_S[here_S] = ends(edges(stated), t_SK)
+            t_SK = simulate_paths(stated, loop.bank_SB[here_S, : stated.bank], values_SK[here_S])
+            kept_S[here_S], _, used_S[here_S] = find_ends(edges(stated), t_SK)
         return kept_S, used_S
 
     return decide
@@ -180,7 +180,7 @@ def fixed_n(level: float) -> Callable[[RunningSessions, np.ndarray], Ends]:
     def decide(loop: RunningSessions, values_SK: np.ndarray) -> Ends:
         most = values_SK.shape[1]
         own = design(most, most)
-        t_SK = paths(own, loop.bank_SB[:, :most], values_SK)
+        t_SK = simulate_paths(own, loop.bank_SB[:, :most], values_SK)
         return t_SK[:, -1] >= special.stdtrit(own.df(most), 1 - level), np.full(len(t_SK), most)
 
     return decide
@@ -195,4 +195,4 @@ def groups(own: SequentialDesign, loop: RunningSessions) -> Iterator[tuple[np.nd
 @cache
 def edges(own: SequentialDesign) -> Boundary:
     """The boundary of a design, by the fine grid alone."""
-    return computed(own)[0]
+    return integrate_paths(own)[0]

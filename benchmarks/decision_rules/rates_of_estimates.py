@@ -13,7 +13,7 @@ from decision_rules.rules_and_noise_laws import DEFAULT, GAINS, WORLDS, design, 
 
 from plumbline.stats.after_stopping import chance_farther, estimate
 from plumbline.stats.sequential import Look, SequentialDesign, boundary
-from plumbline.stats.sequential.boundary import computed
+from plumbline.stats.sequential.boundary import integrate_paths
 
 #: Gains and t at which chances are tabulated; medians between them are interpolated.
 TABLED, POINTS = np.arange(-6, 10.01, 0.4), np.linspace(-6, 14, 51)
@@ -123,7 +123,7 @@ def metrics(page: RatesPage) -> None:
                 arms = [
                     math.sqrt(tied) * part + math.sqrt(1 - tied) * rng.standard_normal(part.shape) for part in common
                 ]
-                kept |= ends(computed(own)[0], paths(own, *arms))[0]
+                kept |= ends(integrate_paths(own)[0], paths(own, *arms))[0]
             row.append(
                 page.share(
                     kept, None if alpha == 0.05 else 0.05, f"best of {count} metrics, paid, correlation {tied:g}"

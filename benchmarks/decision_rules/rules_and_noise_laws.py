@@ -14,8 +14,8 @@ import numpy as np
 from scipy import special
 
 from plumbline.stats.sequential import SequentialDesign
-from plumbline.stats.sequential.boundary import computed
-from plumbline.stats.sequential.simulation import ends, paths
+from plumbline.stats.sequential.boundary import integrate_paths
+from plumbline.stats.sequential.simulation import find_ends, simulate_paths
 
 Law = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 #: Kept, and candidate runs that were made, of every world.
@@ -98,7 +98,7 @@ class DecisionRule:
         """Draw worlds and decide in each. In pairs a difference spreads as sqrt(2) runs do."""
         own = self.design
         baseline_WB, candidate_WK = world.arms(rng, worlds, (own.baseline_runs(own.most), own.most))
-        t_WK = paths(own, baseline_WB, candidate_WK + gain)
+        t_WK = simulate_paths(own, baseline_WB, candidate_WK + gain)
         return self.decide(self, t_WK, baseline_WB, candidate_WK + gain)
 
     def session(self, rng: np.random.Generator, sessions: int, candidates: int) -> np.ndarray:
@@ -107,19 +107,19 @@ class DecisionRule:
         baseline_WB, _ = world.arms(rng, sessions, (own.baseline_runs(own.most), own.most))
         for _ in range(candidates):
             _, candidate_WK = world.arms(rng, sessions, (1, own.most))
-            kept += self.decide(self, paths(own, baseline_WB, candidate_WK), baseline_WB, candidate_WK)[0]
+            kept += self.decide(self, simulate_paths(own, baseline_WB, candidate_WK), baseline_WB, candidate_WK)[0]
         return kept
 
 
 def stopping(rule: DecisionRule, t_WK: np.ndarray, *_: np.ndarray) -> Ends:
-    kept, _, runs = ends(computed(rule.design)[0], t_WK)
+    kept, _, runs = find_ends(integrate_paths(rule.design)[0], t_WK)
     return kept, runs
 
 
 def running_on(rule: DecisionRule, t_WK: np.ndarray, *_: np.ndarray) -> Ends:
     """Discards are not heeded."""
-    edges = computed(rule.design)[0]
-    kept, _, runs = ends(replace(edges, discard=(math.nan,) * rule.design.most), t_WK)
+    edges = integrate_paths(rule.design)[0]
+    kept, _, runs = find_ends(replace(edges, discard=(math.nan,) * rule.design.most), t_WK)
     return kept, runs
 
 
@@ -139,7 +139,7 @@ def prolonged(announced: SequentialDesign) -> Callable[..., Ends]:
     """Who is not kept goes on beyond the last look that was announced, with its boundary."""
 
     def decide(_: DecisionRule, t_WK: np.ndarray, *__: np.ndarray) -> Ends:
-        keep = np.array(computed(announced)[0].keep)
+        keep = np.array(integrate_paths(announced)[0].keep)
         return first_of(t_WK >= np.concatenate([keep, np.full(t_WK.shape[1] - len(keep), keep[-1])]))
 
     return decide

@@ -15,8 +15,8 @@ from scipy import special
 
 from plumbline.stats.fresh_runs import FRESH_LEVEL, p_of_fresh_runs
 from plumbline.stats.sequential import SequentialDesign
-from plumbline.stats.sequential.boundary import computed
-from plumbline.stats.sequential.simulation import ends, paths
+from plumbline.stats.sequential.boundary import integrate_paths
+from plumbline.stats.sequential.simulation import find_ends, simulate_paths
 
 #: Fresh runs of a keep; how much wider than past runs both arms spread; past degrees of freedom.
 FRESH, WIDTHS, PAST_DF = 5, (0.5, 1.0, 1.5, 2.0, 3.0), (20, 60)
@@ -38,14 +38,14 @@ def drawn(design: PooledDesign, worlds: int, *, gain: float = 0.0, wide: float =
     rng = rng_of("fresh", design.past_df, gain, wide, own)
     base_WB = wide * rng.standard_normal((worlds, design.bank))
     arms = [gain * wide + own * wide * rng.standard_normal((worlds, runs)) for runs in (design.most, FRESH)]
-    t_WK = paths(SequentialDesign(bank=design.bank, most=design.most), base_WB, arms[0])
+    t_WK = simulate_paths(SequentialDesign(bank=design.bank, most=design.most), base_WB, arms[0])
     if design.past_df:  # T by the sigma of these runs alone, turned into T by that of past runs too
         gain_WK = arms[0].cumsum(axis=1) / np.arange(1, design.most + 1) - base_WB.mean(axis=1, keepdims=True)
         information_K = np.array([design.information(look) for look in range(1, design.most + 1)])
         own_df_K = np.array([design.df(look) - design.past_df for look in range(1, design.most + 1)])
         squares_WK = own_df_K * information_K * (gain_WK / t_WK) ** 2 + rng.chisquare(design.past_df, (worlds, 1))
         t_WK = gain_WK / np.sqrt(squares_WK / (own_df_K + design.past_df)) * np.sqrt(information_K)
-    kept_W, _, runs_W = ends(computed(design)[0], t_WK)
+    kept_W, _, runs_W = find_ends(integrate_paths(design)[0], t_WK)
     confirmed_W = kept_W & (p_of_fresh_runs(base_WB, arms[1]) <= FRESH_LEVEL)
     df = design.bank + FRESH - 2
     squares_W = sum(((arm - arm.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) for arm in (base_WB, arms[1]))

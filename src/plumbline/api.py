@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from plumbline.export.write_export import export_hf as export_hf
     from plumbline.model.finished_run import FinishedRun as FinishedRun
     from plumbline.project import load as load_project  # noqa: F401
-    from plumbline.results.runs.expected_runs import expected_runs as expected_runs
     from plumbline.results.runs.finished_runs import load as load_runs  # noqa: F401
     from plumbline.specs.spec import RunSpec as RunSpec
     from plumbline.specs.spec_changes import changed as changed
@@ -42,7 +41,7 @@ _PLACES = {
     "StopRequest": "plumbline.core.stop_request:StopRequest",
     "ComparisonTerms": "plumbline.verdict.comparison_terms:ComparisonTerms",
     "changed": "plumbline.specs.spec_changes:changed",
-    "expected_runs": "plumbline.results.runs.expected_runs:expected_runs",
+    "expected_runs": "plumbline.results.runs.expected_runs:list_expected_runs",
     "export_hf": "plumbline.export.write_export:export_hf",
     "judge": "plumbline.verdict.judge:judge",
     "judge_all": "plumbline.verdict.judge:judge_all",

@@ -14,7 +14,7 @@ import pandas as pd
 
 from plumbline.core.errors import PlumblineError
 from plumbline.results.runs.finished_runs import COMPLETED, MISSING, RunFrames
-from plumbline.results.tables.table import absent
+from plumbline.results.tables.table import missing_word
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Study
 from plumbline.train.learning_rate import make_schedule
@@ -109,7 +109,7 @@ def end(frames: RunFrames, arm: str, probe: str) -> StartAndFinalValues:
     nothing = pd.Series(dtype=float)
     if done.empty:
         return StartAndFinalValues(
-            start=nothing, final=nothing, runs=keys, n=0, word=absent(runs["outcome"]) if keys else MISSING
+            start=nothing, final=nothing, runs=keys, n=0, word=missing_word(runs["outcome"]) if keys else MISSING
         )
     over = _by_layer(frames.probes, list(done.index), probe)
     if over.empty:

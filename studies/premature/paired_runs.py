@@ -13,8 +13,8 @@ from typing import Literal
 import pandas as pd
 
 from plumbline.published.printed_numbers import PrintedNumbers, printed
-from plumbline.results.tables.shared_columns import beside, labels
-from plumbline.results.tables.table import Cell, Column, from_print
+from plumbline.results.tables.shared_columns import column_pair, label_columns
+from plumbline.results.tables.table import Cell, Column, printed_cell
 from plumbline.stats.paired_runs import paired_difference
 from plumbline.stats.sample_spread import sample_deviation
 
@@ -121,17 +121,17 @@ class PairedRuns:
                     mean, sigma, no_spread = math.nan, math.nan, self.short
                 cells[name] = row.cell(mean, self.short or "not reached")
                 cells[f"{name}_sd"] = Cell(None, word="given") if given else row.cell(sigma, no_spread)
-                cells[f"{name}_published"] = from_print(printed(print_, setting, f"{source}_mean"))
-                cells[f"{name}_sd_published"] = from_print(printed(print_, setting, f"{source}_std"))
+                cells[f"{name}_published"] = printed_cell(printed(print_, setting, f"{source}_mean"))
+                cells[f"{name}_sd_published"] = printed_cell(printed(print_, setting, f"{source}_std"))
             made.append(cells | row.facts(self.moments("loss", setting)[2]))
         return made
 
 
 def columns(names: dict[Quantity, str]) -> list[Column]:
     """The columns of `PairedRuns.rows`, without the facts."""
-    found = labels("setting", "Model")
+    found = label_columns("setting", "Model")
     for name in names:
         header, how = SHOWN[name]
         spread = f"{name}_sd"
-        found += beside(name, header, how, narrow=True, noise=spread) + beside(spread, f"± {header}", how)
+        found += column_pair(name, header, how, narrow=True, noise=spread) + column_pair(spread, f"± {header}", how)
     return found

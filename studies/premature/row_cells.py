@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from plumbline.results.runs.finished_runs import COMPLETED
-from plumbline.results.tables.shared_columns import facts
-from plumbline.results.tables.table import Cell, number
+from plumbline.results.tables.shared_columns import fact_cells
+from plumbline.results.tables.table import Cell, number_cell
 
 from .run_values import RunValues
 
@@ -29,11 +29,11 @@ class RowCells:
         """A value of the row's runs, or of those of them that are named; `otherwise` is why whole runs have none."""
         behind = tuple(keys) or self.keys
         word = self.run_values.word(*behind, otherwise=otherwise)
-        return number(value, word, tuple(key for key in behind if key is not None))
+        return number_cell(value, word, tuple(key for key in behind if key is not None))
 
     def facts(self, seeds: int | None = None) -> dict[str, Cell]:
         """The FACTS cells; `seeds`: how many seeds have a value (by default one, if all of the row's runs are)."""
         values = self.run_values
         outcomes = [values.outcome(key) for key in self.keys]
         complete = int(all(outcome == COMPLETED for outcome in outcomes)) if seeds is None else seeds
-        return facts(values.frames, values.study, self.scale, self.runs, outcomes=outcomes, seeds=complete)
+        return fact_cells(values.frames, values.study, self.scale, self.runs, outcomes=outcomes, seeds=complete)

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from plumbline.published.printed_numbers import PrintedNumbers
-from plumbline.results.tables.shared_columns import beside, labels, ours
-from plumbline.results.tables.table import REFERENCE, Cell, Column, printed_cells
+from plumbline.results.tables.shared_columns import column_pair, label_columns, number_column
+from plumbline.results.tables.table import REFERENCE, Cell, Column, published_cells
 
 from .row_cells import RowCells
 from .run_values import BASE, CONTROL, EARLY, FIFTH, Part, RunValues
@@ -74,16 +74,16 @@ QUANTITIES = {
 
 def columns(names: dict[str, str], narrow: tuple[str, ...] = ()) -> list[Column]:
     """The columns of `rows`, without the facts."""
-    found = labels("setting", "Setting")
+    found = label_columns("setting", "Setting")
     for name, source in names.items():
         quantity = QUANTITIES[name]
-        make = beside if source else _alone
+        make = column_pair if source else _alone
         found += make(name, quantity.header, quantity.format, narrow=name in narrow)
     return found
 
 
 def _alone(name: str, header: str, how: str, *, narrow: bool) -> list[Column]:
-    return [ours(name, header, how, narrow=narrow)]
+    return [number_column(name, header, how, narrow=narrow)]
 
 
 def rows(
@@ -109,5 +109,5 @@ def rows(
                 reason = "not reached" if name == "tokens_saved_pct" else "not read"
                 cells[name] = row.cell(quantity.read(run_values, control, key), reason, behind)
         printed = {name: source for name, source in names.items() if source}
-        made.append(cells | printed_cells(print_, setting, printed) | row.facts())
+        made.append(cells | published_cells(print_, setting, printed) | row.facts())
     return made

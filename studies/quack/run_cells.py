@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import pandas as pd
 
 from plumbline.results.runs.finished_runs import COMPLETED, MISSING
-from plumbline.results.tables.shared_columns import facts, ours, said
-from plumbline.results.tables.table import Cell, Column, number
+from plumbline.results.tables.shared_columns import fact_cells, number_column, text_column
+from plumbline.results.tables.table import Cell, Column, number_cell
 
 from .run_grid import SPIKE, RunGrid
 
@@ -29,20 +29,20 @@ LARGEST_NOTE = "Largest logit: of all heads and layers on held-out sequences, ov
 
 #: Columns of several tables.
 ATTENTION_COLUMN = Column(name="attention", header="attention", kind="label")
-LOSS = ours("validation_loss", "loss", ".3f", narrow=True)
-TROUBLE = said("diverged_or_spiked", "diverged or spiked", narrow=True)
+LOSS = number_column("validation_loss", "loss", ".3f", narrow=True)
+TROUBLE = text_column("diverged_or_spiked", "diverged or spiked", narrow=True)
 
 
 def row_facts(grid: RunGrid, scale: str, keys: Iterable[str | None], shown: str | None) -> dict[str, Cell]:
     """Make the FACTS cells of a row with several runs, of which `shown` gave its value."""
     there = tuple(key for key in keys if key is not None)
     outcomes, seeds = [grid.outcome(key) for key in there], int(grid.outcome(shown) == COMPLETED)
-    return facts(grid.frames, grid.study, scale, there, outcomes=outcomes, seeds=seeds)
+    return fact_cells(grid.frames, grid.study, scale, there, outcomes=outcomes, seeds=seeds)
 
 
 def loss(grid: RunGrid, key: str | None) -> Cell:
     """Make the cell of a run's final held-out loss, or the word for why it has none."""
-    return number(grid.loss(key), grid.outcome(key), () if key is None else (key,))
+    return number_cell(grid.loss(key), grid.outcome(key), () if key is None else (key,))
 
 
 def largest_logit(grid: RunGrid, key: str | None) -> Cell:
@@ -50,4 +50,4 @@ def largest_logit(grid: RunGrid, key: str | None) -> Cell:
     curve = pd.Series(dtype=float) if key is None else grid.largest_logit(key)
     outcome = grid.outcome(key)
     word = MISSING if outcome == MISSING else "not read"
-    return number(float(curve.max()) if len(curve) else None, word, () if key is None else (key,))
+    return number_cell(float(curve.max()) if len(curve) else None, word, () if key is None else (key,))

@@ -16,7 +16,7 @@ STEP_TIME = "step_time"
 
 def seconds(frames: RunFrames) -> dict[str, pd.Series]:
     """Method -> seconds by repeat, of the runs that were timed; empty where nothing was."""
-    frame = frames.measured(STEP_TIME)
+    frame = frames.read_measurement(STEP_TIME)
     if frame is None:
         return {}
     return {
@@ -33,7 +33,9 @@ def ratio(frames: RunFrames, method: str, other: str) -> PairedRatio | None:
 
 def device(frames: RunFrames) -> str:
     """What it was measured on."""
-    facts = measurement_file.made_with(measurement_file.place(frames.work, frames.measured_key(STEP_TIME)))
+    facts = measurement_file.read_facts(
+        measurement_file.frame_path(frames.work, frames.find_measurement_key(STEP_TIME))
+    )
     return str(facts.get("device_name") or facts["device"])
 
 

@@ -21,7 +21,7 @@ ERROR, COSINE, DISTANCE, ANGLE = "relative_l2", "cosine", "cosine_distance", "an
 
 def finals(frames: RunFrames) -> pd.DataFrame | None:
     """One row for each width, one column for each (arm, quantity) after the last step, the mean over seeds."""
-    read = frames.measured(NAME)
+    read = frames.read_measurement(NAME)
     if read is None:
         return None
     steps = read.groupby("arm")["step"].transform("max")

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from plumbline.results.runs.finished_runs import COMPLETED, MISSING
-from plumbline.results.tables.shared_columns import facts
-from plumbline.results.tables.table import Cell, number
+from plumbline.results.tables.shared_columns import fact_cells
+from plumbline.results.tables.table import Cell, number_cell
 
 from .run_values import SCALE, RunValues
 
 
 def value(values: RunValues, found: float, *methods: str) -> Cell:
     """Make the cell of a number that some runs gave, or the word for why they gave none."""
-    return number(found, values.word(*methods) or MISSING, values.keys(*methods))
+    return number_cell(found, values.word(*methods) or MISSING, values.keys(*methods))
 
 
 def run_facts(values: RunValues, method: str) -> dict[str, Cell]:
     """Make the FACTS cells of a method's run."""
     keys, outcome = values.keys(method), values.outcome(method)
     seeds = int(outcome == COMPLETED)
-    return facts(values.frames, values.study, SCALE, keys, outcomes=[outcome], seeds=seeds)
+    return fact_cells(values.frames, values.study, SCALE, keys, outcomes=[outcome], seeds=seeds)

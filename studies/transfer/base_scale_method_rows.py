@@ -13,15 +13,23 @@ from dataclasses import dataclass
 import pandas as pd
 
 from plumbline.results.runs.finished_runs import COMPLETED, RunFrames
-from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, absent, context, joint_outcome, number
+from plumbline.results.tables.table import (
+    NO_FLOOR,
+    REFERENCE,
+    Cell,
+    context_cells,
+    missing_word,
+    number_cell,
+    summarize_outcomes,
+)
 from plumbline.specs.study_config import Study
-from plumbline.stats.noise_floor import NoiseFloor, noise_floor, verdicts
-from plumbline.stats.pooling import SigmaEstimate, pooled
+from plumbline.stats.noise_floor import NoiseFloor, compute_verdicts, noise_floor
+from plumbline.stats.pooling import SigmaEstimate, pool_spreads
 from plumbline.stats.sample_spread import sample_deviation
 
 from .headline_runs import BASE, base_values, best_first, headline_runs
 
-#: Numbers of `plumbline.stats.noise_floor.verdicts` by what a row without them says, and by the runs behind them.
+#: Numbers of `plumbline.stats.noise_floor.compute_verdicts` by what a row without them says, and by their runs.
 DISTANCES = {"climb_avg_delta": "delta", "z": "z", "t_run_vs_seeds": "t_run_vs_seeds"}
 TESTS = ("p", "p_bonferroni", "p_run_vs_seeds", "p_run_vs_seeds_bonferroni")
 STEPPED = ("p_holm", "p_bh", "p_run_vs_seeds_holm", "p_run_vs_seeds_bh")
@@ -30,7 +38,7 @@ STEPPED = ("p_holm", "p_bh", "p_run_vs_seeds_holm", "p_run_vs_seeds_bh")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BaseScaleMethodRows:
     """Method -> cells, best CLIMB-avg first, those without a value last; the floor and the reference's runs behind it;
-    and the numbers of `plumbline.stats.noise_floor.verdicts`.
+    and the numbers of `plumbline.stats.noise_floor.compute_verdicts`.
 
     `spreads`: sigma of the reference, then of the study's other seeded methods (`noise_floor.others`) that have one;
     empty where the reference has none.
@@ -52,12 +60,12 @@ def base_scale_method_rows(frames: RunFrames, study: Study, reference: str) -> B
     with warnings.catch_warnings():
         # A missing floor is a word in every cell that needs it.
         warnings.filterwarnings("ignore", message="no noise floor")
-        judged = verdicts(values, floor, m=study.m, baseline=reference)
+        judged = compute_verdicts(values, floor, m=study.m, baseline=reference)
     cells = {}
     for method in best_first(values):
         mine, behind = runs[runs["method"] == method], headline_runs(runs, method, reference)
         own = tuple(behind.index)
-        word = absent(behind["outcome"])
+        word = missing_word(behind["outcome"])
         compared = tuple(dict.fromkeys((*own, *floor_runs.index)))
         no_z = word if math.isnan(values[method]) else NO_FLOOR
         no_p = REFERENCE if method == reference else no_z
@@ -66,24 +74,24 @@ def base_scale_method_rows(frames: RunFrames, study: Study, reference: str) -> B
             {
                 "method": Cell(method),
                 "label": Cell(study.label(method)),
-                "climb_avg": number(float(values[method]), word, own),
-                "validation_loss": number(float(behind["validation_loss"].mean()), word, own),
-                "outcome": Cell(joint_outcome(mine["outcome"]), tuple(mine.index)),
+                "climb_avg": number_cell(float(values[method]), word, own),
+                "validation_loss": number_cell(float(behind["validation_loss"].mean()), word, own),
+                "outcome": Cell(summarize_outcomes(mine["outcome"]), tuple(mine.index)),
                 "n_seeds": Cell(int((mine["outcome"] == COMPLETED).sum()), tuple(mine.index)),
                 "runs_averaged": Cell(_value_of(behind)),
-                "climb_avg_all_seeds": number(float(mine["average"].mean()), word, mine.index),
-                "climb_avg_sd_all_seeds": number(
+                "climb_avg_all_seeds": number_cell(float(mine["average"].mean()), word, mine.index),
+                "climb_avg_sd_all_seeds": number_cell(
                     sample_deviation(mine["average"].dropna()),
-                    absent(mine["outcome"]) if len(mine) > 1 else "one seed",
+                    missing_word(mine["outcome"]) if len(mine) > 1 else "one seed",
                     mine.index,
                 ),
                 "run_ids": Cell(" ".join(mine["run_id"]), tuple(mine.index)),
                 "category": Cell(study.methods[method].get("category", "none")),
             }
-            | {name: number(verdict[of], no_z, compared) for name, of in DISTANCES.items()}
-            | {name: number(verdict[name], no_p, compared) for name in TESTS}
-            | {name: number(verdict[name], no_p, runs.index) for name in STEPPED}
-            | context(study, BASE, frames)
+            | {name: number_cell(verdict[of], no_z, compared) for name, of in DISTANCES.items()}
+            | {name: number_cell(verdict[name], no_p, compared) for name in TESTS}
+            | {name: number_cell(verdict[name], no_p, runs.index) for name in STEPPED}
+            | context_cells(study, BASE, frames)
         )
     seeded = [reference, *(study.noise_floor or {}).get("others", ())]
     own, *others = (_spread(runs[runs["method"] == method]) for method in seeded)
@@ -94,7 +102,7 @@ def base_scale_method_rows(frames: RunFrames, study: Study, reference: str) -> B
 def _spread(runs: pd.DataFrame) -> SigmaEstimate:
     """A method's sigma over its seeds; no degrees of freedom where fewer than two have a value."""
     values = runs["average"].dropna()
-    return pooled([values.tolist()]) if len(values) > 1 else SigmaEstimate(0.0, 0)
+    return pool_spreads([values.tolist()]) if len(values) > 1 else SigmaEstimate(0.0, 0)
 
 
 def _value_of(behind: pd.DataFrame) -> str:

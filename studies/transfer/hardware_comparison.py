@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from plumbline.results.interpretations import arm_change
+from plumbline.results.interpretations import describe_arm
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.specs.study_config import Study
 
@@ -58,7 +58,7 @@ def device(manifest: Mapping[str, Any]) -> str:
 
 def stand_in(study: Study) -> str:
     """What the arm changes under this preset, in words; empty where its spec is the baseline's own."""
-    return arm_change(study, ARM)
+    return describe_arm(study, ARM)
 
 
 #: Kind (cuda, cpu) and name; None for what is not recorded.

@@ -14,7 +14,7 @@ import pandas as pd
 
 from plumbline.core.errors import PlumblineError
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
-from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, number
+from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, number_cell
 from plumbline.specs.study_config import Study
 from plumbline.stats.distributions import t_isf
 from plumbline.stats.item_noise import (
@@ -26,7 +26,7 @@ from plumbline.stats.item_noise import (
     mean_by_item,
     seeds_that_decide,
 )
-from plumbline.stats.pooling import together
+from plumbline.stats.pooling import combine_estimates
 from plumbline.stats.significance import significance
 
 from .base_scale_method_rows import BaseScaleMethodRows
@@ -62,14 +62,14 @@ def item_cells(
         PlumblineError: runs that did not answer the same items, in a table that was not asked to take what is there.
     """
     found, words = _distances(frames, study, reference, behind)
-    pooled = together(*rows.spreads) if len(rows.spreads) > 1 else None
+    pooled = combine_estimates(*rows.spreads) if len(rows.spreads) > 1 else None
     judged = item_verdicts(found, rows.floor, m=study.m, pooled=pooled)
     cells = {}
     for method, row in rows.cells.items():
         runs = row["z"].runs
         if method not in found:
             word = REFERENCE if method == reference else words.get(method) or row["climb_avg"].word or MISSING
-            cells[method] = {name: number(None, word, runs) for name in (*judged.columns, SEEDS_NEEDED)} | {
+            cells[method] = {name: number_cell(None, word, runs) for name in (*judged.columns, SEEDS_NEEDED)} | {
                 name: Cell(word, runs) for name in ("significance", "significance_pooled")
             }
             continue
@@ -86,15 +86,15 @@ def item_cells(
         )
         needed = seeds_that_decide(found[method], rows.floor, LEVEL / study.m)
         cells[method] = {
-            name: number(float(value), few if "items" in name or few == TOO_FEW else NO_FLOOR, runs)
+            name: number_cell(float(value), few if "items" in name or few == TOO_FEW else NO_FLOOR, runs)
             for name, value in said.items()
         } | {
             "significance": Cell(own, runs),
             "significance_pooled": Cell(over_all if pooled else ONE_REFERENCE, runs),
-            SEEDS_NEEDED: number(needed, f"more than {MOST_SEEDS}", runs),
+            SEEDS_NEEDED: number_cell(needed, f"more than {MOST_SEEDS}", runs),
         }
         if pooled is None:
-            cells[method] |= {name: number(None, ONE_REFERENCE, runs) for name in judged if "pooled" in name}
+            cells[method] |= {name: number_cell(None, ONE_REFERENCE, runs) for name in judged if "pooled" in name}
     return cells
 
 

@@ -15,10 +15,10 @@ import pandas as pd
 from plumbline.core.errors import PlumblineError
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.number_formats import PROBABILITY
-from plumbline.results.tables.shared_columns import ours, said
-from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, Column, number
+from plumbline.results.tables.shared_columns import number_column, text_column
+from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, Column, number_cell
 from plumbline.specs.study_config import Study
-from plumbline.stats.noise_floor import NoiseFloor, noise_floor, verdicts
+from plumbline.stats.noise_floor import NoiseFloor, compute_verdicts, noise_floor
 from plumbline.stats.power import seeds_needed
 
 from .base_scale_method_rows import BaseScaleMethodRows
@@ -43,12 +43,12 @@ GROUPS = (3, 6, 12, MANY_SEEDS)
 def loss_columns(*, lead: bool) -> list[Column]:
     """The columns of validation loss; `lead`: they are shown in a terminal too, before those of accuracy."""
     return [
-        said("loss_resolved", "by val. loss", narrow=lead),
-        ours(DELTA, "Δ val. loss", "+.4f", narrow=lead),
-        ours("t_validation_loss", "t, val. loss", "+.2f", readable=False),
-        ours("p_validation_loss", "p, val. loss", PROBABILITY, readable=False),
-        ours("p_validation_loss_bonferroni", "p, val. loss, Bonferroni", PROBABILITY),
-        ours("seeds_to_resolve_loss", "seeds needed", "d", narrow=lead),
+        text_column("loss_resolved", "by val. loss", narrow=lead),
+        number_column(DELTA, "Δ val. loss", "+.4f", narrow=lead),
+        number_column("t_validation_loss", "t, val. loss", "+.2f", readable=False),
+        number_column("p_validation_loss", "p, val. loss", PROBABILITY, readable=False),
+        number_column("p_validation_loss_bonferroni", "p, val. loss, Bonferroni", PROBABILITY),
+        number_column("seeds_to_resolve_loss", "seeds needed", "d", narrow=lead),
     ]
 
 
@@ -68,7 +68,7 @@ def loss_cells(
     with warnings.catch_warnings():
         # A missing floor is a word in every cell that needs it.
         warnings.filterwarnings("ignore", message="no noise floor")
-        judged = verdicts(values, floor, m=study.m, baseline=reference)
+        judged = compute_verdicts(values, floor, m=study.m, baseline=reference)
     return {
         method: _cells(judged.loc[method].astype(float), row, floor, study.m, is_reference=method == reference)
         for method, row in rows.cells.items()
@@ -91,11 +91,11 @@ def _cells(
         resolved, seeds, no_seeds = NOT_RESOLVED, _seeds(delta, floor, m), f"more than {MANY_SEEDS}"
     return {
         "loss_resolved": Cell(resolved, runs),
-        DELTA: number(delta, word, runs),
-        "t_validation_loss": number(float(verdict["t_run_vs_seeds"]), word, runs),
-        "p_validation_loss": number(float(verdict["p_run_vs_seeds"]), untested, runs),
-        "p_validation_loss_bonferroni": number(p, untested, runs),
-        "seeds_to_resolve_loss": number(seeds, no_seeds, runs),
+        DELTA: number_cell(delta, word, runs),
+        "t_validation_loss": number_cell(float(verdict["t_run_vs_seeds"]), word, runs),
+        "p_validation_loss": number_cell(float(verdict["p_run_vs_seeds"]), untested, runs),
+        "p_validation_loss_bonferroni": number_cell(p, untested, runs),
+        "seeds_to_resolve_loss": number_cell(seeds, no_seeds, runs),
     }
 
 

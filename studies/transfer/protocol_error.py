@@ -6,7 +6,7 @@ Source: transfer study, section 3.3. See `plumbline.stats.protocol_error`; the p
 
 from __future__ import annotations
 
-from plumbline.stats.protocol_error import WORLDS, ErrorRates, shares
+from plumbline.stats.protocol_error import WORLDS, ErrorRates, simulate_protocol
 
 #: Runs of the reference; the paper has three.
 COUNTS = tuple(range(2, 11))
@@ -26,7 +26,7 @@ ASSUMED = (
 
 def worth(statistic: str, correction: str, m: int, n: int) -> ErrorRates:
     """Of `m` methods against `n` runs of the reference."""
-    return shares(statistic, correction, m=m, n=n, gains=GAINS)  # type: ignore[arg-type]
+    return simulate_protocol(statistic, correction, m=m, n=n, gains=GAINS)  # type: ignore[arg-type]
 
 
 def sentence(m: int, n: int) -> str:

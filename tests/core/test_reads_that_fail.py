@@ -54,7 +54,7 @@ def lines(path: Path) -> list[Any]:
         ("manifest.json", Path.read_text),
         ("table.csv", lines),
         ("scores.parquet", lambda path: frames.read(path, "scores")),
-        ("measured.json", lambda path: measurement_file.made_with(path.with_suffix(".parquet"))),
+        ("measured.json", lambda path: measurement_file.read_facts(path.with_suffix(".parquet"))),
         ("export.json", lambda path: run_files.require_unchanged_export(path.parent)),
         ("tokens.npy", npy.mapped),
         ("manifest.json", tokenizer.read),

@@ -15,7 +15,7 @@ from scipy.stats import t
 from plumbline.bundle import archive
 from plumbline.cli import ls
 from plumbline.specs import study_config
-from plumbline.stats.protocol_error import pooled_survivor
+from plumbline.stats.protocol_error import simulate_pooled_test
 
 TABLE = "results/evening/transfer/order_across_scales"
 METRICS = ("climb_avg", "validation_loss", "answer_logprob")
@@ -72,7 +72,7 @@ def test_the_pages_other_numbers_are_the_records(repository: Path, pictures: Mod
     own = order.loc[["baseline", *order.index.drop("baseline")]]
     seeds = own["seeds_base"].astype(int).tolist()
     spreads = ([1.0] * len(own), own["spread_of_own_seeds_base"].tolist())
-    alike, as_here = (100 * pooled_survivor(each, seeds, m=19) for each in spreads)
+    alike, as_here = (100 * simulate_pooled_test(each, seeds, m=19) for each in spreads)
     assert f"different in {alike:.1f} % if they do, and in {as_here:.0f} % were their own spreads" in page
     resolved = kept("table2")["loss_resolved"].isin(["lower", "higher"])
     assert int(resolved.sum()) == 2 and "and resolves two." in page

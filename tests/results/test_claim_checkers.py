@@ -10,15 +10,15 @@ from plumbline.results.claims.claim_checkers import (
     ComputedValues,
     at_most_partly,
     check,
+    describe_nearness,
     first,
     in_turn,
-    nearness,
     number,
     order,
     parts,
     ranking,
-    said,
     signs,
+    statements,
     statistic,
 )
 from plumbline.results.claims.claim_tolerances import factor, half_unit, near
@@ -92,7 +92,7 @@ def test_parts_and_what_stands_beside_a_claim():
     assert verdict("stat", {}, {"here": True, "there": True}, both) == "reproduced"
     assert verdict("stat", {}, {"here": True, "there": False}, both) == "partly"
     assert verdict("stat", {}, {"here": False, "there": False}, both) == "not reproduced"
-    rule = in_turn(said("so"), number, at_most_partly(said("beside")))
+    rule = in_turn(statements("so"), number, at_most_partly(statements("beside")))
     printed, near_it = {"a": 1.0}, {"a": 1.0, "so": True, "beside": True}
     assert verdict("number", printed, near_it, rule) == "reproduced"
     assert verdict("number", printed, near_it | {"so": False}, rule) == "not reproduced"
@@ -141,7 +141,7 @@ def test_ties_are_no_order():
 
 EFFECTS = {
     "its sign": (signs("gain"), {"gain": -0.5, "spread": 0.1}, {"gain": 0.3, "spread": 0.1}),
-    "a comparison": (said("kept"), {"gain": 0.5, "kept": False}, {"gain": 0.3, "spread": 0.1, "kept": True}),
+    "a comparison": (statements("kept"), {"gain": 0.5, "kept": False}, {"gain": 0.3, "spread": 0.1, "kept": True}),
 }
 
 
@@ -164,15 +164,15 @@ def test_without_its_effect_a_claim_is_not_reproduced(name):
 def test_a_statement_that_holds_may_name_an_effect_too():
     claim = PaperClaim(id="x", text="", source="", kind="order", values={})
     there, not_there = (ComputedValues(holds=True, values={"gains": gains}) for gains in (True, False))
-    assert check(claim, there, None, said("gains")) == ("reproduced", "it holds")
-    assert check(claim, not_there, None, said("gains"))[0] == "not reproduced"
+    assert check(claim, there, None, statements("gains")) == ("reproduced", "it holds")
+    assert check(claim, not_there, None, statements("gains"))[0] == "not reproduced"
 
 
 def test_how_near_a_value_came():
     claim = PaperClaim(id="x", text="", source="", kind="number", values={"a": 1.0, "b": [2.0, 4.0], "word": "w"})
     values: dict[str, object] = {"a": 1.05, "b": [2.0, -4.0], "word": "w", "more": 1.0}
     by_name = ComputedValues(values=values, near={"a": near(0.1), "b": factor(2)})
-    assert nearness(claim, by_name) == "of what is allowed: a 0.5, b infinite"
+    assert describe_nearness(claim, by_name) == "of what is allowed: a 0.5, b infinite"
     # What is not compared as numbers came near to nothing.
-    assert nearness(claim, ComputedValues(values=values), signs("a")) == ""
-    assert nearness(claim, ComputedValues(values={"a": 1.05})) == "of what is allowed: a 1"
+    assert describe_nearness(claim, ComputedValues(values=values), signs("a")) == ""
+    assert describe_nearness(claim, ComputedValues(values={"a": 1.05})) == "of what is allowed: a 1"

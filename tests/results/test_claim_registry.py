@@ -9,7 +9,7 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.published.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, check, nearness
+from plumbline.results.claims.claim_checkers import ComputedValues, check, describe_nearness
 from plumbline.results.claims.claim_registry import ClaimChecks
 from plumbline.results.claims.claim_tolerances import factor, near
 from plumbline.results.claims.claim_verdicts import judge_claims
@@ -39,7 +39,7 @@ def test_computed_values_keep_the_registered_nearness_unless_they_have_their_own
         computed = checks["lower"](None, claim)
         verdict = "not reproduced" if own is not None and isinstance(values, ComputedValues) else "reproduced"
         assert check(claim, computed, checks["lower"].compare)[0] == verdict
-        assert nearness(claim, computed).startswith("of what is allowed: steps ")
+        assert describe_nearness(claim, computed).startswith("of what is allowed: steps ")
 
 
 def test_of_without_a_call_is_refused() -> None:

@@ -15,7 +15,7 @@ from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.results import __main__ as verb
 from plumbline.results.runs.comparability import ROUNDING
-from plumbline.results.runs.expected_runs import expected_runs
+from plumbline.results.runs.expected_runs import list_expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from tests.studies.transfer.synthetic_runs import World, tasks_of
 
@@ -69,7 +69,7 @@ def scores(world: World, key: str, change: Callable[[pd.DataFrame], pd.DataFrame
 
 
 def read(world: World, *, mixed: bool = False) -> RunFrames:
-    runs = expected_runs(None, world.study, ["base", "noise_floor", "large"], world.root)
+    runs = list_expected_runs(None, world.study, ["base", "noise_floor", "large"], world.root)
     return load(runs, world.root, average="climb_avg", mixed=mixed)
 
 
@@ -281,7 +281,7 @@ def probed(world: World, key: str, classes: dict[str, str], **labels: Any) -> No
 
 
 def read_probes(world: World, *, mixed: bool = False) -> RunFrames:
-    runs = expected_runs(None, world.study, ["base", "large"], world.root)
+    runs = list_expected_runs(None, world.study, ["base", "large"], world.root)
     return load(runs, world.root, average="climb_avg", probes=True, mixed=mixed)
 
 

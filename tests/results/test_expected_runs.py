@@ -10,7 +10,7 @@ import pytest
 from plumbline.core.errors import PlumblineError
 from plumbline.project import load
 from plumbline.results import __main__ as results
-from plumbline.results.runs.expected_runs import expected_runs, require_expected
+from plumbline.results.runs.expected_runs import list_expected_runs, require_expected
 from plumbline.specs import study_config
 from plumbline.specs.study_config import Run, Study
 from plumbline.specs.yaml_files import load_config
@@ -36,7 +36,7 @@ def test_two_thousand_runs_are_a_short_word(many: Study, tmp_path: Path) -> None
     digest = planned.targets.expected("transfer", "table2")
     assert len(digest) == 16 and digest == planned.targets.study_expected("transfer")
     require_expected(digest, many, groups)
-    assert len(expected_runs(None, many, groups, tmp_path)) == 2000
+    assert len(list_expected_runs(None, many, groups, tmp_path)) == 2000
     fewer = replace(many, runs=dict(list(many.runs.items())[1:]))
     with pytest.raises(PlumblineError, match=r"the runs of transfer differ from .* planned with: .* start S"):
         require_expected(digest, fewer, groups)

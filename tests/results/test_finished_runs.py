@@ -13,7 +13,7 @@ from plumbline import NUMERICS
 from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.results import __main__ as results
-from plumbline.results.runs.expected_runs import ExpectedRun, expected_runs
+from plumbline.results.runs.expected_runs import ExpectedRun, list_expected_runs
 from plumbline.results.runs.finished_runs import load
 from tests import run_in_process
 from tests.studies.transfer.synthetic_runs import World, tasks_of
@@ -59,7 +59,7 @@ def test_a_run_of_another_spec_is_refused_and_found_by_name(world: World, tmp_pa
     made_otherwise(world, KEY, "f" * 16, numerics=0)
     with pytest.raises(PlumblineError, match=r"is of run f{16}, but .* or make the table with --expected-runs found"):
         world.load("base", "noise_floor")
-    found = load(expected_runs("found", world.study, ["base"], world.root), world.root, average="climb_avg")
+    found = load(list_expected_runs("found", world.study, ["base"], world.root), world.root, average="climb_avg")
     assert found.runs.loc[KEY, "run_id"] == "f" * 16 and found.runs.loc[KEY, "average"] == pytest.approx(0.30)
     assert found.others == (
         f"{KEY} is run {'f' * 16} (numerics 0), here it would be {world.study.runs[KEY].spec.run_id} "
@@ -80,8 +80,8 @@ def test_a_run_of_another_spec_is_refused_and_found_by_name(world: World, tmp_pa
 
 
 def test_where_every_run_is_the_expected_one_nothing_is_said(world: World) -> None:
-    runs = expected_runs("found", world.study, ["base", "noise_floor"], world.root)
-    assert runs == expected_runs(None, world.study, ["base", "noise_floor"], world.root)
+    runs = list_expected_runs("found", world.study, ["base", "noise_floor"], world.root)
+    assert runs == list_expected_runs(None, world.study, ["base", "noise_floor"], world.root)
     assert load(runs, world.root, average="climb_avg").others == ()
 
 
@@ -89,13 +89,13 @@ def test_scores_of_another_run_than_the_outcomes_are_refused_even_so(world: Worl
     path = world.root / "scores" / KEY / "scores.parquet"
     frames.write(frames.read(path, "scores").assign(run_id="e" * 16), "scores", path)
     with pytest.raises(PlumblineError, match=r"scores.parquet is of run e{16}"):
-        load(expected_runs("found", world.study, ["base"], world.root), world.root, average="climb_avg")
+        load(list_expected_runs("found", world.study, ["base"], world.root), world.root, average="climb_avg")
 
 
 def test_an_outcome_that_names_no_run_is_named(world: World) -> None:
     (world.root / "runs" / KEY / "outcome.json").write_text("{")
     with pytest.raises(PlumblineError, match=r"outcome.json names no run"):
-        expected_runs("found", world.study, ["base"], world.root)
+        list_expected_runs("found", world.study, ["base"], world.root)
 
 
 PROBES = pd.DataFrame(

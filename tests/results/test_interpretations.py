@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from plumbline.results.interpretations import _plain, interpretations
+from plumbline.results.interpretations import _format_value, write_interpretations
 from plumbline.specs import corpus, study_config
 
 
 def page(preset: str, source: str = corpus.AS_THE_CORPUS_SAYS) -> str:
     study = study_config.load("transfer", preset, source=source)
-    return interpretations(study, corpus.load(study.corpus, preset, source))
+    return write_interpretations(study, corpus.load(study.corpus, preset, source))
 
 
 @pytest.mark.parametrize("preset", ["paper", "demo"])
@@ -38,7 +38,7 @@ def test_an_arm_says_everything_that_it_changes():
     arm = study.definition["arms"]["second_hardware"]
     arm |= {"interventions": [{"name": "freeze", "role": "norm"}], "model": {"ffn_width": 7, "layers": 3}}
     arm["demo"] = {"model": {"ffn_width": 9}}
-    text = interpretations(study, corpus.load(study.corpus, "demo"))
+    text = write_interpretations(study, corpus.load(study.corpus, "demo"))
     said = next(line for line in text.splitlines() if "Under demo it differs from `baseline`" in line)
     assert 'interventions = [{"name": "freeze", "role": "norm"}]' in said
     assert "model.ffn_width = 9" in said and "model.layers = 3" in said
@@ -57,7 +57,7 @@ def test_a_study_without_arms_suite_and_noise_floor():
     whole = study_config.load("transfer", "demo")
     kept = {key: value for key, value in whole.definition.items() if key not in ("arms", "suite", "noise_floor")}
     bare = study_config.Study(name="bare", preset="demo", definition=kept | {"interpretations": []}, runs={})
-    text = interpretations(bare, corpus.load(bare.corpus, "demo"))
+    text = write_interpretations(bare, corpus.load(bare.corpus, "demo"))
     assert text.count("None.") == 2 and "Evaluation" not in text and "Scale `base` is 1.2M" in text
 
 
@@ -65,7 +65,7 @@ def test_a_study_without_arms_suite_and_noise_floor():
 def test_what_the_demo_changes_from_the_paper_is_on_the_page(name):
     """By the specs of its runs, key by key; the data are the line of the corpus."""
     paper, demo = (study_config.load(name, preset) for preset in ("paper", "demo"))
-    text = interpretations(demo, corpus.load(demo.corpus, "demo"))
+    text = write_interpretations(demo, corpus.load(demo.corpus, "demo"))
     common = paper.runs.keys() & demo.runs.keys()
     changed = set()
     for key in common:
@@ -81,7 +81,9 @@ def flat(spec, before=""):
     """A spec's leaves by their dotted names."""
     found = {}
     for name, value in spec.items():
-        found |= flat(value, f"{before}{name}.") if isinstance(value, dict) else {f"{before}{name}": _plain(value)}
+        found |= (
+            flat(value, f"{before}{name}.") if isinstance(value, dict) else {f"{before}{name}": _format_value(value)}
+        )
     return found
 
 

@@ -16,8 +16,8 @@ from plumbline.results.measurements import measurement_file
 from plumbline.results.measurements import run_measurement as verb
 from plumbline.results.runs.finished_runs import MISSING, RunFrames, load
 from plumbline.results.tables import write_table
-from plumbline.results.tables.table import Cell, Column, Table, number
-from plumbline.results.tables.trace_cell import trace
+from plumbline.results.tables.table import Cell, Column, Table, number_cell
+from plumbline.results.tables.trace_cell import trace_cell
 from plumbline.specs import code_hash, study_config
 from plumbline.specs.measurement_code import of_measurement
 from plumbline.specs.study_config import Study
@@ -55,7 +55,7 @@ CODE = "studies/widths/measurements/stretch.py"
 def made(root: Path) -> tuple[Path, list[str]]:
     """The measurement as the verb makes it, and what it said meanwhile."""
     said: list[str] = []
-    out = measurement_file.place(root / "work", KEY)
+    out = measurement_file.frame_path(root / "work", KEY)
     verb.measure(study_of(root), "stretch", out, said.append)
     return out, said
 
@@ -67,7 +67,7 @@ def frames_of(root: Path, *names: str) -> RunFrames:
 def test_a_frame_is_written_with_what_it_was_made_with(root: Path) -> None:
     out, said = made(root)
     assert said == ["width 32", "width 128"], "lines of progress"
-    frame = frames_of(root).measured("stretch")
+    frame = frames_of(root).read_measurement("stretch")
     assert frame is not None and list(frame["width"]) == [32, 128] and (frame["largest"] > 5).all()
     facts = json.loads(out.with_suffix(".json").read_text())
     assert facts["fingerprint"] == of_measurement(study_of(root), "stretch")
@@ -76,7 +76,7 @@ def test_a_frame_is_written_with_what_it_was_made_with(root: Path) -> None:
     assert {"host", "device_name", "code", "git_commit", "lock_sha256", "started", "finished"} <= facts.keys()
     assert {"torch", "plumbline-lm"} <= facts["packages"].keys() and facts["device"] == "cpu" and facts["seconds"] >= 0
     made(root)
-    assert (frames_of(root).measured("stretch") == frame).all(axis=None)
+    assert (frames_of(root).read_measurement("stretch") == frame).all(axis=None)
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ def test_it_sees_the_runs_that_it_names_and_no_others(root: Path) -> None:
 
 def test_none_where_nothing_was_measured_and_an_error_where_it_was_not_asked_for(root: Path) -> None:
     frames = frames_of(root)
-    assert frames.measured("stretch") is None and frames.identity(KEY) == MISSING
+    assert frames.read_measurement("stretch") is None and frames.identity(KEY) == MISSING
     with pytest.raises(PlumblineError, match=r"'strech' is read but not among .*; did you mean 'stretch'\?"):
-        frames.measured("strech")
+        frames.read_measurement("strech")
 
 
 def test_a_frame_that_is_not_of_its_facts_is_refused(root: Path) -> None:
@@ -135,14 +135,14 @@ def test_a_frame_that_is_not_of_its_facts_is_refused(root: Path) -> None:
     whole = facts.read_text()
     facts.write_text(whole.replace('"draws": 2', '"draws": 3'))
     with pytest.raises(PlumblineError, match=r"stretch.json is not as it was written: .* and measure again"):
-        frames.measured("stretch")
+        frames.read_measurement("stretch")
     facts.write_text(whole)
     pd.DataFrame({"width": [1]}).to_parquet(out)
     with pytest.raises(PlumblineError, match=r"is not the frame that .*stretch.json describes"):
-        frames.measured("stretch")
+        frames.read_measurement("stretch")
     facts.write_text("{}")
     with pytest.raises(PlumblineError, match=r"does not say what stretch.parquet was made with"):
-        frames.measured("stretch")
+        frames.read_measurement("stretch")
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_what_is_no_frame_of_numbers_is_refused(root: Path, after: str, says: st
 
 def test_names_that_are_not_there(root: Path) -> None:
     with pytest.raises(PlumblineError, match=r"measurements: no 'strech' at preset smoke; did you mean 'stretch'\?"):
-        verb.entry(study_of(root), "strech")
+        verb.find_measurement(study_of(root), "strech")
     edited(root, CODE, "def stretch", "def stretched")
     with pytest.raises(PlumblineError, match=r"there is no function 'stretch'; did you mean .* drop it from the study"):
         of_measurement(study_of(root), "stretch")
@@ -175,31 +175,31 @@ def test_a_cell_leads_to_its_measurement(root: Path, tmp_path: Path) -> None:
             Column(name="row", header="Row", kind="label"),
             Column(name="largest", header="largest", kind="reproduced", format=".2f"),
         ]
-        rows = [{"row": Cell("wide"), "largest": number(value, MISSING, [KEY])}]
+        rows = [{"row": Cell("wide"), "largest": number_cell(value, MISSING, [KEY])}]
         return Table(
             name="t", title="T.", study="widths", preset="smoke", key="row", columns=columns, rows=rows, published=None
         )
 
     path = tmp_path / "t.csv"
     write_table.write(table(None), frames_of(root), path)
-    assert "column largest: missing" in trace(path, "wide", "largest")
-    assert f"{KEY}\n  missing: this was not measured" in trace(path, "wide", "largest")
+    assert "column largest: missing" in trace_cell(path, "wide", "largest")
+    assert f"{KEY}\n  missing: this was not measured" in trace_cell(path, "wide", "largest")
     out, _ = made(root)
     write_table.write(table(7.0), frames_of(root), path)
-    text = trace(path, "wide", "largest")
+    text = trace_cell(path, "wide", "largest")
     assert f"{KEY}  made of {of_measurement(study_of(root), 'stretch')}" in text
     for part in ("options          draws 2, seed 1", "host", "device", "git commit", f"frame            {out}"):
         assert part in text, part
     out.write_bytes(b"")
-    assert "CHANGED since the table was made" in trace(path, "wide", "largest")
+    assert "CHANGED since the table was made" in trace_cell(path, "wide", "largest")
 
 
 def test_the_page_of_interpretations_says_its_options(root: Path) -> None:
-    from plumbline.results.interpretations import interpretations
+    from plumbline.results.interpretations import write_interpretations
     from plumbline.specs import corpus
 
     edited(root, YAML, "    smoke: {seed: 1", "    paper: {seed: 1, draws: 90}\n    smoke: {seed: 1")
     study = study_of(root)
-    said = interpretations(study, corpus.load(study.corpus, "smoke", root=root))
+    said = write_interpretations(study, corpus.load(study.corpus, "smoke", root=root))
     assert "- Measurement `stretch` has options.seed = 1, options.draws = 2.\n  At paper it has " in said
     assert "options.draws = 90" in said

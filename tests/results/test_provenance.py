@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.provenance import run_facts
+from plumbline.results.tables.provenance import collect_run_facts
 
 KEY = "widths/tiny/wide/s1"
 
@@ -30,6 +30,6 @@ def test_it_names_what_was_read_and_not_what_happens_to_be_there(tmp_path: Path,
         called="/scratch/demo",
         read=frozenset(read),
     )
-    facts = run_facts(frames, KEY)
+    facts = collect_run_facts(frames, KEY)
     assert {name for name in ("scores", "examples", "probes") if name in facts} == set(read)
     assert facts["manifest"] == f"/scratch/demo/runs/{KEY}/manifest.json"

@@ -20,7 +20,7 @@ def test_a_function_that_returns_nothing(kind: str, tmp_path: Path, monkeypatch:
     words = ["verb", kind, "transfer", target, "--preset", "smoke", "--work", str(tmp_path), "--out", "none.csv"]
     monkeypatch.setattr(sys, "argv", words)
     monkeypatch.setattr(study_parts, "function", lambda *names: lambda *read: None)
-    monkeypatch.setattr(verb, "_frames", lambda *asked, **more: SimpleNamespace(others=(), mixed=[], notes=[]))
+    monkeypatch.setattr(verb, "_load_frames", lambda *asked, **more: SimpleNamespace(others=(), mixed=[], notes=[]))
     with pytest.raises(
         PlumblineError, match=rf"transfer/{kind}s/{target}.py: {target} returned NoneType, and a {kind} "
     ):

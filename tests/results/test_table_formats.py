@@ -10,10 +10,10 @@ import pytest
 
 from plumbline.results.runs.finished_runs import load
 from plumbline.results.tables import write_table
-from plumbline.results.tables.number_formats import formatted
-from plumbline.results.tables.table import Cell, Column, Table, from_print, number, published_column
+from plumbline.results.tables.number_formats import format_number
+from plumbline.results.tables.table import Cell, Column, Table, number_cell, printed_cell, published_column
 from plumbline.results.tables.tex_table import PACKAGES
-from plumbline.results.tables.tex_text import number as number_for_tex
+from plumbline.results.tables.tex_text import number_to_tex as number_for_tex
 from plumbline.results.tables.tex_text import tex
 from plumbline.specs.paper import Paper
 
@@ -30,15 +30,15 @@ def table() -> Table:
     rows = [
         {
             "name": Cell("ReLU^2 | {a}_b\\c"),
-            "gain": number(0.125, "missing"),
-            "gain_published": from_print("0.1250"),
-            "p": number(0.0, "missing"),
+            "gain": number_cell(0.125, "missing"),
+            "gain_published": printed_cell("0.1250"),
+            "p": number_cell(0.0, "missing"),
         },
         {
             "name": Cell("plain"),
-            "gain": number(None, "diverged"),
-            "gain_published": from_print("not printed", bound="1e-7"),
-            "p": number(float("nan"), "reference"),
+            "gain": number_cell(None, "diverged"),
+            "gain_published": printed_cell("not printed", bound="1e-7"),
+            "p": number_cell(float("nan"), "reference"),
         },
     ]
     return Table(
@@ -162,4 +162,4 @@ def test_provenance_says_how_to_read_it(table: Table, tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_formats(value: float | str, how: str, text: str) -> None:
-    assert formatted(value, how) == text
+    assert format_number(value, how) == text

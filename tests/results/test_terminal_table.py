@@ -10,8 +10,8 @@ from rich.cells import cell_len
 from plumbline.core.errors import PlumblineError
 from plumbline.results.runs.finished_runs import load
 from plumbline.results.tables import write_table
-from plumbline.results.tables.table import Cell, Column, Table, number
-from plumbline.results.tables.terminal_table import show
+from plumbline.results.tables.table import Cell, Column, Table, number_cell
+from plumbline.results.tables.terminal_table import format_for_terminal
 from plumbline.specs import study_config, study_parts
 from tests.studies.transfer.synthetic_runs import PUBLISHED, World, tasks_of
 
@@ -24,7 +24,7 @@ def test_every_table_fits(published: World, tmp_path: Path, name: str) -> None:
     frames = published.load(*groups) if groups else load([], published.root)
     table = study_parts.function("transfer", "tables", name)(frames, published.study, PUBLISHED)
     write_table.write(table, frames, tmp_path / f"{name}.csv")
-    shown = show(tmp_path / f"{name}.csv")
+    shown = format_for_terminal(tmp_path / f"{name}.csv")
     assert max(map(cell_len, shown.replace(str(tmp_path), "").splitlines())) <= 80
     labels = [column for column in table.columns if column.kind == "label" and column.readable]
     names = next((column for column in labels if column.narrow), labels[0])
@@ -48,7 +48,7 @@ def test_table2_at_demo_with_a_long_name(tmp_path: Path) -> None:
     write_table.write(
         study_parts.function("transfer", "tables", "table2")(frames, renamed, PUBLISHED), frames, tmp_path / "t.csv"
     )
-    lines = show(tmp_path / "t.csv").splitlines()
+    lines = format_for_terminal(tmp_path / "t.csv").splitlines()
     assert max(map(len, lines)) <= 80 and "".join(lines).count("x") >= 60, "folded, and nothing cut off"
     head = next(i for i, line in enumerate(lines) if line.startswith("Method"))
     assert lines[head].split() == ["Method", "by", "val.", "loss", "Δ", "val.", "loss", "seeds", "needed", "CLIMB-avg"]
@@ -66,10 +66,10 @@ def test_table2_at_demo_with_a_long_name(tmp_path: Path) -> None:
 def test_without_marked_columns_as_many_as_there_is_room_for(published: World, tmp_path: Path) -> None:
     columns = [Column(name="a", header="A", kind="label")]
     columns += [Column(name=f"v{n}", header=f"value {n}", kind="reproduced", format=".3f") for n in range(12)]
-    row = {"a": Cell("a" * 100)} | {f"v{n}": number(n / 7, "missing") for n in range(12)}
+    row = {"a": Cell("a" * 100)} | {f"v{n}": number_cell(n / 7, "missing") for n in range(12)}
     table = Table(name="t", title="T.", study="x", preset="demo", key="a", columns=columns, rows=[row])
     write_table.write(table, load([], tmp_path), tmp_path / "t.csv")
-    shown = show(tmp_path / "t.csv")
+    shown = format_for_terminal(tmp_path / "t.csv")
     assert max(map(len, shown.splitlines())) <= 80 and "value 6" in shown and "value 8" not in shown
     assert shown.count("a") >= 100 and "1.000" not in shown and "0.857" in shown
 
@@ -78,6 +78,6 @@ def test_a_table_of_no_rows_and_a_table_that_is_not_there(tmp_path: Path) -> Non
     columns = [Column(name="a", header="A", kind="label", narrow=True)]
     table = Table(name="t", title="T.", study="x", preset="demo", key="a", columns=columns, rows=[])
     write_table.write(table, load([], tmp_path), tmp_path / "t.csv")
-    assert "T." in show(tmp_path / "t.csv")
+    assert "T." in format_for_terminal(tmp_path / "t.csv")
     with pytest.raises(PlumblineError, match="there is no table"):
-        show(tmp_path / "u.csv")
+        format_for_terminal(tmp_path / "u.csv")

@@ -10,7 +10,7 @@ import pytest
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.results.tables import write_table
-from plumbline.results.tables.trace_cell import trace
+from plumbline.results.tables.trace_cell import trace_cell
 from plumbline.studies.transfer.tables.table2 import table2
 from tests.studies.transfer.synthetic_runs import PUBLISHED
 
@@ -24,7 +24,7 @@ def results(published, tmp_path_factory):
 
 
 def test_a_cell_leads_to_its_run_manifest_and_scores(published, results):
-    text = trace(results / "table2.csv", "softpick", "climb_avg")
+    text = trace_cell(results / "table2.csv", "softpick", "climb_avg")
     spec = published.study.runs["transfer/base/softpick/s42"].spec
     assert text.startswith("transfer table2, row softpick, column climb_avg: 0.4922")
     for part in (spec.run_id, "runs/transfer/base/softpick/s42/manifest.json", "git commit", "data fingerprint"):
@@ -34,15 +34,15 @@ def test_a_cell_leads_to_its_run_manifest_and_scores(published, results):
 
 
 def test_a_z_leads_to_the_floor_too(results):
-    text = trace(results / "table2.csv", "softpick", "z")
+    text = trace_cell(results / "table2.csv", "softpick", "z")
     assert text.count("\nrun ") == 4 and "transfer/base/baseline/s44" in text
 
 
 def test_published_cells_and_words(results):
-    assert "as printed; see studies/transfer/published/table2.csv" in trace(
+    assert "as printed; see studies/transfer/published/table2.csv" in trace_cell(
         results / "table2.csv", "softpick", "z_published"
     )
-    assert "comes from no run" in trace(results / "table2.csv", "baseline", "label")
+    assert "comes from no run" in trace_cell(results / "table2.csv", "baseline", "label")
 
 
 @pytest.mark.parametrize(
@@ -56,19 +56,21 @@ def test_published_cells_and_words(results):
     ],
 )
 def test_headings_and_labels_of_the_rendered_table_will_do(results, row, column, name):
-    assert trace(results / "table2.csv", row, column).startswith(f"transfer table2, {name}")
+    assert trace_cell(results / "table2.csv", row, column).startswith(f"transfer table2, {name}")
 
 
 def test_a_word_stands_where_there_is_no_number(results):
-    assert "row baseline, column p_bonferroni: reference\n" in trace(results / "table2.csv", "baseline", "p_bonferroni")
-    assert "column p: 0.0 (<1e-300)\n" in trace(results / "table2.csv", "sigmoid_attn", "p")
-    assert "p_bonferroni_published: <1e-7\n" in trace(results / "table2.csv", "ssmax", "p Bonferroni (published)")
+    assert "row baseline, column p_bonferroni: reference\n" in trace_cell(
+        results / "table2.csv", "baseline", "p_bonferroni"
+    )
+    assert "column p: 0.0 (<1e-300)\n" in trace_cell(results / "table2.csv", "sigmoid_attn", "p")
+    assert "p_bonferroni_published: <1e-7\n" in trace_cell(results / "table2.csv", "ssmax", "p Bonferroni (published)")
 
 
 def test_a_table_without_provenance_is_refused(results, tmp_path):
     shutil.copy(results / "table2.csv", tmp_path)
     with pytest.raises(PlumblineError, match="the origin of"):
-        trace(tmp_path / "table2.csv", "softpick", "z")
+        trace_cell(tmp_path / "table2.csv", "softpick", "z")
 
 
 def test_a_table_that_changed_is_refused(results, tmp_path):
@@ -77,7 +79,7 @@ def test_a_table_that_changed_is_refused(results, tmp_path):
     with open(tmp_path / "table2.csv", "a", encoding="utf-8") as handle:
         handle.write("\n")
     with pytest.raises(PlumblineError, match="belongs to another state"):
-        trace(tmp_path / "table2.csv", "softpick", "z")
+        trace_cell(tmp_path / "table2.csv", "softpick", "z")
 
 
 def test_a_changed_manifest_is_told(results, tmp_path):
@@ -86,7 +88,7 @@ def test_a_changed_manifest_is_told(results, tmp_path):
     key = "transfer/base/softpick/s42"
     content["runs"][key]["spec_sha256"] = "0" * 64
     fingerprint_file.write_facts(tmp_path / "table2.provenance.json", content)
-    assert "CHANGED since the table was made" in trace(tmp_path / "table2.csv", "softpick", "climb_avg")
+    assert "CHANGED since the table was made" in trace_cell(tmp_path / "table2.csv", "softpick", "climb_avg")
 
 
 @pytest.mark.parametrize(
@@ -101,12 +103,12 @@ def test_a_changed_manifest_is_told(results, tmp_path):
 )
 def test_unknown_names_get_suggestions(results, row, column, message):
     with pytest.raises(PlumblineError, match=message):
-        trace(results / "table2.csv", row, column)
+        trace_cell(results / "table2.csv", row, column)
 
 
 def test_a_table_that_is_not_there(tmp_path):
     with pytest.raises(PlumblineError, match="there is no table"):
-        trace(tmp_path / "table9.csv", "a", "b")
+        trace_cell(tmp_path / "table9.csv", "a", "b")
 
 
 def test_a_provenance_that_was_edited_is_refused(results, tmp_path):
@@ -116,8 +118,8 @@ def test_a_provenance_that_was_edited_is_refused(results, tmp_path):
     said = json.loads(path.read_text()) | {"cells": {}}
     path.write_text(json.dumps(said))
     with pytest.raises(PlumblineError, match="is not as it was written"):
-        trace(tmp_path / "table2.csv", "softpick", "z")
+        trace_cell(tmp_path / "table2.csv", "softpick", "z")
     del said["sha256_of_the_rest"]
     path.write_text(json.dumps(said))
     with pytest.raises(PlumblineError, match="lacks 'sha256_of_the_rest': restore it, or make the table again"):
-        trace(tmp_path / "table2.csv", "softpick", "z")
+        trace_cell(tmp_path / "table2.csv", "softpick", "z")

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from plumbline.core.errors import PlumblineError
-from plumbline.results.interpretations import interpretations
+from plumbline.results.interpretations import write_interpretations
 from plumbline.specs import corpus, study_config
 from plumbline.specs.study_config import overlay
 from plumbline.specs.yaml_files import ROOT, load_study
@@ -121,7 +121,7 @@ def test_a_study_that_extends_another_sweeps_and_is_compared_with_a_point(writte
 
 def test_the_page_of_interpretations_says_the_grid(written: Written) -> None:
     study = study_config.load("transfer", "smoke", written())
-    said = interpretations(study, corpus.load(study.corpus, "smoke"))
+    said = write_interpretations(study, corpus.load(study.corpus, "smoke"))
     line = next(line for line in said.splitlines() if line.startswith("- `swept` is run at every point of"))
     assert "eta (`optimizer.learning_rate`) 3e-05, 0.003; cap (`model.mixer.cap`) 10, 30: 4 runs" in line
     assert said.count("`swept.low_cap`") == 1, "a variant stands there once"

@@ -11,14 +11,14 @@ from scipy import stats
 
 from plumbline.core.errors import PlumblineError
 from plumbline.stats import pooling
-from plumbline.stats.after_stopping import estimate, of_one_test
+from plumbline.stats.after_stopping import estimate, estimate_single_test
 from plumbline.stats.fresh_runs import p_of_fresh_runs
 from plumbline.stats.noncentral_t import log_ratio, upper_tail
 from plumbline.stats.pooling import SigmaEstimate
-from plumbline.stats.sentinel import drift, due
-from plumbline.stats.sequential import Look, SequentialDesign, boundary, operating, statistic
-from plumbline.stats.sequential.operating_characteristics import reached
-from plumbline.stats.sequential.simulation import ends
+from plumbline.stats.sentinel import is_due, measure_drift
+from plumbline.stats.sequential import Look, SequentialDesign, boundary, compute_characteristics, statistic
+from plumbline.stats.sequential.operating_characteristics import chance_reached
+from plumbline.stats.sequential.simulation import find_ends
 from plumbline.stats.sessions import false_keeps
 
 DESIGN = SequentialDesign(bank=5, most=8)
@@ -90,7 +90,7 @@ def test_at_the_true_gain_a_result_is_as_far_out_as_chance_would_have_it(gain: f
     found = []
     for seed in range(200):
         looks, _ = compared(gain, 1000 + seed)
-        found.append(reached(DESIGN, gain, looks[-1].k, looks[-1].t))
+        found.append(chance_reached(DESIGN, gain, looks[-1].k, looks[-1].t))
     assert stats.kstest(found, "uniform").pvalue > 0.001
 
 
@@ -105,11 +105,11 @@ def test_an_estimate_of_another_experiment_is_refused() -> None:
 
 
 def test_sigma_is_pooled_without_its_means() -> None:
-    found = pooling.pooled([[1.0, 2.0, 3.0], [101.0, 102.0, 103.0], [7.0]])
+    found = pooling.pool_spreads([[1.0, 2.0, 3.0], [101.0, 102.0, 103.0], [7.0]])
     assert found == (pytest.approx(1.0), 4)
-    assert pooling.pooled([]) == (0.0, 0)
+    assert pooling.pool_spreads([]) == (0.0, 0)
     with pytest.raises(PlumblineError, match="group 2"):
-        pooling.pooled([[1.0, 2.0], [math.nan, 1.0]])
+        pooling.pool_spreads([[1.0, 2.0], [math.nan, 1.0]])
 
 
 def test_fresh_runs_are_tested_as_students_t_has_it() -> None:
@@ -117,7 +117,7 @@ def test_fresh_runs_are_tested_as_students_t_has_it() -> None:
     bank, fresh = rng.normal(0, 1, (3, 5)), rng.normal(0.3, 1, (3, 4))
     expected = stats.ttest_ind(fresh, bank, axis=1, alternative="greater")
     np.testing.assert_allclose(p_of_fresh_runs(bank, fresh), expected.pvalue)
-    told = of_one_test(statistic(bank[0], fresh[0], higher=True), alpha=0.05)
+    told = estimate_single_test(statistic(bank[0], fresh[0], higher=True), alpha=0.05)
     interval = stats.ttest_ind(fresh[0], bank[0]).confidence_interval(0.9)
     assert (told.p, told.low, told.high) == pytest.approx((expected.pvalue[0], interval.low, interval.high))
 
@@ -132,28 +132,28 @@ def test_the_gain_that_is_resolved_is_found_with_a_chance_of_80_percent() -> Non
 def test_bartletts_test_is_scipys() -> None:
     rng = np.random.default_rng(1)
     groups = [rng.normal(0, scale, size) for scale, size in ((1, 5), (2, 8), (1, 3))]
-    assert pooling.bartlett(groups) == pytest.approx(stats.bartlett(*groups).pvalue)
-    assert math.isnan(pooling.bartlett([[1.0, 2.0], [3.0]]))
+    assert pooling.bartlett_p(groups) == pytest.approx(stats.bartlett(*groups).pvalue)
+    assert math.isnan(pooling.bartlett_p([[1.0, 2.0], [3.0]]))
 
 
 def test_a_session_is_told_how_many_false_keeps_a_shared_bank_makes() -> None:
     found = false_keeps(DESIGN, 40)
     first = false_keeps(DESIGN, 1).mean
-    assert first == pytest.approx(operating(DESIGN, 0).kept, abs=0.01)
+    assert first == pytest.approx(compute_characteristics(DESIGN, 0).kept, abs=0.01)
     assert found.mean < 0.5 * 40 * first, "a bad bank is made anew"
     assert false_keeps(DESIGN, 40, fresh_runs=5).mean < 0.65 * found.mean, "most are not confirmed"
 
 
 def test_a_sentinel_tells_of_drift() -> None:
-    assert [number for number in range(1, 12) if due(number)] == [5, 10]
+    assert [number for number in range(1, 12) if is_due(number)] == [5, 10]
     when, values = [1, 2, 3, 9, 15], [3.00, 3.02, 2.99, 3.08, 3.15]
     line = stats.linregress(when, values)
-    found = drift(values, when)
+    found = measure_drift(values, when)
     assert (found.p, found.total) == (pytest.approx(line.pvalue), pytest.approx(14 * line.slope))
     with pytest.raises(PlumblineError, match="two times"):
-        drift([1.0, 2.0], [3, 3])
+        measure_drift([1.0, 2.0], [3, 3])
     with pytest.raises(PlumblineError, match="three runs"):
-        drift([1.0, 2.0], [3, 4])
+        measure_drift([1.0, 2.0], [3, 4])
 
 
 def test_the_same_comparison_ends_the_same_way_by_either_code() -> None:
@@ -162,5 +162,5 @@ def test_the_same_comparison_ends_the_same_way_by_either_code() -> None:
         looks, end = compared(1.0, seed)
         t = np.full((1, 8), np.nan)
         t[0, : len(looks)] = [look.t for look in looks]
-        kept, discarded, runs = ends(boundary(DESIGN), t)
+        kept, discarded, runs = find_ends(boundary(DESIGN), t)
         assert ("keep" if kept[0] else "discard" if discarded[0] else "undecided", runs[0]) == (end, len(looks))

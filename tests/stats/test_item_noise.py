@@ -12,16 +12,16 @@ from scipy import stats
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.item_noise import (
     MeanDifference,
+    add_seed_error,
     compare_with_chance,
     item_distance,
     item_verdicts,
     mean_by_item,
     sampling_error,
     seeds_that_decide,
-    with_seeds,
 )
 from plumbline.stats.noise_floor import NoiseFloor, noise_floor, two_sided_t
-from plumbline.stats.pooling import together, wider_power
+from plumbline.stats.pooling import combine_estimates, wider_power
 from plumbline.stats.significance import significance
 
 
@@ -60,7 +60,7 @@ def test_equal_answers_have_no_error_and_no_test() -> None:
     run = answers("m", a=[0, 1, 1, 0, 1, 0, 1, 1], b=[1, 0, 0, 0, 0, 0, 0, 1])
     got = item_distance(run, [run.rename("r"), run.rename("s")])
     assert got.delta == got.se == 0 and math.isnan(got.t) and math.isnan(got.p)
-    assert with_seeds(got, NoiseFloor(mean=0.5, sigma=0.01, n=3)).se == pytest.approx(0.01 * math.sqrt(4 / 3))
+    assert add_seed_error(got, NoiseFloor(mean=0.5, sigma=0.01, n=3)).se == pytest.approx(0.01 * math.sqrt(4 / 3))
 
 
 def test_other_items_are_refused_and_too_few_have_no_error() -> None:
@@ -76,7 +76,7 @@ def test_other_items_are_refused_and_too_few_have_no_error() -> None:
     few = answers("m", a=[0.0, 1.0] * 4, b=[0.0, 1.0])
     got = item_distance(few, [few * 0])
     assert got.delta == 0.5 and math.isnan(got.se) and math.isnan(got.p)
-    assert math.isnan(with_seeds(got, NoiseFloor(mean=0.0, sigma=0.1, n=3)).p)
+    assert math.isnan(add_seed_error(got, NoiseFloor(mean=0.0, sigma=0.1, n=3)).p)
 
 
 def test_sixteen_items_a_task_cover_the_truth_as_often_as_they_say() -> None:
@@ -110,7 +110,7 @@ def test_seeds_and_items_add_up_as_derived(u: float, e: float, h: float) -> None
         floor = noise_floor(runs_RTN[1:].mean(axis=(1, 2)))
         got = sampling_error(list(runs_RTN[0] - runs_RTN[1:].mean(axis=0)))
         deltas.append(got.delta)
-        sums.append(with_seeds(got, floor).se ** 2)
+        sums.append(add_seed_error(got, floor).se ** 2)
         seeds.append(floor.sigma**2 * (1 + 1 / n))
     luck, method = e**2 / items / tasks, h**2 / items / tasks
     truth = (1 + 1 / n) * (u**2 + luck) + method
@@ -131,7 +131,7 @@ def test_the_smaller_degrees_of_freedom_hold_the_level_where_more_would_not() ->
     for one in range(20):
         floor = NoiseFloor(mean=0.0, sigma=math.sqrt(seeds[one] / (1 + 1 / n)), n=n)
         alone = MeanDifference(delta=t[one], se=math.sqrt(items[one]), df=150.0)
-        both = with_seeds(alone, floor)
+        both = add_seed_error(alone, floor)
         assert both.df == 2 and both.p >= max(alone.p, float(two_sided_t(floor.prediction(t[one]), n - 1)))
 
 
@@ -192,14 +192,14 @@ def test_what_a_floor_can_resolve() -> None:
 def test_a_pooled_sigma_decides_what_three_seeds_cannot() -> None:
     """Table 2's own numbers: 2 degrees of freedom need a t of 19.5 after Bonferroni, 6 need 4.6."""
     qknorm = {"qknorm": MeanDifference(delta=0.05, se=0.003, df=5000.0)}
-    floor, pooled = NoiseFloor(mean=0.4835, sigma=0.0021, n=3), together((0.0021, 2), (0.0015, 2), (0.0013, 2))
+    floor, pooled = NoiseFloor(mean=0.4835, sigma=0.0021, n=3), combine_estimates((0.0021, 2), (0.0015, 2), (0.0013, 2))
     row = item_verdicts(qknorm, floor, m=19, pooled=pooled).loc["qknorm"]
     assert pooled.df == 6 and pooled.sigma == pytest.approx(math.sqrt((0.0021**2 + 0.0015**2 + 0.0013**2) / 3))
     assert row["p_seeds_and_items_bonferroni"] > 0.05 > row["p_pooled_seeds_and_items_bonferroni"]
     seeds = seeds_that_decide(qknorm["qknorm"], floor, 0.05 / 19)
     assert seeds is not None and seeds > 3
     for n in (seeds - 1, seeds):
-        p = with_seeds(qknorm["qknorm"], NoiseFloor(mean=0.0, sigma=0.0021, n=n)).p
+        p = add_seed_error(qknorm["qknorm"], NoiseFloor(mean=0.0, sigma=0.0021, n=n)).p
         assert (p <= 0.05 / 19) == (n == seeds)
     assert seeds_that_decide(MeanDifference(delta=1e-4, se=0.003, df=5000.0), floor, 0.05 / 19) is None
 

@@ -10,7 +10,7 @@ from scipy import stats as scipy_stats
 
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.multiplicity import adjust
-from plumbline.stats.noise_floor import NoiseFloor, noise_floor, signal_of_noise, two_sided_normal, verdicts
+from plumbline.stats.noise_floor import NoiseFloor, compute_verdicts, noise_floor, spread_by_chance, two_sided_normal
 
 SEEDS = [0.4820, 0.4815, 0.4853]
 TABLE_2 = pd.read_csv(
@@ -50,7 +50,7 @@ def test_published_values_give_the_printed_z_to_rounding(method):
     ]
     assert min(reachable) - slack <= z <= max(reachable) + slack
     # and from the seeds themselves, whose sigma is 0.7 % below the printed one
-    computed = verdicts(TABLE_2.climb_avg.astype(float), SEEDS, m=19, baseline="baseline").loc[method]
+    computed = compute_verdicts(TABLE_2.climb_avg.astype(float), SEEDS, m=19, baseline="baseline").loc[method]
     assert computed.z == pytest.approx(z, rel=0.01, abs=0.05)
     assert np.sign(computed.delta) == np.sign(z)
 
@@ -66,7 +66,7 @@ def test_printed_z_gives_the_printed_bonferroni_p_to_rounding(method):
 
 
 def test_survivors_of_the_corrections():
-    table = verdicts(TABLE_2.climb_avg.astype(float), SEEDS, m=19, baseline="baseline")
+    table = compute_verdicts(TABLE_2.climb_avg.astype(float), SEEDS, m=19, baseline="baseline")
     seven = {"softpick", "hybrid_norm", "layerscale", "hyper", "attnres", "ssmax", "sigmoid_attn"}
     assert set(table.index[table.p_bonferroni <= 0.05]) == seven
     assert set(table.index[table.p_holm <= 0.05]) == seven
@@ -82,7 +82,7 @@ def test_survivors_of_the_corrections():
 
 def test_missing_stays_missing_and_counts_in_the_family():
     values = pd.Series({"a": 0.50, "diverged": math.nan, "baseline": 0.4829})
-    table = verdicts(values, SEEDS, baseline="baseline")
+    table = compute_verdicts(values, SEEDS, baseline="baseline")
     assert table.loc["diverged"].isna().all()
     assert table.loc["baseline", ["p", "p_bonferroni", "p_bh", "p_run_vs_seeds"]].isna().all()
     assert table.loc["a", "p_bonferroni"] == pytest.approx(2 * table.loc["a", "p"])
@@ -90,7 +90,7 @@ def test_missing_stays_missing_and_counts_in_the_family():
 
 def test_a_floor_of_one_seed_gives_no_z_and_says_so():
     with pytest.warns(UserWarning, match="no noise floor: 1 finished seeds"):
-        table = verdicts(pd.Series({"a": 1.0}), [0.5, math.nan])
+        table = compute_verdicts(pd.Series({"a": 1.0}), [0.5, math.nan])
     assert table.loc["a", "delta"] == 0.5
     assert table.loc["a", ["z", "p", "p_holm", "t_run_vs_seeds", "p_run_vs_seeds"]].isna().all()
 
@@ -106,7 +106,7 @@ def test_a_floor_of_one_seed_gives_no_z_and_says_so():
 )
 def test_bad_input_is_named(arguments, message):
     with pytest.raises(PlumblineError, match=message):
-        verdicts(pd.Series({"a": 1.0, "b": 2.0}), **arguments)
+        compute_verdicts(pd.Series({"a": 1.0, "b": 2.0}), **arguments)
 
 
 def test_prediction_has_its_stated_level_and_z_does_not():
@@ -130,5 +130,5 @@ def test_what_noise_alone_and_the_smallest_call_give_is_what_a_simulation_gives(
     found = t / math.sqrt(1 + 1 / n) > scipy_stats.t.isf(0.05 / 38, n - 1)
     assert (floor.called_share(m=19), found.mean()) == pytest.approx((called, called), abs=0.01)
     ratio = others.std(axis=1, ddof=1) / seeds.std(axis=1, ddof=1)
-    assert signal_of_noise(19, n, 2) == pytest.approx((middle, above), abs=0.01)
+    assert spread_by_chance(19, n, 2) == pytest.approx((middle, above), abs=0.01)
     assert (np.median(ratio), (ratio > 2).mean()) == pytest.approx((middle, above), abs=0.02)

@@ -10,10 +10,10 @@ from statsmodels.stats.power import TTestIndPower
 
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.curve_crossing import first_at_or_below
-from plumbline.stats.noise_floor import NoiseFloor, verdicts
+from plumbline.stats.noise_floor import NoiseFloor, compute_verdicts
 from plumbline.stats.paired_runs import paired_difference
 from plumbline.stats.power import chance_called, power_of_gain, resolved_distance, seeds_needed
-from plumbline.stats.protocol_error import shares
+from plumbline.stats.protocol_error import simulate_protocol
 from plumbline.stats.rank_correlation import descending_ranks, signs_preserved, spearman
 
 
@@ -79,9 +79,9 @@ def test_seeds_for_half_a_point_over_the_printed_noise_floor():
 @pytest.mark.parametrize("n", [3, 6])
 def test_the_simulated_protocol_calls_a_gain_as_often_as_reckoned(n):
     gain = 1.3 * resolved_distance(1.0, n, m=19)
-    found = shares("prediction", "bonferroni", m=19, n=n, gains=(gain,)).found[gain]
+    found = simulate_protocol("prediction", "bonferroni", m=19, n=n, gains=(gain,)).found[gain]
     assert found == pytest.approx(chance_called(2.0 * gain, 2.0, n, m=19), abs=0.015)
-    p = verdicts(pd.Series([resolved_distance(1.0, n, m=19)]), NoiseFloor(mean=0.0, sigma=1.0, n=n), m=19)
+    p = compute_verdicts(pd.Series([resolved_distance(1.0, n, m=19)]), NoiseFloor(mean=0.0, sigma=1.0, n=n), m=19)
     assert p["p_run_vs_seeds_bonferroni"].iloc[0] == pytest.approx(0.05)
     for wrong in ({"n": 1}, {"m": 0}, {"gain": -1.0}):
         with pytest.raises(PlumblineError, match=r"two seeds|at least 0"):

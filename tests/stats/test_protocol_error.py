@@ -9,8 +9,14 @@ from scipy import stats
 
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.multiplicity import adjust
-from plumbline.stats.noise_floor import verdicts
-from plumbline.stats.protocol_error import drawn, pooled_survivor, rejected, shares, standard_error
+from plumbline.stats.noise_floor import compute_verdicts
+from plumbline.stats.protocol_error import (
+    draw_studies,
+    mark_rejected,
+    simulate_pooled_test,
+    simulate_protocol,
+    standard_error,
+)
 
 
 def integral(n: int, m: int, statistic: str, alpha: float = 0.05) -> tuple[float, float]:
@@ -31,7 +37,7 @@ def integral(n: int, m: int, statistic: str, alpha: float = 0.05) -> tuple[float
 @pytest.mark.parametrize("statistic", ["normal", "prediction"])
 @pytest.mark.parametrize("n", [2, 3, 10])
 def test_where_nothing_works_the_simulation_is_the_integral(statistic, n: int) -> None:
-    found = shares(statistic, "bonferroni", m=19, n=n)
+    found = simulate_protocol(statistic, "bonferroni", m=19, n=n)
     for share, exact in zip((found.survivor, found.improver), integral(n, 19, statistic), strict=True):
         assert abs(share - exact) < 4 * standard_error(exact)
 
@@ -47,25 +53,25 @@ def test_corrections_are_those_of_the_tables(correction) -> None:
     rng = np.random.default_rng(1)
     p_WM = rng.uniform(size=(300, 7)) ** 4
     expected = np.array([adjust(p_M, correction) <= 0.05 for p_M in p_WM])
-    assert np.array_equal(rejected(p_WM, correction), expected) and 0 < expected.mean() < 1
+    assert np.array_equal(mark_rejected(p_WM, correction), expected) and 0 < expected.mean() < 1
 
 
 def test_one_world_is_a_table() -> None:
     """What is counted is what the columns of Table 2 say of the same numbers."""
-    reference_WN, methods_WM = drawn(5, 3, 400, 0)
+    reference_WN, methods_WM = draw_studies(5, 3, 400, 0)
     counted = {"normal": [], "prediction": []}
     for reference_N, methods_M in zip(reference_WN, methods_WM, strict=True):
-        frame = verdicts(pd.Series(methods_M), reference_N)
+        frame = compute_verdicts(pd.Series(methods_M), reference_N)
         counted["normal"].append((frame["p_holm"] <= 0.05).any())
         counted["prediction"].append((adjust(frame["p_run_vs_seeds"], "holm") <= 0.05).any())
     for statistic, any_W in counted.items():
-        assert shares(statistic, "holm", m=5, n=3, worlds=400).survivor == np.mean(any_W)  # type: ignore[arg-type]
+        assert simulate_protocol(statistic, "holm", m=5, n=3, worlds=400).survivor == np.mean(any_W)  # type: ignore[arg-type]
 
 
 def test_a_larger_gain_is_found_more_often_and_an_endless_one_always() -> None:
-    found = shares("prediction", "bonferroni", m=19, n=6, gains=(0.5, 2.0, 5.0, 1000.0), worlds=4000).found
+    found = simulate_protocol("prediction", "bonferroni", m=19, n=6, gains=(0.5, 2.0, 5.0, 1000.0), worlds=4000).found
     assert list(found.values()) == sorted(found.values()) and found[1000.0] == 1.0
-    one = shares("normal", "bonferroni", m=1, n=400, gains=(1.5,), worlds=4000)
+    one = simulate_protocol("normal", "bonferroni", m=1, n=400, gains=(1.5,), worlds=4000)
     assert one.survivor == pytest.approx(0.05, abs=4 * standard_error(0.05, 4000))
     assert one.found[1.5] == pytest.approx(stats.norm.sf(1.96 - 1.5), abs=4 * standard_error(0.32, 4000))
 
@@ -73,16 +79,16 @@ def test_a_larger_gain_is_found_more_often_and_an_endless_one_always() -> None:
 @pytest.mark.parametrize("wrong", [{"m": 0}, {"n": 1}, {"worlds": 0}, {"alpha": 1.0}])
 def test_what_cannot_be_simulated_is_refused(wrong) -> None:
     with pytest.raises(PlumblineError, match=r"need m >= 1, n >= 2"):
-        shares("normal", "bh", **({"m": 3, "n": 3} | wrong))
+        simulate_protocol("normal", "bh", **({"m": 3, "n": 3} | wrong))
 
 
 def test_the_test_of_all_seeds_is_as_wrong_as_it_says_and_more_where_a_method_spreads_wider() -> None:
-    alike = pooled_survivor([0.5, 0.5], [6, 3], m=1)
+    alike = simulate_pooled_test([0.5, 0.5], [6, 3], m=1)
     assert abs(alike - 0.05) < 4 * standard_error(0.05), "one method: Student's t, exactly"
-    many = pooled_survivor([1.0] * 20, [6] + [3] * 19, m=19)
+    many = simulate_pooled_test([1.0] * 20, [6] + [3] * 19, m=19)
     assert 0.025 < many < 0.05, "Bonferroni, over differences that share a reference"
-    assert pooled_survivor([0.1] * 20, [6] + [3] * 19, m=19) == many, "whatever the unit"
-    assert pooled_survivor([1.0] * 19 + [4.0], [6] + [3] * 19, m=19) > 4 * many
+    assert simulate_pooled_test([0.1] * 20, [6] + [3] * 19, m=19) == many, "whatever the unit"
+    assert simulate_pooled_test([1.0] * 19 + [4.0], [6] + [3] * 19, m=19) > 4 * many
     for spreads, seeds in (([1.0], [6]), ([1.0, 1.0], [1, 1]), ([1.0, 1.0], [3, 0])):
         with pytest.raises(PlumblineError, match="need a reference, a method"):
-            pooled_survivor(spreads, seeds, m=1)
+            simulate_pooled_test(spreads, seeds, m=1)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.item_noise import compare_with_chance, sampling_error
-from plumbline.stats.noise_floor import noise_floor, verdicts
+from plumbline.stats.noise_floor import compute_verdicts, noise_floor
 from plumbline.stats.paired_runs import paired_difference
-from plumbline.stats.pooling import bartlett, pooled
+from plumbline.stats.pooling import bartlett_p, pool_spreads
 from plumbline.stats.power import power_of_gain
 from plumbline.stats.sample_spread import sample_deviation
 from plumbline.stats.welch_and_stouffer import welch
@@ -32,8 +32,8 @@ def test_equal_values_have_no_spread_in_any_estimator(value: float, n: int, othe
     floor = noise_floor(equal)
     assert floor.sigma == 0 and not floor.usable
     with pytest.warns(UserWarning, match="no noise floor"):
-        assert verdicts(pd.Series({"m": other}), floor)[["z", "p", "p_run_vs_seeds"]].isna().all(axis=None)
-    assert pooled([equal, [other] * n]).sigma == 0 and math.isnan(bartlett([equal, [other] * n, [1.0, 2.0]]))
+        assert compute_verdicts(pd.Series({"m": other}), floor)[["z", "p", "p_run_vs_seeds"]].isna().all(axis=None)
+    assert pool_spreads([equal, [other] * n]).sigma == 0 and math.isnan(bartlett_p([equal, [other] * n, [1.0, 2.0]]))
     with pytest.raises(PlumblineError, match="sigma must be above 0"):
         power_of_gain(1.0, floor.sigma, n)
     paired = paired_difference(pd.Series(equal, index), pd.Series([other] * n, index))

@@ -12,8 +12,8 @@ from scipy import stats
 
 from benchmarks.decision_rules.pooled_design import PooledDesign
 from plumbline.core.errors import PlumblineError
-from plumbline.stats.sequential import SequentialDesign, boundary, operating, statistic
-from plumbline.stats.sequential.simulation import ends, paths
+from plumbline.stats.sequential import SequentialDesign, boundary, compute_characteristics, statistic
+from plumbline.stats.sequential.simulation import find_ends, simulate_paths
 
 DEFAULT = SequentialDesign(bank=5, most=8)
 
@@ -43,7 +43,7 @@ def drawn(design: SequentialDesign, worlds: int, gain: float = 0.0, seed: int = 
     spread = np.sqrt(0.5) if design.plan == "paired" else 1.0
     baseline = spread * rng.standard_normal((worlds, design.baseline_runs(design.most)))
     candidate = spread * rng.standard_normal((worlds, design.most)) + gain
-    return paths(design, baseline, candidate)
+    return simulate_paths(design, baseline, candidate)
 
 
 @pytest.mark.parametrize(("df", "first_keep"), KNOWN)
@@ -60,8 +60,8 @@ def test_what_is_integrated_is_what_drawn_runs_do(design: SequentialDesign) -> N
     crossed = (null >= np.array(edges.keep)).any(axis=1).mean()
     assert abs(crossed - design.alpha) < 4 * np.sqrt(design.alpha / worlds), "non-binding: whoever never discards"
     for gain, t in ((0.0, null), (1.5, drawn(design, worlds, 1.5, seed=1))):
-        said = operating(design, gain)
-        kept, discarded, runs = ends(edges, t)
+        said = compute_characteristics(design, gain)
+        kept, discarded, runs = find_ends(edges, t)
         for share, expected in ((kept.mean(), said.kept), (discarded.mean(), sum(said.discard))):
             assert abs(share - expected) < 4 * np.sqrt(0.25 / worlds)
         assert abs(runs.mean() - said.runs) < 4 * runs.std() / np.sqrt(worlds)
@@ -81,11 +81,13 @@ def test_the_boundary_by_drawn_runs_is_the_integrated_one(design: SequentialDesi
 
 
 def test_a_null_change_costs_some_two_runs_and_gains_are_found() -> None:
-    assert 2.0 < operating(DEFAULT, 0).runs < 2.6
-    assert sum(operating(DEFAULT, 2).discard) <= DEFAULT.futility + 1e-6
+    assert 2.0 < compute_characteristics(DEFAULT, 0).runs < 2.6
+    assert sum(compute_characteristics(DEFAULT, 2).discard) <= DEFAULT.futility + 1e-6
     alone = PooledDesign(bank=5, most=8, past_df=20, target_gain_sigmas=None)
-    assert operating(alone, 0).runs > 7
-    np.testing.assert_allclose([operating(alone, gain).kept for gain in (1, 2, 3)], [0.49, 0.95, 1.0], atol=0.01)
+    assert compute_characteristics(alone, 0).runs > 7
+    np.testing.assert_allclose(
+        [compute_characteristics(alone, gain).kept for gain in (1, 2, 3)], [0.49, 0.95, 1.0], atol=0.01
+    )
 
 
 def test_the_statistic_is_students() -> None:

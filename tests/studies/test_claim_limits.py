@@ -156,7 +156,7 @@ def test_no_limit_stands_without_a_name(study: str) -> None:
 
 
 def test_an_interpretation_page_shows_limits_with_what_would_do_instead(tmp_path: Path) -> None:
-    from plumbline.results.interpretations import _interpretation
+    from plumbline.results.interpretations import _list_interpretation
 
     limit = {"value": 5, "what": "percent above the baseline", "instead": [3, 13]}
     ends = {"value": [1.5, 3.5], "what": "a factor of 2", "instead": [[1.6, 2.5]]}
@@ -168,6 +168,6 @@ def test_an_interpretation_page_shows_limits_with_what_would_do_instead(tmp_path
         "alternatives": [],
         "limits": {"a.A": limit, "a.B": ends},
     }
-    page = "\n".join(_interpretation(entry))
+    page = "\n".join(_list_interpretation(entry))
     assert "- Limit: percent above the baseline: 5 (instead: 3, 13)" in page
     assert "- Limit: a factor of 2: 1.5 to 3.5 (instead: 1.6 to 2.5)" in page

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from plumbline.published.printed_numbers import PaperClaim, PrintedNumbers
-from plumbline.results.claims.claim_checkers import ComputedValues, nearest_limit, nearness
+from plumbline.results.claims.claim_checkers import ComputedValues, describe_nearness, nearest_limit
 from plumbline.studies.premature import claims as premature
 from plumbline.studies.transfer import claims as transfer
 from tests.studies.premature import synthetic_runs as premature_runs
@@ -65,5 +65,5 @@ def test_the_column_says_what_was_held_against_a_limit() -> None:
     claim = PaperClaim(id="x", text="", kind="number", values={"a": 2.0}, source="")
     limits = nearest_limit({"b": 1.9, "c": -5.0}, 2.0) | {"d": (math.inf, 3.0)}
     assert limits["b"] == (1.9, 2.0) and "c" not in limits
-    said = nearness(claim, ComputedValues(values={"a": 2.02}, limits=limits))
+    said = describe_nearness(claim, ComputedValues(values={"a": 2.02}, limits=limits))
     assert said == "of what is allowed: a 0.4; beside its limit: b 1.9 (2), d infinite (3)"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.results.tables import tex_table, write_table
-from plumbline.results.tables.paper_columns import paper_columns
+from plumbline.results.tables.paper_columns import choose_paper_columns
 from tests.studies.made_tables import TABLES, made
 
 #: One table of each study, which is not slow.
@@ -75,8 +75,8 @@ def test_pdflatex(study: str, name: str, tmp_path: Path) -> None:
         for taken, line in re.findall(r"takes ([\d.]+)pt\s*of ([\d.]+)pt", said):
             assert float(line) / float(taken) >= smallest, (taken, line)
     table, _ = made(study, name)
-    assert len(paper_columns(table)) <= (13 if name == "task_deltas" else 11)
-    assert len(tex_table.caption(table)) <= 170
+    assert len(choose_paper_columns(table)) <= (13 if name == "task_deltas" else 11)
+    assert len(tex_table.write_caption(table)) <= 170
     assert "[U+" not in (tmp_path / "table.all.tex").read_text()
 
 

@@ -163,7 +163,7 @@ class RunEstimator:
         if not path.exists():
             return False
         try:
-            return measurement_file.made_with(path)["fingerprint"] == self.project.fingerprints.measurement(one)
+            return measurement_file.read_facts(path)["fingerprint"] == self.project.fingerprints.measurement(one)
         except PlumblineError as problem:
             warn_once(f"{problem}; it counts as not done")
             return False

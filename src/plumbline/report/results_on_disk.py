@@ -105,7 +105,7 @@ class StudyProduct:
         """Whether the product is there: a table with the file that says where its cells come from, a figure with its
         svg.
         """
-        beside = {"table": provenance.beside(self.path), "figure": self.path.with_suffix(".svg")}
+        beside = {"table": provenance.provenance_path(self.path), "figure": self.path.with_suffix(".svg")}
         return self.path.exists() and beside.get(self.kind, self.path).exists()
 
 
@@ -237,8 +237,8 @@ class ResultsOnDisk:
         )
 
     def _measured(self, key: str) -> FoundRun:
-        frame = measurement_file.place(Path(self.project.paths.work), key)
-        facts = fingerprint_file.read(measurement_file.beside(frame)) or {}
+        frame = measurement_file.frame_path(Path(self.project.paths.work), key)
+        facts = fingerprint_file.read(measurement_file.facts_path(frame)) or {}
         state = MEASURED if facts and frame.exists() else MISSING
         log = Path(self.project.paths.logs) / "measure" / f"{key.partition('/')[2].replace('/', '.')}.log"
         return FoundRun(key=key, state=state, folder=frame, log=log, manifest=facts, label=key)

@@ -11,7 +11,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.report import agreement_with_print
 from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, RunLinks, badges
 from plumbline.results.tables import provenance
-from plumbline.results.tables.number_formats import AS_PRINTED, formatted
+from plumbline.results.tables.number_formats import AS_PRINTED, format_number
 from plumbline.specs.corpus import DOCUMENTS
 
 #: Words in a cell from which on its column is one of sentences.
@@ -33,7 +33,7 @@ def grid(path: Path, sources: RunLinks, files: dict[str, str]) -> PageTable:
     shown = [entry for entry in content["columns"] if entry["shown_in_markdown"]]
     short = _short(shown)
     # A table that was made by an earlier version does not say what stands once.
-    repeats = provenance.goes_on([entry["name"] for entry in shown if entry.get("hide_repeats")], rows)
+    repeats = provenance.find_repeating_rows([entry["name"] for entry in shown if entry.get("hide_repeats")], rows)
     made = [
         [_cell(entry, row, rows, content, sources, again=again and entry.get("hide_repeats", False)) for entry in shown]
         for row, again in zip(rows, repeats, strict=True)
@@ -113,7 +113,7 @@ def _shown(value: str, number: float | None, entry: dict[str, Any]) -> str:
     """A csv cell as people read it."""
     if number is None or entry["format"] == AS_PRINTED:
         return value
-    return formatted(int(value) if value.lstrip("-").isdigit() else number, entry["format"])
+    return format_number(int(value) if value.lstrip("-").isdigit() else number, entry["format"])
 
 
 def _mark(

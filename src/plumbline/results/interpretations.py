@@ -17,13 +17,13 @@ from plumbline.specs.study_config import Study
 from plumbline.specs.yaml_files import PRESETS, load_preset
 
 
-def interpretations(study: Study, read: Corpus, items: str | None = None) -> str:
+def write_interpretations(study: Study, corpus_entry: Corpus, items: str | None = None) -> str:
     """Write the page of a study at its preset as Markdown: interpretations, arms, variants, corpus and sizes."""
-    everything = study.definition["interpretations"]
-    here = [
-        interpretation for interpretation in everything if study.preset in interpretation.get("presets", [study.preset])
+    declared = study.definition["interpretations"]
+    applying = [
+        interpretation for interpretation in declared if study.preset in interpretation.get("presets", [study.preset])
     ]
-    elsewhere = [interpretation for interpretation in everything if interpretation not in here]
+    others = [interpretation for interpretation in declared if interpretation not in applying]
     lines = [
         f"# {study.definition['title']}",
         "",
@@ -34,50 +34,48 @@ def interpretations(study: Study, read: Corpus, items: str | None = None) -> str
     if study.code != study.name:
         lines.append(f"It extends `{study.code}`, whose recipe, scales and interpretations apply here too.")
     lines += [f"Generated from `{study.file}`; change it there.", ""]
-    in_force = [line for interpretation in here for line in _interpretation(interpretation)]
+    in_force = [line for interpretation in applying for line in _list_interpretation(interpretation)]
     lines += ["## Interpretations that apply", "", *(in_force or ["None.", ""])]
-    if elsewhere:
+    if others:
         lines += [
             "## Interpretations for other presets",
             "",
-            *(line for interpretation in elsewhere for line in _interpretation(interpretation)),
+            *(line for interpretation in others for line in _list_interpretation(interpretation)),
         ]
-    lines += ["## Runs outside the comparison of methods", "", *_arms(study)]
-    lines += ["## Variants of a method", "", *_variants(study)]
-    if swept := _sweeps(study):
+    lines += ["## Runs outside the comparison of methods", "", *_list_arms(study)]
+    lines += ["## Variants of a method", "", *_list_variants(study)]
+    if swept := _list_sweeps(study):
         lines += ["## Methods that are swept", "", *swept]
-    lines += ["## Stand-ins and sizes of this preset", "", *_sizes(study, read, items)]
+    lines += ["## Stand-ins and sizes of this preset", "", *_list_sizes(study, corpus_entry, items)]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def arm_change(study: Study, name: str) -> str:
-    """Say in words what an arm changes of its method at the study's preset; empty for nothing."""
+def describe_arm(study: Study, name: str) -> str:
+    """Describe what an arm changes of its method at the study's preset; empty for nothing."""
     arm = study.definition.get("arms", {}).get(name, {})
-    return _spell(
+    return _format_change(
         study_config.overlay({part: arm[part] for part in study_config.PARTS if part in arm}, arm.get(study.preset, {}))
     )
 
 
-def variant_change(study: Study, name: str) -> str:
-    """Say in words what a variant ``<method>.<variant>`` changes of its method, or give the note in the study's
-    YAML.
-    """
+def describe_variant(study: Study, name: str) -> str:
+    """Describe what a variant ``<method>.<variant>`` changes of its method, or return the note in the study's YAML."""
     method, _, variant = name.partition(".")
     change = study.definition["methods"][method]["variants"][variant]
-    return change.get("note", "").strip() or _spell(change)
+    return change.get("note", "").strip() or _format_change(change)
 
 
-def _limit(value: float | str | list[float]) -> str:
-    return " to ".join(f"{one:g}" for one in value) if isinstance(value, list) else f"{value}"
+def _format_limit(value: float | str | list[float]) -> str:
+    return " to ".join(f"{number:g}" for number in value) if isinstance(value, list) else f"{value}"
 
 
-def _interpretation(interpretation: dict[str, Any]) -> list[str]:
+def _list_interpretation(interpretation: dict[str, Any]) -> list[str]:
     lines = [f"### {interpretation['id'].replace('_', ' ')}", "", interpretation["text"], ""]
     lines += [f"- Source: {interpretation['source']}", f"- Choice: {interpretation['choice']}"]
     lines.append(f"- Alternatives: {'; '.join(interpretation['alternatives']) or 'none'}")
     for limit in interpretation.get("limits", {}).values():
-        instead = ", ".join(map(_limit, limit["instead"]))
-        lines.append(f"- Limit: {limit['what']}: {_limit(limit['value'])} (instead: {instead})")
+        instead = ", ".join(map(_format_limit, limit["instead"]))
+        lines.append(f"- Limit: {limit['what']}: {_format_limit(limit['value'])} (instead: {instead})")
     if "about" in interpretation:
         lines.append(f"- Concerns: {', '.join(f'`{name}`' for name in interpretation['about'])}")
     if "presets" in interpretation:
@@ -85,11 +83,11 @@ def _interpretation(interpretation: dict[str, Any]) -> list[str]:
     return [*lines, ""]
 
 
-def _arms(study: Study) -> list[str]:
+def _list_arms(study: Study) -> list[str]:
     lines = []
     for name, arm in study.definition.get("arms", {}).items():
         presets = arm.get("presets", list(PRESETS))
-        change = arm_change(study, name)
+        change = describe_arm(study, name)
         lines.append(f"- **{arm['label']}** (`{name}`, presets {', '.join(presets)}). {arm['note'].strip()}")
         if study.preset not in presets:
             lines.append(f"  Not run under {study.preset}.")
@@ -100,31 +98,34 @@ def _arms(study: Study) -> list[str]:
     return [*lines, ""] if lines else ["None.", ""]
 
 
-def _variants(study: Study) -> list[str]:
-    lines = [f"- `{name}`: {variant_change(study, name)}" for name in study.variants]
+def _list_variants(study: Study) -> list[str]:
+    lines = [f"- `{name}`: {describe_variant(study, name)}" for name in study.variants]
     return [*lines, ""] if lines else ["None is declared; the alternatives are options of components.", ""]
 
 
-def _sweeps(study: Study) -> list[str]:
+def _list_sweeps(study: Study) -> list[str]:
     lines = []
-    for name, entry in _entries(study).items():
+    for name, entry in _select_compared_methods(study).items():
         if points := study.points(name):
             axes = [
-                f"{axis} (`{said['sets']}`) {', '.join(f'{value:g}' for value in said['values'])}"
-                for axis, said in entry["sweep"].items()
+                f"{axis} (`{axis_entry['sets']}`) {', '.join(f'{value:g}' for value in axis_entry['values'])}"
+                for axis, axis_entry in entry["sweep"].items()
             ]
             lines.append(f"- `{name}` is run at every point of {'; '.join(axes)}: {len(points)} runs a seed and scale.")
     return [*lines, ""] if lines else []
 
 
-def _entries(study: Study) -> dict[str, dict[str, Any]]:
-    """What the YAML says of each method of the comparison, a swept one once."""
+def _select_compared_methods(study: Study) -> dict[str, dict[str, Any]]:
+    """Select the YAML entry of each method of the comparison, a swept one once."""
     names = (name.partition(".")[0] for name in study.definition["comparison"])
     return {name: study.definition["methods"][name] for name in names}
 
 
-def _sizes(study: Study, read: Corpus, source: str | None) -> list[str]:
-    lines = [f"- Corpus `{read.name}` ({read.path}): documents from {read.source}, tokenizer {read.tokenizer.kind}."]
+def _list_sizes(study: Study, corpus_entry: Corpus, source: str | None) -> list[str]:
+    lines = [
+        f"- Corpus `{corpus_entry.name}` ({corpus_entry.path}): documents from {corpus_entry.source}, "
+        f"tokenizer {corpus_entry.tokenizer.kind}."
+    ]
     if study.suite is not None:
         evaluation = load_preset(study.preset)["evaluation"]
         limit = f"at most {evaluation['limit']} items a task" if evaluation["limit"] else "all items"
@@ -132,39 +133,41 @@ def _sizes(study: Study, read: Corpus, source: str | None) -> list[str]:
         lines.append(f"- Evaluation by the suite `{study.suite.name}`: {limit}, items from {items}.")
     for name, presets in study.definition["scales"].items():
         if study.preset in presets:
-            here = presets[study.preset]
-            sizes = {part: values for part, values in here.items() if part not in ("label", "size")}
-            lines.append(f"- Scale `{name}` is {here['label']}: {_spell(sizes)}.")
+            entry = presets[study.preset]
+            sizes = {part: values for part, values in entry.items() if part not in ("label", "size")}
+            lines.append(f"- Scale `{name}` is {entry['label']}: {_format_change(sizes)}.")
             if study.preset != "paper" and "paper" in presets:
                 lines.append(f"  The paper's is {presets['paper']['label']}.")
-    whole = measurements(study.definition, study.code, "paper")
+    paper_measurements = measurements(study.definition, study.code, "paper")
     for name in study.definition.get("measurements", {}):
         if name not in study.measurements:
             lines.append(f"- Measurement `{name}` is not made under {study.preset}.")
             continue
-        here = study.measurements[name].options
-        lines.append(f"- Measurement `{name}` has {_spell({'options': here}) or 'no options'}.")
-        if name in whole and whole[name].options != here:
-            lines.append(f"  At paper it has {_spell({'options': whole[name].options}) or 'none'}.")
+        entry = study.measurements[name].options
+        lines.append(f"- Measurement `{name}` has {_format_change({'options': entry}) or 'no options'}.")
+        if name in paper_measurements and paper_measurements[name].options != entry:
+            lines.append(
+                f"  At paper it has {_format_change({'options': paper_measurements[name].options}) or 'none'}."
+            )
     return lines
 
 
-def _spell(change: dict[str, Any]) -> str:
+def _format_change(change: dict[str, Any]) -> str:
     parts = []
     for part, values in change.items():
         if isinstance(values, dict):
-            parts += [f"{part}.{name} = {_plain(value)}" for name, value in values.items()]
+            parts += [f"{part}.{name} = {_format_value(value)}" for name, value in values.items()]
         else:
-            parts.append(f"{part} = {_plain(values)}")
+            parts.append(f"{part} = {_format_value(values)}")
     return ", ".join(parts)
 
 
-def _plain(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def main() -> None:
-    """Write the page to the file that is named, or print it where none is."""
+    """Write the page to the file in `--out`, or print it if there is none."""
     parser = Parser(__doc__)
     parser.add_argument("study")
     parser.add_argument("--preset", choices=PRESETS, default="demo")
@@ -176,14 +179,16 @@ def main() -> None:
     )
     parser.add_argument("--items-source", help="where items come from, if not as the preset's file says")
     parser.add_argument("--fingerprint", default="", help=HIDDEN)
-    given = parser.parse_args()
-    study = study_config.load(given.study, given.preset, source=given.documents_source)
-    text = interpretations(study, corpus.load(study.corpus, given.preset, given.documents_source), given.items_source)
-    if given.out is None:
+    options = parser.parse_args()
+    study = study_config.load(options.study, options.preset, source=options.documents_source)
+    text = write_interpretations(
+        study, corpus.load(study.corpus, options.preset, options.documents_source), options.items_source
+    )
+    if options.out is None:
         print(text, end="")
     else:
-        atomic_write_text(given.out, text)
-        fingerprint_file.write(given.out, given.fingerprint)
+        atomic_write_text(options.out, text)
+        fingerprint_file.write(options.out, options.fingerprint)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""Estimates a candidate's gain after a stopping rule has chosen when to look: the plain mean then flatters keeps.
+"""Estimates a candidate's gain after a stopping rule has ended its runs: the plain mean then flatters keeps.
 
 - Interval: repeated confidence interval (Jennison and Turnbull 1989; 2000, chapter 9): all gains that the boundary of
   keeps would not reject. It holds whatever made the runs end, and excludes `minimum_gain` exactly where the rule keeps.
   Its upper end has a boundary of its own, which may act from the first look on, at the same level.
 - Median: the gain at which a result so far out has the chance 1/2, in the stage-wise order: an earlier keep is farther
-  out than a later one, and one look is ordered by (mean difference - gain) / sigma (Fairbanks and Madsen 1982; Tsiatis,
-  Rosner and Mehta 1984). The chance of coming to a look needs the true sigma, for which the estimate stands: by how
-  much the median is off for that has benchmarks/experiment_rules.md.
+  out than a later one, and within one look results are ordered by (mean difference - gain) / sigma (Fairbanks and
+  Madsen 1982; Tsiatis, Rosner and Mehta 1984). The chance of coming to a look needs the true sigma, for which the
+  estimate stands: benchmarks/experiment_rules.md has how far the median is off for that.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from scipy import special
 
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.noncentral_t import sigma_law
-from plumbline.stats.sequential.boundary import Boundary, boundary, computed
+from plumbline.stats.sequential.boundary import Boundary, boundary, integrate_paths
 from plumbline.stats.sequential.design import SequentialDesign
 from plumbline.stats.sequential.look import Look
-from plumbline.stats.sequential.operating_characteristics import above_of, beyond, reached
+from plumbline.stats.sequential.operating_characteristics import chance_above, chance_beyond, chance_reached
 from plumbline.stats.sequential.t_path_law import z_of_t
 
 #: What ended the runs; `undecided` where neither boundary did.
@@ -64,28 +64,28 @@ def estimate(design: SequentialDesign, looks: Sequence[Look], stopped_by: Stoppe
         PlumblineError: looks that are not of this design, or that went on after a keep, or another end than theirs.
     """
     edges = boundary(design)
-    last = _checked(design, looks, edges, stopped_by)
+    last = _check_looks(design, looks, edges, stopped_by)
     heeded = all(not look.t <= edges.discard[look.k - 1] for look in looks[:-1])
 
     def farther(gain: float) -> float:
         return float(chance_farther(design, gain, last.k, np.array([last.t]), heeded=heeded)[0])
 
     root = math.sqrt(last.information)
-    standard = _crossing(farther, last.t / root, 1 / root)
+    standard = _find_crossing(farther, last.t / root, 1 / root)
     unit = last.sigma / root
     upper = boundary(replace(design, first_keep=1, target_gain_sigmas=None)).keep[last.k - 1]
-    low = last.gain - _or_infinite(edges.keep[last.k - 1]) * unit
-    high = last.gain + _or_infinite(upper) * unit
+    low = last.gain - _nan_to_infinite(edges.keep[last.k - 1]) * unit
+    high = last.gain + _nan_to_infinite(upper) * unit
     median = min(max(last.minimum_gain + standard * last.sigma, low), high)
-    p = float(reached(design, 0.0, last.k, last.t, heeded=heeded))
+    p = float(chance_reached(design, 0.0, last.k, last.t, heeded=heeded))
     return GainAfterStopping(median=median, low=low, high=high, level=1 - 2 * design.alpha, p=p)
 
 
-def of_one_test(look: Look, alpha: float) -> GainAfterStopping:
-    """The gain of a single test, in the metric's units: nothing was looked at before it, so that it is the mean.
+def estimate_single_test(look: Look, alpha: float) -> GainAfterStopping:
+    """Estimate the gain of a single test, in the metric's units: no look came before it, so that it is the mean.
 
     Args:
-        look: what the test's runs say.
+        look: the statistic of the test's runs.
         alpha: one-sided; the interval has the level 1 - 2 alpha.
     """
     half = float(special.stdtrit(look.df, 1 - alpha)) * look.sigma / math.sqrt(look.information)
@@ -96,18 +96,18 @@ def of_one_test(look: Look, alpha: float) -> GainAfterStopping:
 def chance_farther(
     design: SequentialDesign, gain: float, look: int, t_P: np.ndarray, *, heeded: bool = True
 ) -> np.ndarray:
-    """Chance of a result that is farther out than each of several t at one look, were a gain (in sigma) true.
+    """Compute the chance of a result farther out than each of several t at one look, if a gain (in sigma) is true.
 
     Args:
         heeded: whether a discard ends the runs; else only keeps do.
     """
-    edges, paths = computed(design)
+    edges, paths = integrate_paths(design)
     total_P = np.zeros(len(t_P))
     for state, still in zip(paths.state, paths.still if heeded else paths.still_kept, strict=True):
         here, shift = paths.look(state), gain * math.sqrt(state.information)
         if here < look:
-            above = above_of(paths.grid, state, still, gain)
-            total_P += beyond(paths.grid, state, above, edges.keep[here - 1])
+            above = chance_above(paths.grid, state, still, gain)
+            total_P += chance_beyond(paths.grid, state, above, edges.keep[here - 1])
         if here == look:
             sigma_S, weight_S = (part[::4] for part in sigma_law(state.df))
             low_PS = np.clip((t_P - shift)[:, None] * sigma_S, -9, 9)
@@ -120,8 +120,8 @@ def chance_farther(
     return total_P
 
 
-def _checked(design: SequentialDesign, looks: Sequence[Look], edges: Boundary, stopped_by: StoppedBy) -> Look:
-    """The last look, when all are of the design and end as is said."""
+def _check_looks(design: SequentialDesign, looks: Sequence[Look], edges: Boundary, stopped_by: StoppedBy) -> Look:
+    """Return the last look; refuse looks that are not of the design or did not end by `stopped_by`."""
     if not looks:
         raise PlumblineError("no look was taken: there is nothing to estimate from")
     for look in looks:
@@ -136,18 +136,18 @@ def _checked(design: SequentialDesign, looks: Sequence[Look], edges: Boundary, s
         if look.t >= edges.keep[look.k - 1]:
             raise PlumblineError(f"look {look.k} kept the candidate, and runs were looked at after it")
     last = looks[-1]
-    found = "keep" if last.t >= edges.keep[last.k - 1] else "discard" if last.t <= edges.discard[last.k - 1] else ""
-    if (found or "undecided") != stopped_by and not (stopped_by == "undecided" and found == "discard"):
-        raise PlumblineError(f"stopped_by = {stopped_by!r}, but look {last.k} says {found or 'undecided'!r}")
+    ended_by = "keep" if last.t >= edges.keep[last.k - 1] else "discard" if last.t <= edges.discard[last.k - 1] else ""
+    if (ended_by or "undecided") != stopped_by and not (stopped_by == "undecided" and ended_by == "discard"):
+        raise PlumblineError(f"stopped_by = {stopped_by!r}, but look {last.k} says {ended_by or 'undecided'!r}")
     return last
 
 
-def _or_infinite(bound: float) -> float:
+def _nan_to_infinite(bound: float) -> float:
     return math.inf if math.isnan(bound) else bound
 
 
-def _crossing(farther: Callable[[float], float], start: float, step: float) -> float:
-    """The gain at which a chance that grows with it is 1/2, to 1e-4 of a step; the end of the search if none is."""
+def _find_crossing(farther: Callable[[float], float], start: float, step: float) -> float:
+    """Find the gain at which a chance that grows with it is 1/2, to 1e-4 of a step; else the end of the search."""
     low, high = start - step, start + step
     at_low, at_high = farther(low) - 0.5, farther(high) - 0.5
     for _ in range(50):
@@ -161,11 +161,11 @@ def _crossing(farther: Callable[[float], float], start: float, step: float) -> f
         return low if at_low > 0 else high
     for _ in range(40):  # the Illinois rule: a false position that never keeps one end
         middle = (low * at_high - high * at_low) / (at_high - at_low)
-        at = farther(middle) - 0.5
-        if abs(at) < 1e-6 or high - low < 1e-4 * step:
+        excess = farther(middle) - 0.5
+        if abs(excess) < 1e-6 or high - low < 1e-4 * step:
             return middle
-        if at > 0:
-            high, at_high, at_low = middle, at, at_low / 2
+        if excess > 0:
+            high, at_high, at_low = middle, excess, at_low / 2
         else:
-            low, at_low, at_high = middle, at, at_high / 2
+            low, at_low, at_high = middle, excess, at_high / 2
     return (low + high) / 2

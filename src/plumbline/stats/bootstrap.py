@@ -42,8 +42,8 @@ def bootstrap_interval(
 ) -> BootstrapInterval:
     """Bootstrap interval of a statistic of one sample, by `scipy.stats.bootstrap`.
 
-    `statistic` takes an array and `axis`. NaN values are left out; `n` says how many stayed. Warns below
-    eight values: three seeds have ten distinct resamples, so the interval covers far less than it says.
+    `statistic` takes an array and `axis`. NaN values are left out; `n` is how many stayed. Warns below
+    eight values: three seeds have ten distinct resamples, so the interval covers far less than its name.
 
     Raises:
         PlumblineError: fewer than two values.
@@ -83,7 +83,7 @@ def probability_not_above(
 ) -> float:
     """Pr(mean of resampled `method` <= mean of resampled `base`), both drawn with replacement.
 
-    Zero only says that every value of one sample lies above every value of the other, or nearly so: with
+    Zero only means that every value of one sample lies above every value of the other, or nearly so: with
     three seeds the smallest non-zero probability is of the order of 1/729.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Tests the fresh runs of what a stopping rule kept: those that made it look good say too much of it."""
+"""Tests the fresh runs of a candidate that a stopping rule kept: the runs that made it look good overstate its gain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Estimates how much of a difference of averages over tasks is due to the choice of items, besides that of seeds.
+"""Estimates how much of a difference of averages over tasks is due to the choice of items, in addition to the seeds.
 
 Source: ours; the transfer study measures distances in units of the spread of seeds alone (section 3.3).
 
@@ -25,10 +25,11 @@ its seeds), u_r (what a run's seed does to all items) and e_rti (what it does to
     expectation of sigma^2   =            Var u + E              (seeds on fixed items)
     expectation of se^2      = (1 + 1/n)          E  + H         (items under fixed runs)
 
-with E = (1/T^2) sum_t Var(e_t) / N_t and H the same of h. `with_seeds` takes se^2 + (1 + 1/n) sigma^2, which counts E,
-the runs' luck on single items, twice: never too small, and too large by at most the factor 2 (by the root of 2 in t).
+with E = (1/T^2) sum_t Var(e_t) / N_t and H the same of h. `add_seed_error` takes se^2 + (1 + 1/n) sigma^2, which
+counts E, the runs' luck on single items, twice: never too small, and too large by at most the factor 2 (by the root of
+2 in t).
 Where h is zero the prediction t alone is exact for other items too. E could be subtracted, but only as a difference of
-two estimates from few runs, which may come out negative.
+two estimates from few runs, which may be negative.
 
 The t of both has the smaller of the two degrees of freedom, in practice n - 1. The degrees of freedom of Welch and
 Satterthwaite would find more differences, but from an estimate with two degrees of freedom they reject up to eight
@@ -110,7 +111,9 @@ def mean_by_item(runs: Sequence[pd.Series], like: pd.Series | None = None) -> pd
     first = runs[0] if like is None else like
     for run in runs:
         if not run.index.is_unique or not first.index.is_unique or set(run.index) != set(first.index):
-            raise PlumblineError(f"{first.name} and {run.name} did not answer the same items{_which(first, run)}")
+            raise PlumblineError(
+                f"{first.name} and {run.name} did not answer the same items{_describe_odd_items(first, run)}"
+            )
     return pd.concat([run.astype(float).reindex(first.index) for run in runs], axis=1).mean(axis=1, skipna=False)
 
 
@@ -130,7 +133,7 @@ def sampling_error(differences: Sequence[np.ndarray]) -> MeanDifference:
     return MeanDifference(delta=delta, se=math.sqrt(squares_T.sum()) / len(counts_T), df=df)
 
 
-def with_seeds(items: MeanDifference, floor: NoiseFloor, spread: SigmaEstimate | None = None) -> MeanDifference:
+def add_seed_error(items: MeanDifference, floor: NoiseFloor, spread: SigmaEstimate | None = None) -> MeanDifference:
     """The same difference with an error that counts other items and other seeds, of the reference and of the method.
 
     Args:
@@ -156,7 +159,7 @@ def seeds_that_decide(items: MeanDifference, floor: NoiseFloor, level: float) ->
     """
     for seeds in range(max(floor.n, 2), MOST_SEEDS + 1):
         more = NoiseFloor(mean=floor.mean, sigma=floor.sigma, n=seeds)
-        if with_seeds(items, more).p <= level:
+        if add_seed_error(items, more).p <= level:
             return seeds
     return None
 
@@ -164,7 +167,7 @@ def seeds_that_decide(items: MeanDifference, floor: NoiseFloor, level: float) ->
 def item_verdicts(
     distances: Mapping[str, MeanDifference], floor: NoiseFloor, *, m: int, pooled: SigmaEstimate | None = None
 ) -> pd.DataFrame:
-    """The tests over items, per method, to join to the frame of `plumbline.stats.noise_floor.verdicts`.
+    """The tests over items, per method, to join to the frame of `plumbline.stats.noise_floor.compute_verdicts`.
 
     Args:
         distances: method -> `item_distance`.
@@ -179,19 +182,19 @@ def item_verdicts(
     """
     import pandas as pd
 
-    both = [with_seeds(one, floor) for one in distances.values()]
+    both = [add_seed_error(distance, floor) for distance in distances.values()]
     frame = pd.DataFrame(
         {
-            "se_items": [one.se for one in distances.values()],
-            "t_items": [one.t for one in distances.values()],
-            "df_items": [one.df for one in distances.values()],
-            "p_items": [one.p for one in distances.values()],
+            "se_items": [distance.se for distance in distances.values()],
+            "t_items": [distance.t for distance in distances.values()],
+            "df_items": [distance.df for distance in distances.values()],
+            "p_items": [distance.p for distance in distances.values()],
             "p_items_bonferroni": math.nan,
-            "t_seeds_and_items": [one.t for one in both],
-            "p_seeds_and_items": [one.p for one in both],
+            "t_seeds_and_items": [distance.t for distance in both],
+            "p_seeds_and_items": [distance.p for distance in both],
             "p_seeds_and_items_bonferroni": math.nan,
             "p_pooled_seeds_and_items": [
-                with_seeds(one, floor, pooled).p if pooled else math.nan for one in distances.values()
+                add_seed_error(distance, floor, pooled).p if pooled else math.nan for distance in distances.values()
             ],
             "p_pooled_seeds_and_items_bonferroni": math.nan,
         },
@@ -214,17 +217,17 @@ def compare_with_chance(
         reference: mean over runs of each item's value, indexed by (task, item).
         chance: task -> what guessing scores.
     """
-    found: dict[str, Literal["at", "below", "above"]] = {}
+    positions: dict[str, Literal["at", "below", "above"]] = {}
     for task, values in reference.groupby(level=0, sort=False):
         if len(values) < FEWEST:
             continue
         distance = values.mean() - chance[str(task)]
         error = sample_deviation(values) / math.sqrt(len(values))
-        found[str(task)] = "at" if abs(distance) <= 2 * error else "below" if distance < 0 else "above"
-    return found
+        positions[str(task)] = "at" if abs(distance) <= 2 * error else "below" if distance < 0 else "above"
+    return positions
 
 
-def _which(first: pd.Series, run: pd.Series) -> str:
-    """An item that only one of them answered, and how many there are."""
+def _describe_odd_items(first: pd.Series, run: pd.Series) -> str:
+    """Name an item that only one of two runs answered, and count such items, as the end of a message."""
     odd = sorted(set(first.index) ^ set(run.index))
     return f": {len(odd)} belong to one alone, such as {odd[0][1]} of {odd[0][0]}" if odd else ", or one of them twice"

@@ -43,22 +43,22 @@ def adjust(p_values: Iterable[float], correction: Correction, *, m: int | None =
     adjusted = np.full(p.shape, math.nan)
     if tests:
         padded = np.concatenate([p[there], np.ones(family - tests)])
-        adjusted[there] = np.minimum(_stepped(padded, correction), 1)[:tests]
+        adjusted[there] = np.minimum(_correct(padded, correction), 1)[:tests]
     return adjusted
 
 
-def _stepped(p: np.ndarray, correction: Correction) -> np.ndarray:
+def _correct(p: np.ndarray, correction: Correction) -> np.ndarray:
     m = len(p)
     if correction == "bonferroni":
         return p * m
     order = np.argsort(p, kind="stable")
-    stepped = np.empty_like(p)
+    corrected = np.empty_like(p)
     if correction == "holm":
-        stepped[order] = np.maximum.accumulate(p[order] * np.arange(m, 0, -1))
+        corrected[order] = np.maximum.accumulate(p[order] * np.arange(m, 0, -1))
     else:
         shares = p[order] / (np.arange(1, m + 1) / m)
-        stepped[order] = np.minimum.accumulate(shares[::-1])[::-1]
-    return stepped
+        corrected[order] = np.minimum.accumulate(shares[::-1])[::-1]
+    return corrected
 
 
 def family_wise_error_rate(alpha: float, m: int) -> float:

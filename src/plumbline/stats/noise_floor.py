@@ -28,7 +28,7 @@ class NoiseFloor:
     """Mean and spread of one configuration under several seeds.
 
     `sigma` is the unbiased standard deviation (n - 1 in the denominator), NaN where fewer than two seeds finished.
-    `missing` counts the seeds that were asked for but have no value: they are never read as zero.
+    `missing` counts the requested seeds that have no value: they are never read as zero.
     """
 
     mean: float
@@ -71,7 +71,7 @@ class NoiseFloor:
         """The smallest |x - mean| that the prediction calls different at level alpha over m tests (Bonferroni).
 
         In the units of the values: t_(n - 1)(alpha / 2m) sigma sqrt(1 + 1/n); NaN where the floor is not usable.
-        `called_share` says how often a true gain of that size is called.
+        `called_share` is how often a true gain of that size is called.
         """
         if not self.usable:
             return math.nan
@@ -110,15 +110,15 @@ def noise_floor(values: Iterable[float]) -> NoiseFloor:
     )
 
 
-def signal_of_noise(methods: int, n: int, beyond: float) -> tuple[float, float]:
-    """Spread that single runs of methods without any effect show by chance, in units of the sigma of `n` other seeds.
+def spread_by_chance(methods: int, n: int, beyond: float) -> tuple[float, float]:
+    """Compute the spread of single runs of methods without any effect, in units of the sigma of `n` other seeds.
 
     Its square follows F with methods - 1 and n - 1 degrees of freedom, for normally distributed runs.
 
     Args:
         methods: number of methods, one run each.
         n: number of the reference's seeds.
-        beyond: spread whose chance is asked for.
+        beyond: spread whose chance is computed.
 
     Returns:
         The median of that spread, and the chance that it is above `beyond`.
@@ -142,7 +142,7 @@ def two_sided_t(t: np.ndarray | float, df: float) -> np.ndarray:
     return 2 * np.asarray(t_sf(np.abs(t), df))
 
 
-def verdicts(
+def compute_verdicts(
     values: pd.Series,
     reference: Iterable[float] | NoiseFloor,
     *,

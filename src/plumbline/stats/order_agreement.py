@@ -23,8 +23,9 @@ class OrderAgreement:
     Attributes:
         alike: pairs in the same order; a pair that is tied in either column counts half.
         pairs: all pairs that count.
-        low: of the 95 % interval of their share, were these methods drawn from more of their kind; NaN below 4 methods.
-        high: its other end.
+        low: lower end of the 95 % interval of their share, if these methods were drawn from more of their kind; NaN
+            below 4 methods.
+        high: its upper end.
         chance: the share below which 95 % of random orders stay; NaN below 4 methods.
         p: the share of random orders with at least this agreement.
     """
@@ -48,8 +49,8 @@ FEWEST = 4
 
 
 def order_agreement(
-    one: Mapping[str, float],
-    other: Mapping[str, float],
+    values: Mapping[str, float],
+    other_values: Mapping[str, float],
     *,
     counted: np.ndarray | None = None,
     draws: int = DRAWS,
@@ -61,42 +62,42 @@ def order_agreement(
     column. Pairs are not independent of each other, so that no binomial interval holds.
 
     Args:
-        counted: methods x methods, in the order of `one`'s methods that have both values: which pairs count; all where
-            None.
+        counted: methods x methods, in the order of `values`'s methods that have both values: which pairs
+            count; None for all.
         draws: random draws behind interval and chance; 0 leaves both out.
     """
-    names = [name for name in one if math.isfinite(one[name]) and math.isfinite(other.get(name, math.nan))]
-    first, second = (np.array([column[name] for name in names], dtype=float) for column in (one, other))
+    names = [name for name in values if math.isfinite(values[name]) and math.isfinite(other_values.get(name, math.nan))]
+    first, second = (np.array([column[name] for name in names], dtype=float) for column in (values, other_values))
     n = len(names)
     upper = np.triu(np.ones((n, n)), 1) if counted is None else np.triu(np.asarray(counted, dtype=float), 1)
     weight = upper + upper.T
-    alike = _alike(first, second) * weight
+    alike = _score_pairs(first, second) * weight
     pairs = int(upper.sum())
-    found = OrderAgreement(methods=n, alike=float(np.triu(alike, 1).sum()), pairs=pairs)
+    agreement = OrderAgreement(methods=n, alike=float(np.triu(alike, 1).sum()), pairs=pairs)
     if n < FEWEST or not pairs or not draws:
-        return found
+        return agreement
     rng = np.random.default_rng(seed)
-    shares, by_chance = [], []
-    signs_one, signs_other = _signs(first), _signs(second)
+    shares, chance_shares = [], []
+    signs_first, signs_second = _signs(first), _signs(second)
     for start in range(0, draws, AT_ONCE):
         size = min(AT_ONCE, draws - start)
         times = rng.multinomial(n, np.full(n, 1 / n), size=size).astype(float)
-        of_pairs = ((times @ weight) * times).sum(1)
-        shares.append((((times @ alike) * times).sum(1))[of_pairs > 0] / of_pairs[of_pairs > 0])
+        pair_counts = ((times @ weight) * times).sum(1)
+        shares.append((((times @ alike) * times).sum(1))[pair_counts > 0] / pair_counts[pair_counts > 0])
         orders = rng.permuted(np.tile(np.arange(n), (size, 1)), axis=1)
-        signs = signs_other[orders[:, :, None], orders[:, None, :]]
-        by_chance.append(((1 + signs_one * signs) / 2 * upper).sum((1, 2)) / pairs)
+        signs = signs_second[orders[:, :, None], orders[:, None, :]]
+        chance_shares.append(((1 + signs_first * signs) / 2 * upper).sum((1, 2)) / pairs)
     low, high = np.quantile(np.concatenate(shares), [0.025, 0.975])
-    chances = np.concatenate(by_chance)
+    chances = np.concatenate(chance_shares)
     return OrderAgreement(
         methods=n,
-        alike=found.alike,
+        alike=agreement.alike,
         pairs=pairs,
         low=float(low),
         high=float(high),
         chance=float(np.quantile(chances, 0.95)),
         # Rounding errors must not decide whether an order agrees as much as the observed one.
-        p=float(((chances >= found.share - 1e-12).sum() + 1) / (draws + 1)),
+        p=float(((chances >= agreement.share - 1e-12).sum() + 1) / (draws + 1)),
     )
 
 
@@ -104,8 +105,8 @@ def _signs(values: np.ndarray) -> np.ndarray:
     return np.sign(values[:, None] - values[None, :])
 
 
-def _alike(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Pair by pair: 1 where both columns have the same order, 0 where not, a half with a tie; 0 on the diagonal."""
+def _score_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Score each pair of methods: 1 if both columns order it alike, 0 if not, a half with a tie; 0 on the diagonal."""
     product = (1 + _signs(first) * _signs(second)) / 2
     np.fill_diagonal(product, 0.0)
     return product

@@ -1,5 +1,5 @@
-"""Pools the spread of one run over groups of runs, tests whether one group spreads wider than others, and says what
-runs can see with it.
+"""Pools the spread of one run over groups of runs, tests whether one group spreads wider than others, and computes
+the gain that a test can detect with it.
 
 Means never leave their group: only squares of distances from a group's own mean are pooled.
 """
@@ -16,7 +16,7 @@ from scipy import special
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.noncentral_t import upper_tail
 from plumbline.stats.sample_spread import sample_deviation
-from plumbline.stats.sequential.look import finite
+from plumbline.stats.sequential.look import require_finite
 
 #: The level of the F test that lets sigma of other groups be used for one. One as lax as this refuses a quarter of
 #: those that are right; a stricter one takes along more that are wrong.
@@ -26,24 +26,26 @@ CHANCE = 0.8
 
 
 class SigmaEstimate(NamedTuple):
-    """An estimate of sigma and its degrees of freedom; (0, 0) where nothing is known."""
+    """An estimate of sigma and its degrees of freedom; (0, 0) if nothing is known."""
 
     sigma: float
     df: float
 
 
-def pooled(groups: Iterable[Sequence[float]]) -> SigmaEstimate:
+def pool_spreads(groups: Iterable[Sequence[float]]) -> SigmaEstimate:
     """Pool the spread of groups: each holds the runs of one configuration on machines of one fingerprint.
 
     Raises:
-        PlumblineError: a group without runs, or a value that is no finite number.
+        PlumblineError: a group without runs, or a value that is not a finite number.
     """
-    arrays = [finite(f"group {number}", group) for number, group in enumerate(groups, start=1)]
-    return together(*(SigmaEstimate(sample_deviation(group), len(group) - 1) for group in arrays if len(group) > 1))
+    arrays = [require_finite(f"group {number}", group) for number, group in enumerate(groups, start=1)]
+    return combine_estimates(
+        *(SigmaEstimate(sample_deviation(group), len(group) - 1) for group in arrays if len(group) > 1)
+    )
 
 
-def together(*spreads: tuple[float, float]) -> SigmaEstimate:
-    """One estimate of several (sigma, df) of the same sigma."""
+def combine_estimates(*spreads: tuple[float, float]) -> SigmaEstimate:
+    """Combine several estimates (sigma, df) of the same sigma into one."""
     df = sum(own for _, own in spreads)
     scale = max((sigma for sigma, _ in spreads), default=0.0)
     if not df or not scale:
@@ -52,15 +54,15 @@ def together(*spreads: tuple[float, float]) -> SigmaEstimate:
 
 
 def may_cross(here: SigmaEstimate, elsewhere: SigmaEstimate) -> bool:
-    """Whether sigma from other groups may be pooled with that of one: a one-sided F test.
+    """Return whether sigma from other groups may be pooled with that of one: a one-sided F test.
 
     Only a spread that is wider here is refused, since that is what would make keeps of nothing. Where one side has no
     degrees of freedom there is nothing to test, and nothing crosses.
     """
-    return wider(here, elsewhere) > CROSSING_LEVEL
+    return wider_spread_p(here, elsewhere) > CROSSING_LEVEL
 
 
-def wider(here: SigmaEstimate, elsewhere: SigmaEstimate) -> float:
+def wider_spread_p(here: SigmaEstimate, elsewhere: SigmaEstimate) -> float:
     """One-sided p of the F test that the spread here is no wider than elsewhere; NaN where one side has no estimate."""
     if not here.df or not elsewhere.df or not elsewhere.sigma:
         return math.nan
@@ -68,12 +70,12 @@ def wider(here: SigmaEstimate, elsewhere: SigmaEstimate) -> float:
 
 
 def wider_power(df_here: float, df_elsewhere: float, times: float, level: float = 0.05) -> float:
-    """Probability that the test of `wider` sees, at a level, a spread here that is so many times that of elsewhere."""
+    """Probability that the test of `wider_spread_p` detects, at a level, a spread that is `times` that of elsewhere."""
     critical = special.fdtri(df_here, df_elsewhere, 1 - level)
     return float(special.fdtrc(df_here, df_elsewhere, critical / times**2))
 
 
-def bartlett(groups: Iterable[Sequence[float]]) -> float:
+def bartlett_p(groups: Iterable[Sequence[float]]) -> float:
     """P-value of Bartlett's test that all groups have one spread; groups of one run do not count; NaN for fewer than 2.
 
     Source: Bartlett 1937, with his correction for small groups. It takes runs as normal.
@@ -81,7 +83,7 @@ def bartlett(groups: Iterable[Sequence[float]]) -> float:
     spreads = [
         (sample_deviation(array) ** 2, len(array) - 1)
         for number, group in enumerate(groups, start=1)
-        if len(array := finite(f"group {number}", group)) > 1
+        if len(array := require_finite(f"group {number}", group)) > 1
     ]
     if len(spreads) < 2 or min(variance for variance, _ in spreads) == 0:
         return math.nan

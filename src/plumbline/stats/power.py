@@ -24,7 +24,7 @@ def power_of_gain(gain: float, sigma: float, n: int, *, alpha: float = 0.05, ref
     Raises:
         PlumblineError: sigma not above 0, n below 2, or alpha outside (0, 1).
     """
-    _check(sigma, alpha)
+    _require_valid(sigma, alpha)
     if n < 2:
         raise PlumblineError(f"a t test needs at least two seeds an arm; got n = {n}")
     k = max(n, reference)
@@ -47,7 +47,7 @@ def seeds_needed(
         PlumblineError: a gain of 0, sigma not above 0, power or alpha outside (0, 1), m below 1, or a gain
             so small that more than a million seeds would be needed.
     """
-    _check(sigma, alpha)
+    _require_valid(sigma, alpha)
     if gain == 0 or not 0 < power < 1 or m < 1:
         raise PlumblineError(f"need a gain other than 0, power in (0, 1), m >= 1; got {gain=}, {power=}, {m=}")
     high = 2
@@ -73,7 +73,7 @@ def resolved_distance(sigma: float, n: int, *, m: int = 1, alpha: float = 0.05) 
     Raises:
         PlumblineError: sigma not above 0, alpha outside (0, 1), n below 2 or m below 1.
     """
-    return sigma * _critical(sigma, n, m, alpha) * math.sqrt(1 + 1 / n)
+    return sigma * _critical_t(sigma, n, m, alpha) * math.sqrt(1 + 1 / n)
 
 
 def chance_called(gain: float, sigma: float, n: int, *, m: int = 1, alpha: float = 0.05) -> float:
@@ -87,17 +87,17 @@ def chance_called(gain: float, sigma: float, n: int, *, m: int = 1, alpha: float
     """
     if not gain >= 0:
         raise PlumblineError(f"a gain is at least 0; got {gain}")
-    critical = _critical(sigma, n, m, alpha)
+    critical = _critical_t(sigma, n, m, alpha)
     return noncentral_t_sf(critical, n - 1, gain / (sigma * math.sqrt(1 + 1 / n)))
 
 
-def _critical(sigma: float, n: int, m: int, alpha: float) -> float:
-    _check(sigma, alpha)
+def _critical_t(sigma: float, n: int, m: int, alpha: float) -> float:
+    _require_valid(sigma, alpha)
     if n < 2 or m < 1:
         raise PlumblineError(f"need at least two seeds and one method; got {n=}, {m=}")
     return float(t_isf(alpha / m / 2, n - 1))
 
 
-def _check(sigma: float, alpha: float) -> None:
+def _require_valid(sigma: float, alpha: float) -> None:
     if not sigma > 0 or not 0 < alpha < 1:
         raise PlumblineError(f"sigma must be above 0 and alpha in (0, 1); got sigma={sigma}, alpha={alpha}")

@@ -50,7 +50,7 @@ def standard_error(share: float, worlds: int = WORLDS) -> float:
 
 
 @cache
-def shares(
+def simulate_protocol(
     statistic: Statistic,
     correction: Correction,
     *,
@@ -76,7 +76,7 @@ def shares(
         raise PlumblineError(
             f"need m >= 1, n >= 2, worlds >= 1 and alpha in (0, 1); got {m=}, {n=}, {worlds=}, {alpha=}"
         )
-    reference_WN, methods_WM = drawn(m, n, worlds, seed)
+    reference_WN, methods_WM = draw_studies(m, n, worlds, seed)
     mean_W1 = reference_WN.mean(axis=1, keepdims=True)
     spread_W1 = reference_WN.std(axis=1, ddof=1, keepdims=True)
 
@@ -85,21 +85,21 @@ def shares(
         return two_sided_normal(z) if statistic == "normal" else two_sided_t(z / math.sqrt(1 + 1 / n), n - 1)
 
     p_WM, up_WM = p_of(methods_WM), methods_WM > mean_W1
-    rejected_WM = rejected(p_WM, correction, alpha)
-    found = {}
+    rejected_WM = mark_rejected(p_WM, correction, alpha)
+    detected = {}
     for gain in gains:
         gained_W1 = methods_WM[:, :1] + gain
         with_gain_WM = np.concatenate([p_of(gained_W1), p_WM[:, 1:]], axis=1)
-        crowned_W = rejected(with_gain_WM, correction, alpha)[:, 0] & (gained_W1 > mean_W1)[:, 0]
-        found[gain] = float(crowned_W.mean())
+        crowned_W = mark_rejected(with_gain_WM, correction, alpha)[:, 0] & (gained_W1 > mean_W1)[:, 0]
+        detected[gain] = float(crowned_W.mean())
     return ErrorRates(
         survivor=float(rejected_WM.any(axis=1).mean()),
         improver=float((rejected_WM & up_WM).any(axis=1).mean()),
-        found=found,
+        found=detected,
     )
 
 
-def pooled_survivor(
+def simulate_pooled_test(
     spreads: Sequence[float],
     seeds: Sequence[int],
     *,
@@ -135,7 +135,7 @@ def pooled_survivor(
     return float(called_W.mean())
 
 
-def rejected(p_WM: np.ndarray, correction: Correction, alpha: float = ALPHA) -> np.ndarray:
+def mark_rejected(p_WM: np.ndarray, correction: Correction, alpha: float = ALPHA) -> np.ndarray:
     """Mark the tests of each world for which `plumbline.stats.multiplicity.adjust` gives at most alpha.
 
     Args:
@@ -156,13 +156,13 @@ def rejected(p_WM: np.ndarray, correction: Correction, alpha: float = ALPHA) -> 
 
 
 @cache
-def drawn(m: int, n: int, worlds: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def draw_studies(m: int, n: int, worlds: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Draw the results of `worlds` studies in which nothing works: of `n` reference runs each, and of `m` methods."""
     rng = np.random.default_rng([seed, m, n])
     return rng.standard_normal((worlds, n)), rng.standard_normal((worlds, m))
 
 
-def protocols(counts: Iterable[int]) -> list[tuple[int, Statistic, Correction]]:
+def list_protocols(counts: Iterable[int]) -> list[tuple[int, Statistic, Correction]]:
     """Every combination of number of reference runs, statistic and correction; for each n the paper's own first."""
     return [
         (n, statistic, correction)

@@ -1,7 +1,7 @@
 """Watches a bank of baseline runs for drift: of the machine, of the data, of anything that moves all runs with time.
 
 A sentinel is a run of the baseline, with a fresh seed, among the candidates. It joins the bank, and with its place in
-the order of runs says whether the baseline is still where it was.
+the order of runs shows whether the baseline has moved.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from scipy import special
 
 from plumbline.core.errors import PlumblineError
-from plumbline.stats.sequential.look import finite
+from plumbline.stats.sequential.look import require_finite
 
 #: A sentinel with every so many candidates.
 EVERY = 5
@@ -33,12 +33,12 @@ class BaselineDrift:
     p: float
 
 
-def due(candidate: int) -> bool:
-    """Whether the candidate of this number (from 1) brings a sentinel."""
+def is_due(candidate: int) -> bool:
+    """Return whether a sentinel is run with the candidate of this number (from 1)."""
     return candidate % EVERY == 0
 
 
-def drift(values: Sequence[float], when: Sequence[float]) -> BaselineDrift:
+def measure_drift(values: Sequence[float], when: Sequence[float]) -> BaselineDrift:
     """Test whether a baseline's runs lie on a line that rises or falls: t of the slope.
 
     Args:
@@ -48,7 +48,7 @@ def drift(values: Sequence[float], when: Sequence[float]) -> BaselineDrift:
     Raises:
         PlumblineError: values that are not finite, all runs at one time, or nothing to take sigma from.
     """
-    y, x = finite("the baseline", values), finite("the order of the baseline's runs", when)
+    y, x = require_finite("the baseline", values), require_finite("the order of the baseline's runs", when)
     if len(x) != len(y) or np.ptp(x) == 0:
         raise PlumblineError("drift needs a time for each run of the baseline, and two times at least")
     scale = float(np.abs(y).max()) or 1.0

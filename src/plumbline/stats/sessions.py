@@ -1,6 +1,6 @@
 """Controls the error of a session, in which many candidates are tried against one baseline.
 
-- `each`: every candidate has the level alpha, and the session is told how many false keeps that makes.
+- `each`: every candidate has the level alpha; `false_keeps` estimates how many false keeps that makes.
 - `fwer`: alpha is split over a number of candidates that is planned (Bonferroni): the chance of any false keep.
 """
 
@@ -13,9 +13,9 @@ import numpy as np
 
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.fresh_runs import FRESH_LEVEL, p_of_fresh_runs
-from plumbline.stats.sequential.boundary import computed
+from plumbline.stats.sequential.boundary import integrate_paths
 from plumbline.stats.sequential.design import SequentialDesign
-from plumbline.stats.sequential.simulation import ends, paths
+from plumbline.stats.sequential.simulation import find_ends, simulate_paths
 
 #: Sessions that are drawn for `false_keeps`; a share of them has a standard error of at most 0.008.
 SESSIONS = 4000
@@ -44,7 +44,7 @@ def false_keeps(design: SequentialDesign, candidates: int, *, fresh_runs: int = 
     therefore it is made anew after each keep.
 
     Args:
-        fresh_runs: a keep counts only where so many fresh runs confirm it (`FRESH_LEVEL`); 0: at once.
+        fresh_runs: a keep counts only if so many fresh runs confirm it (`FRESH_LEVEL`); 0: at once.
 
     Raises:
         PlumblineError: no candidate, or a design whose bank is not shared.
@@ -54,8 +54,8 @@ def false_keeps(design: SequentialDesign, candidates: int, *, fresh_runs: int = 
     rng = np.random.default_rng([0, candidates, 0])
     bank_SB, kept_S = rng.standard_normal((SESSIONS, design.bank)), np.zeros(SESSIONS, dtype=int)
     for _ in range(candidates):
-        t_SK = paths(design, bank_SB, rng.standard_normal((SESSIONS, design.most)))
-        keep_S = ends(computed(design)[0], t_SK)[0]
+        t_SK = simulate_paths(design, bank_SB, rng.standard_normal((SESSIONS, design.most)))
+        keep_S = find_ends(integrate_paths(design)[0], t_SK)[0]
         if fresh_runs and keep_S.any():
             again = np.flatnonzero(keep_S)
             fresh_SN = rng.standard_normal((len(again), fresh_runs))
@@ -67,7 +67,7 @@ def false_keeps(design: SequentialDesign, candidates: int, *, fresh_runs: int = 
 
 
 def fwer_level(planned: int, *, alpha: float = 0.05) -> float:
-    """Level of each candidate of a session for which so many are planned.
+    """Compute the level of each candidate of a session with `planned` candidates.
 
     Raises:
         PlumblineError: a number below 1, or alpha outside (0, 1).

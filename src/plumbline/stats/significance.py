@@ -1,4 +1,4 @@
-"""Says in words whether a distance from a reference is significant: one rule over what items, seeds and both say.
+"""Decides whether a distance from a reference is significant: one rule over the tests of items, seeds and both.
 
 Source: ours. All p-values are corrected for the tests made; `plumbline.stats.item_noise` has what they are of.
 """
@@ -24,11 +24,11 @@ RULE = (
 
 
 def significance(delta: float, *, p_items: float, p_both: float, p_z: float) -> str:
-    """The word for a difference `delta` (higher is better) from a reference.
+    """Return the label of a difference `delta` (higher is better) from a reference.
 
     Args:
         delta: the difference; 0 is not significant.
-        p_items: corrected p of these runs on other items; NaN where it is not known.
+        p_items: corrected p of these runs on other items; NaN if it is not known.
         p_both: corrected p on other seeds and other items; NaN without a noise floor.
         p_z: corrected p of the normal z, which takes mean and spread of the reference as known; NaN as p_both.
     """

@@ -40,7 +40,7 @@ def welch(a: Iterable[float], b: Iterable[float]) -> WelchResult:
     first, second = first[~np.isnan(first)], second[~np.isnan(second)]
     if min(first.size, second.size) < 2 or not any(map(sample_deviation, (first, second))):
         return WelchResult(t=math.nan, df=math.nan, p=math.nan, p_greater=math.nan)
-    (mean_a, of_a), (mean_b, of_b) = (_squared_error_of_mean(side) for side in (first, second))
+    (mean_a, of_a), (mean_b, of_b) = (_mean_and_squared_error(side) for side in (first, second))
     return _welch(mean_a - mean_b, (of_a, first.size), (of_b, second.size))
 
 
@@ -64,7 +64,7 @@ def _welch(difference: float, a: tuple[float, int], b: tuple[float, int]) -> Wel
     return WelchResult(t=t, df=df, p=float(2 * t_sf(abs(t), df)), p_greater=float(t_sf(t, df)))
 
 
-def _squared_error_of_mean(values: np.ndarray) -> tuple[float, float]:
+def _mean_and_squared_error(values: np.ndarray) -> tuple[float, float]:
     """Mean and var / n, rounded at each step as `scipy.stats.ttest_ind` does."""
     n, mean = values.size, values.mean()
     return float(mean), float(((values - mean) ** 2).mean() * (n / (n - 1)) / n)

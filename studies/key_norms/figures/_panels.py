@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 
 from plumbline.results.figures import figure_style
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, RunFrames
-from plumbline.results.tables.table import joint_outcome
+from plumbline.results.tables.table import summarize_outcomes
 from plumbline.specs.study_config import Study
 
 from ..norm_curves import AS_PUBLISHED, FROZEN, NO_DECAY, SCALE, LayerGroup, curve, groups, layers_of, spec_of
@@ -36,7 +36,7 @@ def panels(study: Study) -> tuple[Figure, dict[str, Axes]]:
     for one, arm in zip(axes, ARMS, strict=True):
         one.set_title(study.label(arm).replace(" (", "\n("), fontsize=8)
         one.set_xlabel("training step")
-        one.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.thousands))
+        one.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.format_thousands))
     return figure, dict(zip(ARMS, axes, strict=True))
 
 
@@ -61,7 +61,7 @@ def draw(
     `how`: the format of the numbers at the ends.
     """
     over = curve(frames, arm, probe)
-    outcome = joint_outcome(frames.select(SCALE, [arm])["outcome"])
+    outcome = summarize_outcomes(frames.select(SCALE, [arm])["outcome"])
     if over.empty:
         figure_style.note_absent(axes, [f"{outcome}, nothing was read" if outcome == COMPLETED else outcome])
         return [], []
@@ -112,7 +112,7 @@ def finish(
     figure.legend(handles=[*lines, *extra], loc="outside lower center", ncols=4, fontsize=7.5)
     figure.draw_without_rendering()  # limits and transforms must be final before labels are placed
     for arm, listed in ends.items():
-        figure_style.direct_labels(axes[arm], listed, gap=0.068)
+        figure_style.label_curves(axes[arm], listed, gap=0.068)
 
 
 def padded(points: Sequence[dict[str, object]], *more: float) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.figures import figure_style
-from plumbline.results.figures.figure_style import FigureWithData, styled
+from plumbline.results.figures.figure_style import FigureWithData, with_house_style
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
@@ -18,7 +18,7 @@ from ..norm_curves import AS_PUBLISHED, KEY_NORM, decay, spec_of
 from ._panels import ARMS, COLOURS, draw, finish, frame, named, padded, panels
 
 
-@styled
+@with_house_style
 def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Each layer's key norm and the printed groups' means, one panel an arm; dashed, the arm's decay line; diamonds,
     the printed final norms."""

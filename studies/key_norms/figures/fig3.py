@@ -6,7 +6,7 @@ Not of the paper; its groups of layers are.
 from __future__ import annotations
 
 from plumbline.published.printed_numbers import PrintedNumbers
-from plumbline.results.figures.figure_style import FigureWithData, styled
+from plumbline.results.figures.figure_style import FigureWithData, with_house_style
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
@@ -14,7 +14,7 @@ from ..norm_curves import AS_PUBLISHED, QUERY_NORM
 from ._panels import ARMS, draw, finish, frame, padded, panels
 
 
-@styled
+@with_house_style
 def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Each layer's query norm and the printed groups' means, one panel an arm."""
     figure, axes = panels(study)

@@ -11,17 +11,17 @@ import pandas as pd
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import OUTCOME, SEEDS, labels, make_table, ours
+from plumbline.results.tables.shared_columns import OUTCOME, SEEDS, label_columns, make_table, number_column
 from plumbline.results.tables.table import (
     CONTEXT_ALONE,
     Cell,
     Column,
     Table,
-    context,
-    from_print,
-    joint_outcome,
-    number,
+    context_cells,
+    number_cell,
+    printed_cell,
     published_column,
+    summarize_outcomes,
 )
 from plumbline.specs.study_config import Study
 
@@ -60,13 +60,13 @@ def columns(study: Study) -> list[Column]:
     named = {AS_PUBLISHED: "decay" if own is None else f"decay {own.optimizer.weight_decay:g}"}
     named |= {NO_DECAY: "no decay", FROZEN: "frozen"}
     return [
-        *labels("layers", "Layers"),
-        ours("key_l2_norm", named[AS_PUBLISHED], ".2f", narrow=True),
+        *label_columns("layers", "Layers"),
+        number_column("key_l2_norm", named[AS_PUBLISHED], ".2f", narrow=True),
         published_column("key_l2_norm", "printed", narrow=True),
-        *(ours(f"key_l2_norm{_of(arm)}", named[arm], ".2f", narrow=True) for arm in (NO_DECAY, FROZEN)),
-        ours("key_l2_norm_decay_only", "decay alone", ".2f", narrow=True),
-        ours("key_l2_norm_change_over_decay_only_change", "change of key norm / decay alone's", "+.2f"),
-        *(ours(f"entropy{_of(arm)}", f"entropy, {named[arm]}", ".3f") for arm in ARMS),
+        *(number_column(f"key_l2_norm{_of(arm)}", named[arm], ".2f", narrow=True) for arm in (NO_DECAY, FROZEN)),
+        number_column("key_l2_norm_decay_only", "decay alone", ".2f", narrow=True),
+        number_column("key_l2_norm_change_over_decay_only_change", "change of key norm / decay alone's", "+.2f"),
+        *(number_column(f"entropy{_of(arm)}", f"entropy, {named[arm]}", ".3f") for arm in ARMS),
         OUTCOME,
         SEEDS,
         *CONTEXT_ALONE,
@@ -93,11 +93,18 @@ def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         one = norms[AS_PUBLISHED]
         pure = mean_over(one.start, layers) * left
         moved = mean_over(one.change(), layers) / (pure - mean_over(one.start, layers)) if left < 1 else math.nan
-        facts = {"layers": Cell(name), "label": Cell(label), "key_l2_norm_decay_only": number(pure, one.word, one.runs)}
-        facts |= {"key_l2_norm_change_over_decay_only_change": number(moved, one.word or "no decay", one.runs)}
-        facts |= {"outcome": Cell(joint_outcome(outcomes), tuple(outcomes.index)), "n_seeds": Cell(one.n, one.runs)}
-        shown = {"key_l2_norm_published": from_print(prose[printed].text if printed else "not printed")}
-        rows.append(facts | values | shown | context(study, SCALE))
+        facts = {
+            "layers": Cell(name),
+            "label": Cell(label),
+            "key_l2_norm_decay_only": number_cell(pure, one.word, one.runs),
+        }
+        facts |= {"key_l2_norm_change_over_decay_only_change": number_cell(moved, one.word or "no decay", one.runs)}
+        facts |= {
+            "outcome": Cell(summarize_outcomes(outcomes), tuple(outcomes.index)),
+            "n_seeds": Cell(one.n, one.runs),
+        }
+        shown = {"key_l2_norm_published": printed_cell(prose[printed].text if printed else "not printed")}
+        rows.append(facts | values | shown | context_cells(study, SCALE))
     return make_table(
         "table1",
         f"Final key norm of each layer by what happens to gains, and attention entropy, at {study.scale_label(SCALE)}.",
@@ -112,7 +119,7 @@ def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
 
 
 def _cell(one: StartAndFinalValues, layers: tuple[int, ...]) -> Cell:
-    return number(mean_over(one.final, layers), one.word, one.runs)
+    return number_cell(mean_over(one.final, layers), one.word, one.runs)
 
 
 def found(study: Study, norms: dict[str, StartAndFinalValues]) -> list[str]:

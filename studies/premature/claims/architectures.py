@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plumbline.published.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, in_turn, order, ranking, said, signs
+from plumbline.results.claims.claim_checkers import ComputedValues, in_turn, order, ranking, signs, statements
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 from plumbline.results.claims.claim_tolerances import near
 from plumbline.stats.rank_correlation import spearman
@@ -42,7 +42,9 @@ CHECKS.of(*(f"t3_{name}" for name in ARCHITECTURES if name != "gpt_geglu"), near
 )
 
 
-@CHECKS.of(effect=in_turn(signs("gain"), said("barely")), near={"control": LEVEL, "intervention": LEVEL, "gain": GAIN})
+@CHECKS.of(
+    effect=in_turn(signs("gain"), statements("barely")), near={"control": LEVEL, "intervention": LEVEL, "gain": GAIN}
+)
 def llama_gain(e: Evidence, claim: PaperClaim) -> Values:
     """Read the final perplexities of the LLaMA-style control and of its slowed run, and their difference, which is
     less than half of what the GPT-style block gains."""
@@ -69,7 +71,7 @@ def _beside_gpt(e: Evidence, architecture: str) -> tuple[dict[str, float], dict[
     return mine, gpt
 
 
-@CHECKS.of(effect=said("keeps_most", "keeps_logit", "keeps_entropy"), near=CLOSE)
+@CHECKS.of(effect=statements("keeps_most", "keeps_logit", "keeps_entropy"), near=CLOSE)
 def rmsnorm_alone(e: Evidence, claim: PaperClaim) -> Values:
     """Compare RMSNorm alone with the GPT-style block: more than half of its gain, and the same upper logit and entropy
     of the controls at 3 % of training."""
@@ -86,7 +88,7 @@ def _share_kept(gain: float, whole: float) -> dict[str, tuple[float, float]]:
     return {"share of the gain": (gain / whole, MOST)} if whole > 0 else {}
 
 
-@CHECKS.of(effect=said("leaves_most"), near=CLOSE)
+@CHECKS.of(effect=statements("leaves_most"), near=CLOSE)
 def biasless_partial(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether the block without biases keeps more than half of the GPT-style block's gain, and read it."""
     gain, gpt = e.architecture_gain("gpt_biasless"), e.architecture_gain(CONTROL)
@@ -94,7 +96,7 @@ def biasless_partial(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(values=values, limits=_share_kept(gain, gpt))
 
 
-@CHECKS.of(effect=said("gains_less", "lowers_logit", "raises_entropy"), near=CLOSE)
+@CHECKS.of(effect=statements("gains_less", "lowers_logit", "raises_entropy"), near=CLOSE)
 def swiglu_suppressor(e: Evidence, claim: PaperClaim) -> Values:
     """Compare matched SwiGLU with the GPT-style block, which gains some: a smaller gain, and a lower upper logit and
     higher upper entropy of the control at 3 % of training."""

@@ -7,7 +7,7 @@ import math
 import pandas as pd
 
 from plumbline.published.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, said
+from plumbline.results.claims.claim_checkers import ComputedValues, statements
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 from plumbline.results.claims.claim_tolerances import factor, near
 
@@ -119,14 +119,14 @@ def _read(e: Evidence, method: str) -> str:
     return e.key(method)
 
 
-@CHECKS.of(effect=said("higher"), near=ENTROPY)
+@CHECKS.of(effect=statements("higher"), near=ENTROPY)
 def entropy_3pct(e: Evidence, claim: PaperClaim) -> Values:
     """Read upper attention entropy at 3 % of training, of control and intervention, which has the higher one."""
     found = {side: e.entropy(method) for side, method in SIDES.items()}
     return found | {"higher": found["intervention"] > found["control"]}
 
 
-@CHECKS.of(effect=said("lower"), near=LOGIT)
+@CHECKS.of(effect=statements("lower"), near=LOGIT)
 def logit_3pct(e: Evidence, claim: PaperClaim) -> Values:
     """Read the upper logit at 3 % of training, of control and intervention, which has the lower one."""
     found = {side: e.logit(method) for side, method in SIDES.items()}
@@ -164,7 +164,7 @@ def _ratios(e: Evidence) -> dict[str, list[float]]:
     return {side: [e.read(method, probe) for probe in probes] for side, method in SIDES.items()}
 
 
-@CHECKS.of(effect=said("below_one"))
+@CHECKS.of(effect=statements("below_one"))
 def locality(e: Evidence, claim: PaperClaim) -> Values:
     """Read the locality ratios of upper queries and keys at 3 %, of control and intervention, all below one, with their
     chance levels."""
@@ -185,7 +185,7 @@ def locality_order(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(holds=all(both), shown=found)
 
 
-@CHECKS.of(effect=said("higher_in_control"), near=ENERGY)
+@CHECKS.of(effect=statements("higher_in_control"), near=ENERGY)
 def immature_energy(e: Evidence, claim: PaperClaim) -> Values:
     """Read the immature directions' share of the input's energy at 3 % of training, of control and intervention, which
     has the smaller one."""

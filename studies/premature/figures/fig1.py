@@ -11,7 +11,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.figures import figure_style
-from plumbline.results.figures.figure_style import FigureWithData, styled
+from plumbline.results.figures.figure_style import FigureWithData, with_house_style
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
@@ -56,10 +56,10 @@ ARROWS = [
 HEIGHT = 7.0
 
 
-@styled
+@with_house_style
 def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Boxes and arrows; green holds back what it points at."""
-    figure, axes = figure_style.canvas(figure_style.PAGE, 3.3)
+    figure, axes = figure_style.make_canvas(figure_style.PAGE, 3.3)
     for x, y, width, text, colour in BOXES.values():
         _box(axes, x, y, width, text, colour)
     for start, end, holds_back in ARROWS:

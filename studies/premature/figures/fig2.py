@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 
 from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers, printed
 from plumbline.results.figures import figure_style
-from plumbline.results.figures.figure_style import FigureWithData, label_of, styled
+from plumbline.results.figures.figure_style import FigureWithData, format_label, with_house_style
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
@@ -28,7 +28,7 @@ HATCH = {False: "", True: "////"}
 GATED = ("gpt_swiglu", "gpt_geglu", "llama_layernorm", "llama")
 
 
-@styled
+@with_house_style
 def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Bars with the printed gains beside them; points with the printed ones hollow where sizes are the paper's."""
     table = _values(RunValues(frames, study), published)
@@ -65,7 +65,7 @@ def _values(run_values: RunValues, published: PrintedNumbers) -> pd.DataFrame:
         rows.append(
             {
                 "architecture": name,
-                "label": label_of(run_values.study, name),
+                "label": format_label(run_values.study, name),
                 "gated_ffn": name in GATED,
                 "ppl_reduction": run_values.gain(control, slow),
                 "ppl_reduction_published": _number(gain),
@@ -106,7 +106,7 @@ def _bars(axes: Axes, table: pd.DataFrame, study: Study) -> None:
     axes.set_axisbelow(True)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("control's perplexity less the slowed run's")
-    figure_style.name_preset(axes, study, "Gained by slowing", BASE)
+    figure_style.set_preset_title(axes, study, "Gained by slowing", BASE)
 
 
 #: A mark for each architecture, in the order of the bars: points lie too close for names beside them.
@@ -126,10 +126,10 @@ def _scatter(axes: Axes, table: pd.DataFrame, study: Study) -> None:
     axes.axhline(0, color="black", linewidth=0.7)
     axes.margins(x=0.12, y=0.14)
     axes.locator_params(axis="x", nbins=5)
-    figure_style.least_span(axes, "x")
+    figure_style.widen_narrow_limits(axes, "x")
     axes.set_xlabel("upper entropy of the control at 3 %")
     axes.set_ylabel("perplexity gained")
-    figure_style.name_preset(
+    figure_style.set_preset_title(
         axes, study, "Early entropy against gain", BASE, extra="hollow: printed" if at_paper else ""
     )
     if there.empty:

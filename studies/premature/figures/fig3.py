@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.figures import figure_style
-from plumbline.results.figures.figure_style import FigureWithData, styled
+from plumbline.results.figures.figure_style import FigureWithData, with_house_style
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
@@ -44,7 +44,7 @@ EVENTS = {"matured": "lower half copies", "sharp": f"upper entropy below {SHARP:
 EARLY_MARK = 2.5
 
 
-@styled
+@with_house_style
 def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Thin lines are seeds, thick ones their mean; hollow marks are printed numbers, of the paper's own size."""
     table = pd.concat([_measured(RunValues(frames, study)), _printed(published)], ignore_index=True)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import FACTS, beside, make_table
-from plumbline.results.tables.table import Cell, Table, printed_cells
+from plumbline.results.tables.shared_columns import FACTS, column_pair, make_table
+from plumbline.results.tables.table import Cell, Table, published_cells
 from plumbline.specs.study_config import Study
 from plumbline.stats.sample_spread import sample_deviation
 
@@ -38,8 +38,8 @@ def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         setting = str(cells["setting"].value)
         mine = setting == "intervention"
         cells |= _saved(paired) if mine else dict.fromkeys(SAVED, Cell(None, word="see intervention"))
-        cells |= printed_cells(print1, setting, SAVED)
-    saved = beside("tokens_saved_m", "tokens saved (M)", ".4g") + beside(
+        cells |= published_cells(print1, setting, SAVED)
+    saved = column_pair("tokens_saved_m", "tokens saved (M)", ".4g") + column_pair(
         "tokens_saved_pct", "tokens saved (%)", ".2f", narrow=True, noise="tokens_saved_pct_sd"
     )
     return make_table(
@@ -47,7 +47,7 @@ def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         f"GPT-style pretraining at {study.scale_label(BASE)}: the upper half's early queries and keys slowed.",
         study,
         key="setting",
-        columns=[*columns(PRINTED), *saved, *beside("tokens_saved_pct_sd", "± tokens saved (%)", ".2f"), *FACTS],
+        columns=[*columns(PRINTED), *saved, *column_pair("tokens_saved_pct_sd", "± tokens saved (%)", ".2f"), *FACTS],
         rows=rows,
         notes=NOTES,
         published=published.shown("table1"),

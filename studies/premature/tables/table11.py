@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import FACTS, make_table, ours
+from plumbline.results.tables.shared_columns import FACTS, make_table, number_column
 from plumbline.results.tables.table import Cell, Table
 from plumbline.specs.study_config import Study
 
@@ -48,10 +48,10 @@ def table11(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table
         null = _early(paired, setting, "lower_copy", "model", "null")
         cells["lower_copy_score_chance"] = Cell(None, word="see above") if setting == "difference" else row.cell(null)
     early = [
-        ours("upper_entropy_3pct", "upper entropy @3%", ".3f"),
-        ours("upper_logit_3pct", "upper logit @3%", ".3f"),
-        ours("lower_copy_score_3pct", "lower-copy score @3%", ".4f"),
-        ours("lower_copy_score_chance", "lower-copy score, chance level", ".4f"),
+        number_column("upper_entropy_3pct", "upper entropy @3%", ".3f"),
+        number_column("upper_logit_3pct", "upper logit @3%", ".3f"),
+        number_column("lower_copy_score_3pct", "lower-copy score @3%", ".4f"),
+        number_column("lower_copy_score_chance", "lower-copy score, chance level", ".4f"),
     ]
     return make_table(
         "table11",

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import FACTS, beside, labels, make_table, ours
-from plumbline.results.tables.table import Cell, Table, printed_cells
+from plumbline.results.tables.shared_columns import FACTS, column_pair, label_columns, make_table, number_column
+from plumbline.results.tables.table import Cell, Table, published_cells
 from plumbline.specs.study_config import Study
 
 from ..row_cells import RowCells
@@ -21,15 +21,15 @@ ARCHITECTURES = ("gpt", "gpt_rmsnorm", "gpt_biasless", "gpt_swiglu", "llama_laye
 PRINTED = {"ppl_reduction": "ppl_reduction", "upper_logit_3pct": "logit_3pct", "upper_entropy_3pct": "entropy_3pct"}
 
 COLUMNS = [
-    *labels("architecture", "Architecture"),
-    *beside("ppl_reduction", "ppl reduction", "+.4f", narrow=True),
-    *beside("upper_logit_3pct", "logit @3%", ".3f", narrow=True),
-    *beside("upper_entropy_3pct", "entropy @3%", ".3f", narrow=True),
-    ours("control_ppl", "control ppl", ".4f"),
-    ours("intervention_ppl", "intervention ppl", ".4f"),
-    ours("upper_over_lower_logit_3pct", "upper/lower logit @3%", ".2f"),
-    ours("lower_copy_score_3pct", "lower-copy score @3%", ".4f"),
-    ours("lower_copy_score_chance", "lower-copy score, chance level", ".4f"),
+    *label_columns("architecture", "Architecture"),
+    *column_pair("ppl_reduction", "ppl reduction", "+.4f", narrow=True),
+    *column_pair("upper_logit_3pct", "logit @3%", ".3f", narrow=True),
+    *column_pair("upper_entropy_3pct", "entropy @3%", ".3f", narrow=True),
+    number_column("control_ppl", "control ppl", ".4f"),
+    number_column("intervention_ppl", "intervention ppl", ".4f"),
+    number_column("upper_over_lower_logit_3pct", "upper/lower logit @3%", ".2f"),
+    number_column("lower_copy_score_3pct", "lower-copy score @3%", ".4f"),
+    number_column("lower_copy_score_chance", "lower-copy score, chance level", ".4f"),
     *FACTS,
 ]
 
@@ -60,7 +60,7 @@ def table3(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
                 "lower_copy_score_3pct": row.cell(run_values.value(control, "lower_copy", EARLY, "model"), keys=alone),
                 "lower_copy_score_chance": row.cell(run_values.null(control, "lower_copy", EARLY, "model"), keys=alone),
             }
-            | printed_cells(print3, architecture, PRINTED)
+            | published_cells(print3, architecture, PRINTED)
             | row.facts()
         )
     return make_table(

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import FACTS, beside, labels, make_table, ours
-from plumbline.results.tables.table import Cell, Table, printed_cells
+from plumbline.results.tables.shared_columns import FACTS, column_pair, label_columns, make_table, number_column
+from plumbline.results.tables.table import Cell, Table, published_cells
 from plumbline.specs.study_config import Study
 
 from ..row_cells import RowCells
@@ -22,12 +22,12 @@ PRINTED = {
 }
 
 COLUMNS = [
-    *labels("architecture", "Architecture"),
-    *beside("control_ppl", "control ppl", ".4f", narrow=True),
-    *beside("intervention_ppl", "intervention ppl", ".4f"),
-    *beside("ppl_reduction", "ppl reduction", "+.4f", narrow=True),
-    *beside("upper_entropy_3pct", "entropy @3%", ".3f", narrow=True),
-    ours("parameters", "parameters", ",d"),
+    *label_columns("architecture", "Architecture"),
+    *column_pair("control_ppl", "control ppl", ".4f", narrow=True),
+    *column_pair("intervention_ppl", "intervention ppl", ".4f"),
+    *column_pair("ppl_reduction", "ppl reduction", "+.4f", narrow=True),
+    *column_pair("upper_entropy_3pct", "entropy @3%", ".3f", narrow=True),
+    number_column("parameters", "parameters", ",d"),
     *FACTS,
 ]
 
@@ -50,7 +50,7 @@ def table4(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
                 "upper_entropy_3pct": row.cell(run_values.value(control, "entropy", EARLY), keys=alone),
                 "parameters": row.cell(_whole(parameters), keys=alone),
             }
-            | printed_cells(print4, architecture, PRINTED)
+            | published_cells(print4, architecture, PRINTED)
             | row.facts()
         )
     return make_table(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import FACTS, beside, labels, make_table, ours
-from plumbline.results.tables.table import Cell, Table, printed_cells
+from plumbline.results.tables.shared_columns import FACTS, column_pair, label_columns, make_table, number_column
+from plumbline.results.tables.table import Cell, Table, published_cells
 from plumbline.specs.study_config import Study
 
 from ..row_cells import RowCells
@@ -42,22 +42,22 @@ BELOW: dict[str, tuple[str, Part]] = {
 }
 
 COLUMNS = [
-    *labels("ffn", "FFN"),
-    ours("ffn_width", "FFN width", "d"),
-    *beside("ffn_write_rms_3pct", "FFN write RMS @3%", ".4f", narrow=True),
-    *beside("upper_logit_3pct", "upper logit @3%", ".4f", narrow=True),
-    *beside("upper_entropy_3pct", "upper entropy @3%", ".4f", narrow=True),
-    *beside("first_upper_ffn_write_rms_3pct", "first upper FFN write RMS @3%", ".4f"),
-    ours("ffn_write_rms_start", "upper FFN write RMS at the start", ".4f"),
-    ours("ffn_write_pct_below_wide_gelu", "FFN write below the wide GELU's (%)", ".1f"),
-    ours("ffn_write_pct_below_narrow_gelu", "FFN write below the narrow GELU's (%)", ".1f"),
-    ours(
+    *label_columns("ffn", "FFN"),
+    number_column("ffn_width", "FFN width", "d"),
+    *column_pair("ffn_write_rms_3pct", "FFN write RMS @3%", ".4f", narrow=True),
+    *column_pair("upper_logit_3pct", "upper logit @3%", ".4f", narrow=True),
+    *column_pair("upper_entropy_3pct", "upper entropy @3%", ".4f", narrow=True),
+    *column_pair("first_upper_ffn_write_rms_3pct", "first upper FFN write RMS @3%", ".4f"),
+    number_column("ffn_write_rms_start", "upper FFN write RMS at the start", ".4f"),
+    number_column("ffn_write_pct_below_wide_gelu", "FFN write below the wide GELU's (%)", ".1f"),
+    number_column("ffn_write_pct_below_narrow_gelu", "FFN write below the narrow GELU's (%)", ".1f"),
+    number_column(
         "first_upper_ffn_write_pct_below_wide_gelu",
         "first upper FFN write below the wide GELU's (%)",
         ".1f",
         readable=False,
     ),
-    ours(
+    number_column(
         "first_upper_ffn_write_pct_below_narrow_gelu",
         "first upper FFN write below the narrow GELU's (%)",
         ".1f",
@@ -88,7 +88,7 @@ def table5(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         for column, (reference, part) in BELOW.items():
             other = run_values.key(reference)
             cells[column] = row.cell(reduction(run_values, key, other, part), keys=(key, other))
-        rows.append(cells | printed_cells(print5, name, PRINTED) | row.facts())
+        rows.append(cells | published_cells(print5, name, PRINTED) | row.facts())
     return make_table(
         "table5",
         f"Feed-forward residual writes at {study.scale_label(BASE)}.",

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import FACTS, beside, make_table
-from plumbline.results.tables.table import Cell, Table, printed_cells
+from plumbline.results.tables.shared_columns import FACTS, column_pair, make_table
+from plumbline.results.tables.table import Cell, Table, published_cells
 from plumbline.specs.study_config import Study
 
 from .. import setting_rows
@@ -28,13 +28,17 @@ def table6(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     for cells in rows:
         setting = str(cells["setting"].value)
         cells["entropy_floor"] = _floor(run_values, run_values.key(RUNS[setting]))
-        cells |= printed_cells(print6, setting, {"entropy_floor": "entropy_floor"})
+        cells |= published_cells(print6, setting, {"entropy_floor": "entropy_floor"})
     return make_table(
         "table6",
         f"An entropy floor as a control at {study.scale_label(BASE)}.",
         study,
         key="setting",
-        columns=[*setting_rows.columns(NAMES, tuple(NAMES)), *beside("entropy_floor", "entropy floor", ".2f"), *FACTS],
+        columns=[
+            *setting_rows.columns(NAMES, tuple(NAMES)),
+            *column_pair("entropy_floor", "entropy floor", ".2f"),
+            *FACTS,
+        ],
         rows=rows,
         notes=[
             "Runs of the first seed. The floor holds until the release; it asks for the mean over upper layers.",

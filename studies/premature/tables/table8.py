@@ -13,8 +13,15 @@ import pandas as pd
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import FACTS, beside, labels, make_table, ours, said
-from plumbline.results.tables.table import Cell, Column, Table, printed_cells
+from plumbline.results.tables.shared_columns import (
+    FACTS,
+    column_pair,
+    label_columns,
+    make_table,
+    number_column,
+    text_column,
+)
+from plumbline.results.tables.table import Cell, Column, Table, published_cells
 from plumbline.specs.study_config import Study
 from plumbline.train.interventions._release_rule import ReleaseRule
 
@@ -23,15 +30,15 @@ from ..row_cells import RowCells
 from ..run_values import BASE, INTERVENTION, RunValues
 
 COLUMNS = [
-    *labels("rule", "Rule"),
+    *label_columns("rule", "Rule"),
     Column(name="release_at_copy_score", header="score threshold", kind="fact", format="g", narrow=True),
     Column(name="patience_evaluations", header="patience (evals)", kind="fact", format="d", narrow=True),
     Column(name="release_window", header="release window", kind="fact", narrow=True),
-    *beside("release_pct", "released at (%)", ".2f", narrow=True),
-    ours("threshold_first_met_pct", "threshold first met (%)", ".2f"),
-    ours("release_pct_earliest_seed", "released at (%), earliest seed", ".2f"),
-    ours("release_pct_latest_seed", "released at (%), latest seed", ".2f"),
-    said("forced_releases", "forced releases"),
+    *column_pair("release_pct", "released at (%)", ".2f", narrow=True),
+    number_column("threshold_first_met_pct", "threshold first met (%)", ".2f"),
+    number_column("release_pct_earliest_seed", "released at (%), earliest seed", ".2f"),
+    number_column("release_pct_latest_seed", "released at (%), latest seed", ".2f"),
+    text_column("forced_releases", "forced releases"),
     *FACTS,
 ]
 
@@ -58,7 +65,7 @@ def table8(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
                 "release_pct_latest_seed": row.cell(max(releases, default=math.nan), "not logged"),
                 "forced_releases": Cell(_forced(found), row.runs),
             }
-            | printed_cells(print8, name, {"release_pct": "release_pct"})
+            | published_cells(print8, name, {"release_pct": "release_pct"})
             | row.facts(len(releases))
         )
     return make_table(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import FACTS, make_table, ours
+from plumbline.results.tables.shared_columns import FACTS, make_table, number_column
 from plumbline.results.tables.table import Cell, Column, Table
 from plumbline.specs.study_config import Study
 
@@ -39,7 +39,7 @@ def table9(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         )
         cells["released_by"] = Cell("none" if control else str(found.get("why") or "unknown"), row.runs)
     release = [
-        ours("release_pct", "released at (%)", ".2f"),
+        number_column("release_pct", "released at (%)", ".2f"),
         Column(name="released_by", header="released by", kind="fact"),
     ]
     return make_table(

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import labels, make_table, ours, said
-from plumbline.results.tables.table import PRESET, Cell, Column, Table, from_print
+from plumbline.results.tables.shared_columns import label_columns, make_table, number_column, text_column
+from plumbline.results.tables.table import PRESET, Cell, Column, Table, printed_cell
 from plumbline.specs.study_config import Study
 
 from .. import theorem_numbers
@@ -36,12 +36,12 @@ class TheoremRow:
 
 
 COLUMNS = [
-    *labels("check", "Statement"),
+    *label_columns("check", "Statement"),
     Column(name="source", header="source", kind="label"),
-    ours("computed_value", "computed", ".5g", narrow=True),
+    number_column("computed_value", "computed", ".5g", narrow=True),
     Column(name="computed_value_published", header="computed", kind="published", format="as printed", narrow=True),
-    ours("value_random_weights", "with random weights", ".5g"),
-    said("statement_holds", "statement holds", narrow=True),
+    number_column("value_random_weights", "with random weights", ".5g"),
+    text_column("statement_holds", "statement holds", narrow=True),
     PRESET,
 ]
 
@@ -54,7 +54,7 @@ def theory(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
             "label": Cell(one.says),
             "source": Cell(one.source),
             "computed_value": Cell(one.computed, source=SOURCE),
-            "computed_value_published": from_print(one.printed),
+            "computed_value_published": printed_cell(one.printed),
             "value_random_weights": Cell(one.drawn, source=SOURCE, word="" if one.drawn is not None else "not drawn"),
             "statement_holds": Cell("yes" if one.holds else "no", source=SOURCE),
             "preset": Cell(study.preset),

@@ -41,7 +41,7 @@ def cheaper(e: Evidence, claim: PaperClaim) -> Values:
 
 
 def _ratio(e: Evidence) -> PairedRatio:
-    key = e.frames.measured_key(step_time_ratios.STEP_TIME)
+    key = e.frames.find_measurement_key(step_time_ratios.STEP_TIME)
     found = step_time_ratios.ratio(e.frames, QUACK, QK_NORM)
     if found is None:
         raise MissingRun(MISSING, key)

@@ -100,7 +100,7 @@ def over_training(panels: Iterable[Axes], grid: RunGrid) -> None:
     for axes in panels:
         axes.set_xlim(0, 1.02 * steps)
         axes.set_xlabel("training step")
-        axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.thousands))
+        axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.format_thousands))
 
 
 def note(axes: Axes, lines: Iterable[str]) -> None:

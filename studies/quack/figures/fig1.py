@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.figures import figure_style
-from plumbline.results.figures.figure_style import FigureWithData, styled
+from plumbline.results.figures.figure_style import FigureWithData, with_house_style
 from plumbline.results.runs.finished_runs import DIVERGED, RunFrames
 from plumbline.specs.study_config import Study
 
@@ -33,7 +33,7 @@ from ._panels import (
 EARLY = 0.15
 
 
-@styled
+@with_house_style
 def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """One row of panels for each attention, one column for each base rate; of a method with a tau the best one."""
     grid = RunGrid(frames, study)

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.figures import figure_style
-from plumbline.results.figures.figure_style import FigureWithData, styled
+from plumbline.results.figures.figure_style import FigureWithData, with_house_style
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, RunFrames
 from plumbline.specs.study_config import Study
 
@@ -25,7 +25,7 @@ from ._panels import best_taus, colour, legend, mark, note, title
 APART = 0.045
 
 
-@styled
+@with_house_style
 def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """A panel for each attention: the best tau's loss joined by lines, every other tau as a small mark; hollow marks
     are runs that completed and were not stable, crosses at the upper edge runs that diverged."""

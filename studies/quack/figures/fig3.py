@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.figures import figure_style
-from plumbline.results.figures.figure_style import FigureWithData, styled
+from plumbline.results.figures.figure_style import FigureWithData, with_house_style
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
@@ -28,7 +28,7 @@ FIRST = "logit_max"
 LINEAR, TICKS = 10.0, (-10, 0, 5, 10, 30, 100, 300, 1_000, 3_000, 10_000, 100_000, 1_000_000)
 
 
-@styled
+@with_house_style
 def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """For each attention a row of panels for each quantity, a column for each base rate; of a method with a tau the
     best one. The scale of the change is logarithmic, that of the largest logit is linear up to 10."""
@@ -49,7 +49,7 @@ def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
             line[0].set_yscale("symlog", linthresh=LINEAR)
             if line[0].get_ylim()[1] >= LINEAR / 2:
                 line[0].yaxis.set_major_locator(mpl.ticker.FixedLocator(TICKS))
-                line[0].yaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.thousands))
+                line[0].yaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.format_thousands))
             else:  # all of it is linear
                 line[0].yaxis.set_major_locator(mpl.ticker.MaxNLocator(4))
                 line[0].yaxis.set_major_formatter(mpl.ticker.ScalarFormatter())

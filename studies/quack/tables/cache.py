@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import labels, make_table, ours, said
+from plumbline.results.tables.shared_columns import label_columns, make_table, number_column, text_column
 from plumbline.results.tables.table import PRESET, Cell, Table
 from plumbline.specs.study_config import Study
 
@@ -19,12 +19,12 @@ from ..run_grid import ATTENTION
 SOURCE = "plumbline.studies.quack.decoding_memory, at the sizes of the paper preset"
 
 COLUMNS = [
-    *labels("cached_state", "Cached of a token"),
-    ours("values_per_layer", "values a layer", ",.0f", narrow=True),
-    ours("bytes_per_token", "bytes (bfloat16)", ",.0f", narrow=True),
-    ours("ratio_to_mha", "ratio to MHA's", ".4f", narrow=True),
-    said("used_in_our_cache", "in our cache", narrow=True),
-    said("qk_norm_support", "QK norm"),
+    *label_columns("cached_state", "Cached of a token"),
+    number_column("values_per_layer", "values a layer", ",.0f", narrow=True),
+    number_column("bytes_per_token", "bytes (bfloat16)", ",.0f", narrow=True),
+    number_column("ratio_to_mha", "ratio to MHA's", ".4f", narrow=True),
+    text_column("used_in_our_cache", "in our cache", narrow=True),
+    text_column("qk_norm_support", "QK norm"),
     PRESET,
 ]
 

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import labels, make_table, ours, said
+from plumbline.results.tables.shared_columns import label_columns, make_table, number_column, text_column
 from plumbline.results.tables.table import PRESET, Cell, Column, Table
 from plumbline.specs.study_config import Study
 
@@ -24,19 +24,19 @@ UPDATES = {"muon": "Muon's", "worst": "worst"}
 RATES = {"quack": "QuacK", "fixed": "fixed"}
 
 COLUMNS = [
-    *labels("setting", "Weights"),
+    *label_columns("setting", "Weights"),
     Column(name="update_direction", header="update", kind="label", narrow=True),
     Column(name="weight_matrix_norm", header="norm", kind="label", narrow=True),
     Column(name="lr_rule", header="LR rule", kind="label", narrow=True),
     *(
-        ours(f"first_order_change_weights_x{scale:g}", f"x{scale:g}", ".3g", narrow=True)
+        number_column(f"first_order_change_weights_x{scale:g}", f"x{scale:g}", ".3g", narrow=True)
         for scale in lemma1_numbers.SHOWN
     ),
-    ours("lemma_bound", "bound", ".3g", narrow=True),
-    ours("bound_over_largest_change", "bound / change", ".3g", narrow=True),
-    said("within_bound", "within the bound"),
-    *(ours(f"exact_change_weights_x{scale:g}", f"exact, x{scale:g}", ".3g") for scale in lemma1_numbers.SHOWN),
-    ours("largest_higher_order_change", "largest change beyond first order", ".3g"),
+    number_column("lemma_bound", "bound", ".3g", narrow=True),
+    number_column("bound_over_largest_change", "bound / change", ".3g", narrow=True),
+    text_column("within_bound", "within the bound"),
+    *(number_column(f"exact_change_weights_x{scale:g}", f"exact, x{scale:g}", ".3g") for scale in lemma1_numbers.SHOWN),
+    number_column("largest_higher_order_change", "largest change beyond first order", ".3g"),
     PRESET,
 ]
 

@@ -9,8 +9,8 @@ import math
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import FACTS, labels, make_table, ours, said
-from plumbline.results.tables.table import Cell, Column, Table, number
+from plumbline.results.tables.shared_columns import FACTS, label_columns, make_table, number_column, text_column
+from plumbline.results.tables.table import Cell, Column, Table, number_cell
 from plumbline.specs.study_config import Study
 
 from ..run_cells import ATTENTION_COLUMN, BEST_NOTE, STABLE_NOTE, loss, row_facts
@@ -40,18 +40,18 @@ def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
 def columns(grid: RunGrid) -> list[Column]:
     """The table's columns, one for each tau among them."""
     return [
-        *labels("setting", "Method"),
+        *label_columns("setting", "Method"),
         ATTENTION_COLUMN,
         Column(name="method", header="method", kind="label", readable=False),
         Column(name="base_lr", header="base LR", kind="label", format="g", narrow=True),
-        ours("validation_loss_best_tau", "loss", ".3f", narrow=True),
-        ours("best_tau", "best tau", "g", narrow=True),
-        *(ours(_of(tau), f"tau {tau:g}", ".3f", narrow=True) for tau in grid.taus),
-        said("best_tau_grid_position", "best tau in its grid"),
-        said("stable", "stable", narrow=True),
-        said("diverged_or_spiked", "diverged or spiked"),
-        ours("largest_loss_rise", "largest loss rise", ".3f"),
-        ours("loss_spikes", "loss spikes", "d"),
+        number_column("validation_loss_best_tau", "loss", ".3f", narrow=True),
+        number_column("best_tau", "best tau", "g", narrow=True),
+        *(number_column(_of(tau), f"tau {tau:g}", ".3f", narrow=True) for tau in grid.taus),
+        text_column("best_tau_grid_position", "best tau in its grid"),
+        text_column("stable", "stable", narrow=True),
+        text_column("diverged_or_spiked", "diverged or spiked"),
+        number_column("largest_loss_rise", "largest loss rise", ".3f"),
+        number_column("loss_spikes", "loss spikes", "d"),
         *FACTS,
     ]
 
@@ -74,17 +74,17 @@ def _row(grid: RunGrid, scale: str, method: str, eta: float) -> dict[str, Cell]:
         "attention": Cell(ATTENTION[scale]),
         "method": Cell(method),
         "base_lr": Cell(eta),
-        "validation_loss_best_tau": number(grid.loss(best), outcome, behind),
-        "best_tau": number(
+        "validation_loss_best_tau": number_cell(grid.loss(best), outcome, behind),
+        "best_tau": number_cell(
             grid.tau(best) if outcome == "completed" else math.nan, outcome if tuned else NO_TAU, behind
         ),
         "best_tau_grid_position": Cell(_place(grid, best), behind),
         "stable": Cell(_word(grid, best), mine),
         "diverged_or_spiked": Cell("; ".join(named) or "none", behind),
-        "largest_loss_rise": number(
+        "largest_loss_rise": number_cell(
             rise if math.isfinite(rise) else math.nan, "not read" if math.isnan(rise) else "not finite", mine
         ),
-        "loss_spikes": number(None if best is None else grid.spikes(best), outcome, mine),
+        "loss_spikes": number_cell(None if best is None else grid.spikes(best), outcome, mine),
     }
     for tau in grid.taus:
         cells[_of(tau)] = loss(grid, keys.get(tau)) if tuned else Cell(None, word="")

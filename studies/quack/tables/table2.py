@@ -9,16 +9,16 @@ import pandas as pd
 
 from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
-from plumbline.results.tables.shared_columns import labels, make_table, ours
+from plumbline.results.tables.shared_columns import label_columns, make_table, number_column
 from plumbline.results.tables.table import (
     CONTEXT_ALONE,
     REFERENCE,
     Cell,
     Column,
     Table,
-    context,
-    from_print,
-    number,
+    context_cells,
+    number_cell,
+    printed_cell,
     published_column,
 )
 from plumbline.specs.study_config import Study
@@ -33,17 +33,17 @@ ROWS = (QK_NORM, QUACK, DEFAULT)
 EMPTY = ("method", "repeat", "seconds", "norms_per_block")
 
 COLUMNS = [
-    *labels("method", "Method"),
-    ours("step_ms", "step (ms)", ".4g", narrow=True),
-    ours("step_ms_lower_quartile", "step (ms), lower quartile", ".4g"),
-    ours("step_ms_upper_quartile", "step (ms), upper quartile", ".4g"),
-    ours("step_time_ratio", "time ratio", ".4f", narrow=True),
-    ours("step_time_ratio_lower_quartile", "ratio Q1", ".4f", narrow=True),
-    ours("step_time_ratio_upper_quartile", "ratio Q3", ".4f", narrow=True),
-    ours("time_saved_pct", "time saved (%)", ".1f", narrow=True),
+    *label_columns("method", "Method"),
+    number_column("step_ms", "step (ms)", ".4g", narrow=True),
+    number_column("step_ms_lower_quartile", "step (ms), lower quartile", ".4g"),
+    number_column("step_ms_upper_quartile", "step (ms), upper quartile", ".4g"),
+    number_column("step_time_ratio", "time ratio", ".4f", narrow=True),
+    number_column("step_time_ratio_lower_quartile", "ratio Q1", ".4f", narrow=True),
+    number_column("step_time_ratio_upper_quartile", "ratio Q3", ".4f", narrow=True),
+    number_column("time_saved_pct", "time saved (%)", ".1f", narrow=True),
     published_column("time_saved_pct", "faster (%)", narrow=True),
-    ours("norms_per_block", "norms a block", "g"),
-    ours("timed_pairs", "timed pairs", "d"),
+    number_column("norms_per_block", "norms a block", "g"),
+    number_column("timed_pairs", "timed pairs", "d"),
     Column(name="step_workload", header="workload of a step", kind="fact"),
     Column(name="device", header="device", kind="fact"),
     *CONTEXT_ALONE,
@@ -53,7 +53,7 @@ COLUMNS = [
 def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """QK norm, QuacK, and neither, timed in turn in one process."""
     printed = published.prose()["faster_pct_results"].text
-    frame = frames.measured(step_time_ratios.STEP_TIME)
+    frame = frames.read_measurement(step_time_ratios.STEP_TIME)
     on = "not measured" if frame is None else f"on {step_time_ratios.device(frames)}"
     frame = pd.DataFrame(columns=EMPTY, dtype=float).astype({"method": str}) if frame is None else frame
     rows = [_row(frames, study, frame, method, printed) for method in ROWS]
@@ -75,7 +75,7 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
 
 def _row(frames: RunFrames, study: Study, frame: pd.DataFrame, method: str, printed: str) -> dict[str, Cell]:
     """`frame`: the measurement, or one without rows."""
-    behind = (frames.measured_key(step_time_ratios.STEP_TIME),)
+    behind = (frames.find_measurement_key(step_time_ratios.STEP_TIME),)
     mine = frame[frame["method"].map(lambda name: name.partition(".")[0]) == method]
     found = None if method == QK_NORM else step_time_ratios.ratio(frames, method, QK_NORM)
     word = REFERENCE if method == QK_NORM and len(mine) else MISSING
@@ -91,11 +91,11 @@ def _row(frames: RunFrames, study: Study, frame: pd.DataFrame, method: str, prin
     return {
         "method": Cell(method),
         "label": Cell(study.definition["methods"][method]["label"]),
-        **{name: number(value, word, behind) for name, value in cells.items()},
-        "time_saved_pct_published": from_print(printed if method == QUACK else NOT_PRINTED),
+        **{name: number_cell(value, word, behind) for name, value in cells.items()},
+        "time_saved_pct_published": printed_cell(printed if method == QUACK else NOT_PRINTED),
         "step_workload": Cell(_work(mine), behind),
         "device": Cell(step_time_ratios.device(frames) if len(mine) else MISSING, behind),
-    } | context(study, "mha")
+    } | context_cells(study, "mha")
 
 
 def _work(mine: pd.DataFrame) -> str:

@@ -11,25 +11,25 @@ from typing import Any
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import FACTS, labels, make_table, ours
-from plumbline.results.tables.table import Cell, Column, Table, number
+from plumbline.results.tables.shared_columns import FACTS, label_columns, make_table, number_column
+from plumbline.results.tables.table import Cell, Column, Table, number_cell
 from plumbline.specs.study_config import Study
 
 from ..run_cells import ATTENTION_COLUMN, LARGEST_NOTE, LOSS, STABLE_NOTE, TROUBLE, largest_logit, loss, row_facts
 from ..run_grid import ATTENTION, QUACK, RunGrid
 
 COLUMNS = [
-    *labels("setting", "Run"),
+    *label_columns("setting", "Run"),
     ATTENTION_COLUMN,
     Column(name="tau", header="tau", kind="label", format="g", narrow=True),
     LOSS,
     TROUBLE,
-    ours("largest_loss_rise", "max loss rise", ".3f", narrow=True),
-    ours("largest_mean_logit_change", "max mean |Δ logit|", ".3g", narrow=True),
-    ours("largest_logit", "max logit", ".3g", narrow=True),
-    ours("lowest_norm_ratio", "lowest norm ratio", ".3g"),
-    ours("highest_norm_ratio", "highest norm ratio", ".3g"),
-    ours("norm_ratios_clamped", "norm ratios clamped", "d"),
+    number_column("largest_loss_rise", "max loss rise", ".3f", narrow=True),
+    number_column("largest_mean_logit_change", "max mean |Δ logit|", ".3g", narrow=True),
+    number_column("largest_logit", "max logit", ".3g", narrow=True),
+    number_column("lowest_norm_ratio", "lowest norm ratio", ".3g"),
+    number_column("highest_norm_ratio", "highest norm ratio", ".3g"),
+    number_column("norm_ratios_clamped", "norm ratios clamped", "d"),
     *FACTS,
 ]
 
@@ -62,7 +62,7 @@ def _row(grid: RunGrid, scale: str, value: float, key: str) -> dict[str, Cell]:
 
     def read(found: float | int | None) -> Cell:
         finite = found is not None and math.isfinite(found)
-        return number(found if finite else None, outcome if outcome == "missing" else "not read", mine)
+        return number_cell(found if finite else None, outcome if outcome == "missing" else "not read", mine)
 
     return {
         "setting": Cell(f"{scale}/{value:g}"),
@@ -71,7 +71,7 @@ def _row(grid: RunGrid, scale: str, value: float, key: str) -> dict[str, Cell]:
         "tau": Cell(value),
         "validation_loss": loss(grid, key),
         "diverged_or_spiked": Cell(grid.trouble(key) or "none", mine),
-        "largest_loss_rise": number(
+        "largest_loss_rise": number_cell(
             rise if math.isfinite(rise) else None, "not read" if math.isnan(rise) else "not finite", mine
         ),
         "largest_mean_logit_change": read(change.max() if len(change) else None),

@@ -11,23 +11,23 @@ import math
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import FACTS, labels, make_table, ours, said
-from plumbline.results.tables.table import Cell, Column, Table, number
+from plumbline.results.tables.shared_columns import FACTS, label_columns, make_table, number_column, text_column
+from plumbline.results.tables.table import Cell, Column, Table, number_cell
 from plumbline.specs.study_config import Study
 
 from ..run_cells import ATTENTION_COLUMN, LARGEST_NOTE, LOSS, STABLE_NOTE, TROUBLE, largest_logit, loss, row_facts
 from ..run_grid import ATTENTION, DIFFERENT, RunGrid
 
 COLUMNS = [
-    *labels("variant", "Variant"),
+    *label_columns("variant", "Variant"),
     ATTENTION_COLUMN,
     LOSS,
-    ours("validation_loss_default", "default variant's loss", ".3f", narrow=True),
-    ours("loss_minus_default", "Δ", "+.3f", narrow=True),
+    number_column("validation_loss_default", "default variant's loss", ".3f", narrow=True),
+    number_column("loss_minus_default", "Δ", "+.3f", narrow=True),
     TROUBLE,
-    said("diverged_or_spiked_default", "default variant diverged or spiked"),
-    ours("largest_logit", "largest logit", ".3g"),
-    ours("largest_logit_default", "default variant's largest logit", ".3g"),
+    text_column("diverged_or_spiked_default", "default variant diverged or spiked"),
+    number_column("largest_logit", "largest logit", ".3g"),
+    number_column("largest_logit_default", "default variant's largest logit", ".3g"),
     Column(name="description", header="description", kind="label"),
     *FACTS,
 ]
@@ -64,7 +64,7 @@ def _row(grid: RunGrid, scale: str, method: str, key: str) -> dict[str, Cell]:
         "attention": Cell(ATTENTION[scale]),
         "validation_loss": loss(grid, key),
         "validation_loss_default": loss(grid, other),
-        "loss_minus_default": number(difference if not math.isnan(difference) else None, grid.word(both), both),
+        "loss_minus_default": number_cell(difference if not math.isnan(difference) else None, grid.word(both), both),
         "diverged_or_spiked": Cell(grid.trouble(key) or "none", (key,)),
         "diverged_or_spiked_default": Cell((grid.trouble(other) if other else grid.outcome(other)) or "none", both[1:]),
         "largest_logit": largest_logit(grid, key),

@@ -11,7 +11,7 @@ from itertools import combinations
 import pandas as pd
 
 from plumbline.published.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, Verdict, parts, said
+from plumbline.results.claims.claim_checkers import ComputedValues, Verdict, parts, statements
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 from plumbline.results.claims.claim_tolerances import factor, half_unit, near
 from plumbline.results.runs.finished_runs import MISSING
@@ -31,7 +31,7 @@ def _read(e: Evidence) -> pd.DataFrame:
     Raises:
         MissingRun: it was not made.
     """
-    found, key = finals(e.frames), e.frames.measured_key(NAME)
+    found, key = finals(e.frames), e.frames.find_measurement_key(NAME)
     if found is None:
         raise MissingRun(MISSING, key)
     e.used.add(key)
@@ -60,7 +60,7 @@ def _beaten(e: Evidence, quantity: str) -> dict[str, bool]:
     return {"linear_is_worse": all(mlp < linear for mlp, linear in pairs)}
 
 
-@CHECKS.of(effect=said("linear_is_worse"), compare=within)
+@CHECKS.of(effect=statements("linear_is_worse"), compare=within)
 def mlp_transfer_error(e: Evidence, claim: PaperClaim) -> Values:
     """Read the relative L2 error in percent at every width, of the MLP with a skip and of the linear map."""
     errors = {arm: [100 * value for value in _values(e, arm, ERROR)] for arm in (MLP, LINEAR)}
@@ -88,7 +88,7 @@ def about_and_above(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdic
     return ("reproduced" if about and above else "partly" if about or above else "not reproduced"), why
 
 
-@CHECKS.of(effect=said("linear_is_worse"), compare=about_and_above)
+@CHECKS.of(effect=statements("linear_is_worse"), compare=about_and_above)
 def mlp_transfer_cosdist(e: Evidence, claim: PaperClaim) -> Values:
     """Read the cosine distance at every width, of the MLP with a skip and of the linear map."""
     return ComputedValues(values={arm: _values(e, arm, DISTANCE) for arm in (MLP, LINEAR)} | _beaten(e, DISTANCE))
@@ -98,7 +98,7 @@ def mlp_transfer_cosdist(e: Evidence, claim: PaperClaim) -> Values:
 FACTOR = (1.5, 3.5)
 
 
-@CHECKS.of(effect=said("outperforms"), compare=parts("about_the_factor"))
+@CHECKS.of(effect=statements("outperforms"), compare=parts("about_the_factor"))
 def mlp_transfer_factor(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the mean over widths of the linear map's error over the MLP's, which is above one at every width, and
     decide whether it is about the printed factor."""

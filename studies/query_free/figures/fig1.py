@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.figures import figure_style
-from plumbline.results.figures.figure_style import FigureWithData, styled
+from plumbline.results.figures.figure_style import FigureWithData, with_house_style
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
 from plumbline.specs.study_config import Study
 
@@ -44,7 +44,7 @@ COLOURS = {
 SHOWN = 0.1
 
 
-@styled
+@with_house_style
 def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Left the losses, right their distance from the baseline's in percent; diamonds are the printed final losses."""
     values = RunValues(frames, study)
@@ -87,8 +87,8 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     for axes in (left, right):
         axes.set_xlim(0, steps)
         axes.set_xlabel("training step")
-        axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.thousands))
-    figure_style.name_preset(left, study, "Validation loss over training", SCALE)
+        axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.format_thousands))
+    figure_style.set_preset_title(left, study, "Validation loss over training", SCALE)
     right.set_title("The same, against the baseline\n", fontsize=8.5)
     figure_style.note_absent(left, absent)
     _legend(figure, study, [method for method, curve in curves.items() if len(curve)], printed=any(marked))

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.figures import figure_style
-from plumbline.results.figures.figure_style import FigureWithData, styled
+from plumbline.results.figures.figure_style import FigureWithData, with_house_style
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.specs.study_config import Study
 
@@ -31,7 +31,7 @@ PANELS = {
 EXACT = "exact_relative_l2"
 
 
-@styled
+@with_house_style
 def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Errors left, cosine distances right; bands and dashes are printed, hollow marks the best linear map of all."""
     found = finals(frames)

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import beside, labels, make_table, ours
-from plumbline.results.tables.table import PRESET, Cell, Column, Table, from_print
+from plumbline.results.tables.shared_columns import column_pair, label_columns, make_table, number_column
+from plumbline.results.tables.table import PRESET, Cell, Column, Table, printed_cell
 from plumbline.specs.study_config import Study
 
 from .. import theorem_checks
@@ -24,11 +24,11 @@ SOURCE = "plumbline.studies.query_free.theorem_checks, at the sizes of the paper
 METHODS = (BASELINE, "wq_identity_unscaled", IDENTITY, "wq_identity_matched")
 
 COLUMNS = [
-    *labels("query_setting", "Scores"),
+    *label_columns("query_setting", "Scores"),
     Column(name="inputs", header="inputs", kind="label"),
-    *beside("value_by_formula", "by the formula", ".4f", narrow=True),
-    ours("value_random_weights", "with random weights", ".4f"),
-    ours("value_first_layer", "of a first layer", ".4f", narrow=True),
+    *column_pair("value_by_formula", "by the formula", ".4f", narrow=True),
+    number_column("value_random_weights", "with random weights", ".4f"),
+    number_column("value_first_layer", "of a first layer", ".4f", narrow=True),
     PRESET,
 ]
 
@@ -95,7 +95,7 @@ def _row(
         "label": Cell(label),
         "inputs": Cell(inputs),
         "value_by_formula": Cell(said, source=SOURCE),
-        "value_by_formula_published": from_print(printed),
+        "value_by_formula_published": printed_cell(printed),
         "value_random_weights": Cell(seen, source=SOURCE),
         "value_first_layer": Cell(layer, source=SOURCE, word=word),
     }

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import make_table, ours, said
+from plumbline.results.tables.shared_columns import make_table, number_column, text_column
 from plumbline.results.tables.table import PRESET, Cell, Column, Table
 from plumbline.specs.study_config import Study
 
@@ -49,8 +49,8 @@ COLUMNS = [
     Column(name="section", header="section", kind="label", once=True),
     Column(name="source", header="source", kind="label", once=True),
     Column(name="premise_removed", header="premise removed", kind="label"),
-    ours("relative_residual", "relative residual", ".1e", narrow=True),
-    said("verdict", "outputs are", narrow=True),
+    number_column("relative_residual", "relative residual", ".1e", narrow=True),
+    text_column("verdict", "outputs are", narrow=True),
     *(Column(name=f"covers_{name}_published", header=header, kind="published") for name, header in PREMISES.items()),
     Column(name="checked_on", header="checked on", kind="fact", readable=False),
     PRESET,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import FACTS, beside, labels, make_table, ours
-from plumbline.results.tables.table import REFERENCE, Cell, Column, Table, printed_cells
+from plumbline.results.tables.shared_columns import FACTS, column_pair, label_columns, make_table, number_column
+from plumbline.results.tables.table import REFERENCE, Cell, Column, Table, published_cells
 from plumbline.specs.study_config import Study
 
 from ..run_cells import run_facts, value
@@ -40,23 +40,23 @@ PRINTED = {
 }
 
 COLUMNS = [
-    *labels("method", "Configuration"),
-    *beside("validation_loss", "loss", ".4f", narrow=True),
-    *beside("loss_vs_baseline_pct", "vs. baseline (%)", "+.2f", narrow=True),
-    *beside("params_m", "parameters (M)", ".3f"),
-    *beside("non_embedding_params_m", "non-embedding parameters (M)", ".3f"),
-    ours("non_embedding_params_ratio_to_baseline", "non-embedding parameters / baseline's", ".4f"),
-    ours("seconds_per_step", "seconds a step", ".4f"),
-    ours("step_time_ratio_to_baseline", "step time / baseline's", ".3f"),
-    *beside("ffn_multiple", "FFN multiple", ".2f"),
-    *beside("extra_score_divisor", "extra score divisor (beside √d_k)", ".3g"),
-    *beside("head_width", "d_k", "d"),
-    *beside("weight_decay", "weight decay", ".3g"),
-    *beside("peak_lr", "peak learning rate", ".3g"),
-    *beside("min_lr", "minimum learning rate", ".3g"),
+    *label_columns("method", "Configuration"),
+    *column_pair("validation_loss", "loss", ".4f", narrow=True),
+    *column_pair("loss_vs_baseline_pct", "vs. baseline (%)", "+.2f", narrow=True),
+    *column_pair("params_m", "parameters (M)", ".3f"),
+    *column_pair("non_embedding_params_m", "non-embedding parameters (M)", ".3f"),
+    number_column("non_embedding_params_ratio_to_baseline", "non-embedding parameters / baseline's", ".4f"),
+    number_column("seconds_per_step", "seconds a step", ".4f"),
+    number_column("step_time_ratio_to_baseline", "step time / baseline's", ".3f"),
+    *column_pair("ffn_multiple", "FFN multiple", ".2f"),
+    *column_pair("extra_score_divisor", "extra score divisor (beside √d_k)", ".3g"),
+    *column_pair("head_width", "d_k", "d"),
+    *column_pair("weight_decay", "weight decay", ".3g"),
+    *column_pair("peak_lr", "peak learning rate", ".3g"),
+    *column_pair("min_lr", "minimum learning rate", ".3g"),
     Column(name="learned_query", header="W_Q", kind="fact"),
-    ours("parameters", "parameters", "d", readable=False),
-    ours("wall_seconds", "wall time (s)", ".1f", readable=False),
+    number_column("parameters", "parameters", "d", readable=False),
+    number_column("wall_seconds", "wall time (s)", ".1f", readable=False),
     Column(name="device", header="device", kind="fact", readable=False),
     *FACTS,
 ]
@@ -69,7 +69,7 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     for method in (*CONFIGURATIONS, *NONLINEAR):
         cells = {"method": Cell(method), "label": Cell(study.label(method))}
         cells |= measured(values, method) | sizes(study, method)
-        rows.append(cells | printed_cells(printed, method, PRINTED) | run_facts(values, method))
+        rows.append(cells | published_cells(printed, method, PRINTED) | run_facts(values, method))
     return make_table(
         "table2",
         f"The five configurations at {study.scale_label(SCALE)}, and the queries of section 6.",

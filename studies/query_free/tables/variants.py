@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import FACTS, labels, make_table, ours
-from plumbline.results.tables.table import REFERENCE, Cell, Column, Table, printed_cells, published_column
+from plumbline.results.tables.shared_columns import FACTS, label_columns, make_table, number_column
+from plumbline.results.tables.table import REFERENCE, Cell, Column, Table, published_cells, published_column
 from plumbline.specs.study_config import Study
 
 from ..run_cells import run_facts, value
@@ -33,18 +33,18 @@ KINDS = {
 }
 
 COLUMNS = [
-    *labels("method", "Run"),
+    *label_columns("method", "Run"),
     Column(name="run_kind", header="kind of run", kind="label"),
-    ours("validation_loss", "loss", ".4f", narrow=True),
+    number_column("validation_loss", "loss", ".4f", narrow=True),
     published_column("validation_loss", "loss", narrow=True),
-    ours("loss_vs_baseline_pct", "vs. baseline (%)", "+.2f", narrow=True),
+    number_column("loss_vs_baseline_pct", "vs. baseline (%)", "+.2f", narrow=True),
     Column(name="variant_of", header="variant of", kind="label"),
-    ours("loss_vs_variant_of_pct", "vs. that run (%)", "+.2f", narrow=True),
-    ours("non_embedding_params_m", "non-embedding parameters (M)", ".3f"),
-    ours("peak_lr", "peak learning rate", ".3g"),
-    ours("min_lr", "minimum learning rate", ".2g"),
-    ours("weight_decay", "weight decay", ".3g"),
-    ours("extra_score_divisor", "extra score divisor (beside √d_k)", ".4g"),
+    number_column("loss_vs_variant_of_pct", "vs. that run (%)", "+.2f", narrow=True),
+    number_column("non_embedding_params_m", "non-embedding parameters (M)", ".3f"),
+    number_column("peak_lr", "peak learning rate", ".3g"),
+    number_column("min_lr", "minimum learning rate", ".2g"),
+    number_column("weight_decay", "weight decay", ".3g"),
+    number_column("extra_score_divisor", "extra score divisor (beside √d_k)", ".4g"),
     Column(name="description", header="description", kind="label"),
     *FACTS,
 ]
@@ -70,7 +70,7 @@ def variants(frames: RunFrames, study: Study, published: PrintedNumbers) -> Tabl
             "loss_vs_variant_of_pct": _against(values, method, of),
         }
         rows.append(
-            row | printed_cells(printed, method, {"validation_loss": "val_loss_60k"}) | run_facts(values, method)
+            row | published_cells(printed, method, {"validation_loss": "val_loss_60k"}) | run_facts(values, method)
         )
     return make_table(
         "variants",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from plumbline.published.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, in_turn, nearest_limit, number, said
+from plumbline.results.claims.claim_checkers import ComputedValues, in_turn, nearest_limit, number, statements
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 from plumbline.results.runs.finished_runs import DIVERGED
 from plumbline.stats.noise_floor import noise_floor
@@ -64,7 +64,7 @@ def _named(z: dict[str, float]) -> dict[str, float]:
     return {f"z_{method}": value for method, value in z.items()}
 
 
-@CHECKS.of(compare=in_turn(said("almost_never"), number))
+@CHECKS.of(compare=in_turn(statements("almost_never"), number))
 def softmax_cap_inactive(e: Evidence, claim: PaperClaim) -> Values:
     """What the cap clips of the method that has it, where training ends."""
     key = e.key("softmax_cap", BASE)

@@ -22,8 +22,8 @@ from plumbline.results.claims.claim_checkers import (
     order,
     parts,
     ranking,
-    said,
     signs,
+    statements,
     statistic,
 )
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
@@ -128,7 +128,7 @@ def _numbers(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]
 
 #: What a row says in words is the sign and the side of z; partly where its numbers or its corrected p are others.
 SEPARATED = in_turn(
-    signs("z", beyond=SIGNIFICANT_Z), at_most_partly(said("same_after_correction")), at_most_partly(_numbers)
+    signs("z", beyond=SIGNIFICANT_Z), at_most_partly(statements("same_after_correction")), at_most_partly(_numbers)
 )
 
 

@@ -14,9 +14,9 @@ from plumbline.results.claims import claim_registry
 from plumbline.results.claims.claim_checkers import nearest_limit
 from plumbline.results.claims.claim_registry import MissingRun
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
-from plumbline.results.tables.table import Table, reference_of
+from plumbline.results.tables.table import Table, require_reference
 from plumbline.specs.study_config import Study
-from plumbline.stats.noise_floor import NoiseFloor, noise_floor, two_sided_normal, verdicts
+from plumbline.stats.noise_floor import NoiseFloor, compute_verdicts, noise_floor, two_sided_normal
 
 from ..attention_concentration import ConcentrationPoint, last
 from ..divergence_pattern import PAPER_STEPS, Divergence, divergence_of
@@ -35,7 +35,7 @@ class Evidence(claim_registry.ClaimEvidence):
 
     def __init__(self, frames: RunFrames, study: Study, published: PrintedNumbers) -> None:
         super().__init__(frames, study, published)
-        self.reference: str = reference_of(study, "every claim")
+        self.reference: str = require_reference(study, "every claim")
         self.methods: list[str] = list(study.methods)
         ordered = frames.runs.sort_values("seed", kind="stable")
         self._runs = dict(iter(ordered.groupby(["method", "scale"])))
@@ -110,7 +110,7 @@ class Evidence(claim_registry.ClaimEvidence):
         values = pd.Series({m: self.climb(m) for m in self.methods}, dtype=float)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="no noise floor")
-            return verdicts(values, self.floor, m=self.study.m, baseline=self.reference)
+            return compute_verdicts(values, self.floor, m=self.study.m, baseline=self.reference)
 
     @property
     def verdicts(self) -> pd.DataFrame:

@@ -14,8 +14,8 @@ from plumbline.results.claims.claim_checkers import (
     in_turn,
     number,
     parts,
-    said,
     signs,
+    statements,
     statistic,
 )
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
@@ -104,7 +104,7 @@ def removing_softmax_normalization(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(values={"ids": below}, limits=e.nearest_to_the_noise(claim.values["ids"]))
 
 
-@CHECKS.of(compare=in_turn(said("none_improves"), parts("worse", "denseformer_inside")))
+@CHECKS.of(compare=in_turn(statements("none_improves"), parts("worse", "denseformer_inside")))
 def residual_none_improves(e: Evidence, claim: PaperClaim) -> Values:
     """The printed z are those of Table 2, whose rows are claims of their own."""
     z = [e.z(method) for method in ("layerscale", "hyper", "attnres")]
@@ -147,7 +147,7 @@ def hyper_finite_1p2b(e: Evidence, claim: PaperClaim) -> Values:
         return ComputedValues(holds=False, shown={"outcome": absent.word})
 
 
-@CHECKS.of(compare=in_turn(said("tops"), at_most_partly(said("uninformative_before"))))
+@CHECKS.of(compare=in_turn(statements("tops"), at_most_partly(statements("uninformative_before"))))
 def qknorm_geglu_top_3b(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether QK-Norm with GeGLU is best at the large scale, and was within two sigmas at the base scale."""
     values = e.completed_large()
@@ -157,7 +157,7 @@ def qknorm_geglu_top_3b(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(values=said_so, shown={"best_3b": best, "z_1p2b": z}, limits=limits)
 
 
-@CHECKS.of(compare=in_turn(number, at_most_partly(said("no_other"))))
+@CHECKS.of(compare=in_turn(number, at_most_partly(statements("no_other"))))
 def failure_taxonomy(e: Evidence, claim: PaperClaim) -> Values:
     """By what the methods change: the two replacements of softmax, its subtraction, the residual stream."""
     down = [method for method in e.methods if e.z(method) < -SIGNIFICANT_Z]

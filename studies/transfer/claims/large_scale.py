@@ -18,8 +18,8 @@ from plumbline.results.claims.claim_checkers import (
     number,
     order,
     ranking,
-    said,
     signs,
+    statements,
     statistic,
 )
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
@@ -107,7 +107,9 @@ def sign_preserved(e: Evidence, claim: PaperClaim) -> Values:
     return kept
 
 
-@CHECKS.of(effect=signs("lo", "hi"), near=CLIMB, compare=in_turn(number, at_most_partly(said("the_same_methods"))))
+@CHECKS.of(
+    effect=signs("lo", "hi"), near=CLIMB, compare=in_turn(number, at_most_partly(statements("the_same_methods")))
+)
 def delta_3b_range(e: Evidence, claim: PaperClaim) -> Values:
     """Find the smallest and largest delta at the large scale among the seven improvers, and whose they are."""
     deltas = {method: e.delta(method, "large") for method in IMPROVERS}
@@ -131,7 +133,7 @@ def failures_3b(e: Evidence, claim: PaperClaim) -> Values:
     }
 
 
-@CHECKS.of(compare=in_turn(statistic("rho", p="p", close=RANK), at_most_partly(said("of_the_printed_number"))))
+@CHECKS.of(compare=in_turn(statistic("rho", p="p", close=RANK), at_most_partly(statements("of_the_printed_number"))))
 def spearman_7(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the rank correlation between the scales over the methods above the baseline at the base scale that
     complete the large one."""
@@ -174,7 +176,7 @@ def hybrid_nan_steps(e: Evidence, claim: PaperClaim) -> Values:
     return {"nan_step": [step for step, _ in found]} if found else _completed_instead()
 
 
-@CHECKS.of(near=STEPS, compare=in_turn(said("after_the_peak"), number))
+@CHECKS.of(near=STEPS, compare=in_turn(statements("after_the_peak"), number))
 def hybrid_window(e: Evidence, claim: PaperClaim) -> Values:
     """Shortly after the peak: after it, and at most as long after it as the warm-up took."""
     found = _hybrid(e)
@@ -200,7 +202,7 @@ def _band(e: Evidence, method: str) -> tuple[float, float]:
     return float(low), float(high)
 
 
-@CHECKS.of(near=STABLE, compare=in_turn(said("sudden"), number, said("as_the_baseline")))
+@CHECKS.of(near=STABLE, compare=in_turn(statements("sudden"), number, statements("as_the_baseline")))
 def hybrid_pre_nan_grad(e: Evidence, claim: PaperClaim) -> Values:
     """The last norm before the divergence, or before the spike that is its last step; and where the baseline's are."""
     found = _hybrid(e)
@@ -239,7 +241,7 @@ def baseline_3b_grad(e: Evidence, claim: PaperClaim) -> Values:
     return {"range": list(_band(e, e.reference))}
 
 
-@CHECKS.of(compare=in_turn(said("rise"), number))
+@CHECKS.of(compare=in_turn(statements("rise"), number))
 def ssmax_3b_divergence(e: Evidence, claim: PaperClaim) -> Values:
     """The norms at the printed steps, and whether they rise between them."""
     found = e.divergence("ssmax")

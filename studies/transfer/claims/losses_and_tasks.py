@@ -19,8 +19,8 @@ from plumbline.results.claims.claim_checkers import (
     number,
     order,
     ranking,
-    said,
     signs,
+    statements,
 )
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 from plumbline.results.claims.claim_tolerances import factor, near, up_to
@@ -156,7 +156,7 @@ def winners_track_loss(e: Evidence, claim: PaperClaim) -> Values:
     )
 
 
-@CHECKS.of(effect=said("falls"), near=NEAR_ZERO)
+@CHECKS.of(effect=statements("falls"), near=NEAR_ZERO)
 def sigmoid_lambada(e: Evidence, claim: PaperClaim) -> Values:
     """Read the accuracy on LAMBADA of the baseline and of sigmoid attention, which has the lower one."""
     task = "lambada_openai"
@@ -209,7 +209,7 @@ def hyper_uniform(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(holds=holds, shown=shown, limits=limits)
 
 
-@CHECKS.of(effect=signs("z", "nats"), compare=in_turn(said("broad"), number))
+@CHECKS.of(effect=signs("z", "nats"), compare=in_turn(statements("broad"), number))
 def attnres_broad(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether attention residuals lose broadly over tasks, and read their z and their loss above the
     baseline's."""
@@ -276,7 +276,7 @@ def a100_val_loss(e: Evidence, claim: PaperClaim) -> Values:
     return {"diff": second - primary}
 
 
-@CHECKS.of(compare=in_turn(said("no_direction"), at_most_partly(number)))
+@CHECKS.of(compare=in_turn(statements("no_direction"), at_most_partly(number)))
 def a100_direction(e: Evidence, claim: PaperClaim) -> Values:
     """No systematic direction: a sign test over the tasks that differ does not reject. Equal: as printed, to four
     digits. Which tasks they are is seen beside it."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from plumbline.model.flops import counted
 from plumbline.published.printed_numbers import PaperClaim, PrintedNumbers
-from plumbline.results.claims.claim_checkers import ComputedValues, at_most_partly, in_turn, number, parts, said
+from plumbline.results.claims.claim_checkers import ComputedValues, at_most_partly, in_turn, number, parts, statements
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 from plumbline.results.claims.claim_tolerances import near, up_to
 from plumbline.results.runs.finished_runs import load
@@ -145,7 +145,7 @@ def selective_zero_params(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(values={"new": len(new)}, shown={"parameters_less": -_extra(e, "selective_attn")})
 
 
-@CHECKS.of(compare=in_turn(number, at_most_partly(said("same_flops"))), **ARITHMETIC)
+@CHECKS.of(compare=in_turn(number, at_most_partly(statements("same_flops"))), **ARITHMETIC)
 def denseformer_params(e: Evidence, claim: PaperClaim) -> Values:
     """Count how many parameters DenseFormer has more than the baseline, and compare both FLOPs by the formula."""
     same = table4_cell(e, "denseformer", "step_flops_formula") == table4_cell(e, e.reference, "step_flops_formula")
@@ -166,14 +166,14 @@ def _same_cost(e: Evidence, method: str) -> bool:
     return _extra(e, method) == 0 and table4_cell(e, method, "delta_flops_counted_pct") == 0
 
 
-@CHECKS.of(compare=in_turn(said("same_cost"), number), **ARITHMETIC)
+@CHECKS.of(compare=in_turn(statements("same_cost"), number), **ARITHMETIC)
 def geglu_same_cost(e: Evidence, claim: PaperClaim) -> Values:
     """Read the inner width of GeGLU's matrices, and whether it has the baseline's parameters and counted FLOPs."""
     return {"inter": inner_width(e, "geglu_ffn"), "same_cost": _same_cost(e, "geglu_ffn")}
 
 
 #: The ratio is one of whole numbers: exact.
-@CHECKS.of(near=near(0.0), compare=in_turn(said("same_cost"), number), **ARITHMETIC)
+@CHECKS.of(near=near(0.0), compare=in_turn(statements("same_cost"), number), **ARITHMETIC)
 def relu2_width(e: Evidence, claim: PaperClaim) -> Values:
     """Of the modules' own matrices."""
     ratio = inner_width(e, "relu_squared") / inner_width(e, e.reference)
@@ -231,7 +231,7 @@ def ssmax_init(e: Evidence, claim: PaperClaim) -> Values:
     )
 
 
-@CHECKS.of(compare=in_turn(said("first_layer_is_plain"), number), **ARITHMETIC)
+@CHECKS.of(compare=in_turn(statements("first_layer_is_plain"), number), **ARITHMETIC)
 def layer0_value_residual(e: Evidence, claim: PaperClaim) -> Values:
     """Read the start of value residual's weights, and whether the first layer has none of its own."""
     known = parameter_roles(e, e.reference)
@@ -286,7 +286,7 @@ def softpick_zeros(e: Evidence, claim: PaperClaim) -> Values:
 BETA = near(0.005)
 
 
-@CHECKS.of(near=BETA, compare=in_turn(number, said("standard_at_first")), **ARITHMETIC)
+@CHECKS.of(near=BETA, compare=in_turn(number, statements("standard_at_first")), **ARITHMETIC)
 def hyper_identity_init(e: Evidence, claim: PaperClaim) -> Values:
     """By the parameters at paper size, and by a forward pass of the real residual stream."""
     constants = constants_of(e, "hyper")

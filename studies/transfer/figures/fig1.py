@@ -11,7 +11,7 @@ import pandas as pd
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.figures import figure_style
-from plumbline.results.figures.figure_style import FigureWithData, label_of, styled
+from plumbline.results.figures.figure_style import FigureWithData, format_label, with_house_style
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
 from plumbline.specs.study_config import Study
 
@@ -26,20 +26,20 @@ GRADIENTS = [
 ]
 
 
-@styled
+@with_house_style
 def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Gradient norm before clipping of the baseline and of HybridNorm's seeds at the large scale.
 
     A cross marks the last finite step of a run that diverged.
     """
-    figure, axes = figure_style.canvas(figure_style.PAGE, 3.1)
+    figure, axes = figure_style.make_canvas(figure_style.PAGE, 3.1)
     curves, absent = [], []
     for method, seed, colour, line in GRADIENTS:
         key = frames.key(LARGE, method, seed)
         if key is None:
             absent.append(f"{method}, seed {seed} (no run of this study)")
             continue
-        label = f"{label_of(study, method)}, seed {seed}"
+        label = f"{format_label(study, method)}, seed {seed}"
         if frames.runs.loc[key, "outcome"] == MISSING:
             absent.append(f"{label} (missing)")
             continue
@@ -54,7 +54,7 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     scale = ""
     for key, label, outcome, colour, line, steps, norms in curves:
         kept = steps <= until
-        x, y = figure_style.thin(steps[kept], norms[kept])
+        x, y = figure_style.thin_curve(steps[kept], norms[kept])
         if not len(x):
             absent.append(f"{label} (no finite step)")
             continue
@@ -78,10 +78,10 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     axes.set_xlim(0, until)
     axes.set_xlabel("training step")
     axes.set_ylabel(f"gradient norm before clipping{scale}")
-    axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.thousands))
+    axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.format_thousands))
     crosses = any(row["last_before_divergence"] for row in rows)
     said = "; a cross is the last finite step before a divergence" if crosses else ""
-    figure_style.name_preset(axes, study, f"Gradient norm{said}", LARGE)
+    figure_style.set_preset_title(axes, study, f"Gradient norm{said}", LARGE)
     if rows:
         figure.legend(loc="outside lower center", ncols=2, fontsize=7.5)
     figure_style.note_absent(axes, absent)

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.figures import figure_style
-from plumbline.results.figures.figure_style import FigureWithData, label_of, styled
+from plumbline.results.figures.figure_style import FigureWithData, format_label, with_house_style
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
 from plumbline.specs.study_config import Study
 from plumbline.stats.distributions import t_isf
@@ -36,12 +36,12 @@ HALF = 0.025
 FEW_POINTS = 20
 
 
-@styled
+@with_house_style
 def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Held-out loss of the printed six methods over training; those that the study has. Thick: the first seed of each,
     thin: its other seeds, band: where 19 of 20 further seeds of the baseline would lie.
     """
-    figure, axes = figure_style.canvas(figure_style.PAGE, 3.3)
+    figure, axes = figure_style.make_canvas(figure_style.PAGE, 3.3)
     rows, ends, absent, late = [], [], [], []
     band = _draw_band(axes, frames, study)
     others = 0
@@ -50,7 +50,7 @@ def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
         if key is None:
             absent.append(f"{method} (no run of this study)")
             continue
-        outcome, label = frames.runs.loc[key, "outcome"], label_of(study, method)
+        outcome, label = frames.runs.loc[key, "outcome"], format_label(study, method)
         held_out = frames.metrics(key).query("split == 'validation'")
         held_out = held_out[np.isfinite(held_out["loss"].astype(float))]
         if held_out.empty:
@@ -81,13 +81,13 @@ def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
         axes.set_xlim(0, frame["step"].max())
     axes.set_xlabel("training step")
     axes.set_ylabel("validation loss (nats per token)")
-    axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.thousands))
+    axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.format_thousands))
     said = ["thick: first seeds", *["thin: other seeds"] * bool(others)]
     if band:
         said.append(f"band: 95 % of further seeds of the baseline ({band} seeds, prediction t)")
-    figure_style.name_preset(axes, study, f"Validation loss over training\n{'; '.join(said)}", BASE)
+    figure_style.set_preset_title(axes, study, f"Validation loss over training\n{'; '.join(said)}", BASE)
     figure.draw_without_rendering()  # limits and transforms must be final before labels are placed
-    figure_style.direct_labels(axes, ends)
+    figure_style.label_curves(axes, ends)
     figure_style.note_absent(axes, absent)
     return FigureWithData(figure, frame.assign(preset=study.preset_named))
 

@@ -14,9 +14,9 @@ from matplotlib.colors import TwoSlopeNorm
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.figures import figure_style
-from plumbline.results.figures.figure_style import FigureWithData, label_of, styled
+from plumbline.results.figures.figure_style import FigureWithData, format_label, with_house_style
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
-from plumbline.results.tables.table import reference_of, task_source
+from plumbline.results.tables.table import describe_task_source, require_reference
 from plumbline.specs.study_config import Study
 from plumbline.stats.noise_floor import noise_floor, two_sided_t
 
@@ -27,15 +27,15 @@ from ..task_differences import deltas, tasks_of
 LEVEL = 0.05
 
 
-@styled
+@with_house_style
 def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Each method's distance from the baseline on each task, in points of accuracy, methods best first."""
-    reference, tasks = reference_of(study, "fig3"), tasks_of(frames, study, published)
+    reference, tasks = require_reference(study, "fig3"), tasks_of(frames, study, published)
     order = best_first(base_values(frames, study, reference))
     values = deltas(frames, study, tasks, reference).loc[order]
     points = 100 * values.to_numpy(dtype=float)
     runs = frames.select(BASE, study.methods)
-    figure, axes = figure_style.canvas(figure_style.PAGE, 6.2)
+    figure, axes = figure_style.make_canvas(figure_style.PAGE, 6.2)
     bound, outside = _bound(np.abs(points[np.isfinite(points)]))
     p = _p_of_cells(frames, study, tasks, reference, list(values.index))
     cells = int(p.notna().to_numpy().sum())
@@ -56,7 +56,7 @@ def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
             word = DIVERGED if DIVERGED in outcomes else MISSING
             axes.text((len(tasks) - 1) / 2, row, word, ha="center", va="center", fontsize=7, color=figure_style.GREY)
     axes.set_xticks(range(len(tasks)), [task.replace("_", " ") for task in tasks], rotation=38, ha="right")
-    axes.set_yticks(range(len(values)), [label_of(study, method) for method in values.index])
+    axes.set_yticks(range(len(values)), [format_label(study, method) for method in values.index])
     axes.grid(False)
     axes.set_xticks(np.arange(len(tasks) + 1) - 0.5, minor=True)
     axes.set_yticks(np.arange(len(values) + 1) - 0.5, minor=True)
@@ -68,8 +68,8 @@ def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     ends = f"; colour ends at ±{bound:.1f}" if outside else ""
     bar.set_label(f"distance from the baseline (points of accuracy{ends})")
     bar.outline.set_linewidth(0.5)
-    source = task_source(frames)
-    figure_style.name_preset(
+    source = describe_task_source(frames)
+    figure_style.set_preset_title(
         axes, study, "Per-task distance from the baseline, methods by CLIMB-avg", BASE, extra=f"items: {source}"
     )
     axes.set_xlabel(_key(cells), fontsize=7.5, loc="left")

@@ -16,9 +16,9 @@ from matplotlib.ticker import ScalarFormatter, StrMethodFormatter
 
 from plumbline.published.printed_numbers import PrintedNumbers, printed_value
 from plumbline.results.figures import figure_style
-from plumbline.results.figures.figure_style import BLUE, GREY, ORANGE, FigureWithData, label_of, styled
+from plumbline.results.figures.figure_style import BLUE, GREY, ORANGE, FigureWithData, format_label, with_house_style
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.table import absent, reference_of
+from plumbline.results.tables.table import missing_word, require_reference
 from plumbline.specs.study_config import Study
 
 from ..headline_runs import BASE, LARGE
@@ -38,10 +38,10 @@ KEY_ROWS = 2.3
 MARKS = {BASE: ("o", BLUE, 0.17), LARGE: ("D", ORANGE, -0.17)}
 
 
-@styled
+@with_house_style
 def method_differences(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """All methods that have a loss at the base scale, best first; the mean of all seeds of each."""
-    reference = reference_of(study, "method_differences")
+    reference = require_reference(study, "method_differences")
     found = {scale: scale_differences(frames, study, reference, scale, LOSS) for scale in (BASE, LARGE)}
     others = [method for method in study.methods if method != reference]
     drawn = [method for method in others if math.isfinite(found[BASE].delta.get(method, math.nan))]
@@ -57,9 +57,9 @@ def method_differences(frames: RunFrames, study: Study, published: PrintedNumber
     _draw_theirs(theirs, frame)
     runs = frames.select(BASE, study.methods)
     missing = {
-        method: absent(runs.loc[runs["method"] == method, "outcome"]) for method in others if method not in drawn
+        method: missing_word(runs.loc[runs["method"] == method, "outcome"]) for method in others if method not in drawn
     }
-    figure_style.note_absent(theirs, [f"{label_of(study, method)} ({word})" for method, word in missing.items()])
+    figure_style.note_absent(theirs, [f"{format_label(study, method)} ({word})" for method, word in missing.items()])
     return FigureWithData(figure, frame.assign(preset=study.preset_named))
 
 
@@ -72,7 +72,7 @@ def _row(
     study: Study, published: PrintedNumbers, method: str, found: dict[str, ScaleDifferences], spread: float
 ) -> dict[str, str | float]:
     """What is drawn of a method: by how much its loss is lower, half the interval's width, and what is printed."""
-    row: dict[str, str | float] = {"method": method, "label": label_of(study, method)}
+    row: dict[str, str | float] = {"method": method, "label": format_label(study, method)}
     for scale, one in found.items():
         p = float(one.p_bonferroni.get(method, math.nan))
         row |= {
@@ -115,7 +115,7 @@ def _draw_ours(
     axes.set_xlabel(f"validation loss lower than the baseline's by\n(nats a token; log beyond ±{LINEAR_NATS})")
     axes.legend(loc="lower right", fontsize=7)
     scales = [scale for scale in MARKS if frame[f"lower_loss_{scale}"].notna().any()]
-    figure_style.name_preset(axes, study, "Trained here, with 95 % intervals", *(scales or [BASE]))
+    figure_style.set_preset_title(axes, study, "Trained here, with 95 % intervals", *(scales or [BASE]))
 
 
 def _draw_theirs(axes: Axes, frame: pd.DataFrame) -> None:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.figures import figure_style
-from plumbline.results.figures.figure_style import FigureWithData, styled
+from plumbline.results.figures.figure_style import FigureWithData, with_house_style
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 from plumbline.stats.protocol_error import ALPHA
@@ -35,7 +35,7 @@ DRAWN = (3, max(COUNTS))
 LIMITS = (-0.02, 1.02)
 
 
-@styled
+@with_house_style
 def protocol_power(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Left: worlds with a survivor by number of reference seeds. Right: gains found, at two numbers of seeds."""
     figure = Figure(figsize=(figure_style.PAGE, 3.4))
@@ -44,7 +44,7 @@ def protocol_power(frames: RunFrames, study: Study, published: PrintedNumbers) -
     for axes in (left, right):
         axes.set_ylim(*LIMITS)
         axes.yaxis.set_major_formatter(mpl.ticker.PercentFormatter(1))
-    figure_style.name_preset(left, study, f"False calls where none of {study.m} methods works", BASE)
+    figure_style.set_preset_title(left, study, f"False calls where none of {study.m} methods works", BASE)
     right.set_title("How often the one real gain is found\nafter Bonferroni; thin: 3 seeds, thick: 10", fontsize=8.5)
     left.set_ylabel("repeats with a false call")
     right.set_ylabel("repeats in which it is found")
@@ -92,5 +92,5 @@ def _one_works(axes: Axes, study: Study) -> list[dict[str, object]]:
     axes.set_xlabel("true gain, in σ of the baseline's seeds")
     axes.set_xlim(0, GAINS[-1])
     axes.set_ylim(*LIMITS)
-    figure_style.direct_labels(axes, ends)
+    figure_style.label_curves(axes, ends)
     return rows

@@ -13,7 +13,7 @@ import pandas as pd
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
-from plumbline.results.tables.shared_columns import make_table, ours
+from plumbline.results.tables.shared_columns import make_table, number_column
 from plumbline.results.tables.table import (
     CONTEXT_ALONE,
     NO_FLOOR,
@@ -21,9 +21,9 @@ from plumbline.results.tables.table import (
     Cell,
     Column,
     Table,
-    context,
-    number,
-    reference_of,
+    context_cells,
+    number_cell,
+    require_reference,
 )
 from plumbline.specs.study_config import Study
 from plumbline.stats.noise_floor import noise_floor
@@ -41,17 +41,17 @@ COLUMNS = [
     *RUN,
     Column(name="cited_in", header="cited in", kind="label"),
     Column(name="outcome", header="outcome", kind="fact", narrow=True),
-    ours("step", "read at step", "d"),
-    ours("training_fraction", "share of training", ".3f", narrow=True),
-    ours("concentration", "concentration", ".4f", narrow=True),
-    ours("uniform_concentration", "concentration of uniform attention", ".4f"),
-    ours("baseline_concentration", "baseline's concentration", ".4f"),
-    ours("baseline_training_fraction", "baseline read at share of training", ".3f", readable=False),
-    ours("difference_from_baseline", "difference", "+.4f", narrow=True),
-    ours("difference_in_sigma", "difference in σ", "+.2f"),
-    ours("largest_attention_weight", "largest attention weight", ".4f"),
-    ours("attention_weight_sum", "sum of attention weights", ".4f"),
-    ours("abs_logits_above_50_pct", "% of |logits| > 50", ".4g", narrow=True),
+    number_column("step", "read at step", "d"),
+    number_column("training_fraction", "share of training", ".3f", narrow=True),
+    number_column("concentration", "concentration", ".4f", narrow=True),
+    number_column("uniform_concentration", "concentration of uniform attention", ".4f"),
+    number_column("baseline_concentration", "baseline's concentration", ".4f"),
+    number_column("baseline_training_fraction", "baseline read at share of training", ".3f", readable=False),
+    number_column("difference_from_baseline", "difference", "+.4f", narrow=True),
+    number_column("difference_in_sigma", "difference in σ", "+.2f"),
+    number_column("largest_attention_weight", "largest attention weight", ".4f"),
+    number_column("attention_weight_sum", "sum of attention weights", ".4f"),
+    number_column("abs_logits_above_50_pct", "% of |logits| > 50", ".4g", narrow=True),
     *CONTEXT_ALONE,
 ]
 NUMBERS = [column.name for column in COLUMNS if column.kind == "reproduced"]
@@ -69,7 +69,7 @@ NOTES = [
 
 def attention_concentration(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each run: the baseline first, Table 6's, other large ones, then the base scale."""
-    reference = reference_of(study, "attention_concentration")
+    reference = require_reference(study, "attention_concentration")
     print6 = published.table("table6", key=["method_id", "seed"])
     chosen = _chosen(frames, print6, reference)
     read = {str(key): points(frames, str(key)) for key in chosen.index}
@@ -82,7 +82,7 @@ def attention_concentration(frames: RunFrames, study: Study, published: PrintedN
             "cited_in": Cell(run["cited_in"]),
             "outcome": Cell(run["outcome"], (str(key),)),
         }
-        rows.append(row | _numbers(chosen, read, str(key), reference) | context(study, run["scale"]))
+        rows.append(row | _numbers(chosen, read, str(key), reference) | context_cells(study, run["scale"]))
     return make_table(
         "attention_concentration",
         "What a probe says of attention where runs ended (section B of Table 6; not in the paper).",
@@ -122,11 +122,11 @@ def _numbers(
     found = {
         "step": Cell(end.step, own),
         "training_fraction": Cell(end.fraction, own),
-        "concentration": number(end.concentration, NO_NUMBER, own),
-        "uniform_concentration": number(end.null, NO_NUMBER, own),
-        "largest_attention_weight": number(end.largest_weight, NO_NUMBER, own),
-        "attention_weight_sum": number(end.weight_sum, NO_NUMBER, own),
-        "abs_logits_above_50_pct": number(100 * end.logits_beyond, NO_NUMBER, own),
+        "concentration": number_cell(end.concentration, NO_NUMBER, own),
+        "uniform_concentration": number_cell(end.null, NO_NUMBER, own),
+        "largest_attention_weight": number_cell(end.largest_weight, NO_NUMBER, own),
+        "attention_weight_sum": number_cell(end.weight_sum, NO_NUMBER, own),
+        "abs_logits_above_50_pct": number_cell(100 * end.logits_beyond, NO_NUMBER, own),
     }
     there = (chosen["method"] == reference) & (chosen["scale"] == run["scale"])
     seeds = {str(name): point for name in chosen.index[there] if (point := before(read[str(name)], end.fraction))}
@@ -141,9 +141,9 @@ def _numbers(
     both = (*own, *seeds)
     mean = sum(point.concentration for point in seeds.values()) / len(seeds) if seeds else math.nan
     at = min(point.fraction for point in seeds.values()) if seeds else math.nan
-    found["baseline_concentration"] = number(mean, NOT_READ, both)
-    found["baseline_training_fraction"] = number(at, NOT_READ, both)
-    found["difference_from_baseline"] = number(end.concentration - mean, NO_NUMBER if seeds else NOT_READ, both)
+    found["baseline_concentration"] = number_cell(mean, NOT_READ, both)
+    found["baseline_training_fraction"] = number_cell(at, NOT_READ, both)
+    found["difference_from_baseline"] = number_cell(end.concentration - mean, NO_NUMBER if seeds else NOT_READ, both)
     found["difference_in_sigma"] = _sigmas(run, end, [point.concentration for point in seeds.values()], both)
     return found
 
@@ -154,4 +154,4 @@ def _sigmas(run: pd.Series, end: ConcentrationPoint, seeds: list[float], both: t
         return Cell(None, both, word=DIVERGED)
     if len(seeds) < 2 or not (floor := noise_floor(seeds)).usable:
         return Cell(None, both, word=NO_FLOOR)
-    return number(float(floor.z(end.concentration)), NO_NUMBER, both)
+    return number_cell(float(floor.z(end.concentration)), NO_NUMBER, both)

@@ -14,20 +14,20 @@ import pandas as pd
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.number_formats import PROBABILITY
-from plumbline.results.tables.shared_columns import OUTCOME, labels, make_table, ours, said
+from plumbline.results.tables.shared_columns import OUTCOME, label_columns, make_table, number_column, text_column
 from plumbline.results.tables.table import (
     CONTEXT,
     REFERENCE,
     Cell,
     Column,
     Table,
-    absent,
-    context,
-    joint_outcome,
-    number,
-    printed_cells,
+    context_cells,
+    missing_word,
+    number_cell,
+    published_cells,
     published_column,
-    reference_of,
+    require_reference,
+    summarize_outcomes,
 )
 from plumbline.specs.study_config import Study
 from plumbline.stats.bootstrap import bootstrap_interval, probability_not_above
@@ -37,35 +37,35 @@ from plumbline.stats.welch_and_stouffer import stouffer, task_correlation, welch
 from ..headline_runs import BASE
 
 COLUMNS = [
-    *labels("method", "Method"),
+    *label_columns("method", "Method"),
     Column(name="n_seeds", header="seeds", kind="fact", format="d", narrow=True),
     OUTCOME,
-    ours("climb_avg_mean", "mean", ".4f", narrow=True, noise="sigma"),
+    number_column("climb_avg_mean", "mean", ".4f", narrow=True, noise="sigma"),
     published_column("climb_avg_mean", "mean"),
-    ours("sigma", "σ", ".5f", narrow=True),
+    number_column("sigma", "σ", ".5f", narrow=True),
     published_column("sigma", "σ", narrow=True),
-    ours("climb_avg_mean_bootstrap_ci95_low", "bootstrap 95 % low", ".4f"),
-    ours("climb_avg_mean_bootstrap_ci95_high", "bootstrap 95 % high", ".4f"),
-    ours("climb_avg_mean_bca_ci95_low", "BCa low", ".4f", readable=False),
-    ours("climb_avg_mean_bca_ci95_high", "BCa high", ".4f", readable=False),
-    ours("prob_not_above_baseline", "Pr(method ≤ base)", ".4f"),
-    ours("welch_t", "Welch t", ".2f"),
+    number_column("climb_avg_mean_bootstrap_ci95_low", "bootstrap 95 % low", ".4f"),
+    number_column("climb_avg_mean_bootstrap_ci95_high", "bootstrap 95 % high", ".4f"),
+    number_column("climb_avg_mean_bca_ci95_low", "BCa low", ".4f", readable=False),
+    number_column("climb_avg_mean_bca_ci95_high", "BCa high", ".4f", readable=False),
+    number_column("prob_not_above_baseline", "Pr(method ≤ base)", ".4f"),
+    number_column("welch_t", "Welch t", ".2f"),
     published_column("welch_t", "Welch t"),
-    ours("welch_df", "Welch df", ".2f", readable=False),
-    ours("welch_p", "Welch p", PROBABILITY, narrow=True),
+    number_column("welch_df", "Welch df", ".2f", readable=False),
+    number_column("welch_p", "Welch p", PROBABILITY, narrow=True),
     published_column("welch_p", "Welch p"),
-    ours("stouffer_z", "Stouffer Z", ".2f"),
+    number_column("stouffer_z", "Stouffer Z", ".2f"),
     published_column("stouffer_z", "Stouffer Z"),
-    ours("stouffer_p_one_sided", "Stouffer p one-sided", PROBABILITY),
+    number_column("stouffer_p_one_sided", "Stouffer p one-sided", PROBABILITY),
     published_column("stouffer_p_one_sided", "Stouffer p one-sided"),
-    ours("stouffer_p_two_sided", "Stouffer p two-sided", PROBABILITY, readable=False),
+    number_column("stouffer_p_two_sided", "Stouffer p two-sided", PROBABILITY, readable=False),
     published_column("stouffer_p_two_sided", "Stouffer p two-sided", readable=False),
-    ours("stouffer_z_correlated_tasks", "Stouffer Z, correlated tasks", ".2f"),
-    ours("stouffer_p_one_sided_correlated_tasks", "one-sided p, correlated tasks", PROBABILITY),
-    ours("tasks_above_baseline", "tasks above", "d"),
+    number_column("stouffer_z_correlated_tasks", "Stouffer Z, correlated tasks", ".2f"),
+    number_column("stouffer_p_one_sided_correlated_tasks", "one-sided p, correlated tasks", PROBABILITY),
+    number_column("tasks_above_baseline", "tasks above", "d"),
     published_column("tasks_above_baseline", "tasks above"),
-    ours("tasks_compared", "tasks", "d"),
-    said("tasks_not_above_baseline", "tasks not above", readable=False),
+    number_column("tasks_compared", "tasks", "d"),
+    text_column("tasks_not_above_baseline", "tasks not above", readable=False),
     *CONTEXT,
 ]
 
@@ -95,7 +95,7 @@ def seeds_by_task(frames: RunFrames, method: str) -> pd.DataFrame:
 
 def noise_floor(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each reference; tests are against the first."""
-    reference = reference_of(study, "noise_floor")
+    reference = require_reference(study, "noise_floor")
     references = [reference, *study.definition["noise_floor"]["others"]]
     base_runs = frames.select(BASE, [reference])
     base_tasks = seeds_by_task(frames, reference)
@@ -105,23 +105,23 @@ def noise_floor(frames: RunFrames, study: Study, published: PrintedNumbers) -> T
     rows, counts = [], []
     for method in references:
         runs = frames.select(BASE, [method]).sort_values("seed")
-        own, word = tuple(runs.index), absent(runs["outcome"])
+        own, word = tuple(runs.index), missing_word(runs["outcome"])
         floor = floor_of(runs["average"]) if len(runs) else floor_of([math.nan])
         counts.append(floor.n)
         row = {
             "method": Cell(method),
             "label": Cell(study.label(method)),
             "n_seeds": Cell(floor.n, own),
-            "outcome": Cell(joint_outcome(runs["outcome"]), own),
-            "climb_avg_mean": number(floor.mean, word, own),
-            "sigma": number(floor.sigma, word, own),
+            "outcome": Cell(summarize_outcomes(runs["outcome"]), own),
+            "climb_avg_mean": number_cell(floor.mean, word, own),
+            "sigma": number_cell(floor.sigma, word, own),
         }
         row |= _intervals(runs["average"], word, own)
         if method == reference:
             row |= _no_tests(REFERENCE)
         else:
             row |= _tests(runs, base_runs, tasks[method], base_tasks, correlation, word)
-        rows.append(row | printed_cells(printed_floor, method, PRINTED) | context(study, BASE, frames))
+        rows.append(row | published_cells(printed_floor, method, PRINTED) | context_cells(study, BASE, frames))
     return make_table(
         "noise_floor",
         f"The noise floor at {study.scale_label(BASE)}: three references over their seeds.",
@@ -161,7 +161,7 @@ def _intervals(values: pd.Series, word: str, own: tuple[str, ...]) -> dict[str, 
         warnings.filterwarnings("ignore", message="bootstrap of n")  # the table's note says it
         for method, (low, high) in names.items():
             found = bootstrap_interval(values, method=method)
-            cells |= {low: number(found.low, "undefined", own), high: number(found.high, "undefined", own)}
+            cells |= {low: number_cell(found.low, "undefined", own), high: number_cell(found.high, "undefined", own)}
     return cells
 
 
@@ -186,12 +186,12 @@ def _tests(
     plain = stouffer(each["p_greater"])
     cells = {
         "prob_not_above_baseline": Cell(probability_not_above(*sides), used),
-        "welch_t": number(whole.t, "undefined", used),
-        "welch_df": number(whole.df, "undefined", used),
-        "welch_p": number(whole.p, "undefined", used),
-        "stouffer_z": number(plain.z, "undefined", used),
-        "stouffer_p_one_sided": number(plain.p_one_sided, "undefined", used),
-        "stouffer_p_two_sided": number(plain.p_two_sided, "undefined", used),
+        "welch_t": number_cell(whole.t, "undefined", used),
+        "welch_df": number_cell(whole.df, "undefined", used),
+        "welch_p": number_cell(whole.p, "undefined", used),
+        "stouffer_z": number_cell(plain.z, "undefined", used),
+        "stouffer_p_one_sided": number_cell(plain.p_one_sided, "undefined", used),
+        "stouffer_p_two_sided": number_cell(plain.p_two_sided, "undefined", used),
         "tasks_above_baseline": Cell(int((each["difference"] > 0).sum()), used),
         "tasks_compared": Cell(len(each), used),
         "tasks_not_above_baseline": Cell(" ".join(each.index[~(each["difference"] > 0)]) or "none", used),
@@ -202,8 +202,10 @@ def _tests(
         there = each["p_greater"].notna().to_numpy()
         # A pooled estimate of low rank may give the sum no variance at all: then it says nothing.
         aware = stouffer(each["p_greater"], matrix) if matrix[there][:, there].sum() > 1e-9 else None
-    cells["stouffer_z_correlated_tasks"] = number(aware.z if aware else None, "undefined", used)
-    cells["stouffer_p_one_sided_correlated_tasks"] = number(aware.p_one_sided if aware else None, "undefined", used)
+    cells["stouffer_z_correlated_tasks"] = number_cell(aware.z if aware else None, "undefined", used)
+    cells["stouffer_p_one_sided_correlated_tasks"] = number_cell(
+        aware.p_one_sided if aware else None, "undefined", used
+    )
     return cells
 
 

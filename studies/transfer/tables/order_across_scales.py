@@ -13,8 +13,8 @@ import pandas as pd
 
 from plumbline.published.printed_numbers import PrintedNumbers, printed_value
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.number_formats import PROBABILITY, probability
-from plumbline.results.tables.shared_columns import labels, make_table, ours, said
+from plumbline.results.tables.number_formats import PROBABILITY, format_probability
+from plumbline.results.tables.shared_columns import label_columns, make_table, number_column, text_column
 from plumbline.results.tables.table import (
     CONTEXT,
     NO_FLOOR,
@@ -22,16 +22,16 @@ from plumbline.results.tables.table import (
     Cell,
     Column,
     Table,
-    absent,
-    context,
-    number,
-    printed_cells,
+    context_cells,
+    missing_word,
+    number_cell,
+    published_cells,
     published_column,
-    reference_of,
+    require_reference,
 )
 from plumbline.specs.study_config import Study
 from plumbline.stats.order_agreement import OrderAgreement, order_agreement
-from plumbline.stats.protocol_error import WORLDS, pooled_survivor
+from plumbline.stats.protocol_error import WORLDS, simulate_pooled_test
 
 from ..headline_runs import BASE, LARGE
 from ..scale_differences import LEVEL, ScaleDifferences, scale_differences
@@ -54,21 +54,25 @@ NOT_RUN = "not run"
 
 def _columns(scale: str, word: str) -> list[Column]:
     return [
-        ours(f"validation_loss_minus_baseline_{scale}", f"Δ, {word}", "+.3f", narrow=True),
-        ours(f"half_interval_95_{scale}", f"±, {word}", ".3f", narrow=True),
-        said(f"resolved_{scale}", f"resolved, {word}", narrow=True),
-        ours(f"p_bonferroni_{scale}", f"p Bonferroni, {word}", PROBABILITY, readable=False),
-        ours(f"spread_of_own_seeds_{scale}", f"own spread, {word}", ".4f", readable=False),
-        ours(f"answer_logprob_minus_baseline_{scale}", f"Δ log p, {word}", "+.2f", readable=False),
-        ours(f"answer_logprob_p_bonferroni_{scale}", f"p Bonferroni of log p, {word}", PROBABILITY, readable=False),
-        ours(f"climb_avg_minus_baseline_{scale}", f"Δ CLIMB-avg, {word}", "+.4f", readable=False),
-        ours(f"climb_avg_p_bonferroni_{scale}", f"p Bonferroni of CLIMB-avg, {word}", PROBABILITY, readable=False),
-        ours(f"seeds_{scale}", f"seeds, {word}", "d"),
+        number_column(f"validation_loss_minus_baseline_{scale}", f"Δ, {word}", "+.3f", narrow=True),
+        number_column(f"half_interval_95_{scale}", f"±, {word}", ".3f", narrow=True),
+        text_column(f"resolved_{scale}", f"resolved, {word}", narrow=True),
+        number_column(f"p_bonferroni_{scale}", f"p Bonferroni, {word}", PROBABILITY, readable=False),
+        number_column(f"spread_of_own_seeds_{scale}", f"own spread, {word}", ".4f", readable=False),
+        number_column(f"answer_logprob_minus_baseline_{scale}", f"Δ log p, {word}", "+.2f", readable=False),
+        number_column(
+            f"answer_logprob_p_bonferroni_{scale}", f"p Bonferroni of log p, {word}", PROBABILITY, readable=False
+        ),
+        number_column(f"climb_avg_minus_baseline_{scale}", f"Δ CLIMB-avg, {word}", "+.4f", readable=False),
+        number_column(
+            f"climb_avg_p_bonferroni_{scale}", f"p Bonferroni of CLIMB-avg, {word}", PROBABILITY, readable=False
+        ),
+        number_column(f"seeds_{scale}", f"seeds, {word}", "d"),
     ]
 
 
 COLUMNS = [
-    *labels("method", "Method"),
+    *label_columns("method", "Method"),
     *_columns("base", "small"),
     *_columns("large", "larger"),
     published_column("z", "z", narrow=True),
@@ -79,7 +83,7 @@ COLUMNS = [
 
 def order_across_scales(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """All methods of the study, lowest validation loss at the base scale first, those without one last."""
-    reference = reference_of(study, "order_across_scales")
+    reference = require_reference(study, "order_across_scales")
     found = {
         (scale, metric.name): scale_differences(frames, study, reference, scale, metric)
         for scale in (BASE, LARGE)
@@ -100,8 +104,8 @@ def order_across_scales(frames: RunFrames, study: Study, published: PrintedNumbe
                 method,
                 reference,
             )
-        row |= printed_cells(table2, method, {"z": "z"}) | printed_cells(table3, method, {"delta_3b": "delta_3b"})
-        rows.append(row | context(study, BASE, frames))
+        row |= published_cells(table2, method, {"z": "z"}) | published_cells(table3, method, {"delta_3b": "delta_3b"})
+        rows.append(row | context_cells(study, BASE, frames))
     return make_table(
         "order_across_scales",
         f"Validation loss of every method beside {study.label(reference)}'s at {study.scale_label(BASE)} and "
@@ -129,7 +133,7 @@ def _scale_cells(
     loss, logprob, accuracy = (by[metric.name] for metric in (LOSS, LOGPROB, ACCURACY))
     runs = frames.select(scale, [method])
     mine, both = loss.runs.get(method, ()), (*loss.runs.get(method, ()), *loss.runs.get(reference, ()))
-    gone = absent(runs["outcome"]) if len(runs) else NOT_RUN
+    gone = missing_word(runs["outcome"]) if len(runs) else NOT_RUN
     if loss.diverged.get(reference, 0) and not loss.diverged.get(method, 0):
         gone = NO_FLOOR
     is_reference = method == reference
@@ -145,16 +149,16 @@ def _scale_cells(
     else:
         resolved = NOT_RESOLVED
     return {
-        f"validation_loss_minus_baseline_{word}": number(at(loss.delta), gone, both),
-        f"half_interval_95_{word}": number(math.nan if is_reference else at(loss.half_interval), untested, both),
+        f"validation_loss_minus_baseline_{word}": number_cell(at(loss.delta), gone, both),
+        f"half_interval_95_{word}": number_cell(math.nan if is_reference else at(loss.half_interval), untested, both),
         f"resolved_{word}": Cell(resolved, both),
-        f"p_bonferroni_{word}": number(at(loss.p_bonferroni), untested, both),
-        f"spread_of_own_seeds_{word}": number(at(loss.spread), gone if gone != "missing" else ONE_SEED, mine),
-        f"answer_logprob_minus_baseline_{word}": number(at(logprob.delta), gone, both),
-        f"answer_logprob_p_bonferroni_{word}": number(at(logprob.p_bonferroni), untested, both),
-        f"climb_avg_minus_baseline_{word}": number(at(accuracy.delta), gone, both),
-        f"climb_avg_p_bonferroni_{word}": number(at(accuracy.p_bonferroni), untested, both),
-        f"seeds_{word}": number(int(loss.seeds[method]) if mine else None, gone, mine),
+        f"p_bonferroni_{word}": number_cell(at(loss.p_bonferroni), untested, both),
+        f"spread_of_own_seeds_{word}": number_cell(at(loss.spread), gone if gone != "missing" else ONE_SEED, mine),
+        f"answer_logprob_minus_baseline_{word}": number_cell(at(logprob.delta), gone, both),
+        f"answer_logprob_p_bonferroni_{word}": number_cell(at(logprob.p_bonferroni), untested, both),
+        f"climb_avg_minus_baseline_{word}": number_cell(at(accuracy.delta), gone, both),
+        f"climb_avg_p_bonferroni_{word}": number_cell(at(accuracy.p_bonferroni), untested, both),
+        f"seeds_{word}": number_cell(int(loss.seeds[method]) if mine else None, gone, mine),
     }
 
 
@@ -217,7 +221,7 @@ def _share(found: OrderAgreement) -> str:
         return f"{words})"
     # Where every pair is alike so is every draw of them, and an interval would say that it is certain.
     interval = f"95 % interval over methods {found.low:.0%} to {found.high:.0%}; " if found.low < found.high else ""
-    return f"{words}; {interval}by chance up to {found.chance:.0%}, p {probability(found.p)})"
+    return f"{words}; {interval}by chance up to {found.chance:.0%}, p {format_probability(found.p)})"
 
 
 def _resolved(study: Study, one: ScaleDifferences, scale: str, reference: str) -> str:
@@ -275,13 +279,13 @@ def _notes(study: Study, found: Mapping[tuple[str, str], ScaleDifferences]) -> l
 
 def _called_for_nothing(study: Study, one: ScaleDifferences) -> str:
     """How often a method that does nothing would be called different, were seeds spread alike, and as they are here."""
-    reference = reference_of(study, "order_across_scales")
+    reference = require_reference(study, "order_across_scales")
     whole = [method for method in one.means.dropna().index if method != reference]
     seeds = [int(one.seeds[method]) for method in (reference, *whole)]
     if not whole or min(seeds) < 2:
         return ""
     own = [float(one.spread[method]) for method in (reference, *whole)]
-    alike, as_here = (pooled_survivor(each, seeds, m=study.m) for each in ([1.0] * len(own), own))
+    alike, as_here = (simulate_pooled_test(each, seeds, m=study.m) for each in ([1.0] * len(own), own))
     return (
         f" In {WORLDS:,} simulated worlds in which no method does anything, at least one is called different in "
         f"{alike:.1%} if all spread alike, and in {as_here:.0%} were the methods' own spreads the true ones."

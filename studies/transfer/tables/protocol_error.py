@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import labels, make_table, ours
+from plumbline.results.tables.shared_columns import label_columns, make_table, number_column
 from plumbline.results.tables.table import PRESET, Cell, Column, Table
 from plumbline.specs.study_config import Study
-from plumbline.stats.protocol_error import WORLDS, protocols, standard_error
+from plumbline.stats.protocol_error import WORLDS, list_protocols, standard_error
 
 from ..protocol_error import ASSUMED, CORRECTIONS, COUNTS, GAINS, STATISTICS, worth
 
@@ -19,12 +19,15 @@ from ..protocol_error import ASSUMED, CORRECTIONS, COUNTS, GAINS, STATISTICS, wo
 SOURCE = "plumbline.stats.protocol_error"
 
 COLUMNS = [
-    *labels("protocol", "Statistic, correction"),
+    *label_columns("protocol", "Statistic, correction"),
     Column(name="n_seeds", header="seeds", kind="label", format="d", narrow=True),
     Column(name="n_methods", header="methods", kind="label", format="d", readable=False),
-    ours("prob_false_difference", "false difference", ".1%", narrow=True),
-    ours("prob_false_improvement", "false improvement", ".1%", narrow=True),
-    *(ours(f"power_at_{gain:g}_sigma", f"power at {gain:g}σ", ".1%", narrow=gain in (1, 3, 5)) for gain in GAINS),
+    number_column("prob_false_difference", "false difference", ".1%", narrow=True),
+    number_column("prob_false_improvement", "false improvement", ".1%", narrow=True),
+    *(
+        number_column(f"power_at_{gain:g}_sigma", f"power at {gain:g}σ", ".1%", narrow=gain in (1, 3, 5))
+        for gain in GAINS
+    ),
     PRESET,
 ]
 
@@ -32,7 +35,7 @@ COLUMNS = [
 def protocol_error(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each number of reference seeds, statistic and correction."""
     rows = []
-    for n, statistic, correction in protocols(COUNTS):
+    for n, statistic, correction in list_protocols(COUNTS):
         found = worth(statistic, correction, study.m, n)
         row = {
             "protocol": Cell(f"{statistic}_{correction}_{n}"),

@@ -12,17 +12,17 @@ import pandas as pd
 from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.number_formats import PROBABILITY
-from plumbline.results.tables.shared_columns import make_table, ours
+from plumbline.results.tables.shared_columns import make_table, number_column
 from plumbline.results.tables.table import (
     CONTEXT,
     Cell,
     Column,
     Table,
-    context,
-    from_print,
-    number,
+    context_cells,
+    number_cell,
+    printed_cell,
     published_column,
-    reference_of,
+    require_reference,
 )
 from plumbline.specs.study_config import Study
 from plumbline.stats.rank_correlation import signs_preserved
@@ -32,13 +32,13 @@ from ..two_scales import failures, improvers, rank_correlation, two_scales
 
 COLUMNS = [
     Column(name="statistic", header="Statistic", kind="label", narrow=True),
-    ours("value", "value", ".2f", narrow=True),
+    number_column("value", "value", ".2f", narrow=True),
     published_column("value", "value", narrow=True),
-    ours("n_methods", "methods compared", "d", narrow=True),
+    number_column("n_methods", "methods compared", "d", narrow=True),
     published_column("n_methods", "methods compared"),
-    ours("p_permutation", "p permutation", PROBABILITY, narrow=True),
+    number_column("p_permutation", "p permutation", PROBABILITY, narrow=True),
     Column(name="all_permutations_used", header="all permutations", kind="fact"),
-    ours("p_t_approximation", "p t approximation", PROBABILITY),
+    number_column("p_t_approximation", "p t approximation", PROBABILITY),
     published_column("p_t_approximation", "p t approximation"),
     Column(name="methods", header="methods", kind="fact", readable=False),
     *CONTEXT,
@@ -50,7 +50,7 @@ TOO_FEW = "too few methods"
 
 def rank_transfer(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """Rank correlations with exact and approximate p, and how many signs stay."""
-    reference = reference_of(study, "rank_transfer")
+    reference = require_reference(study, "rank_transfer")
     values = two_scales(frames, study, reference)
     up, down = improvers(values, reference), failures(values, reference)
     others = values[(values.index != reference) & values[["base", "large"]].notna().all(axis=1)]
@@ -75,7 +75,7 @@ def rank_transfer(frames: RunFrames, study: Study, published: PrintedNumbers) ->
         study,
         key="statistic",
         columns=COLUMNS,
-        rows=[row | context(study, LARGE, frames) for row in rows],
+        rows=[row | context_cells(study, LARGE, frames) for row in rows],
         notes=[
             "Improvers and failures: methods above and below the baseline at the base scale that complete the large.",
             "Printed values: section 5.2.",
@@ -105,14 +105,18 @@ def _correlation(frames: RunFrames, name: str, part: pd.DataFrame, reference: st
 def _signs(frames: RunFrames, name: str, part: pd.DataFrame, reference: str) -> dict[str, Cell]:
     kept, n = signs_preserved(part["climb_avg_delta_base"], part["climb_avg_delta_large"])
     runs, no_test = _runs_of(frames, part.index, reference), Cell(None, word="no test")
-    row = {"statistic": Cell(name), "value": number(kept if n else None, TOO_FEW, runs), "n_methods": Cell(n, runs)}
+    row = {
+        "statistic": Cell(name),
+        "value": number_cell(kept if n else None, TOO_FEW, runs),
+        "n_methods": Cell(n, runs),
+    }
     row |= {"p_permutation": no_test, "all_permutations_used": Cell("no test"), "p_t_approximation": no_test}
     return row | {"methods": Cell(" ".join(part.index))}
 
 
 def _printed(texts: dict[str, str]) -> dict[str, Cell]:
     return {
-        f"{name}_published": from_print(texts.get(name, NOT_PRINTED))
+        f"{name}_published": printed_cell(texts.get(name, NOT_PRINTED))
         for name in ("value", "n_methods", "p_t_approximation")
     }
 

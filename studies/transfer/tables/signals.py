@@ -16,7 +16,7 @@ import pandas as pd
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import COMPLETED, RunFrames
 from plumbline.results.tables.number_formats import PROBABILITY
-from plumbline.results.tables.shared_columns import OUTCOME, SEEDS, labels, make_table, ours
+from plumbline.results.tables.shared_columns import OUTCOME, SEEDS, label_columns, make_table, number_column
 from plumbline.results.tables.table import (
     CONTEXT,
     NO_FLOOR,
@@ -24,14 +24,14 @@ from plumbline.results.tables.table import (
     Cell,
     Column,
     Table,
-    absent,
-    context,
-    joint_outcome,
-    number,
-    reference_of,
+    context_cells,
+    missing_word,
+    number_cell,
+    require_reference,
+    summarize_outcomes,
 )
 from plumbline.specs.study_config import Study
-from plumbline.stats.noise_floor import NoiseFloor, noise_floor, signal_of_noise, verdicts
+from plumbline.stats.noise_floor import NoiseFloor, compute_verdicts, noise_floor, spread_by_chance
 from plumbline.stats.sample_spread import sample_deviation
 
 from ..headline_runs import BASE, best_first, headline_runs
@@ -52,17 +52,17 @@ WHOLE = {
 def _columns(metric: SignalMetric) -> list[Column]:
     name, heading = metric.name, metric.heading
     return [
-        ours(name, heading, metric.format),
-        ours(f"{name}_delta", f"Δ {heading}", f"+{metric.format}", readable=False),
-        ours(f"{name}_z", f"z {heading}", "+.2f", narrow=True),
-        ours(f"{name}_t", f"t {heading}", "+.2f"),
-        ours(f"{name}_p_bonferroni", f"p Bonferroni {heading}", PROBABILITY, readable=False),
-        *(ours(f"{name}_{part}", f"{said} {heading}", ".5g", readable=False) for part, said in WHOLE.items()),
+        number_column(name, heading, metric.format),
+        number_column(f"{name}_delta", f"Δ {heading}", f"+{metric.format}", readable=False),
+        number_column(f"{name}_z", f"z {heading}", "+.2f", narrow=True),
+        number_column(f"{name}_t", f"t {heading}", "+.2f"),
+        number_column(f"{name}_p_bonferroni", f"p Bonferroni {heading}", PROBABILITY, readable=False),
+        *(number_column(f"{name}_{part}", f"{said} {heading}", ".5g", readable=False) for part, said in WHOLE.items()),
     ]
 
 
 COLUMNS = [
-    *labels("method", "Method"),
+    *label_columns("method", "Method"),
     *(column for metric in METRICS for column in _columns(metric)),
     OUTCOME,
     SEEDS,
@@ -72,14 +72,14 @@ COLUMNS = [
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JudgedMetric:
-    """A metric of all methods: their values, `plumbline.stats.noise_floor.verdicts` of these, the reference's floor.
+    """A metric of all methods: values, `plumbline.stats.noise_floor.compute_verdicts` of these, the reference's floor.
 
     Besides: the standard deviation over the `methods` others that have a value, and half of these methods' |z| being
     beyond `middle`; `called` is the share of repeats in which a true difference of `smallest` is called.
     """
 
     values: pd.Series
-    verdicts: pd.DataFrame
+    compute_verdicts: pd.DataFrame
     floor: NoiseFloor
     methods: int
     spread: float
@@ -104,7 +104,7 @@ def judge_signal(frames: RunFrames, study: Study, reference: str, metric: Signal
     with warnings.catch_warnings():
         # A missing floor is a word in every cell that needs it.
         warnings.filterwarnings("ignore", message="no noise floor")
-        judged = verdicts(values, floor, m=study.m, baseline=reference)
+        judged = compute_verdicts(values, floor, m=study.m, baseline=reference)
     return JudgedMetric(
         values=values,
         verdicts=judged,
@@ -119,7 +119,7 @@ def judge_signal(frames: RunFrames, study: Study, reference: str, metric: Signal
 
 def signals(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """All methods of the study, best CLIMB-avg first, the rows without a value last."""
-    reference = reference_of(study, "signals")
+    reference = require_reference(study, "signals")
     runs = frames.select(BASE, study.methods)
     judged = {metric.name: judge_signal(frames, study, reference, metric) for metric in METRICS}
     floor_runs = tuple(headline_runs(runs, reference, reference).index)
@@ -129,28 +129,28 @@ def signals(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table
         row = {
             "method": Cell(method),
             "label": Cell(study.label(method)),
-            "outcome": Cell(joint_outcome(mine["outcome"]), tuple(mine.index)),
+            "outcome": Cell(summarize_outcomes(mine["outcome"]), tuple(mine.index)),
             "n_seeds": Cell(int((mine["outcome"] == COMPLETED).sum()), tuple(mine.index)),
         }
         for metric in METRICS:
             one = judged[metric.name]
             said, value = one.verdicts.loc[method], float(one.values[method])
             compared = tuple(dict.fromkeys((*behind.index, *floor_runs)))
-            word = absent(behind["outcome"])
+            word = missing_word(behind["outcome"])
             no_z = word if math.isnan(value) else NO_FLOOR
             no_p = REFERENCE if method == reference else no_z
             row |= {
-                metric.name: number(value, word, behind.index),
-                f"{metric.name}_delta": number(float(said["delta"]), no_z, compared),
-                f"{metric.name}_z": number(float(said["z"]), no_z, compared),
-                f"{metric.name}_t": number(float(said["t_run_vs_seeds"]), no_z, compared),
-                f"{metric.name}_p_bonferroni": number(float(said["p_run_vs_seeds_bonferroni"]), no_p, compared),
-                f"{metric.name}_sigma_over_seeds": number(one.floor.sigma, NO_FLOOR, floor_runs),
-                f"{metric.name}_smallest_significant_delta": number(one.smallest, NO_FLOOR, floor_runs),
-                f"{metric.name}_sigma_over_methods": number(one.spread, "too few methods", runs.index),
-                f"{metric.name}_sigma_methods_over_sigma_seeds": number(one.signal, NO_FLOOR, runs.index),
+                metric.name: number_cell(value, word, behind.index),
+                f"{metric.name}_delta": number_cell(float(said["delta"]), no_z, compared),
+                f"{metric.name}_z": number_cell(float(said["z"]), no_z, compared),
+                f"{metric.name}_t": number_cell(float(said["t_run_vs_seeds"]), no_z, compared),
+                f"{metric.name}_p_bonferroni": number_cell(float(said["p_run_vs_seeds_bonferroni"]), no_p, compared),
+                f"{metric.name}_sigma_over_seeds": number_cell(one.floor.sigma, NO_FLOOR, floor_runs),
+                f"{metric.name}_smallest_significant_delta": number_cell(one.smallest, NO_FLOOR, floor_runs),
+                f"{metric.name}_sigma_over_methods": number_cell(one.spread, "too few methods", runs.index),
+                f"{metric.name}_sigma_methods_over_sigma_seeds": number_cell(one.signal, NO_FLOOR, runs.index),
             }
-        rows.append(row | context(study, BASE, frames))
+        rows.append(row | context_cells(study, BASE, frames))
     return make_table(
         "signals",
         f"What tells methods apart at {study.scale_label(BASE)}: z by four metrics, sorted by CLIMB-avg.",
@@ -170,7 +170,7 @@ def _lead(judged: dict[str, JudgedMetric]) -> list[str]:
         return []
     alone = []
     for methods, seeds in dict.fromkeys((one.methods, one.floor.n) for _, one in told):
-        middle, above = signal_of_noise(methods, seeds, BEYOND)
+        middle, above = spread_by_chance(methods, seeds, BEYOND)
         counts = f"{methods} methods against {seeds} seeds"
         alone.append(f"{middle:.2f} in the middle and more than {BEYOND} in {100 * above:.0f} % of repeats ({counts})")
     signal = ", ".join(f"{metric.heading} {one.signal:.1f}" for metric, one in told)

@@ -9,17 +9,17 @@ from collections import Counter
 
 from plumbline.published.printed_numbers import PrintedNumbers, printed
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import said
+from plumbline.results.tables.shared_columns import text_column
 from plumbline.results.tables.table import Cell, Column, Table
 from plumbline.specs.study_config import Study
 
 COLUMNS = [
     Column(name="method", header="id", kind="label"),
     Column(name="label", header="Method", kind="label", narrow=True),
-    said("category", "Category", narrow=True),
+    text_column("category", "Category", narrow=True),
     Column(name="category_published", header="Category", kind="published"),
-    said("subcategory", "Subcategory"),
-    said("soft_hard", "soft/hard", narrow=True),
+    text_column("subcategory", "Subcategory"),
+    text_column("soft_hard", "soft/hard", narrow=True),
     Column(name="soft_hard_published", header="soft/hard", kind="published"),
     Column(name="components", header="Components", kind="fact"),
     Column(name="matches_published", header="as published", kind="fact", narrow=True),

@@ -15,21 +15,29 @@ from dataclasses import replace
 from plumbline.published.printed_numbers import PrintedNumbers, printed
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.number_formats import PROBABILITY
-from plumbline.results.tables.shared_columns import OUTCOME, RUN_IDS, SEEDS, labels, make_table, ours, said
+from plumbline.results.tables.shared_columns import (
+    OUTCOME,
+    RUN_IDS,
+    SEEDS,
+    label_columns,
+    make_table,
+    number_column,
+    text_column,
+)
 from plumbline.results.tables.table import (
     CONTEXT,
     PRESET_NOTES,
     Cell,
     Column,
     Table,
-    from_print,
-    printed_cells,
+    printed_cell,
+    published_cells,
     published_column,
-    reference_of,
+    require_reference,
 )
 from plumbline.specs.corpus import REPRODUCTION
 from plumbline.specs.study_config import Study
-from plumbline.stats.pooling import together, wider, wider_power
+from plumbline.stats.pooling import combine_estimates, wider_power, wider_spread_p
 from plumbline.stats.significance import RULE
 
 from ..base_scale_method_rows import BaseScaleMethodRows, base_scale_method_rows
@@ -44,36 +52,36 @@ NARROW_BESIDE_LOSS = ("climb_avg",)
 
 #: Columns of accuracy; those of validation loss stand after them at the paper's size, before them elsewhere.
 ACCURACY_COLUMNS = [
-    said("significance", "significance"),
-    ours("climb_avg", "CLIMB-avg", ".4f", noise="climb_avg_sd_all_seeds"),
+    text_column("significance", "significance"),
+    number_column("climb_avg", "CLIMB-avg", ".4f", noise="climb_avg_sd_all_seeds"),
     published_column("climb_avg", "CLIMB-avg"),
-    ours("climb_avg_delta", "Δ", "+.4f"),
+    number_column("climb_avg_delta", "Δ", "+.4f"),
     published_column("climb_avg_delta", "Δ"),
-    ours("z", "z", "+.2f"),
+    number_column("z", "z", "+.2f"),
     published_column("z", "z"),
-    ours("p", "p", PROBABILITY, readable=False),
-    ours("p_bonferroni", "p Bonferroni", PROBABILITY),
+    number_column("p", "p", PROBABILITY, readable=False),
+    number_column("p_bonferroni", "p Bonferroni", PROBABILITY),
     published_column("p_bonferroni", "p Bonferroni"),
-    ours("p_holm", "p Holm", PROBABILITY),
-    ours("p_bh", "p BH", PROBABILITY),
-    ours("t_run_vs_seeds", "t, one run vs. seeds", "+.2f", readable=False),
-    ours("p_run_vs_seeds", "p, one run vs. seeds", PROBABILITY),
-    ours("p_run_vs_seeds_bonferroni", "p, one run vs. seeds, Bonferroni", PROBABILITY),
-    ours("p_run_vs_seeds_holm", "p, one run vs. seeds, Holm", PROBABILITY, readable=False),
-    ours("p_run_vs_seeds_bh", "p, one run vs. seeds, BH", PROBABILITY, readable=False),
-    ours("se_items", "SE (items)", ".4f"),
-    ours("t_items", "t, paired items", "+.2f", readable=False),
-    ours("df_items", "df (items)", ".1f", readable=False),
-    ours("p_items", "p, items", PROBABILITY, readable=False),
-    ours("p_items_bonferroni", "p, items Bonferroni", PROBABILITY),
-    ours("t_seeds_and_items", "t, seeds and items", "+.2f", readable=False),
-    ours("p_seeds_and_items", "p, seeds and items", PROBABILITY),
-    ours("p_seeds_and_items_bonferroni", "p, seeds and items Bonferroni", PROBABILITY),
-    ours("p_pooled_seeds_and_items", "p, seeds and items, pooled σ", PROBABILITY, readable=False),
-    ours("p_pooled_seeds_and_items_bonferroni", "p, seeds and items, pooled σ, Bonferroni", PROBABILITY),
-    said("significance_pooled", "significance, pooled σ"),
-    ours("baseline_seeds_to_decide", "baseline seeds that would decide", "d"),
-    ours("validation_loss", "val. loss", ".4f"),
+    number_column("p_holm", "p Holm", PROBABILITY),
+    number_column("p_bh", "p BH", PROBABILITY),
+    number_column("t_run_vs_seeds", "t, one run vs. seeds", "+.2f", readable=False),
+    number_column("p_run_vs_seeds", "p, one run vs. seeds", PROBABILITY),
+    number_column("p_run_vs_seeds_bonferroni", "p, one run vs. seeds, Bonferroni", PROBABILITY),
+    number_column("p_run_vs_seeds_holm", "p, one run vs. seeds, Holm", PROBABILITY, readable=False),
+    number_column("p_run_vs_seeds_bh", "p, one run vs. seeds, BH", PROBABILITY, readable=False),
+    number_column("se_items", "SE (items)", ".4f"),
+    number_column("t_items", "t, paired items", "+.2f", readable=False),
+    number_column("df_items", "df (items)", ".1f", readable=False),
+    number_column("p_items", "p, items", PROBABILITY, readable=False),
+    number_column("p_items_bonferroni", "p, items Bonferroni", PROBABILITY),
+    number_column("t_seeds_and_items", "t, seeds and items", "+.2f", readable=False),
+    number_column("p_seeds_and_items", "p, seeds and items", PROBABILITY),
+    number_column("p_seeds_and_items_bonferroni", "p, seeds and items Bonferroni", PROBABILITY),
+    number_column("p_pooled_seeds_and_items", "p, seeds and items, pooled σ", PROBABILITY, readable=False),
+    number_column("p_pooled_seeds_and_items_bonferroni", "p, seeds and items, pooled σ, Bonferroni", PROBABILITY),
+    text_column("significance_pooled", "significance, pooled σ"),
+    number_column("baseline_seeds_to_decide", "baseline seeds that would decide", "d"),
+    number_column("validation_loss", "val. loss", ".4f"),
     published_column("validation_loss", "val. loss", readable=False),
 ]
 
@@ -81,8 +89,8 @@ FACT_COLUMNS = [
     OUTCOME,
     SEEDS,
     Column(name="runs_averaged", header="runs averaged", kind="fact", readable=False),
-    ours("climb_avg_all_seeds", "mean of all seeds", ".4f", readable=False),
-    ours("climb_avg_sd_all_seeds", "sd over all seeds", ".5f", readable=False),
+    number_column("climb_avg_all_seeds", "mean of all seeds", ".4f", readable=False),
+    number_column("climb_avg_sd_all_seeds", "sd over all seeds", ".5f", readable=False),
     RUN_IDS,
     Column(name="category", header="category", kind="fact", readable=False),
     *CONTEXT,
@@ -103,13 +111,13 @@ def columns(study: Study) -> list[Column]:
     loss = loss_columns(lead=not at_paper_size)
     accuracy = [replace(column, narrow=column.name in shown) for column in ACCURACY_COLUMNS]
     first = [*accuracy, *loss] if at_paper_size else [*loss, *accuracy]
-    return [*labels("method", "Method"), *first, *FACT_COLUMNS]
+    return [*label_columns("method", "Method"), *first, *FACT_COLUMNS]
 
 
 def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """All methods of the study, best first by CLIMB-avg (at the paper's size) or by validation loss (elsewhere); rows
     without a value last."""
-    reference = reference_of(study, "table2")
+    reference = require_reference(study, "table2")
     at_paper_size = study.preset == REPRODUCTION
     rows = base_scale_method_rows(frames, study, reference)
     behind = answers(frames, rows.floor_runs.index)
@@ -121,12 +129,12 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         | by_item[method]
         | by_loss[method]
         | {
-            "p_bonferroni_published": from_print(
+            "p_bonferroni_published": printed_cell(
                 printed(print2, method, "p_bonf"), bound=printed(print2, method, "p_bonf_bound")
             )
         }
-        | printed_cells(print2, method, {"climb_avg": "climb_avg", "climb_avg_delta": "delta", "z": "z"})
-        | printed_cells(print7, method, {"validation_loss": "val_loss"})
+        | published_cells(print2, method, {"climb_avg": "climb_avg", "climb_avg_delta": "delta", "z": "z"})
+        | published_cells(print7, method, {"validation_loss": "val_loss"})
         for method, row in rows.cells.items()
     ]
     accuracy = lead(study, cells, chance_words(frames, study, behind), accuracy_resolves(rows, by_item, study.m))
@@ -190,8 +198,12 @@ def _of_pooling(rows: BaseScaleMethodRows) -> list[str]:
     """The second reading of the noise floor, and the test beside it."""
     if len(rows.spreads) < 2:
         return []
-    own, others = rows.spreads[0], together(*rows.spreads[1:])
-    whole, p, power = together(*rows.spreads), wider(own, others), wider_power(own.df, others.df, times=3)
+    own, others = rows.spreads[0], combine_estimates(*rows.spreads[1:])
+    whole, p, power = (
+        combine_estimates(*rows.spreads),
+        wider_spread_p(own, others),
+        wider_power(own.df, others.df, times=3),
+    )
     tested = "cannot be tested: the others do not spread" if math.isnan(p) else f"has p = {p:.2g} (one-sided F)"
     return [
         f"Pooled σ {whole.sigma:.5f} with {whole.df} degrees of freedom, over {len(rows.spreads)} methods with seeds "

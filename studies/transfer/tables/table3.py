@@ -11,20 +11,20 @@ import pandas as pd
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.number_formats import probability
-from plumbline.results.tables.shared_columns import OUTCOME, labels, make_table, ours, said
+from plumbline.results.tables.number_formats import format_probability
+from plumbline.results.tables.shared_columns import OUTCOME, label_columns, make_table, number_column, text_column
 from plumbline.results.tables.table import (
     CONTEXT,
     Cell,
     Column,
     Table,
-    absent,
-    context,
-    joint_outcome,
-    number,
-    printed_cells,
+    context_cells,
+    missing_word,
+    number_cell,
+    published_cells,
     published_column,
-    reference_of,
+    require_reference,
+    summarize_outcomes,
 )
 from plumbline.specs.study_config import Study
 from plumbline.stats.rank_correlation import signs_preserved
@@ -41,19 +41,19 @@ def columns(study: Study) -> list[Column]:
     """The table's columns, with the scales' labels under this preset."""
     base, large = study.scale_label(BASE), study.scale_label(LARGE)
     return [
-        *labels("method", "Method"),
-        ours("climb_avg_base", base, ".4f", narrow=True),
+        *label_columns("method", "Method"),
+        number_column("climb_avg_base", base, ".4f", narrow=True),
         published_column("climb_avg_base", "1.2B"),
-        ours("climb_avg_large", large, ".4f", narrow=True),
+        number_column("climb_avg_large", large, ".4f", narrow=True),
         published_column("climb_avg_large", "3B"),
-        ours("climb_avg_delta_base", f"Δ {base}", "+.4f"),
-        ours("climb_avg_delta_large", f"Δ {large}", "+.4f", narrow=True),
+        number_column("climb_avg_delta_base", f"Δ {base}", "+.4f"),
+        number_column("climb_avg_delta_large", f"Δ {large}", "+.4f", narrow=True),
         published_column("climb_avg_delta_large", "Δ 3B", narrow=True),
-        ours("rank_base", f"rank {base}", "g"),
+        number_column("rank_base", f"rank {base}", "g"),
         published_column("rank_base", "rank 1.2B"),
-        ours("rank_large", f"rank {large}", "g", narrow=True),
+        number_column("rank_large", f"rank {large}", "g", narrow=True),
         published_column("rank_large", "rank 3B"),
-        said("sign_preserved", "sign preserved"),
+        text_column("sign_preserved", "sign preserved"),
         OUTCOME,
         Column(name="n_seeds_large", header="seeds", kind="fact", format="d"),
         *CONTEXT,
@@ -62,7 +62,7 @@ def columns(study: Study) -> list[Column]:
 
 def table3(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each method of the large scale, best first there; those without a value last."""
-    reference = reference_of(study, "table3")
+    reference = require_reference(study, "table3")
     values, print3 = two_scales(frames, study, reference), published.table("table3")
     base_runs, large_runs = frames.select(BASE, study.methods), frames.select(LARGE, study.methods)
     floor_base = tuple(headline_runs(base_runs, reference, reference).index)
@@ -72,28 +72,30 @@ def table3(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         value = values.loc[method]
         mine, all_large = first_seed(large_runs, method), large_runs[large_runs["method"] == method]
         base_mine = headline_runs(base_runs, method, reference)
-        word, base_word = absent(mine["outcome"]), absent(base_mine["outcome"])
+        word, base_word = missing_word(mine["outcome"]), missing_word(base_mine["outcome"])
         own, base_own = tuple(mine.index), tuple(base_mine.index)
         rows.append(
             {
                 "method": Cell(method),
                 "label": Cell(study.label(method)),
-                "climb_avg_base": number(float(value["base"]), base_word, base_own),
-                "climb_avg_large": number(float(value["large"]), word, own),
-                "climb_avg_delta_base": number(
+                "climb_avg_base": number_cell(float(value["base"]), base_word, base_own),
+                "climb_avg_large": number_cell(float(value["large"]), word, own),
+                "climb_avg_delta_base": number_cell(
                     float(value["climb_avg_delta_base"]), base_word, _both(base_own, floor_base)
                 ),
-                "climb_avg_delta_large": number(float(value["climb_avg_delta_large"]), word, _both(own, floor_large)),
+                "climb_avg_delta_large": number_cell(
+                    float(value["climb_avg_delta_large"]), word, _both(own, floor_large)
+                ),
                 "rank_base": _rank(value["rank_base"], base_word, base_runs.index),
                 "rank_large": _rank(value["rank_large"], word, large_runs.index),
                 "sign_preserved": Cell(
                     _sign(value, method == reference, word, base_word), _both(base_own, own, floor_base, floor_large)
                 ),
-                "outcome": Cell(joint_outcome(all_large["outcome"]), tuple(all_large.index)),
+                "outcome": Cell(summarize_outcomes(all_large["outcome"]), tuple(all_large.index)),
                 "n_seeds_large": Cell(int((all_large["outcome"] == "completed").sum()), tuple(all_large.index)),
             }
-            | printed_cells(print3, method, PRINTED)
-            | context(study, LARGE, frames)
+            | published_cells(print3, method, PRINTED)
+            | context_cells(study, LARGE, frames)
         )
     return make_table(
         "table3",
@@ -119,8 +121,8 @@ def _sentences(values: pd.DataFrame, reference: str) -> list[tuple[str, str]]:
         found = rank_correlation(part)
         if found is not None and not math.isnan(found.rho):
             how = "exact permutation" if found.exact else "random permutations"
-            text = f"ρ = {found.rho:+.2f} over n = {found.n}, p = {probability(found.p_permutation)} ({how}), "
-            said.append((f"Spearman of the {name}", text + f"{probability(found.p_t)} (t approximation)"))
+            text = f"ρ = {found.rho:+.2f} over n = {found.n}, p = {format_probability(found.p_permutation)} ({how}), "
+            said.append((f"Spearman of the {name}", text + f"{format_probability(found.p_t)} (t approximation)"))
     for name, part in (("improvers", up), ("methods below the baseline", down)):
         kept, n = signs_preserved(part["climb_avg_delta_base"], part["climb_avg_delta_large"])
         said.append((f"Signs preserved, {name}", f"{kept} of {n}"))
@@ -133,7 +135,7 @@ def _both(*keys: tuple[str, ...]) -> tuple[str, ...]:
 
 def _rank(rank: float, word: str, runs: pd.Index) -> Cell:
     shown = rank if math.isnan(rank) or rank % 1 else int(rank)
-    return number(shown, word, runs)
+    return number_cell(shown, word, runs)
 
 
 def _sign(value: pd.Series, is_reference: bool, word: str, base_word: str) -> str:

@@ -10,8 +10,8 @@ from plumbline.model.decoder import on_meta
 from plumbline.model.flops import counted
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import ours
-from plumbline.results.tables.table import Cell, Column, Table, printed_cells, published_column, reference_of
+from plumbline.results.tables.shared_columns import number_column
+from plumbline.results.tables.table import Cell, Column, Table, published_cells, published_column, require_reference
 from plumbline.specs import study_config
 from plumbline.specs.study_config import Study
 
@@ -24,16 +24,16 @@ SIZE = "paper"
 COLUMNS = [
     Column(name="method", header="Method", kind="label", narrow=True),
     Column(name="category", header="Category", kind="fact"),
-    ours("parameters", "Parameters", ",d"),
-    ours("params_b", "Params (B)", ".3f", narrow=True),
+    number_column("parameters", "Parameters", ",d"),
+    number_column("params_b", "Params (B)", ".3f", narrow=True),
     published_column("params_b", "Params (B)", narrow=True),
-    ours("delta_params_pct", "ΔP (%)", "+.2f", narrow=True),
+    number_column("delta_params_pct", "ΔP (%)", "+.2f", narrow=True),
     published_column("delta_params_pct", "ΔP (%)"),
-    ours("step_flops_formula", "step FLOPs, formula", ".4e"),
-    ours("delta_flops_pct", "ΔF (%)", "+.2f", narrow=True),
+    number_column("step_flops_formula", "step FLOPs, formula", ".4e"),
+    number_column("delta_flops_pct", "ΔF (%)", "+.2f", narrow=True),
     published_column("delta_flops_pct", "ΔF (%)"),
-    ours("step_flops_counted", "step FLOPs, counted", ".4e"),
-    ours("delta_flops_counted_pct", "ΔF counted (%)", "+.2f"),
+    number_column("step_flops_counted", "step FLOPs, counted", ".4e"),
+    number_column("delta_flops_counted_pct", "ΔF counted (%)", "+.2f"),
     Column(name="spec_id", header="spec id", kind="fact", readable=False),
     Column(name="preset", header="preset", kind="fact", readable=False),
     Column(name="scale", header="scale", kind="fact", readable=False),
@@ -46,7 +46,7 @@ PRINTED = {name: name for name in ("params_b", "delta_params_pct", "delta_flops_
 def table4(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each method at paper size, whatever the preset of the runs."""
     paper = study if study.preset == SIZE else study_config.load(study.name, SIZE)
-    reference = reference_of(paper, "table4")
+    reference = require_reference(paper, "table4")
     specs = {run.spec.method: run.spec for run in paper.runs.values() if run.spec.scale == BASE}
     counts = {}
     for method in paper.methods:
@@ -77,7 +77,7 @@ def table4(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
                 "preset": Cell(SIZE),
                 "scale": Cell(paper.scale_label(BASE)),
             }
-            | printed_cells(print4, method, PRINTED)
+            | published_cells(print4, method, PRINTED)
         )
     return Table(
         name="table4",

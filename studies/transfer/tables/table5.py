@@ -13,18 +13,18 @@ import pandas as pd
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
-from plumbline.results.tables.shared_columns import make_table, ours, said
+from plumbline.results.tables.shared_columns import make_table, number_column, text_column
 from plumbline.results.tables.table import (
     CONTEXT,
     Cell,
     Column,
     Table,
-    absent,
-    context,
-    number,
-    printed_cells,
+    context_cells,
+    missing_word,
+    number_cell,
+    published_cells,
     published_column,
-    reference_of,
+    require_reference,
 )
 from plumbline.specs.study_config import Study
 
@@ -34,13 +34,13 @@ from ..task_differences import printed_tasks
 
 COLUMNS = [
     Column(name="task", header="Task", kind="label", narrow=True),
-    ours("value_primary_hardware", "Primary", ".4f", narrow=True),
+    number_column("value_primary_hardware", "Primary", ".4f", narrow=True),
     published_column("value_primary_hardware", "Primary"),
-    ours("value_second_hardware", "Second", ".4f", narrow=True),
+    number_column("value_second_hardware", "Second", ".4f", narrow=True),
     published_column("value_second_hardware", "Second"),
-    ours("second_minus_primary", "Δ", "+.4f", narrow=True),
+    number_column("second_minus_primary", "Δ", "+.4f", narrow=True),
     published_column("second_minus_primary", "Δ", narrow=True),
-    said("device_with_higher_value", "higher on"),
+    text_column("device_with_higher_value", "higher on"),
     Column(name="primary_device", header="primary device", kind="fact", readable=False),
     Column(name="second_device", header="second device", kind="fact", readable=False),
     Column(name="same_or_different_devices", header="same or different devices", kind="fact", readable=False),
@@ -59,7 +59,7 @@ class HardwareRun:
         self.key = frames.key(BASE, method)
         self.used = () if self.key is None else (self.key,)
         self.facts: dict[str, Any] = {} if self.key is None else frames.runs.loc[self.key].to_dict()
-        self.word = absent([self.facts.get("outcome", MISSING)])
+        self.word = missing_word([self.facts.get("outcome", MISSING)])
         self.scores = pd.Series(dtype=float) if self.key is None else frames.task_scores(self.key)
         self.name = "no such run" if self.key is None else _device(frames, study, self.key)
 
@@ -70,7 +70,7 @@ class HardwareRun:
 
 def table5(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """Twelve tasks, their mean, and the validation loss, on both profiles."""
-    primary, second = HardwareRun(frames, study, reference_of(study, "table5")), HardwareRun(frames, study, ARM)
+    primary, second = HardwareRun(frames, study, require_reference(study, "table5")), HardwareRun(frames, study, ARM)
     change, compared = stand_in(study), pair(frames, study, primary.key, second.key)
     print5 = published.table("table5", key="task")
     tasks = printed_tasks(study, published)
@@ -88,17 +88,17 @@ def table5(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         rows.append(
             {
                 "task": Cell(task),
-                "value_primary_hardware": number(first, primary.word, primary.used),
-                "value_second_hardware": number(other, second.word, second.used),
-                "second_minus_primary": number(delta, word, both),
+                "value_primary_hardware": number_cell(first, primary.word, primary.used),
+                "value_second_hardware": number_cell(other, second.word, second.used),
+                "second_minus_primary": number_cell(delta, word, both),
                 "device_with_higher_value": Cell(word if math.isnan(delta) else higher, both),
                 "primary_device": Cell(primary.name, primary.used),
                 "second_device": Cell(second.name, second.used),
                 "same_or_different_devices": Cell(compared.word, both),
                 "second_hardware_simulated_by": Cell(change or "none"),
             }
-            | printed_cells(print5, task, PRINTED)
-            | context(study, BASE, frames)
+            | published_cells(print5, task, PRINTED)
+            | context_cells(study, BASE, frames)
         )
     return make_table(
         "table5",

@@ -9,15 +9,15 @@ import pandas as pd
 
 from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers, printed
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
-from plumbline.results.tables.shared_columns import OUTCOME, make_table, ours, said
+from plumbline.results.tables.shared_columns import OUTCOME, make_table, number_column, text_column
 from plumbline.results.tables.table import (
     CONTEXT_ALONE,
     Cell,
     Column,
     Table,
-    context,
-    from_print,
-    number,
+    context_cells,
+    number_cell,
+    printed_cell,
     published_column,
 )
 from plumbline.specs.study_config import Study
@@ -48,22 +48,22 @@ RUN = [
 COLUMNS = [
     *RUN,
     OUTCOME,
-    ours("first_nan_step", "NaN at step", "d"),
+    number_column("first_nan_step", "NaN at step", "d"),
     published_column("first_nan_step", "NaN at step"),
-    ours("first_nan_training_fraction", "share of training", ".3f", narrow=True),
+    number_column("first_nan_training_fraction", "share of training", ".3f", narrow=True),
     published_column("first_nan_training_fraction", "share of training"),
-    ours("grad_norm_before_rise", "stable grad norm", ".3g"),
+    number_column("grad_norm_before_rise", "stable grad norm", ".3g"),
     published_column("grad_norm_before_rise", "stable grad norm"),
-    ours("peak_grad_norm", "peak grad norm", ".3g"),
-    ours("last_grad_norm", "last grad norm", ".3g"),
-    ours("first_step_of_high_grad_norm", "grad norm elevated from step", ".0f"),
+    number_column("peak_grad_norm", "peak grad norm", ".3g"),
+    number_column("last_grad_norm", "last grad norm", ".3g"),
+    number_column("first_step_of_high_grad_norm", "grad norm elevated from step", ".0f"),
     published_column("first_step_of_high_grad_norm", "grad norm elevated from step"),
-    ours("steps_with_high_grad_norm", "grad norm elevated for steps", "d"),
+    number_column("steps_with_high_grad_norm", "grad norm elevated for steps", "d"),
     published_column("steps_with_high_grad_norm", "grad norm elevated for steps"),
-    said("divergence_pattern", "signature", narrow=True),
+    text_column("divergence_pattern", "signature", narrow=True),
     Column(name="divergence_pattern_published", header="signature", kind="published", narrow=True),
-    said("suggested_divergence_mechanism", "suggested mechanism"),
-    ours("last_finite_loss", "last finite loss", ".4f"),
+    text_column("suggested_divergence_mechanism", "suggested mechanism"),
+    number_column("last_finite_loss", "last finite loss", ".4f"),
     Column(name="divergence_reason", header="divergence reason", kind="fact", readable=False),
     *CONTEXT_ALONE,
 ]
@@ -82,7 +82,7 @@ def table6(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
             "outcome": Cell(run["outcome"], (str(key),)),
         }
         row |= _history(frames, str(key), run) | _printed(print6, place)
-        rows.append(row | context(study, run["scale"]))
+        rows.append(row | context_cells(study, run["scale"]))
     absent = [f"{method}/s{seed}" for method, seed in print6.index if frames.key(LARGE, method, int(seed)) is None]
     return make_table(
         "table6",
@@ -136,12 +136,12 @@ def _history(frames: RunFrames, key: str, run: pd.Series) -> dict[str, Cell]:
     return {
         "first_nan_step": Cell(int(run["step"]), own),
         "first_nan_training_fraction": Cell(float(run["step"] / run["steps"]), own),
-        "grad_norm_before_rise": number(found.stable, found.signature, own),
-        "peak_grad_norm": number(found.peak, "no norm", own),
-        "last_grad_norm": number(found.last, "no norm", own),
-        "first_step_of_high_grad_norm": number(found.elevated_from, "never", own),
+        "grad_norm_before_rise": number_cell(found.stable, found.signature, own),
+        "peak_grad_norm": number_cell(found.peak, "no norm", own),
+        "last_grad_norm": number_cell(found.last, "no norm", own),
+        "first_step_of_high_grad_norm": number_cell(found.elevated_from, "never", own),
         "steps_with_high_grad_norm": Cell(found.elevated_steps, own),
-        "last_finite_loss": number(float(run["last_finite_loss"]), "no finite loss", own),
+        "last_finite_loss": number_cell(float(run["last_finite_loss"]), "no finite loss", own),
         "divergence_pattern": Cell(found.signature, own),
         "suggested_divergence_mechanism": Cell(MECHANISMS[found.signature], own),
         "divergence_reason": Cell(run["reason"], own),
@@ -154,11 +154,11 @@ def _printed(print6: pd.DataFrame, place: tuple[str, str]) -> dict[str, Cell]:
     share = nan_step if nan_step == NOT_PRINTED else f"{int(nan_step) / PAPER_STEPS:.3f}"
     rise, spike = printed(print6, place, "grad_rise_steps"), printed(print6, place, "spike_steps")
     return {
-        "first_nan_step_published": from_print(nan_step),
-        "first_nan_training_fraction_published": from_print(share),
-        "grad_norm_before_rise_published": from_print(printed(print6, place, "pre_nan_grad_norm")),
-        "first_step_of_high_grad_norm_published": from_print(printed(print6, place, "sustained_from_step")),
-        "steps_with_high_grad_norm_published": from_print(spike if rise == NOT_PRINTED else rise),
+        "first_nan_step_published": printed_cell(nan_step),
+        "first_nan_training_fraction_published": printed_cell(share),
+        "grad_norm_before_rise_published": printed_cell(printed(print6, place, "pre_nan_grad_norm")),
+        "first_step_of_high_grad_norm_published": printed_cell(printed(print6, place, "sustained_from_step")),
+        "steps_with_high_grad_norm_published": printed_cell(spike if rise == NOT_PRINTED else rise),
         "divergence_pattern_published": Cell(PRINTED.get(mechanism, mechanism)),
     }
 

@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import OUTCOME, SEEDS, labels, make_table, ours
-from plumbline.results.tables.table import CONTEXT, Cell, Table, printed_cells, published_column, reference_of
+from plumbline.results.tables.shared_columns import OUTCOME, SEEDS, label_columns, make_table, number_column
+from plumbline.results.tables.table import CONTEXT, Cell, Table, published_cells, published_column, require_reference
 from plumbline.specs.study_config import Study
 
 from ..base_scale_method_rows import base_scale_method_rows
 from ..headline_runs import BASE
 
 COLUMNS = [
-    *labels("method", "Method"),
-    ours("validation_loss", "val. loss", ".4f", narrow=True),
+    *label_columns("method", "Method"),
+    number_column("validation_loss", "val. loss", ".4f", narrow=True),
     published_column("validation_loss", "val. loss", narrow=True),
-    ours("loss_minus_baseline", "gap (nats)", "+.4f"),
-    ours("loss_minus_baseline_pct", "gap (%)", "+.2f", narrow=True),
-    ours("climb_avg", "CLIMB-avg", ".4f", narrow=True),
+    number_column("loss_minus_baseline", "gap (nats)", "+.4f"),
+    number_column("loss_minus_baseline_pct", "gap (%)", "+.2f", narrow=True),
+    number_column("climb_avg", "CLIMB-avg", ".4f", narrow=True),
     published_column("climb_avg", "CLIMB-avg"),
-    ours("z", "z", "+.2f", narrow=True),
+    number_column("z", "z", "+.2f", narrow=True),
     published_column("z", "z"),
     OUTCOME,
     SEEDS,
@@ -37,7 +37,7 @@ PRINTED = {"validation_loss": "val_loss", "climb_avg": "climb_avg", "z": "z"}
 
 def table7(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """The printed methods that the study has, in the printed order; the gap is from the baseline's mean loss."""
-    reference = reference_of(study, "table7")
+    reference = require_reference(study, "table7")
     whole, print7 = base_scale_method_rows(frames, study, reference).cells, published.table("table7")
     base = whole[reference]["validation_loss"]
     left_out = [method for method in print7.index if method not in study.methods]
@@ -58,7 +58,7 @@ def table7(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
                 "loss_minus_baseline": Cell(None, runs, word=word),
                 "loss_minus_baseline_pct": Cell(None, runs, word=word),
             }
-        rows.append(row | printed_cells(print7, method, PRINTED))
+        rows.append(row | published_cells(print7, method, PRINTED))
     return make_table(
         "table7",
         f"Final validation loss, CLIMB-avg and z at {study.scale_label(BASE)}.",

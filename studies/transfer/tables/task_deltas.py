@@ -7,8 +7,17 @@ from __future__ import annotations
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import make_table, ours
-from plumbline.results.tables.table import CONTEXT, Cell, Column, Table, absent, context, number, reference_of
+from plumbline.results.tables.shared_columns import make_table, number_column
+from plumbline.results.tables.table import (
+    CONTEXT,
+    Cell,
+    Column,
+    Table,
+    context_cells,
+    missing_word,
+    number_cell,
+    require_reference,
+)
 from plumbline.specs.study_config import Study
 
 from ..headline_runs import BASE, base_values, best_first, headline_runs
@@ -17,7 +26,7 @@ from ..task_differences import deltas, tasks_of
 
 def task_deltas(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each method, one column for each task."""
-    reference = reference_of(study, "task_deltas")
+    reference = require_reference(study, "task_deltas")
     tasks, runs = tasks_of(frames, study, published), frames.select(BASE, study.methods)
     values = deltas(frames, study, tasks, reference)
     floor = tuple(headline_runs(runs, reference, reference).index)
@@ -25,14 +34,14 @@ def task_deltas(frames: RunFrames, study: Study, published: PrintedNumbers) -> T
     for method in best_first(base_values(frames, study, reference)):
         behind = headline_runs(runs, method, reference)
         used = tuple(dict.fromkeys((*behind.index, *floor)))
-        word = absent(behind["outcome"])
+        word = missing_word(behind["outcome"])
         row = {"method": Cell(method), "label": Cell(study.label(method))}
-        row |= {f"{task}_score_delta": number(float(values.loc[method, task]), word, used) for task in tasks}
-        rows.append(row | context(study, BASE, frames))
+        row |= {f"{task}_score_delta": number_cell(float(values.loc[method, task]), word, used) for task in tasks}
+        rows.append(row | context_cells(study, BASE, frames))
     columns = [
         Column(name="method", header="Method", kind="label", readable=False),
         Column(name="label", header="Method", kind="label"),
-        *(ours(f"{task}_score_delta", task, "+.3f") for task in tasks),
+        *(number_column(f"{task}_score_delta", task, "+.3f") for task in tasks),
         *CONTEXT,
     ]
     return make_table(

@@ -14,10 +14,18 @@ import pandas as pd
 
 from plumbline.model.decoder import on_meta
 from plumbline.published.printed_numbers import PrintedNumbers
-from plumbline.results.interpretations import variant_change
+from plumbline.results.interpretations import describe_variant
 from plumbline.results.runs.finished_runs import COMPLETED, MISSING, RunFrames
 from plumbline.results.tables.number_formats import PROBABILITY
-from plumbline.results.tables.shared_columns import OUTCOME, RUN_IDS, SEEDS, beside, labels, make_table, ours
+from plumbline.results.tables.shared_columns import (
+    OUTCOME,
+    RUN_IDS,
+    SEEDS,
+    column_pair,
+    label_columns,
+    make_table,
+    number_column,
+)
 from plumbline.results.tables.table import (
     CONTEXT,
     NO_FLOOR,
@@ -25,13 +33,13 @@ from plumbline.results.tables.table import (
     Cell,
     Column,
     Table,
-    absent,
-    context,
-    joint_outcome,
-    number,
-    printed_cells,
+    context_cells,
+    missing_word,
+    number_cell,
+    published_cells,
     published_column,
-    reference_of,
+    require_reference,
+    summarize_outcomes,
 )
 from plumbline.specs import corpus
 from plumbline.specs.corpus import Corpus
@@ -47,20 +55,20 @@ DEFAULT = "default"
 SIZE = "paper"
 
 COLUMNS = [
-    *labels("variant", "Variant"),
+    *label_columns("variant", "Variant"),
     Column(name="interpretations", header="interpretations", kind="label"),
-    ours("parameters", "parameters", ",d"),
-    ours("delta_params_pct", "ΔP (%)", "+.2f"),
-    ours("delta_params_pct_paper_size", "ΔP at paper size (%)", "+.2f"),
+    number_column("parameters", "parameters", ",d"),
+    number_column("delta_params_pct", "ΔP (%)", "+.2f"),
+    number_column("delta_params_pct_paper_size", "ΔP at paper size (%)", "+.2f"),
     published_column("delta_params_pct_paper_size", "ΔP (%)"),
-    *beside("validation_loss", "val. loss", ".4f"),
-    ours("loss_minus_default", "loss − default's", "+.4f", narrow=True),
-    *beside("climb_avg", "CLIMB-avg", ".4f"),
-    *beside("climb_avg_delta", "Δ", "+.4f"),
-    ours("z", "z", "+.2f", narrow=True),
+    *column_pair("validation_loss", "val. loss", ".4f"),
+    number_column("loss_minus_default", "loss − default's", "+.4f", narrow=True),
+    *column_pair("climb_avg", "CLIMB-avg", ".4f"),
+    *column_pair("climb_avg_delta", "Δ", "+.4f"),
+    number_column("z", "z", "+.2f", narrow=True),
     published_column("z", "z"),
-    ours("p_run_vs_seeds", "p, one run vs. seeds", PROBABILITY),
-    ours("climb_avg_minus_default", "Δ − default's", "+.4f", narrow=True),
+    number_column("p_run_vs_seeds", "p, one run vs. seeds", PROBABILITY),
+    number_column("climb_avg_minus_default", "Δ − default's", "+.4f", narrow=True),
     OUTCOME,
     SEEDS,
     Column(name="description", header="what it changes", kind="fact"),
@@ -96,7 +104,7 @@ class _World:
 
 def variants(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """The reference and every method with a variant, each followed by its variants, in the order of the YAML."""
-    reference = reference_of(study, "variants")
+    reference = require_reference(study, "variants")
     base = frames.select(BASE)
     floor_runs = headline_runs(base, reference, reference)
     world = _World(
@@ -115,7 +123,7 @@ def variants(frames: RunFrames, study: Study, published: PrintedNumbers) -> Tabl
         own = [name for name in there if name.rpartition(".")[0] == method]
         if own or method == reference:
             rows += [
-                _row(world, name, method) | _printed(prints, name, method) | context(study, BASE, frames)
+                _row(world, name, method) | _printed(prints, name, method) | context_cells(study, BASE, frames)
                 for name in (method, *own)
             ]
     return make_table(
@@ -143,7 +151,7 @@ def variants(frames: RunFrames, study: Study, published: PrintedNumbers) -> Tabl
 
 def _row(world: _World, name: str, default: str) -> dict[str, Cell]:
     study, behind = world.study, world.runs(name)
-    own, word = tuple(behind.index), absent(behind["outcome"])
+    own, word = tuple(behind.index), missing_word(behind["outcome"])
     compared = tuple(dict.fromkeys((*own, *world.floor_runs.index)))
     average = float(behind["average"].mean())
     no_z = word if math.isnan(average) else NO_FLOOR
@@ -152,25 +160,25 @@ def _row(world: _World, name: str, default: str) -> dict[str, Cell]:
         "variant": Cell(name),
         "label": Cell(study.label(name)),
         "interpretations": Cell(", ".join(_interpretations(study, name)) or "none"),
-        "validation_loss": number(float(behind["validation_loss"].mean()), word, own),
+        "validation_loss": number_cell(float(behind["validation_loss"].mean()), word, own),
         "loss_minus_default": _less(world, name, default, "validation_loss"),
-        "climb_avg": number(average, word, own),
-        "climb_avg_delta": number(float(world.floor.delta(average)), no_z, compared),
-        "z": number(float(world.floor.z(average)), no_z, compared),
-        "p_run_vs_seeds": number(None if name == world.reference else _p(world.floor, average), no_p, compared),
+        "climb_avg": number_cell(average, word, own),
+        "climb_avg_delta": number_cell(float(world.floor.delta(average)), no_z, compared),
+        "z": number_cell(float(world.floor.z(average)), no_z, compared),
+        "p_run_vs_seeds": number_cell(None if name == world.reference else _p(world.floor, average), no_p, compared),
         "climb_avg_minus_default": _less(world, name, default, "average"),
-        "outcome": Cell(joint_outcome(behind["outcome"]), own),
+        "outcome": Cell(summarize_outcomes(behind["outcome"]), own),
         "n_seeds": Cell(int((behind["outcome"] == COMPLETED).sum()), own),
-        "description": Cell("the default variant" if name == default else variant_change(study, name)),
+        "description": Cell("the default variant" if name == default else describe_variant(study, name)),
         "run_ids": Cell(" ".join(behind["run_id"]), own),
     } | _parameters(world, name)
 
 
 def _printed(prints: dict[str, pd.DataFrame], name: str, default: str) -> dict[str, Cell]:
     """What is printed of a default variant; of others the method's share of parameters alone."""
-    cells = printed_cells(prints["table2"], name, {"climb_avg": "climb_avg", "climb_avg_delta": "delta", "z": "z"})
-    cells |= printed_cells(prints["table7"], name, {"validation_loss": "val_loss"})
-    return cells | printed_cells(prints["table4"], default, {"delta_params_pct_paper_size": "delta_params_pct"})
+    cells = published_cells(prints["table2"], name, {"climb_avg": "climb_avg", "climb_avg_delta": "delta", "z": "z"})
+    cells |= published_cells(prints["table7"], name, {"validation_loss": "val_loss"})
+    return cells | published_cells(prints["table4"], default, {"delta_params_pct_paper_size": "delta_params_pct"})
 
 
 def _p(floor: NoiseFloor, average: float) -> float:
@@ -188,7 +196,7 @@ def _less(world: _World, name: str, default: str, column: str) -> Cell:
     if same.empty:
         return Cell(None, both, word=MISSING)
     difference = float(mine[column].mean() - same[column].mean())
-    return number(difference, absent([*mine["outcome"], *same["outcome"]]), both)
+    return number_cell(difference, missing_word([*mine["outcome"], *same["outcome"]]), both)
 
 
 def _interpretations(study: Study, name: str) -> list[str]:
@@ -203,7 +211,7 @@ def _interpretations(study: Study, name: str) -> list[str]:
 
 def _parameters(world: _World, name: str) -> dict[str, Cell]:
     """Parameters of the runs, and their share over the reference's, here and at the paper's own size."""
-    word = absent(world.runs(name)["outcome"])
+    word = missing_word(world.runs(name)["outcome"])
     counts = [world.runs(each)["parameters"].dropna() for each in (name, world.reference)]
     keys = tuple(dict.fromkeys(key for count in counts for key in count.index))
     here = [None if count.empty else int(count.iloc[0]) for count in counts]
@@ -211,7 +219,7 @@ def _parameters(world: _World, name: str) -> dict[str, Cell]:
     exact = [world.at_paper_size(each) for each in (name, world.reference)]
     source = f"{exact[0]:,} and {exact[1]:,} parameters, modules on the meta device at paper size"
     return {
-        "parameters": number(here[0], word, counts[0].index),
-        "delta_params_pct": number(share, word if here[0] is None else MISSING, keys),
+        "parameters": number_cell(here[0], word, counts[0].index),
+        "delta_params_pct": number_cell(share, word if here[0] is None else MISSING, keys),
         "delta_params_pct_paper_size": Cell(100 * (exact[0] / exact[1] - 1), source=source),
     }

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from plumbline.published.printed_numbers import PrintedNumbers
-from plumbline.results.runs.expected_runs import expected_runs
+from plumbline.results.runs.expected_runs import list_expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
 from plumbline.studies.key_norms.norm_curves import layers_of
@@ -75,7 +75,7 @@ class World:
 
     def load(self) -> RunFrames:
         """The frames of all runs."""
-        expected = expected_runs(None, self.study, list(self.study.definition["runs"]), self.root)
+        expected = list_expected_runs(None, self.study, list(self.study.definition["runs"]), self.root)
         return load(expected, self.root, probes=True)
 
     def _run(self, method: str, arm: Arm) -> None:

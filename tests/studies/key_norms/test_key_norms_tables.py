@@ -94,7 +94,7 @@ def test_a_change_needs_both_ends(right: World) -> None:
 def test_files_and_terminal(table: Table, right: World, tmp_path) -> None:
     paths = write_table.write(table, right.load(), tmp_path / "table1.csv")
     assert [path.suffix for path in paths] == [".csv", ".md", ".tex", ".tex", ".tex", ".json"]
-    shown = terminal_table.show(tmp_path / "table1.csv")
+    shown = terminal_table.format_for_terminal(tmp_path / "table1.csv")
     assert max(map(len, shown.splitlines())) <= 80 and "Preset: paper" in shown
     head = next(line for line in shown.splitlines() if line.startswith("Layers"))
     assert all(word in head for word in ("decay 0.2", "no decay", "frozen", "decay alone", "printed (published)"))

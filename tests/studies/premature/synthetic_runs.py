@@ -19,7 +19,7 @@ import pandas as pd
 
 from plumbline.core import frames
 from plumbline.published.printed_numbers import PrintedNumbers
-from plumbline.results.runs.expected_runs import expected_runs
+from plumbline.results.runs.expected_runs import list_expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
 from plumbline.studies.premature.release_rule_replay import LOGGED
@@ -196,7 +196,7 @@ def written(facts: World, root: Path, preset: str = "paper") -> Path:
 def loaded(root: Path, *groups: str, preset: str = "paper") -> RunFrames:
     """The frames of some groups; of all runs by default."""
     study = study_at(preset)
-    expected = expected_runs(None, study, groups or tuple(study.definition["runs"]), root)
+    expected = list_expected_runs(None, study, groups or tuple(study.definition["runs"]), root)
     return load(expected, root, average="seven_avg", probes=True)
 
 

@@ -10,7 +10,7 @@ import pytest
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import load
 from plumbline.results.tables import write_table
-from plumbline.results.tables.provenance import provenance
+from plumbline.results.tables.provenance import collect_provenance
 from plumbline.results.tables.table import Table
 from plumbline.specs import study_config, study_parts
 from tests.studies.premature.synthetic_runs import PUBLISHED, loaded, published_facts, published_once, study_at, written
@@ -55,7 +55,7 @@ def cells(table: Table, row: str, *columns: str) -> list:
 def test_every_number_is_traceable_and_every_cell_is_filled(tables, name):
     table = tables[name]
     names = [column.name for column in table.columns]
-    facts = provenance(table, loaded(published_once()), write_table.to_csv(table))
+    facts = collect_provenance(table, loaded(published_once()), write_table.to_csv(table))
     assert table.frame[table.key].is_unique
     for row in table.rows:
         assert set(row) == set(names)

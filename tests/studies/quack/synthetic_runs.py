@@ -17,7 +17,7 @@ import pandas as pd
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.measurements import measurement_file
-from plumbline.results.runs.expected_runs import expected_runs
+from plumbline.results.runs.expected_runs import list_expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
 from tests.studies.run_files import write_run
@@ -128,13 +128,13 @@ class Written:
 
     def load(self) -> RunFrames:
         """The frames of all runs."""
-        expected = expected_runs(None, self.study, list(self.study.definition["runs"]), self.root)
+        expected = list_expected_runs(None, self.study, list(self.study.definition["runs"]), self.root)
         names = {name: one.key for name, one in self.study.measurements.items()}
         return load(expected, self.root, probes=True, measurements=names)
 
     def measured(self, name: str, frame: pd.DataFrame, **facts: Any) -> Written:
         """Write a measurement."""
-        path = measurement_file.place(self.root, f"measured/{STUDY}/{name}")
+        path = measurement_file.frame_path(self.root, f"measured/{STUDY}/{name}")
         path.parent.mkdir(parents=True, exist_ok=True)
         measurement_file.write(frame, path, {"fingerprint": "m" * 16, "device": "cpu", "device_name": "here"} | facts)
         return self

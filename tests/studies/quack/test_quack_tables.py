@@ -214,7 +214,7 @@ def test_lemma1_shows_the_bound_kept_and_broken(right: Written, small_head: None
 def test_files_and_terminal(name: str, tables: dict[str, Table], right: Written, tmp_path) -> None:
     paths = write_table.write(tables[name], right.load(), tmp_path / f"{name}.csv")
     assert [path.suffix for path in paths] == [".csv", ".md", ".tex", ".tex", ".tex", ".json"]
-    shown = terminal_table.show(tmp_path / f"{name}.csv")
+    shown = terminal_table.format_for_terminal(tmp_path / f"{name}.csv")
     assert max(map(len, shown.splitlines())) <= 80 and "Preset: paper" in shown
     if name == "table1":
         assert all(f"tau {tau:g}" in shown for tau in TAUS)

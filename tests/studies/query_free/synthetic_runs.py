@@ -13,7 +13,7 @@ import pandas as pd
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.measurements import measurement_file
-from plumbline.results.runs.expected_runs import expected_runs
+from plumbline.results.runs.expected_runs import list_expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
 from plumbline.specs.study_config import Study
@@ -85,7 +85,7 @@ def written(world: World, root: Path, preset: str = "paper") -> Path:
 def loaded(root: Path, *groups: str, preset: str = "paper", transfer: bool = True) -> RunFrames:
     """The frames of some groups' runs, or of all; `transfer`: with the measurement, if it was written."""
     study = study_at(preset)
-    expected = expected_runs(None, study, groups or list(study.definition["runs"]), root)
+    expected = list_expected_runs(None, study, groups or list(study.definition["runs"]), root)
     return load(expected, root, measurements={"basis_transfer": MEASURED} if transfer else {})
 
 
@@ -149,7 +149,7 @@ MEASURED = f"measured/{STUDY}/basis_transfer"
 
 def measured_there(transfer: Transfer, root: Path) -> Path:
     """Write the measurement under `root`."""
-    path = measurement_file.place(root, MEASURED)
+    path = measurement_file.frame_path(root, MEASURED)
     path.parent.mkdir(parents=True, exist_ok=True)
     measurement_file.write(transfer.frame(), path, {"fingerprint": "m" * 16, "options": {}, "seconds": 1.0})
     return root

@@ -206,7 +206,7 @@ def test_files_and_terminal(name: str, preset: str, tmp_path: Path) -> None:
     frames = loaded(root, *study_at(preset).definition["targets"][name]["runs"], preset=preset)
     paths = write_table.write(table, frames, tmp_path / f"{name}.csv")
     assert [path.suffix for path in paths] == [".csv", ".md", ".tex", ".tex", ".tex", ".json"]
-    shown = terminal_table.show(tmp_path / f"{name}.csv")
+    shown = terminal_table.format_for_terminal(tmp_path / f"{name}.csv")
     banner = "This table needs no training" if name in ("table1", "initial_scores") else f"Preset: {preset}"
     assert max(map(len, shown.splitlines())) <= 80 and banner in shown
     assert table.frame["preset"].eq(preset).all()

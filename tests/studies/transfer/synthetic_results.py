@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from plumbline.published.printed_numbers import PrintedNumbers
-from plumbline.results.runs.expected_runs import expected_runs
+from plumbline.results.runs.expected_runs import list_expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
@@ -249,7 +249,7 @@ def study_at(preset: str = "paper") -> study_config.Study:
 def _empty() -> RunFrames:
     """Every run of the study, and none of them there."""
     groups = tuple(study_at().definition["runs"])
-    frames = load(expected_runs(None, study_at(), groups, Path("nowhere")), "nowhere", average="climb_avg")
+    frames = load(list_expected_runs(None, study_at(), groups, Path("nowhere")), "nowhere", average="climb_avg")
     specs = {key: {"spec": study_at().runs[key].spec.to_dict()} for key in frames.runs.index}
     return replace(frames, manifests=specs)
 

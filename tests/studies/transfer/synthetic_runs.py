@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from plumbline.core import frames
-from plumbline.results.runs.expected_runs import expected_runs
+from plumbline.results.runs.expected_runs import list_expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
 from tests.studies.run_files import kept, write_run
@@ -90,7 +90,7 @@ class World:
 
     def load(self, *groups: str) -> RunFrames:
         """The frames of some groups; of all runs by default."""
-        expected = expected_runs(None, self.study, groups or tuple(self.study.definition["runs"]), self.root)
+        expected = list_expected_runs(None, self.study, groups or tuple(self.study.definition["runs"]), self.root)
         return load(expected, self.root, average="climb_avg", examples=True, probes=True)
 
     def scores(self, spec, values: pd.Series, source: str, answers: pd.Series | None = None, more=None):

@@ -11,7 +11,7 @@ import yaml
 
 from plumbline.results.figures import figure_style
 from plumbline.results.tables import write_table
-from plumbline.results.tables.provenance import run_facts
+from plumbline.results.tables.provenance import collect_run_facts
 from plumbline.specs import study_config, study_parts
 from plumbline.specs.yaml_files import ROOT
 from tests.studies.transfer.synthetic_runs import PUBLISHED, World, curve, tasks_of
@@ -107,7 +107,7 @@ def test_a_suite_of_its_own_is_what_references_are_read_on(mine: World, tmp_path
     (tmp_path / "scores" / key).rename(tmp_path / "scores/other/base/baseline/s42")
     found = world.load()
     assert set(found.scores["key"]) == {key} and found.task_scores(key).size == 12
-    assert len(found.examples(key)) and "scores/other/base/baseline/s42" in run_facts(found, key)["scores"]
+    assert len(found.examples(key)) and "scores/other/base/baseline/s42" in collect_run_facts(found, key)["scores"]
 
 
 def test_a_suite_of_its_own_is_named_where_the_document_s_average_would_be(mine: World, tmp_path: Path) -> None:

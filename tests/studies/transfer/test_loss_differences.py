@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from plumbline.results.tables import write_table
-from plumbline.results.tables.terminal_table import show
+from plumbline.results.tables.terminal_table import format_for_terminal
 from plumbline.studies.transfer.tables.table2 import table2
 from tests.studies.transfer.synthetic_runs import PUBLISHED, World, tasks_of
 
@@ -91,7 +91,7 @@ def test_the_first_lines_say_what_this_size_resolves(demo: World, tmp_path: Path
     assert any("no evidence about the methods at the paper's" in said for said in table.warnings)
     out = tmp_path / "table2.csv"
     write_table.write(table, frames, out)
-    shown = show(out)
+    shown = format_for_terminal(out)
     head = next(line for line in shown.splitlines() if line.startswith("Method"))
     assert shown.startswith("Resolved by validation loss") and max(map(len, shown.splitlines())) <= 80
     places = [head.find(name) for name in ("by val. loss", "Δ val. loss", "seeds needed", "CLIMB-avg")]

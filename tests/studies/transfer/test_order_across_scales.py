@@ -11,7 +11,7 @@ from scipy import stats
 
 from plumbline.results.tables.table import Table
 from plumbline.specs import study_parts
-from plumbline.stats.protocol_error import pooled_survivor
+from plumbline.stats.protocol_error import simulate_pooled_test
 from tests.studies.transfer.synthetic_runs import PUBLISHED, World, tasks_of
 
 #: Baseline, six seeds.
@@ -67,7 +67,7 @@ def test_the_note_says_how_often_nothing_is_called_something_by_the_methods_own_
     seeds, own = [6, 3, 3, 3], [float(np.std(SEEDS, ddof=1)), 0.02, 0.02, 0.2]
     order = [method for method in world.study.methods if method in ("softpick", "qknorm", "ssmax")]
     own = own[:1] + [0.2 if method == "ssmax" else 0.02 for method in order]
-    alike, as_here = (pooled_survivor(spreads, seeds, m=19) for spreads in ([1.0] * 4, own))
+    alike, as_here = (simulate_pooled_test(spreads, seeds, m=19) for spreads in ([1.0] * 4, own))
     assert f"in {alike:.1%} if all spread alike, and in {as_here:.0%} were the methods' own spreads" in said
     assert as_here > 2 * alike
     lone = World(tmp_path / "lone", "evening")

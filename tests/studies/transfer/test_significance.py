@@ -15,9 +15,9 @@ from plumbline.core import frames as stored
 from plumbline.core.errors import PlumblineError
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables import write_table
-from plumbline.results.tables.provenance import provenance
-from plumbline.results.tables.terminal_table import show
-from plumbline.results.tables.trace_cell import trace
+from plumbline.results.tables.provenance import collect_provenance
+from plumbline.results.tables.terminal_table import format_for_terminal
+from plumbline.results.tables.trace_cell import trace_cell
 from plumbline.studies.transfer.tables.table2 import table2
 from tests.studies.transfer.synthetic_runs import PUBLISHED, World, tasks_of
 
@@ -89,11 +89,11 @@ def test_a_difference_in_few_items_is_no_finding_however_still_the_seeds_are(wor
     assert any(note.startswith("Significance, the first that holds") for note in table.notes)
     out = tmp_path / "table2.csv"
     write_table.write(table, frames, out)
-    shown = show(out)
+    shown = format_for_terminal(out)
     assert shown.startswith("Significant (Bonferroni): 1 of 19 methods differ") and "CLIMB-avg" in shown
-    facts = provenance(table, frames, out.read_text())["runs"][SOFTPICK]
+    facts = collect_provenance(table, frames, out.read_text())["runs"][SOFTPICK]
     assert facts["examples"].endswith("softpick/s42/examples.parquet") and len(facts["examples_sha256"]) == 64
-    assert f"  examples         {facts['examples']}" in trace(out, "softpick", "SE (items)")
+    assert f"  examples         {facts['examples']}" in trace_cell(out, "softpick", "SE (items)")
 
 
 def test_other_items_are_refused_and_named_in_a_table_of_what_is_there(world: World) -> None:

@@ -11,7 +11,7 @@ import pytest
 from plumbline.core.errors import PlumblineError
 from plumbline.results import __main__ as results
 from plumbline.results.tables import write_table
-from plumbline.results.tables.provenance import provenance
+from plumbline.results.tables.provenance import collect_provenance
 from plumbline.studies.transfer.tables.table2 import table2
 from tests import run_in_process
 from tests.studies.transfer.synthetic_runs import PUBLISHED, World, base_value, printed_rows, tasks_of
@@ -62,7 +62,7 @@ def test_a_single_seed_is_the_value_and_the_others_are_told(table):
 
 def test_every_number_has_its_runs_and_every_run_its_facts(published, table):
     frames = published.load(*GROUPS)
-    facts = provenance(table, frames, write_table.to_csv(table))
+    facts = collect_provenance(table, frames, write_table.to_csv(table))
     for row in table.rows:
         for column in table.columns:
             if column.kind == "reproduced":

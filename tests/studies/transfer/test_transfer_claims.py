@@ -12,7 +12,7 @@ from plumbline.results import __main__ as results
 from plumbline.results.claims.claim_registry import ClaimCheck, ClaimChecks
 from plumbline.results.claims.claim_verdicts import COLUMNS, judge_claims, to_csv, to_markdown
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.table import context, warnings_of
+from plumbline.results.tables.table import context_cells, write_warnings
 from plumbline.specs import study_config
 from plumbline.studies.transfer.claims import CHECKS, Evidence
 from tests import run_in_process
@@ -343,9 +343,12 @@ def test_models_of_other_texts_speak_to_no_claim_about_trained_ones():
     assert "models of texts from packaged" in rows.loc["t2_softpick", "why"]
     said = "they come from the source packaged. Its numbers are no reproduction of the printed ones."
     assert said in to_markdown(rows.reset_index().to_dict("records"), "A title", elsewhere)
-    assert any(said in line for line in warnings_of(elsewhere)) and len(warnings_of(study_at())) == 1
+    assert any(said in line for line in write_warnings(elsewhere)) and len(write_warnings(study_at())) == 1
     assert rows["preset"].eq("paper, texts: packaged").all()
-    assert context(elsewhere, "base")["preset"].value == "paper, texts: packaged" and study_at().preset_named == "paper"
+    assert (
+        context_cells(elsewhere, "base")["preset"].value == "paper, texts: packaged"
+        and study_at().preset_named == "paper"
+    )
 
 
 def test_renderings(rows):

@@ -130,9 +130,9 @@ def test_letters_are_large_enough_at_a_columns_width(published, name):
 
 def test_ticks_have_no_offset_and_differ():
     with mpl.rc_context(figure_style.RC):
-        figure, axes = figure_style.canvas(4, 3)
+        figure, axes = figure_style.make_canvas(4, 3)
         axes.plot([0.999000001, 0.999000002], [0, 1])
-        figure_style.least_span(axes, "x")
+        figure_style.widen_narrow_limits(axes, "x")
         figure.draw_without_rendering()
         labels = [label.get_text() for label in axes.get_xticklabels()]
     assert axes.xaxis.get_offset_text().get_text() == "" and len(set(labels)) == len(labels)
@@ -163,14 +163,14 @@ def test_an_empty_world_can_be_drawn(tmp_path):
 def test_thinning_keeps_spikes_and_the_end():
     steps, values = np.arange(40_000), np.zeros(40_000)
     values[12_345] = 7.0
-    x, y = figure_style.thin(steps, values, most=100)
+    x, y = figure_style.thin_curve(steps, values, most=100)
     assert len(x) <= 101 and y.max() == 7.0 and x[-1] == 39_999 and (np.diff(x) > 0).all()
 
 
 def test_direct_labels_do_not_touch_and_stay_inside():
-    figure, axes = figure_style.canvas(4, 3)
+    figure, axes = figure_style.make_canvas(4, 3)
     axes.set_ylim(0, 1)
-    figure_style.direct_labels(axes, [(y, str(y), "black") for y in (0.0, 0.001, 0.002, 0.5, 0.99, 1.0)])
+    figure_style.label_curves(axes, [(y, str(y), "black") for y in (0.0, 0.001, 0.002, 0.5, 0.99, 1.0)])
     heights = sorted(text.get_position()[1] for text in axes.texts)
     assert min(np.diff(heights)) >= 0.052 - 1e-9 and heights[0] >= 0 and heights[-1] <= 1
     assert any(abs(height - 0.5) < 1e-9 for height in heights)  # a label with room does not move

@@ -12,7 +12,7 @@ from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.results.runs.finished_runs import load
 from plumbline.results.tables import write_table
-from plumbline.results.tables.provenance import provenance
+from plumbline.results.tables.provenance import collect_provenance
 from plumbline.results.tables.table import Table
 from plumbline.specs import study_config, study_parts
 from tests.studies.transfer.synthetic_results import PRIMARY, SECOND, Run
@@ -41,7 +41,7 @@ def tables(published):
 def test_every_number_is_traceable_and_every_cell_is_filled(published, tables, name):
     table = tables[name]
     names = [column.name for column in table.columns]
-    facts = provenance(table, published.load(), write_table.to_csv(table))
+    facts = collect_provenance(table, published.load(), write_table.to_csv(table))
     assert table.frame[table.key].is_unique
     for row in table.rows:
         assert set(row) == set(names)

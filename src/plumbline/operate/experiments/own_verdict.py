@@ -18,7 +18,7 @@ from plumbline.core import files, fingerprint_file
 from plumbline.core.command_line import HIDDEN, Parser, run
 from plumbline.core.errors import PlumblineError
 from plumbline.operate.preflight.method_checks import checks_report, finished_run_checks
-from plumbline.results.runs.expected_runs import expected_runs, require_expected
+from plumbline.results.runs.expected_runs import list_expected_runs, require_expected
 from plumbline.results.runs.finished_runs import load as load_runs
 from plumbline.specs import corpus
 from plumbline.specs import own_methods_file as own
@@ -49,7 +49,7 @@ class VerdictInputs:
     checks: Path
     ledger: Path
     page: Path
-    expected_runs: str = ""
+    list_expected_runs: str = ""
     fingerprint: str = ""
 
 
@@ -74,7 +74,7 @@ def write(request: VerdictInputs) -> str:
     checks_report.require(found, mine.path)
     suite = mine.study.suite
     frames = load_runs(
-        expected_runs(None, mine.study, groups, request.work),
+        list_expected_runs(None, mine.study, groups, request.work),
         request.work,
         average=suite.average if suite else "",
         scores=suite is not None,

@@ -18,7 +18,7 @@ from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError, nearest, visible
 from plumbline.core.formats import format_count
 from plumbline.core.terminal_lines import fold_lines
-from plumbline.stats.pooling import pooled, resolved_gain
+from plumbline.stats.pooling import pool_spreads, resolved_gain
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.decision import decision_page, decision_records
 from plumbline.verdict.decision.bank import Bank
@@ -148,7 +148,7 @@ def _beside_newest(bank: Bank, group: str) -> int:
 
 
 def _row(group: str, fingerprint: str, values: list[list[float]], runs: int) -> dict[str, Any] | None:
-    spread = pooled(values)
+    spread = pool_spreads(values)
     if not (spread.sigma > 0 and spread.df > 0):
         return None
     low, high = compute_sigma_interval(spread.sigma, spread.df)

@@ -1,13 +1,13 @@
 """Compares printed values with computed ones: a default rule for each kind of claim, and rules a study may choose.
 
-A training run repeated elsewhere does not land on the printed digits; a count of parameters does. So every computed
-quantity says how near is near enough (`near`, `factor`); without a word it is the printed rounding, widened to 10 %
-where the paper itself says "about" and 30 % where it says "roughly".
+A training run that is repeated elsewhere does not reach the printed digits; a count of parameters does. So every
+computed quantity states how near is near enough (`near`, `factor`); by default it is the printed rounding, widened to
+10 % where the paper itself says "about" and 30 % where it says "roughly".
 
-Which of a claim's values carry its sign, its order or its test is for the study to say, when it registers the check:
-`signs`, `order`, `first` and `statistic` make such rules; `parts` and `said` are for statements without numbers;
+Which of a claim's values carry its sign, its order or its test is declared by the study when it registers the check:
+`signs`, `order`, `first` and `statistic` make such rules; `parts` and `statements` are for statements without numbers;
 `in_turn` and `at_most_partly` put rules together, so that the whole of a claim is checked. A check is
-registered with the claim's effect, by `signs` or `said`: what must be so before any of it counts.
+registered with the claim's effect, by `signs` or `statements`: what must hold before any of it counts.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ Verdict = Literal[
 class ComputedValues:
     """The values that were computed for a claim, under the claim's own names, and how near each must be.
 
-    `holds`: for a statement without numbers, whether it is so here. `shown`: what readers see besides. `limits`: what
-    was held against a limit that the paper does not print: name -> (computed, limit).
+    `holds`: for a statement without numbers, whether it is true here. `shown`: what readers see in addition. `limits`:
+    what was compared with a limit that the paper does not print: name -> (computed, limit).
     """
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -69,8 +69,8 @@ def check(
     if computed.holds is False:
         return "not reproduced", "it does not hold"
     if effect is not None:
-        there, why = effect(claim, computed)
-        if there != "reproduced":
+        effect_verdict, why = effect(claim, computed)
+        if effect_verdict != "reproduced":
             return "not reproduced", f"without its effect: {why}"
     if computed.holds is not None:
         return "reproduced", "it holds"
@@ -81,27 +81,29 @@ def check(
     return (compare or KINDS[claim.kind])(claim, computed)
 
 
-def nearness(claim: PaperClaim, computed: ComputedValues, compare: Compare | None = None) -> str:
-    """Say how near the computed values came: the part of what is allowed that each distance takes (up to 1 is near
-    enough), and what was held against a limit, with the limit.
+def describe_nearness(claim: PaperClaim, computed: ComputedValues, compare: Compare | None = None) -> str:
+    """Describe how near the computed values came: the share of the allowed distance that each uses (up to 1 is near
+    enough), and what was compared with a limit, with the limit.
 
-    Without a test of nearness only values that are compared by the rule of the claim's kind have such a part.
+    Without a test of nearness only values that are compared by the rule of the claim's kind have such a share.
     """
     names = computed.near if isinstance(computed.near, dict) else computed.values
     if compare is not None and computed.near is None:
         names = {}
-    both = [name for name in names if name in computed.values and _is_number(claim.values.get(name))]
-    taken = [f"{name} {_share(claim, computed, name):.2g}".replace("inf", "infinite") for name in both]
-    said = [f"of what is allowed: {', '.join(taken)}"] if taken else []
-    beside = [f"{name} {got:.3g} ({limit:.3g})" for name, (got, limit) in computed.limits.items()]
-    said += [f"beside its limit: {', '.join(beside)}".replace("inf ", "infinite ")] if beside else []
-    return "; ".join(said)
+    names_compared = [name for name in names if name in computed.values and _is_number(claim.values.get(name))]
+    shares = [
+        f"{name} {_share_of_tolerance(claim, computed, name):.2g}".replace("inf", "infinite") for name in names_compared
+    ]
+    clauses = [f"of what is allowed: {', '.join(shares)}"] if shares else []
+    limits = [f"{name} {got:.3g} ({limit:.3g})" for name, (got, limit) in computed.limits.items()]
+    clauses += [f"beside its limit: {', '.join(limits)}".replace("inf ", "infinite ")] if limits else []
+    return "; ".join(clauses)
 
 
 def _is_number(printed: Any) -> bool:
-    """Whether a printed value is a number, or a list of numbers."""
-    one = printed[0] if isinstance(printed, list) and printed else printed
-    return isinstance(one, (int, float))
+    """Return whether a printed value is a number, or a list of numbers."""
+    value = printed[0] if isinstance(printed, list) and printed else printed
+    return isinstance(value, (int, float))
 
 
 def number(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
@@ -118,15 +120,16 @@ def number(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
 
 
 def _agree(claim: PaperClaim, computed: ComputedValues, name: str) -> bool:
-    return _share(claim, computed, name) <= 1 + 1e-12
+    return _share_of_tolerance(claim, computed, name) <= 1 + 1e-12
 
 
-def _share(claim: PaperClaim, computed: ComputedValues, name: str) -> float:
-    given = computed.near.get(name) if isinstance(computed.near, dict) else computed.near
-    return share_used(claim, claim.values[name], computed.values[name], given)
+def _share_of_tolerance(claim: PaperClaim, computed: ComputedValues, name: str) -> float:
+    nearness = computed.near.get(name) if isinstance(computed.near, dict) else computed.near
+    return share_used(claim, claim.values[name], computed.values[name], nearness)
 
 
-#: How near a ratio and a test's statistic must be where nobody says so; the common share of names that is partly so.
+#: How near a ratio and a test's statistic must be by default; the common share of names from which on lists are partly
+#: the same.
 RATIO, STATISTIC, STATISTIC_APART, COMMON_NAMES = factor(1.25), factor(2), near(0.5), 0.5
 
 
@@ -141,7 +144,7 @@ def qualitative(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, s
     """Compare lists of names: reproduced if they are the same, partly if at least half of the names are common to
     both.
 
-    A value that is no list counts as agreeing or not.
+    A value that is not a list counts as agreeing or not.
     """
     verdicts = []
     for name, got in computed.values.items():
@@ -176,27 +179,27 @@ def signs(*names: str, beyond: float | None = None) -> Compare:
     """
 
     def compare(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
-        sides = True
+        same_side = True
         for name in names:
             printed, got = (np.atleast_1d(values[name]) for values in (claim.values, computed.values))
-            for one, other in zip(printed, got, strict=True):
-                if np.sign(one) != np.sign(other):
+            for printed_number, number in zip(printed, got, strict=True):
+                if np.sign(printed_number) != np.sign(number):
                     return "not reproduced", f"{name} has the other sign"
-                sides &= beyond is None or _same_side(one, other, beyond)
-        if not sides:
+                same_side &= beyond is None or _same_side(printed_number, number, beyond)
+        if not same_side:
             return "partly", f"same sign, other side of |{names[0]}| = {beyond:g}"
         return "reproduced", "same sign" + ("" if beyond is None else f", same side of |{names[0]}| = {beyond:g}")
 
     return compare
 
 
-def _same_side(one: float, other: float, beyond: float) -> bool:
-    return (abs(one) > beyond) == (abs(other) > beyond)
+def _same_side(first: float, second: float, beyond: float) -> bool:
+    return (abs(first) > beyond) == (abs(second) > beyond)
 
 
 def nearest_limit(values: Mapping[str, float], limit: float) -> dict[str, tuple[float, float]]:
-    """Find which of several values is nearest to a limit that all of them are held against; for `limits`."""
-    name = min(values, key=lambda one: abs(values[one] - limit))
+    """Find which of several values is nearest to a limit that all of them are compared with; for `limits`."""
+    name = min(values, key=lambda key: abs(values[key] - limit))
     return {name: (values[name], limit)}
 
 
@@ -224,12 +227,12 @@ def order(name: str) -> Compare:
         printed, got = list(claim.values[name]), list(computed.values[name])
         if printed == got:
             return "reproduced", "the same order"
-        place = {entry: at for at, tied in enumerate(got) for entry in tied.split(TIED)}
+        place = {entry: place_number for place_number, tied in enumerate(got) for entry in tied.split(TIED)}
         if set(printed) != set(place):
             shared = len(set(printed) & set(place))
             verdict: Verdict = "partly" if shared * 2 >= len(printed) else "not reproduced"
             return verdict, f"{shared} of {len(printed)} of the printed names are among the computed"
-        pairs = [np.sign(place[other] - place[one]) for one, other in combinations(printed, 2)]
+        pairs = [np.sign(place[lower] - place[upper]) for upper, lower in combinations(printed, 2)]
         tau = float(np.mean(pairs))
         why = f"Kendall's tau {tau:+.2f} with the printed order{', with ties' if len(got) < len(place) else ''}"
         return ("partly" if tau >= PARTLY_AN_ORDER else "not reproduced"), why
@@ -241,8 +244,8 @@ def first(name: str) -> Compare:
     """Make a rule: the printed first of an order is the first; what follows it is not claimed."""
 
     def compare(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
-        found, printed = computed.values[name][0], claim.values[name][0]
-        return ("reproduced" if found == printed else "not reproduced"), f"{found} is first"
+        computed_first, printed_first = computed.values[name][0], claim.values[name][0]
+        return ("reproduced" if computed_first == printed_first else "not reproduced"), f"{computed_first} is first"
 
     return compare
 
@@ -264,7 +267,7 @@ def parts(*names: str) -> Compare:
     return compare
 
 
-def said(*names: str) -> Compare:
+def statements(*names: str) -> Compare:
     """Make a rule: what is computed as yes or no under these names holds; else the claim is not reproduced."""
 
     def compare(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
@@ -275,7 +278,7 @@ def said(*names: str) -> Compare:
 
 
 def in_turn(*rules: Compare) -> Compare:
-    """Make a rule of several: reproduced if all say so; else the verdict of the first that does not."""
+    """Make a rule of several: reproduced if all return that; else the verdict of the first that does not."""
 
     def compare(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
         why = []

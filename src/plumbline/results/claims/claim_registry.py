@@ -22,7 +22,7 @@ class ClaimEvidence:
     """The evidence that claims are judged by: a study's runs and what its paper prints.
 
     `used` notes the runs, and the keys of the measurements, that gave a value. A study's `claims` names the class
-    `Evidence`: this one, or one of its own with further accessors.
+    `Evidence`: this one, or its own class with further accessors.
     """
 
     def __init__(self, frames: RunFrames, study: Study, published: PrintedNumbers) -> None:
@@ -31,7 +31,7 @@ class ClaimEvidence:
 
 
 class MissingRun(Exception):
-    """Raised where a run that a claim needs gave no value.
+    """Raised if a run that a claim needs gave no value.
 
     `word`: missing or diverged, or another one with its reason, `why`.
     """
@@ -43,9 +43,9 @@ class MissingRun(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClaimCheck:
-    """The way in which a claim is measured and compared; `untested` is the reason where it cannot be.
+    """The way in which a claim is measured and compared; `untested` is the reason if it cannot be.
 
-    `effect`: what must be so before anything else of the claim counts.
+    `effect`: what must hold before anything else of the claim counts.
     """
 
     scope: Scope = "training"
@@ -56,7 +56,7 @@ class ClaimCheck:
     effect: Compare | None = None
 
     def __call__(self, evidence: Any, claim: PaperClaim) -> ComputedValues:
-        """Compute a claim's values by the registered function; the registered nearness holds where they have none."""
+        """Compute a claim's values by the registered function; the registered nearness applies if they have none."""
         assert self.function is not None
         got = self.function(evidence, claim)
         if not isinstance(got, ComputedValues):
@@ -78,7 +78,7 @@ class ClaimChecks(dict[str, ClaimCheck]):
         """Register a function (evidence, claim) -> values for the claims `ids`, or for the one of its own name.
 
         `near`: how near each value must be. `compare`: the rule of `plumbline.results.claims.claim_checkers` by which
-        values are compared with the printed ones, where it is not that of the claim's kind. `effect`: a rule (of
+        values are compared with the printed ones, if it is not that of the claim's kind. `effect`: a rule (of
         `signs` or `said`) without which the claim is not reproduced, whatever else agrees.
         """
 

@@ -1,4 +1,4 @@
-"""How far a computed value may be from a printed one, and how much of that it took."""
+"""Decides how far a computed value may be from a printed one, and how much of that distance it takes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from plumbline.published.printed_numbers import PaperClaim
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """A test of nearness. `share`: (printed, computed) -> how much of what is allowed the distance takes; near enough
-    up to 1, infinite where no distance would be. `limit`: what is allowed, as a distance or a factor.
+    """A test of nearness. `share`: (printed, computed) -> the share of the allowed distance that is used; near enough
+    up to 1, infinite if no distance would be. `limit`: what is allowed, as a distance or a factor.
     """
 
     share: Callable[[float, float], float]
@@ -30,7 +30,7 @@ def near(tolerance: float) -> Near:
     def share(printed: float, computed: float) -> float:
         if printed == computed:
             return 0.0
-        # 1e-12: a distance that is the tolerance but for rounding is inside.
+        # 1e-12: a distance that is the tolerance except for rounding is inside.
         return abs(printed - computed) / (tolerance + 1e-12)
 
     return Near(share, tolerance)
@@ -66,23 +66,26 @@ def half_unit(printed: float) -> float:
 ABOUT, ROUGHLY = 0.1, 0.3
 
 
-def share_used(claim: PaperClaim, printed: Any, got: Any, given: Near | None) -> float:
-    """Compute how much of what is allowed a value, a list of values or a word takes; up to 1 is near enough.
+def share_used(claim: PaperClaim, printed: Any, got: Any, nearness: Near | None) -> float:
+    """Compute the share of the allowed distance that a value, a list of values or a text uses; up to 1 is near enough.
 
-    `given`: the test of nearness; without one the printed rounding, widened where the paper says "about" or "roughly".
+    `nearness`: the test of nearness; None for the printed rounding, widened where the paper says "about" or "roughly".
     """
     if isinstance(printed, list):
         if printed and isinstance(printed[0], str):
             return 0.0 if set(printed) == set(got) else math.inf
         if len(printed) != len(got):
             return math.inf
-        return max((share_used(claim, one, other, given) for one, other in zip(printed, got, strict=True)), default=0.0)
+        return max(
+            (share_used(claim, printed_item, item, nearness) for printed_item, item in zip(printed, got, strict=True)),
+            default=0.0,
+        )
     if isinstance(printed, str) or isinstance(got, str):
         return 0.0 if printed == got else math.inf
     if math.isnan(got):
         return math.inf
-    if given is not None:
-        return given.share(float(printed), float(got))
+    if nearness is not None:
+        return nearness.share(float(printed), float(got))
     allowed = ROUGHLY if "roughly" in claim.tolerance else ABOUT if "approx" in claim.tolerance else 0.0
     if isinstance(printed, int) and isinstance(got, int) and not allowed:
         return 0.0 if printed == got else math.inf

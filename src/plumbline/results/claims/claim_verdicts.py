@@ -14,11 +14,11 @@ import numpy as np
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims import replication_rates
-from plumbline.results.claims.claim_checkers import ComputedValues, check, nearness
+from plumbline.results.claims.claim_checkers import ComputedValues, check, describe_nearness
 from plumbline.results.claims.claim_registry import ClaimChecks, ClaimEvidence, MissingRun
 from plumbline.results.claims.replication_rates import StudyRates
 from plumbline.results.tables.table import OTHER_TEXTS_NOTE
-from plumbline.results.tables.write_table import markdown
+from plumbline.results.tables.write_table import markdown_table
 from plumbline.specs.paper import named
 from plumbline.specs.study_config import Study
 from plumbline.specs.study_folders import RATES
@@ -53,31 +53,31 @@ def judge_claims(
 ) -> list[dict[str, str]]:
     """Judge every claim of a paper; one row for each, in the given order, with COLUMNS.
 
-    `rates`: how often each would be reproduced; None where nobody drew that.
+    `rates`: how often each would be reproduced; None if that was not simulated.
 
     Raises:
         PlumblineError: a check is registered for a claim that the paper does not make, or a rate stands for one.
     """
-    known = {claim.id for claim in claims}
-    unknown = sorted(set(checks) - known)
+    ids = {claim.id for claim in claims}
+    unknown = sorted(set(checks) - ids)
     if unknown:
         path = evidence.published.directory / "claims.yaml"
-        raise PlumblineError(f"{path}: there is no claim {unknown[0]!r} to check{nearest(unknown[0], known)}")
+        raise PlumblineError(f"{path}: there is no claim {unknown[0]!r} to check{nearest(unknown[0], ids)}")
     rates = rates or replication_rates.NONE
     for name in (*rates.claims, *rates.not_drawn):
-        if name not in known:
+        if name not in ids:
             raise PlumblineError(
-                f"{RATES} of {evidence.study.code}: there is no claim {name!r}{nearest(name, known)}; draw the rates "
+                f"{RATES} of {evidence.study.code}: there is no claim {name!r}{nearest(name, ids)}; draw the rates "
                 "again"
             )
-    rows = [_judged(claim, checks, evidence) | rates.columns(claim.id) for claim in claims]
+    rows = [_judge_claim(claim, checks, evidence) | rates.columns(claim.id) for claim in claims]
     return [{name: row[name] for name in COLUMNS} for row in rows]
 
 
-def _judged(claim: PaperClaim, checks: ClaimChecks, evidence: ClaimEvidence) -> dict[str, str]:
-    preset, elsewhere = evidence.study.preset, evidence.study.other_texts
+def _judge_claim(claim: PaperClaim, checks: ClaimChecks, evidence: ClaimEvidence) -> dict[str, str]:
+    preset, other_texts = evidence.study.preset, evidence.study.other_texts
     row = {"id": claim.id, "study": evidence.study.name, "kind": claim.kind, "text": claim.text}
-    row |= {"source": claim.source, "published": _spell(claim.values), "reproduced": "nothing"}
+    row |= {"source": claim.source, "published": _format_values(claim.values), "reproduced": "nothing"}
     registered = checks.get(claim.id)
     evidence.used.clear()
     if registered is None or registered.function is None:
@@ -85,14 +85,14 @@ def _judged(claim: PaperClaim, checks: ClaimChecks, evidence: ClaimEvidence) -> 
     else:
         try:
             computed = registered(evidence, claim)
-            row["reproduced"] = _shown(computed)
+            row["reproduced"] = _format_computed(computed)
             row["verdict"], row["why"] = check(claim, computed, registered.compare, registered.effect)
-            row["nearness"] = nearness(claim, computed, registered.compare)
+            row["nearness"] = describe_nearness(claim, computed, registered.compare)
             if registered.scope == "training" and preset != VERDICTS:
                 row["why"] = f"{preset} models are too small to speak to it ({row['why']} there)"
                 row["verdict"] = f"not judged ({preset} size)"
-            elif registered.scope == "training" and elsewhere:
-                row["why"] = f"models of texts from {elsewhere}, not of the paper's, cannot ({row['why']} there)"
+            elif registered.scope == "training" and other_texts:
+                row["why"] = f"models of texts from {other_texts}, not of the paper's, cannot ({row['why']} there)"
                 row["verdict"] = OTHER_TEXTS
         except MissingRun as absent:
             row["reproduced"] = absent.word
@@ -100,7 +100,7 @@ def _judged(claim: PaperClaim, checks: ClaimChecks, evidence: ClaimEvidence) -> 
             row["why"] = str(absent)
             if absent.word == "diverged" and preset != VERDICTS:
                 row["verdict"] = f"not judged ({preset} size)"
-            elif absent.word == "diverged" and elsewhere:
+            elif absent.word == "diverged" and other_texts:
                 row["verdict"] = OTHER_TEXTS
     row.setdefault("nearness", "")
     runs = sorted(evidence.used)
@@ -108,29 +108,29 @@ def _judged(claim: PaperClaim, checks: ClaimChecks, evidence: ClaimEvidence) -> 
     return row | {"runs": " ".join(runs), "run_ids": " ".join(ids), "preset": evidence.study.preset_named}
 
 
-def _shown(computed: ComputedValues) -> str:
+def _format_computed(computed: ComputedValues) -> str:
     values = computed.values | computed.shown
     if computed.holds is not None:
         values = {"holds": computed.holds} | values
-    return _spell(values)
+    return _format_values(values)
 
 
-def _spell(values: dict[str, Any]) -> str:
-    return "; ".join(f"{name} = {_plain(value)}" for name, value in values.items()) or "as stated"
+def _format_values(values: dict[str, Any]) -> str:
+    return "; ".join(f"{name} = {_format_value(value)}" for name, value in values.items()) or "as stated"
 
 
-def _plain(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
     if isinstance(value, (float, np.floating)):
         # What was never reached is infinitely far; what could not be measured is no number at all.
         return "no value" if math.isnan(value) else f"{float(value):.4g}".replace("inf", "infinite")
     if isinstance(value, (list, tuple)):
-        return " ".join(_plain(item) for item in value) or "none"
+        return " ".join(_format_value(item) for item in value) or "none"
     return str(value)
 
 
-def _rated(row: dict[str, str]) -> bool:
+def _has_rates(row: dict[str, str]) -> bool:
     return bool(row[replication_rates.COLUMNS[0]])
 
 
@@ -151,6 +151,6 @@ def to_markdown(rows: list[dict[str, str]], title: str, study: Study, notes: Seq
     lines += [f"- {verdict}: {count}" for verdict, count in counts.most_common()]
     heads = {"id": "claim", "text": "text", "published": "published", "reproduced": "reproduced"}
     heads |= {"verdict": "verdict", "why": "why", "nearness": "how near"}
-    heads |= dict(zip(replication_rates.COLUMNS, RATE_HEADS, strict=True)) if any(map(_rated, rows)) else {}
-    table = markdown([[row[name] for name in heads] for row in rows], list(heads.values()), ["left"] * len(heads))
+    heads |= dict(zip(replication_rates.COLUMNS, RATE_HEADS, strict=True)) if any(map(_has_rates, rows)) else {}
+    table = markdown_table([[row[name] for name in heads] for row in rows], list(heads.values()), ["left"] * len(heads))
     return "\n".join([*lines, "", table, *([""] if notes else []), *(f"- {note}" for note in notes)]) + "\n"

@@ -1,7 +1,7 @@
-"""Reads how often each claim would come out as reproduced if the paper were right, and if nothing differed.
+"""Reads how often each claim would be judged as reproduced if the paper were right, and if nothing differed.
 
-A verdict alone does not say how hard the claim is: with the paper's own numbers as the truth and its own noise, a sign
-inside the noise comes out wrong in nearly half of all replications. `benchmarks/claim_rates` draws such replications
+A verdict alone does not show how hard the claim is: with the paper's own numbers as the truth and its own noise, a sign
+inside the noise is wrong in nearly half of all replications. `benchmarks/claim_rates` draws such replications
 and writes the rates to a study's ``replication_rates.yaml``.
 """
 
@@ -22,7 +22,7 @@ COLUMNS = ("reproduced_if_paper_right", "partly_if_paper_right", "reproduced_if_
 
 
 class ClaimRates(ClosedStruct, frozen=True, kw_only=True):
-    """Shares of the drawn replications in which a claim comes out as reproduced, and as partly reproduced."""
+    """Shares of the drawn replications in which a claim is judged as reproduced, and as partly reproduced."""
 
     perfect_reproduced: Fraction
     perfect_partly: Fraction
@@ -43,15 +43,15 @@ class StudyRates(ClosedStruct, frozen=True, kw_only=True):
     not_drawn: dict[str, str]
 
     def columns(self, claim: str) -> dict[str, str]:
-        """Spell a claim's rates for the claims file: COLUMNS, empty where it has none."""
+        """Write a claim's rates for the claims file: COLUMNS, empty if it has none."""
         rates = self.claims.get(claim)
         if rates is None:
             return dict.fromkeys(COLUMNS, "")
-        shown = (rates.perfect_reproduced, rates.perfect_partly, rates.null_reproduced)
-        return dict(zip(COLUMNS, (f"{share:.3f}" for share in shown), strict=True))
+        shares = (rates.perfect_reproduced, rates.perfect_partly, rates.null_reproduced)
+        return dict(zip(COLUMNS, (f"{share:.3f}" for share in shares), strict=True))
 
     def summary(self, verdicts: Mapping[str, str]) -> list[str]:
-        """Say what a perfect replication would get of all claims together, and what was got here.
+        """Write how many of all claims a perfect replication would reproduce, and how many were reproduced here.
 
         `verdicts`: claim id -> verdict.
         """
@@ -60,11 +60,11 @@ class StudyRates(ClosedStruct, frozen=True, kw_only=True):
             reasons = dict.fromkeys(self.not_drawn.values())
             return [f"What a perfect replication would get is not drawn: {'; '.join(reasons)}."] if reasons else []
         perfect, partly, null = (
-            math.fsum(getattr(one, name) for one in self.claims.values())
+            math.fsum(getattr(rates, name) for rates in self.claims.values())
             for name in ("perfect_reproduced", "perfect_partly", "null_reproduced")
         )
-        found = Counter(verdicts.get(name, "not tested") for name in self.claims)
-        here = ", ".join(f"{number} {verdict}" for verdict, number in found.most_common())
+        counts = Counter(verdicts.get(name, "not tested") for name in self.claims)
+        here = ", ".join(f"{number} {verdict}" for verdict, number in counts.most_common())
         return [
             f"Of {count} claims of trained models whose runs can be drawn, a perfect replication (the printed numbers "
             f"are the truth, with noise) reproduces {perfect:.1f} on average and {partly:.1f} partly; a world in which "
@@ -78,10 +78,10 @@ NONE = StudyRates(draws=0, seed=0, noise=[], claims={}, not_drawn={})
 
 
 def read(study_folder: Path) -> StudyRates:
-    """Read a study's rates; none of any claim where the study has no such file.
+    """Read a study's rates; no claim has one if the study has no such file.
 
     Raises:
-        PlumblineError: something in the file cannot be meant.
+        PlumblineError: the file has an unknown key or a value of the wrong type.
     """
     path = study_folder / RATES
     return read_struct(path, StudyRates) if path.exists() else NONE

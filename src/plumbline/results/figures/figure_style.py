@@ -74,35 +74,35 @@ class FigureWithData:
     frame: pd.DataFrame
 
 
-def styled(draw: Callable[..., FigureWithData]) -> Callable[..., FigureWithData]:
+def with_house_style(draw: Callable[..., FigureWithData]) -> Callable[..., FigureWithData]:
     """Decorate a drawing function: it draws in the house's style, and leaves matplotlib's settings as they were."""
 
     @wraps(draw)
-    def in_style(*given: object) -> FigureWithData:
+    def in_style(*arguments: object) -> FigureWithData:
         with mpl.rc_context(RC):
-            return draw(*given)
+            return draw(*arguments)
 
     return in_style
 
 
-def canvas(width: float, height: float) -> tuple[Figure, Axes]:
+def make_canvas(width: float, height: float) -> tuple[Figure, Axes]:
     """Make a figure (sizes in inches) with one axes; no window, no global figure."""
     figure = Figure(figsize=(width, height))
     return figure, figure.add_subplot()
 
 
-def label_of(study: Study, method: str) -> str:
+def format_label(study: Study, method: str) -> str:
     """Write a method's printed name with its exponent raised."""
     return study.label(method).replace("^2", "²")
 
 
-def name_preset(axes: Axes, study: Study, title: str, *scales: str, extra: str = "") -> None:
+def set_preset_title(axes: Axes, study: Study, title: str, *scales: str, extra: str = "") -> None:
     """Set a title that nobody can mistake: what is shown, at which preset and scale."""
     labels = " and ".join(study.scale_label(scale) for scale in scales)
     axes.set_title(f"{title}\npreset {study.preset_named} · {labels}{' · ' + extra if extra else ''}", fontsize=8.5)
 
 
-def direct_labels(axes: Axes, ends: Sequence[tuple[float, str, str]], *, gap: float = 0.052) -> None:
+def label_curves(axes: Axes, ends: Sequence[tuple[float, str, str]], *, gap: float = 0.052) -> None:
     """Label curves at the right edge: (y of the curve's end, text, colour), moved apart where they would touch.
 
     `gap` is the least distance in shares of the axes' height. Call it after the limits are set.
@@ -133,7 +133,7 @@ def note_absent(axes: Axes, names: Iterable[str]) -> None:
         axes.text(0.99, 0.98, text, fontsize=SMALL, color=GREY, bbox=box, **place)
 
 
-def least_span(axes: Axes, side: str, share: float = 1e-3) -> None:
+def widen_narrow_limits(axes: Axes, side: str, share: float = 1e-3) -> None:
     """Widen the limits of a `side` (x or y) whose values are nearly alike, so that the labels of its ticks differ
     within a few digits; `share`: of the values' size.
     """
@@ -143,12 +143,12 @@ def least_span(axes: Axes, side: str, share: float = 1e-3) -> None:
         getattr(axes, f"set_{side}lim")(middle - least / 2, middle + least / 2)
 
 
-def thousands(value: float, _position: int) -> str:
+def format_thousands(value: float, _position: int) -> str:
     """Write a tick's label with a comma between thousands, as a formatter of matplotlib."""
     return f"{value:,.0f}"
 
 
-def thin(steps: np.ndarray, values: np.ndarray, most: int = 1500) -> tuple[np.ndarray, np.ndarray]:
+def thin_curve(steps: np.ndarray, values: np.ndarray, most: int = 1500) -> tuple[np.ndarray, np.ndarray]:
     """Thin a curve to at most about `most` points, so that a spike survives.
 
     Of each stretch the largest value is kept, and the last point always.
@@ -156,9 +156,9 @@ def thin(steps: np.ndarray, values: np.ndarray, most: int = 1500) -> tuple[np.nd
     if steps.size <= most:
         return steps, values
     edges = np.linspace(0, steps.size, most + 1).astype(int)
-    kept = [low + int(np.argmax(values[low:high])) for low, high in pairwise(edges)]
-    kept = sorted({*kept, steps.size - 1})
-    return steps[kept], values[kept]
+    places = [low + int(np.argmax(values[low:high])) for low, high in pairwise(edges)]
+    places = sorted({*places, steps.size - 1})
+    return steps[places], values[places]
 
 
 def save(picture: FigureWithData, out: str | Path) -> list[Path]:

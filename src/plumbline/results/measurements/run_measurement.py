@@ -1,8 +1,8 @@
-"""Makes what a target needs that no run gives: ``python -m plumbline.results.measurements.run_measurement STUDY NAME``.
+"""Makes a measurement that a target needs: ``python -m plumbline.results.measurements.run_measurement STUDY NAME``.
 
 A measurement is a function of its own name in ``studies/<study>/measurements/<name>.py``, called with the
 study, its options of the preset, and a function for lines of progress; it returns a frame. Of the study's runs it sees
-those of the groups that its entry in study.yaml names under ``runs``, so that what it is made of is known.
+those of the groups that its entry in study.yaml names under ``runs``, so that its inputs are known.
 """
 
 from __future__ import annotations
@@ -31,54 +31,60 @@ from plumbline.specs.study_config import Study
 from plumbline.specs.yaml_files import PRESETS
 
 
-def entry(study: Study, name: str) -> Measurement:
+def find_measurement(study: Study, name: str) -> Measurement:
     """Look up a measurement of a study by its name.
 
     Raises:
         PlumblineError: the study has none of this name under its preset.
     """
-    known = study.measurements
-    if name not in known:
+    measurements = study.measurements
+    if name not in measurements:
         raise PlumblineError(
             f"{study.file}: measurements: no {name!r} at preset {study.preset}"
-            f"{nearest(name, known)} (there are {list(known)})"
+            f"{nearest(name, measurements)} (there are {list(measurements)})"
         )
-    return known[name]
+    return measurements[name]
 
 
-def measure(study: Study, name: str, out: Path, say: Callable[[str], None]) -> None:
+def measure(study: Study, name: str, out: Path, report: Callable[[str], None]) -> None:
     """Call a measurement's function, and write its frame and what it was made with.
 
     Args:
         out: the frame's file.
-        say: called with each line of progress.
+        report: called with each line of progress.
 
     Raises:
         PlumblineError: there is no such measurement, or it returns no frame that can be stored.
     """
-    one = entry(study, name)
-    function = study_parts.function(one.study, "measurements", name, study.root)
-    seen = dataclasses.replace(study, runs={each.key: each for each in study.group(*one.runs)})
+    measurement = find_measurement(study, name)
+    function = study_parts.function(measurement.study, "measurements", name, study.root)
+    restricted_study = dataclasses.replace(study, runs={each.key: each for each in study.group(*measurement.runs)})
     numeric_environment.require_wide_products()  # before the function imports torch
     started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
-    frame = function(seen, dict(one.options), say)
+    frame = function(restricted_study, dict(measurement.options), report)
     seconds = time.perf_counter() - clock
     if not isinstance(frame, pd.DataFrame):
         raise PlumblineError(
-            f"{study_parts.file(one.study, 'measurements', name, study.root)}: {name} returned no frame but {frame!r}"
+            f"{study_parts.file(measurement.study, 'measurements', name, study.root)}: {name} must return a frame; it "
+            f"returned {frame!r}"
         )
-    facts: dict[str, Any] = {"study": one.study, "measurement": name, "preset": study.preset, "options": one.options}
-    facts |= {"fingerprint": of_measurement(study, name), "code": measurement_code(one, study.root)}
+    facts: dict[str, Any] = {
+        "study": measurement.study,
+        "measurement": name,
+        "preset": study.preset,
+        "options": measurement.options,
+    }
+    facts |= {"fingerprint": of_measurement(study, name), "code": measurement_code(measurement, study.root)}
     facts |= {"started": started, "seconds": round(seconds, 3)}
     facts |= provenance.describe_code() | {
         "packages": provenance.list_packages(),
         "lock_sha256": provenance.lock_sha256(),
     }
-    measurement_file.write(frame, out, facts | _machine())
+    measurement_file.write(frame, out, facts | _describe_machine())
 
 
-def _machine() -> dict[str, Any]:
-    """Host and device, as a run's manifest has them; what never loaded torch was measured on the processor."""
+def _describe_machine() -> dict[str, Any]:
+    """Return host and device as in a run's manifest; a function that never loaded torch ran on the processor."""
     torch = sys.modules.get("torch")
     if torch is not None:
         from plumbline.model.numerics import float32_error, require_float32
@@ -91,18 +97,18 @@ def _machine() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Make the measurement that the command line names, and say what was written."""
+    """Make the measurement that the command line names, and print its file."""
     parser = Parser(__doc__)
     parser.add_argument("study")
     parser.add_argument("name", help="an entry of `measurements` in studies/STUDY/study.yaml")
     parser.add_argument("--preset", choices=PRESETS, default="demo")
     parser.add_argument("--out", type=Path, required=True, metavar="FRAME.parquet")
-    given = parser.parse_args()
-    study = study_config.load(given.study, given.preset)
-    if entry(study, given.name).device == "cpu":
+    options = parser.parse_args()
+    study = study_config.load(options.study, options.preset)
+    if find_measurement(study, options.name).device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""  # one that is here may be another job's
-    measure(study, given.name, given.out, lambda words: print(f"{given.study}/{given.name}: {words}", flush=True))
-    print(given.out)
+    measure(study, options.name, options.out, lambda line: print(f"{options.study}/{options.name}: {line}", flush=True))
+    print(options.out)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Says which runs a target expects: those of the study's configuration, or whatever is on disk."""
+"""Lists the runs that a target expects: those of the study's configuration, or those on disk."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ FOUND = "found"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExpectedRun:
-    """A run that a target needs: where it is (``study/scale/method/sSEED``) and which spec it must have.
+    """A run that a target needs: its folder (``study/scale/method/sSEED``) and the spec that it must have.
 
-    `instead_of`: the run of the present configuration, where `run_id` is the one that was found in its place. `scores`:
-    where its scores belong, if that is not its key.
+    `instead_of`: the run id by the present configuration, if `run_id` is another one that lies in its place. `scores`:
+    the key of its scores, if that is not its own.
     """
 
     key: str
@@ -32,7 +32,7 @@ class ExpectedRun:
 
     @property
     def scores_key(self) -> str:
-        """Where its scores belong."""
+        """The key under which its scores lie."""
         return self.scores or self.key
 
     @property
@@ -56,12 +56,12 @@ class ExpectedRun:
         return int(self.key.split("/")[3].removeprefix("s"))
 
 
-def expected_runs(source: str | None, study: Study, groups: Iterable[str], work: str | Path) -> list[ExpectedRun]:
-    """List the runs that are expected of `groups`: the study's own (None), or `found`: those that are below `work`,
-    whatever their specs.
+def list_expected_runs(source: str | None, study: Study, groups: Iterable[str], work: str | Path) -> list[ExpectedRun]:
+    """List the runs that are expected of `groups`: the study's own (None), or those below `work` with any spec
+    (`found`).
 
     Raises:
-        PlumblineError: another source; or what lies in the place of a run names none.
+        PlumblineError: another source; or the outcome.json in the place of a run names no run.
     """
     if source not in (None, FOUND):
         raise PlumblineError(f"expected_runs: {source!r} is neither None, the study's own runs, nor {FOUND!r}")
@@ -69,11 +69,11 @@ def expected_runs(source: str | None, study: Study, groups: Iterable[str], work:
         ExpectedRun(key=run.key, run_id=run.spec.run_id, groups=run.groups, scores=run.scores_key)
         for run in study.group(*groups)
     ]
-    return expected if source is None else [_found(run, Path(work)) for run in expected]
+    return expected if source is None else [_find_run_on_disk(run, Path(work)) for run in expected]
 
 
 def require_expected(digest: str, study: Study, groups: Iterable[str]) -> None:
-    """Refuse to read other runs than those that the job was planned with, of which it was given the digest alone.
+    """Refuse to read other runs than those that the job was planned with, whose digest it was given.
 
     Raises:
         PlumblineError: configuration or code was edited between the plan and the job.
@@ -86,8 +86,8 @@ def require_expected(digest: str, study: Study, groups: Iterable[str]) -> None:
         )
 
 
-def _found(run: ExpectedRun, work: Path) -> ExpectedRun:
-    """The run that lies where `run` is expected."""
+def _find_run_on_disk(run: ExpectedRun, work: Path) -> ExpectedRun:
+    """Return the run that lies in the folder where `run` is expected."""
     path = work / "runs" / run.key / "outcome.json"
     if not path.exists():
         return run

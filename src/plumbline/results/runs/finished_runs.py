@@ -1,4 +1,4 @@
-"""Reads the runs that a target expects as frames. A run that is missing on disk is `missing`, never dropped."""
+"""Reads the runs that a target expects as frames; a run that is not on disk is `missing`, never dropped."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ COMPLETED, DIVERGED, MISSING = "completed", "diverged", "missing"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunFrames:
-    """Everything a table may read.
+    """The frames and files of runs that a table may read.
 
     `runs` has one row for each expected run, on its key: study, scale, method, seed, groups, run_id, outcome
     (completed, diverged or missing), steps, step, last_finite_step, last_finite_loss, validation_loss, average
-    (of its tasks; NaN where there is none), reason, parameters, device. `scores` and `probes` are those frames with
+    (of its tasks; NaN if there is none), reason, parameters, device. `scores` and `probes` are those frames with
     the run's key, scale, method and seed. `outcomes` and `manifests` are the runs' JSON files by key. `average` is
-    the name of the average in the scores: that of the study's suite, empty where it has none. `others` says which
-    runs are of another spec than the study's present one, `mixed` what about the runs cannot be compared (neither is
-    ever so unless a table asks for the runs that are there), `notes` what else they were made differently with.
-    `measurements`: name -> key (``measured/study/name``) of what the target reads beside runs. `per_item`: whether the
-    target reads what each item of a task gave. `called`: where `work` lay when they were made, if that was elsewhere.
-    `read`: which of scores, examples and probes the target reads; what else lies there came earlier or later by chance.
-    `scored_as`: where a run's scores belong, of those whose are not where its key says.
+    the name of the average in the scores: that of the study's suite, empty if it has none. `others` names the runs
+    of another spec than the study's present one, `mixed` what about the runs cannot be compared (both are empty
+    unless a table reads the runs on disk, whatever their specs), `notes` in what else they differ.
+    `measurements`: name -> key (``measured/study/name``) of what the target reads in addition to runs. `per_item`:
+    whether the target reads the score of each item. `called`: where `work` lay when they were made, if elsewhere.
+    `read`: which of scores, examples and probes the target reads; other files there came earlier or later by chance.
+    `scored_as`: run's key -> key of its scores, if that is another one.
     """
 
     work: Path
@@ -57,7 +57,7 @@ class RunFrames:
     scored_as: Mapping[str, str] = field(default_factory=dict)
 
     def scores_key(self, key: str) -> str:
-        """Where a run's scores belong."""
+        """Return the key under which a run's scores lie."""
         return self.scored_as.get(key, key)
 
     @property
@@ -66,15 +66,15 @@ class RunFrames:
         return self.called or self.work.as_posix()
 
     def select(self, scale: str, methods: Iterable[str] | None = None) -> pd.DataFrame:
-        """Select the rows of `runs` at a scale, and of some methods if they are named."""
+        """Select the rows of `runs` at a scale, and of some methods only if they are named."""
         chosen = self.runs[self.runs["scale"] == scale]
         return chosen if methods is None else chosen[chosen["method"].isin(list(methods))]
 
     def key(self, scale: str, method: str, seed: int | None = None) -> str | None:
-        """Find the key of a method's run at a scale: of a seed, or of the first one; None where none is expected."""
-        mine = self.select(scale, [method]).sort_values("seed")
-        mine = mine if seed is None else mine[mine["seed"] == seed]
-        return None if mine.empty else str(mine.index[0])
+        """Find the key of a method's run at a scale: of a seed, or of the first one; None if none is expected."""
+        runs = self.select(scale, [method]).sort_values("seed")
+        runs = runs if seed is None else runs[runs["seed"] == seed]
+        return None if runs.empty else str(runs.index[0])
 
     def task_scores(self, key: str) -> pd.Series:
         """Read a run's primary metric per task, in the order of its scores; empty where it has no scores."""
@@ -82,16 +82,16 @@ class RunFrames:
 
     def metric_scores(self, key: str, metric: str) -> pd.Series:
         """Read a run's values of one metric, primary or not, per task; empty where it has none."""
-        mine = self.scores[(self.scores["key"] == key) & (self.scores["metric"] == metric)]
-        return mine.set_index("task")["value"]
+        rows = self.scores[(self.scores["key"] == key) & (self.scores["metric"] == metric)]
+        return rows.set_index("task")["value"]
 
     def examples(self, key: str) -> pd.Series:
         """Read a run's primary metric item by item, on (task, item), named by the run; empty where it has no scores.
 
-        They are read when they are asked for: at full size they are more than a hundred thousand rows a run.
+        They are read on demand: at full size they are more than a hundred thousand rows a run.
 
         Raises:
-            PlumblineError: the target does not say that it reads them, they are not there, or not of the run's scores.
+            PlumblineError: the target does not declare that it reads them, or they are missing or of other scores.
         """
         if not self.per_item:
             raise PlumblineError(
@@ -101,46 +101,45 @@ class RunFrames:
         if task_scores.empty:
             return pd.Series(dtype=float, index=pd.MultiIndex.from_arrays([[], []], names=["task", "item"]), name=key)
         path = self.work / "scores" / self.scores_key(key) / "examples.parquet"
-        read = frames.read(_there(path, "evaluate"), "examples")
+        items = frames.read(_require_file(path, "evaluate"), "examples")
         expected = (fingerprint_file.read(fingerprint_file.sidecar_path(path.with_name("scores.parquet"))) or {}).get(
             "examples_sha256"
         )
-        primary = read["metric"] == read["task"].map(self._primary(key)["metric"])
-        mine = read[primary].set_index(["task", "item"])["value"]
-        off = mine.groupby("task").mean().reindex(task_scores.index) - task_scores
-        same_run = set(read["run_id"]) == {self.runs.loc[key, "run_id"]}
+        primary = items["metric"] == items["task"].map(self._primary(key)["metric"])
+        values = items[primary].set_index(["task", "item"])["value"]
+        differences = values.groupby("task").mean().reindex(task_scores.index) - task_scores
+        same_run = set(items["run_id"]) == {self.runs.loc[key, "run_id"]}
         same_bytes = expected is None or expected == sha256_file(path)
-        if not same_run or not same_bytes or not mine.index.is_unique or not (off.abs() < 1e-9).all():
+        if not same_run or not same_bytes or not values.index.is_unique or not (differences.abs() < 1e-9).all():
             raise PlumblineError(
                 f"{path} does not belong to the scores next to it (another run's, another evaluation's, an item twice, "
                 "or other means): "
                 f"remove {path.parent} and run the command again to evaluate it"
             )
-        return mine.rename(key)
+        return values.rename(key)
 
     def metrics(self, key: str) -> pd.DataFrame:
         """Read a run's frame of metrics over steps; without rows for a run that is missing."""
         if self.runs.loc[key, "outcome"] == MISSING:
             return pd.DataFrame(columns=frames.SCHEMAS["metrics"].names)
         folder = self.work / "runs" / key
-        path = _there(folder / METRICS, "pretrain")
+        path = _require_file(folder / METRICS, "pretrain")
         run_files.require(folder, self.manifests[key], METRICS)
         return frames.read(path, "metrics")
 
-    def measured(self, name: str) -> pd.DataFrame | None:
-        """Read a measurement's frame; None where it was not made: a table then has a word (`MISSING`), never a
-        number.
+    def read_measurement(self, name: str) -> pd.DataFrame | None:
+        """Read a measurement's frame; None if it was not made: a table then shows `MISSING`, never a number.
 
         Raises:
-            PlumblineError: the target does not say that it reads it.
+            PlumblineError: the target does not declare that it reads it.
         """
-        return measurement_file.read(measurement_file.place(self.work, self.measured_key(name)))
+        return measurement_file.read(measurement_file.frame_path(self.work, self.find_measurement_key(name)))
 
-    def measured_key(self, name: str) -> str:
+    def find_measurement_key(self, name: str) -> str:
         """Look up the key of a measurement, ``measured/study/name``, by which cells and claims name it.
 
         Raises:
-            PlumblineError: the target does not say that it reads it.
+            PlumblineError: the target does not declare that it reads it.
         """
         if name not in self.measurements:
             raise PlumblineError(
@@ -156,8 +155,8 @@ class RunFrames:
         """
         if not measurement_file.is_key(key):
             return str(self.runs.loc[key, "run_id"])
-        path = measurement_file.place(self.work, key)
-        return str(measurement_file.made_with(path)["fingerprint"]) if path.exists() else MISSING
+        path = measurement_file.frame_path(self.work, key)
+        return str(measurement_file.read_facts(path)["fingerprint"]) if path.exists() else MISSING
 
     @property
     def task_sources(self) -> dict[str, str]:
@@ -169,11 +168,11 @@ class RunFrames:
         }
 
     def _primary(self, key: str) -> pd.DataFrame:
-        mine = self.scores[(self.scores["key"] == key) & self.scores["primary"] & (self.scores["task"] != self.average)]
-        return mine.set_index("task")
+        rows = self.scores[(self.scores["key"] == key) & self.scores["primary"] & (self.scores["task"] != self.average)]
+        return rows.set_index("task")
 
 
-#: Columns of `RunFrames.runs` beside its key, and those of them that are numbers with or without a value.
+#: Columns of `RunFrames.runs` in addition to its key, and those of them that are numbers with or without a value.
 _COLUMNS = ["study", "scale", "method", "seed", "groups", "run_id", "outcome", "steps", "step", "last_finite_step"]
 _COLUMNS += ["last_finite_loss", "validation_loss", "average", "reason", "parameters", "device"]
 _FLOATS = ["last_finite_loss", "validation_loss", "average"]
@@ -195,20 +194,20 @@ def load(
     """Read what the expected runs left under `work`: outcomes, and scores and probes where a target reads them.
 
     Args:
-        average: the name of the average in the scores frames; empty where nothing is evaluated.
-        examples: let `RunFrames.examples` read what each item gave.
-        probed_groups: groups of the runs that targets read probes of, where these are not all runs.
-        measurements: name -> key of what the target reads beside runs.
-        mixed: take runs that cannot be compared, and say so in `RunFrames.mixed`.
-        called: what products call `work`, where it lay elsewhere when the runs were made.
+        average: the name of the average in the scores frames; empty if nothing is evaluated.
+        examples: let `RunFrames.examples` read the score of each item.
+        probed_groups: groups of the runs that targets read probes of; None for all runs.
+        measurements: name -> key of what the target reads in addition to runs.
+        mixed: accept runs that cannot be compared, and describe that in `RunFrames.mixed`.
+        called: what products call `work`, if it lay elsewhere when the runs were made.
 
     Raises:
         PlumblineError: a directory holds another run than the expected one, a file cannot be read, or runs cannot be
             compared (`plumbline.results.runs.comparability`).
     """
     work = Path(work)
-    asked_for = {"scores": scores, "examples": examples, "probes": probes}
-    mixing = ComparabilityCheck(work)
+    requested = {"scores": scores, "examples": examples, "probes": probes}
+    comparability = ComparabilityCheck(work)
     rows, scored, probed, outcomes, manifests, others = [], [], [], {}, {}, []
     expected = list(expected)
     scored_as = {run.key: run.scores for run in expected if run.scores}
@@ -216,9 +215,9 @@ def load(
         row: dict[str, Any] = {"key": run.key, "study": run.study, "groups": run.groups, "run_id": run.run_id}
         place = {"scale": run.scale, "method": run.method, "seed": run.seed}
         row |= {**place, "outcome": MISSING}
-        outcome = _read(work / "runs" / run.key / "outcome.json", run)
+        outcome = _read_run_json(work / "runs" / run.key / "outcome.json", run)
         if outcome is not None:
-            manifest = _read(work / "runs" / run.key / "manifest.json", run)
+            manifest = _read_run_json(work / "runs" / run.key / "manifest.json", run)
             if manifest is None:
                 raise PlumblineError(f"{work / 'runs' / run.key}: outcome.json without manifest.json; rerun it")
             run_files.require_manifest(work / "runs" / run.key / "manifest.json", manifest)
@@ -226,21 +225,21 @@ def load(
             outcomes[run.key], manifests[run.key] = outcome, manifest
             row["outcome"] = outcome["outcome"]
             row |= {name: outcome.get(name) for name in ("steps", "step", "last_finite_step", "reason")}
-            row |= {name: _number(outcome.get(name)) for name in ("last_finite_loss", "validation_loss")}
+            row |= {name: _to_float(outcome.get(name)) for name in ("last_finite_loss", "validation_loss")}
             row |= {"parameters": manifest.get("parameters"), "device": manifest.get("device")}
-            mixing.trained(run.key, manifest)
+            comparability.record_run(run.key, manifest)
             path = work / "scores" / run.scores_key / "scores.parquet"
-            mine = _frame(path, "scores", run) if scores else None
-            if mine is not None:
-                mixing.scored(run.scores_key, mine, frames.metadata(path), manifest, average)
-                row["average"] = _average(mine, average, run)
-                scored.append(mine.assign(key=run.key, **place))
-            wanted = probes and (probed_groups is None or not set(probed_groups).isdisjoint(run.groups))
-            if wanted and manifest["spec"].get("probes"):
-                path = _there(work / "probes" / run.key / "probes.parquet", "probe")
-                read = _frame(path, "probes", run)
-                mixing.probed(run.key, frames.metadata(path), manifest)
-                probed.append(read.assign(key=run.key, **place))
+            run_scores = _read_frame(path, "scores", run) if scores else None
+            if run_scores is not None:
+                comparability.record_scores(run.scores_key, run_scores, frames.metadata(path), manifest, average)
+                row["average"] = _check_average(run_scores, average, run)
+                scored.append(run_scores.assign(key=run.key, **place))
+            reads_probes = probes and (probed_groups is None or not set(probed_groups).isdisjoint(run.groups))
+            if reads_probes and manifest["spec"].get("probes"):
+                path = _require_file(work / "probes" / run.key / "probes.parquet", "probe")
+                run_probes = _read_frame(path, "probes", run)
+                comparability.record_probes(run.key, frames.metadata(path), manifest)
+                probed.append(run_probes.assign(key=run.key, **place))
             if run.instead_of:
                 made_with = manifest["spec"].get("numerics", "not recorded")
                 others.append(
@@ -251,37 +250,37 @@ def load(
     runs = pd.DataFrame(rows, columns=["key", *_COLUMNS]).set_index("key")
     runs[_FLOATS] = runs[_FLOATS].astype(float)
     if not mixed:
-        mixing.refuse()
+        comparability.refuse()
     return RunFrames(
         work=work,
         runs=runs,
-        scores=_joined(scored, "scores").astype({"primary": bool}),
-        probes=_joined(probed, "probes") if probes else pd.DataFrame(),
+        scores=_join_frames(scored, "scores").astype({"primary": bool}),
+        probes=_join_frames(probed, "probes") if probes else pd.DataFrame(),
         average=average,
         outcomes=outcomes,
         manifests=manifests,
         others=tuple(others),
-        mixed=tuple(mixing.warnings()),
-        notes=tuple(mixing.notes()),
+        mixed=tuple(comparability.warnings()),
+        notes=tuple(comparability.notes()),
         measurements=measurements or {},
         per_item=examples,
         called=called,
-        read=frozenset(name for name, asked in asked_for.items() if asked),
+        read=frozenset(name for name, is_read in requested.items() if is_read),
         scored_as=scored_as,
     )
 
 
-def _joined(parts: list[pd.DataFrame], name: str) -> pd.DataFrame:
+def _join_frames(parts: list[pd.DataFrame], name: str) -> pd.DataFrame:
     filled = [frame for frame in parts if len(frame)]
     columns = [*frames.SCHEMAS[name].names, "key", "scale", "method", "seed"]
     return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=columns)
 
 
-def _number(value: float | None) -> float:
+def _to_float(value: float | None) -> float:
     return math.nan if value is None else float(value)
 
 
-def _there(path: Path, rule: str) -> Path:
+def _require_file(path: Path, rule: str) -> Path:
     if not path.exists():
         raise PlumblineError(
             f"{path} is not there although the run is finished; the rule {rule} makes it: snakemake {path}, with the "
@@ -290,7 +289,7 @@ def _there(path: Path, rule: str) -> Path:
     return path
 
 
-def _read(path: Path, run: ExpectedRun) -> dict[str, Any] | None:
+def _read_run_json(path: Path, run: ExpectedRun) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
@@ -299,30 +298,30 @@ def _read(path: Path, run: ExpectedRun) -> dict[str, Any] | None:
         raise PlumblineError(f"{path} is not JSON ({error}); remove the run's directory and rerun it") from error
     if not isinstance(content, dict):
         raise PlumblineError(f"{path} is not a JSON object; remove the run's directory and rerun it")
-    _same_run(content.get("run_id"), path, run)
+    _require_run_id(content.get("run_id"), path, run)
     return content
 
 
-def _same_run(found: str | None, path: Path, run: ExpectedRun) -> None:
-    if found != run.run_id:
+def _require_run_id(run_id: str | None, path: Path, run: ExpectedRun) -> None:
+    if run_id != run.run_id:
         raise PlumblineError(
-            f"{path} is of run {found}, but {run.key} is run {run.run_id} under the present configuration; "
+            f"{path} is of run {run_id}, but {run.key} is run {run.run_id} under the present configuration; "
             "rerun it, restore the configuration it was made with, or make the table with --expected-runs found"
         )
 
 
-def _frame(path: Path, name: str, run: ExpectedRun) -> pd.DataFrame | None:
+def _read_frame(path: Path, name: str, run: ExpectedRun) -> pd.DataFrame | None:
     if not path.exists():
         return None
     fingerprint_file.read_verified(path)
     frame = frames.read(path, name)
-    for found in frame["run_id"].unique():
-        _same_run(found, path, run)
+    for run_id in frame["run_id"].unique():
+        _require_run_id(run_id, path, run)
     return frame
 
 
-def _average(scores: pd.DataFrame, name: str, run: ExpectedRun) -> float:
-    """The average over a run's tasks; it must be the mean of the tasks it stands beside."""
+def _check_average(scores: pd.DataFrame, name: str, run: ExpectedRun) -> float:
+    """Return the average over a run's tasks; refuse one that is not the mean of the tasks next to it."""
     rows = scores[scores["task"] == name]["value"]
     if rows.empty:
         return math.nan

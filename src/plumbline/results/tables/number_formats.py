@@ -9,22 +9,22 @@ PROBABILITY, AS_PRINTED = "probability", "as printed"
 UNDERFLOW = "<1e-300"
 
 
-def formatted(value: float | int | str, how: str) -> str:
-    """Write a value as people read it. Counts print as they are where `how` asks for decimals; words always do."""
-    if isinstance(value, str) or how in ("", AS_PRINTED):
+def format_number(value: float | int | str, number_format: str) -> str:
+    """Write a value as people read it; a count never has decimals, and a text stays as it is."""
+    if isinstance(value, str) or number_format in ("", AS_PRINTED):
         return str(value)
-    if how == PROBABILITY:
-        return probability(value)
-    return str(value) if isinstance(value, int) and how[-1] in "fg" else format(value, how)
+    if number_format == PROBABILITY:
+        return format_probability(value)
+    return str(value) if isinstance(value, int) and number_format[-1] in "fg" else format(value, number_format)
 
 
-def probability(value: float) -> str:
+def format_probability(value: float) -> str:
     """Write a p-value: 1.00, 0.23, 0.027, 1.5e-04; one that underflows is a bound."""
     if value == 0:
         return UNDERFLOW
     return f"{value:.2f}" if value >= 0.0995 else f"{value:#.2g}" if value >= 0.00095 else f"{value:.1e}"
 
 
-def bound(value: float | int | str, how: str) -> str:
+def format_bound(value: float | int | str, number_format: str) -> str:
     """Write the bound that a number stands for: a p of 0 is an underflow. Empty for any other number."""
-    return UNDERFLOW if how == PROBABILITY and value == 0 else ""
+    return UNDERFLOW if number_format == PROBABILITY and value == 0 else ""

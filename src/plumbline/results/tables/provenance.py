@@ -1,4 +1,4 @@
-"""Writes and reads the file beside a table that says how to read it and where each cell comes from."""
+"""Writes and reads the file next to a table that records how to read it and where each cell comes from."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:  # a finished table is shown and traced without loading what m
 #: Manifest entries that a provenance file repeats for each run.
 FACTS = ("git_commit", "git_dirty", "data_fingerprint", "validation_fingerprint", "device", "packages")
 
-#: What it repeats of what a measurement was made with.
+#: Facts of a measurement that a provenance file repeats.
 MEASURED_FACTS = ("fingerprint", "options", "seconds", "git_commit", "git_dirty", "host", "device_name", "packages")
 
 #: Kinds of columns that are named where two of them stand side by side.
 KINDS = ("reproduced", "published")
 
 
-def headings(columns: list[Column]) -> dict[str, str]:
-    """Map each column's name to its heading for people, which says whose number it is where both kinds stand side by
-    side.
+def write_headings(columns: list[Column]) -> dict[str, str]:
+    """Map each column's name to its heading for people, which names the kind (reproduced, published) if both kinds
+    stand side by side.
     """
     both = {column.header for column in columns if column.kind == "published" and column.readable}
     return {
@@ -40,20 +40,20 @@ def headings(columns: list[Column]) -> dict[str, str]:
     }
 
 
-def goes_on(once: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[bool]:
-    """Tell of each row whether it repeats the row above in all columns that are shown once (`Column.once`)."""
+def find_repeating_rows(once: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[bool]:
+    """Return for each row whether it repeats the row above in all columns that are shown once (`Column.once`)."""
     pairs = itertools.pairwise([None, *rows])
-    return [bool(once) and up is not None and all(row[name] == up[name] for name in once) for up, row in pairs]
+    return [bool(once) and above is not None and all(row[name] == above[name] for name in once) for above, row in pairs]
 
 
-def provenance(table: Table, frames: RunFrames, csv_text: str) -> dict[str, Any]:
-    """Collect what the file beside a table says: how to read the csv, and where each cell comes from.
+def collect_provenance(table: Table, frames: RunFrames, csv_text: str) -> dict[str, Any]:
+    """Collect the content of a provenance file: how to read the csv, and where each cell comes from.
 
     It has columns, why cells are empty, warnings and notes; each cell's runs; and of each run its id, files and the
     manifest's facts.
     """
-    named = headings(table.columns)
-    cells = _of_cells(table, lambda row, column: list(row[column.name].runs))
+    headings_by_name = write_headings(table.columns)
+    cells = _map_cells(table, lambda row, column: list(row[column.name].runs))
     used = sorted({key for row in cells.values() for runs in row.values() for key in runs})
     return {
         "table": table.name,
@@ -66,7 +66,7 @@ def provenance(table: Table, frames: RunFrames, csv_text: str) -> dict[str, Any]
             {
                 "name": column.name,
                 "header": column.header,
-                "heading": named[column.name],
+                "heading": headings_by_name[column.name],
                 "kind": column.kind,
                 "format": column.format,
                 "shown_in_markdown": column.readable,
@@ -85,24 +85,24 @@ def provenance(table: Table, frames: RunFrames, csv_text: str) -> dict[str, Any]
         "work": frames.named,
         "made_with": {name: version(name) for name in ("numpy", "pandas", "scipy")},
         "cells": cells,
-        "sources": _of_cells(table, lambda row, column: row[column.name].source),
-        "why_empty": _of_cells(table, table.word),
-        "runs": {key: run_facts(frames, key) for key in used},
+        "sources": _map_cells(table, lambda row, column: row[column.name].source),
+        "why_empty": _map_cells(table, table.word),
+        "runs": {key: collect_run_facts(frames, key) for key in used},
     }
 
 
-def _of_cells(table: Table, what: Callable[[dict[str, Cell], Column], Any]) -> dict[str, dict[str, Any]]:
-    """Row -> column -> what is said of a cell, where anything is."""
+def _map_cells(table: Table, read_cell: Callable[[dict[str, Cell], Column], Any]) -> dict[str, dict[str, Any]]:
+    """Map row -> column -> what `read_cell` returns of a cell, without the empty values."""
     return {
-        str(row[table.key].value): {column.name: said for column in table.columns if (said := what(row, column))}
+        str(row[table.key].value): {column.name: value for column in table.columns if (value := read_cell(row, column))}
         for row in table.rows
     }
 
 
-def run_facts(frames: RunFrames, key: str) -> dict[str, Any]:
-    """Collect what a provenance file says of one run, or of one measurement."""
+def collect_run_facts(frames: RunFrames, key: str) -> dict[str, Any]:
+    """Collect the facts that a provenance file has on one run, or on one measurement."""
     if measurement_file.is_key(key):
-        return _measured_facts(frames, key)
+        return _collect_measurement_facts(frames, key)
     facts: dict[str, Any] = {name: frames.runs.loc[key, name] for name in ("run_id", "outcome")}
     manifest = frames.manifests.get(key)
     if manifest is None:
@@ -111,30 +111,30 @@ def run_facts(frames: RunFrames, key: str) -> dict[str, Any]:
     for name, folder in {"scores": "scores", "probes": "probes", "examples": "scores"}.items():
         if name not in frames.read:
             continue
-        there = f"{folder}/{frames.scores_key(key) if folder == 'scores' else key}/{name}.parquet"
-        path = frames.work / there
+        file = f"{folder}/{frames.scores_key(key) if folder == 'scores' else key}/{name}.parquet"
+        path = frames.work / file
         if path.exists():
-            facts |= {name: f"{frames.named}/{there}", f"{name}_sha256": sha256_file(path)}
+            facts |= {name: f"{frames.named}/{file}", f"{name}_sha256": sha256_file(path)}
     facts["texts"] = manifest["spec"]["data"]["source"]
     facts["spec_sha256"] = sha256_text(canonical_json(manifest["spec"]))
     return facts | {name: manifest[name] for name in FACTS if name in manifest}
 
 
-def _measured_facts(frames: RunFrames, key: str) -> dict[str, Any]:
-    path = measurement_file.place(frames.work, key)
+def _collect_measurement_facts(frames: RunFrames, key: str) -> dict[str, Any]:
+    path = measurement_file.frame_path(frames.work, key)
     if not path.exists():
         return {"outcome": "missing"}
-    said = measurement_file.made_with(path)
+    record = measurement_file.read_facts(path)
     facts = {
         "outcome": "measured",
-        "frame": measurement_file.place(Path(frames.named), key).as_posix(),
-        "frame_sha256": said["frame_sha256"],
+        "frame": measurement_file.frame_path(Path(frames.named), key).as_posix(),
+        "frame_sha256": record["frame_sha256"],
     }
-    return facts | {name: said[name] for name in MEASURED_FACTS if name in said}
+    return facts | {name: record[name] for name in MEASURED_FACTS if name in record}
 
 
 def read(table: Path) -> dict[str, Any]:
-    """Read the provenance of a table's csv, which lies beside it.
+    """Read the provenance of a table's csv, which lies next to it.
 
     Raises:
         PlumblineError: there is no table, no provenance, or one of another state of the table or that was edited.
@@ -142,8 +142,8 @@ def read(table: Path) -> dict[str, Any]:
     if table.suffix != ".csv" or table.is_dir():
         raise PlumblineError(f"{table} is no table; name the csv of one, such as results/table2.csv")
     if not table.exists():
-        raise PlumblineError(f"there is no table {table}{_instead(table)}")
-    path = beside(table)
+        raise PlumblineError(f"there is no table {table}{_suggest_table(table)}")
+    path = provenance_path(table)
     if not path.exists():
         raise PlumblineError(f"there is no {path}, so the origin of {table} is unknown; make the table again")
     try:
@@ -157,13 +157,11 @@ def read(table: Path) -> dict[str, Any]:
     return content
 
 
-def _instead(table: Path) -> str:
-    """What to do about a table that is not there, as the end of a message."""
-    made = [
-        beside.as_posix().removesuffix(".provenance.json") for beside in Path("results").glob("**/*.provenance.json")
-    ]
-    if known := nearest(table.as_posix(), [f"{name}.csv" for name in made]):
-        return known
+def _suggest_table(table: Path) -> str:
+    """Suggest what to do about a missing table, as the end of a message."""
+    names = [path.as_posix().removesuffix(".provenance.json") for path in Path("results").glob("**/*.provenance.json")]
+    if suggestion := nearest(table.as_posix(), [f"{name}.csv" for name in names]):
+        return suggestion
     if table.parts[:1] == ("results",):
         return f"; make it first: snakemake {table}"
     return (
@@ -171,6 +169,6 @@ def _instead(table: Path) -> str:
     )
 
 
-def beside(table: Path) -> Path:
-    """Name the file beside a table's csv that holds its provenance."""
+def provenance_path(table: Path) -> Path:
+    """Return the file next to a table's csv that holds its provenance."""
     return table.with_suffix(".provenance.json")

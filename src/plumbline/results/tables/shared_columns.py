@@ -1,4 +1,4 @@
-"""Makes what tables of all studies share: columns beside printed ones, a row's facts, what stands around a table."""
+"""Makes what tables of all studies share: columns next to printed ones, a row's facts, warnings and notes."""
 
 from __future__ import annotations
 
@@ -12,42 +12,44 @@ from plumbline.results.tables.table import (
     Cell,
     Column,
     Table,
-    context,
-    interpretations_of,
-    joint_outcome,
-    notes_of,
+    context_cells,
+    list_interpretations,
     published_column,
-    warnings_of,
+    summarize_outcomes,
+    write_notes,
+    write_warnings,
 )
 from plumbline.specs.study_config import Study
 
 
-def ours(name: str, header: str, how: str, *, readable: bool = True, narrow: bool = False, noise: str = "") -> Column:
+def number_column(
+    name: str, header: str, number_format: str, *, readable: bool = True, narrow: bool = False, noise: str = ""
+) -> Column:
     """Make a column of reproduced numbers.
 
-    `how` is their format, `noise` the column of their standard deviation over seeds.
+    `number_format` is their format, `noise` the column of their standard deviation over seeds.
     """
     return Column(
-        name=name, header=header, kind="reproduced", format=how, readable=readable, narrow=narrow, noise=noise
+        name=name, header=header, kind="reproduced", format=number_format, readable=readable, narrow=narrow, noise=noise
     )
 
 
-def said(name: str, header: str, *, readable: bool = True, narrow: bool = False) -> Column:
-    """Make a column of reproduced words."""
+def text_column(name: str, header: str, *, readable: bool = True, narrow: bool = False) -> Column:
+    """Make a column of reproduced texts."""
     return Column(name=name, header=header, kind="reproduced", readable=readable, narrow=narrow)
 
 
-def beside(
-    name: str, header: str, how: str, *, readable: bool = True, narrow: bool = False, noise: str = ""
+def column_pair(
+    name: str, header: str, number_format: str, *, readable: bool = True, narrow: bool = False, noise: str = ""
 ) -> list[Column]:
-    """Make a column of reproduced numbers and the column of printed ones beside it."""
+    """Make a column of reproduced numbers and the column of printed ones next to it."""
     return [
-        ours(name, header, how, readable=readable, narrow=narrow, noise=noise),
+        number_column(name, header, number_format, readable=readable, narrow=narrow, noise=noise),
         published_column(name, header, readable=readable, narrow=narrow),
     ]
 
 
-def labels(key: str, header: str) -> list[Column]:
+def label_columns(key: str, header: str) -> list[Column]:
     """Make the two columns that name a row: its key, and its label for people."""
     return [
         Column(name=key, header=header, kind="label", readable=False),
@@ -55,14 +57,14 @@ def labels(key: str, header: str) -> list[Column]:
     ]
 
 
-#: What a row of runs says of them.
+#: The columns of facts on the runs of a row.
 OUTCOME = Column(name="outcome", header="outcome", kind="fact")
 SEEDS = Column(name="n_seeds", header="seeds", kind="fact", format="d")
 RUN_IDS = Column(name="run_ids", header="runs", kind="fact", readable=False)
 FACTS = [OUTCOME, SEEDS, RUN_IDS, *CONTEXT_ALONE]
 
 
-def facts(
+def fact_cells(
     frames: RunFrames, study: Study, scale: str, keys: Iterable[str], *, outcomes: Iterable[str], seeds: int
 ) -> dict[str, Cell]:
     """Make the FACTS cells of a row of runs of one scale.
@@ -71,13 +73,13 @@ def facts(
         keys: its runs, `outcomes` how they ended; a run that is not expected has an outcome and no key.
         seeds: how many seeds gave it a value.
     """
-    behind = tuple(keys)
-    ids = [str(frames.runs.loc[key, "run_id"]) for key in behind]
+    row_keys = tuple(keys)
+    ids = [str(frames.runs.loc[key, "run_id"]) for key in row_keys]
     return {
-        "outcome": Cell(joint_outcome(outcomes), behind),
-        "n_seeds": Cell(seeds, behind),
-        "run_ids": Cell(" ".join(ids), behind),
-    } | context(study, scale)
+        "outcome": Cell(summarize_outcomes(outcomes), row_keys),
+        "n_seeds": Cell(seeds, row_keys),
+        "run_ids": Cell(" ".join(ids), row_keys),
+    } | context_cells(study, scale)
 
 
 def make_table(
@@ -98,9 +100,9 @@ def make_table(
     """Make a table of a study; the warnings and interpretations that stand around every one follow its own.
 
     Args:
-        published: the file of printed numbers beside it, where there is one.
+        published: the file of printed numbers next to it, if there is one.
         scores: the frames, of a table that shows scores of tasks.
-        demo: what the study's demo is worth, where it was sized to answer something.
+        demo: the study's own note on what its demo can show.
         exact: it is computed alone, and no preset's sizes are in it.
     """
     return Table(
@@ -111,8 +113,8 @@ def make_table(
         key=key,
         columns=list(columns),
         rows=rows,
-        notes=[*notes, *notes_of(study, name)],
-        warnings=[*warnings, *([EXACT_NOTE] if exact else warnings_of(study, scores, demo=demo))],
+        notes=[*notes, *write_notes(study, name)],
+        warnings=[*warnings, *([EXACT_NOTE] if exact else write_warnings(study, scores, demo=demo))],
         published=published,
-        interpretations=interpretations_of(study),
+        interpretations=list_interpretations(study),
     )

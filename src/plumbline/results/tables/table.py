@@ -12,11 +12,11 @@ import pandas as pd
 from plumbline.core.errors import PlumblineError
 from plumbline.published.printed_numbers import NOT_PRINTED, printed
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
-from plumbline.results.tables.number_formats import AS_PRINTED, bound, formatted
+from plumbline.results.tables.number_formats import AS_PRINTED, format_bound, format_number
 from plumbline.specs.paper import Paper
 from plumbline.specs.study_config import Study
 
-#: Words that stand where there is no number.
+#: Texts of cells without a number.
 NO_FLOOR, REFERENCE = "no noise floor", "reference"
 
 Value = float | int | str | None
@@ -26,7 +26,7 @@ Value = float | int | str | None
 class Column:
     """A column of a table: `kind` says whose value it is, `format` how a number is written.
 
-    Formats are those of `plumbline.results.tables.number_formats`; a column without one holds words. `readable`: in the
+    Formats are those of `plumbline.results.tables.number_formats`; a column without one holds texts. `readable`: in the
     pages for people, not in the csv alone; `narrow`: in the terminal's 80 columns too; `paper`: in the table for a
     paper, where the narrow ones are not the right choice (`plumbline.results.tables.paper_columns`). `noise`: the
     column whose cell in the same row is its standard deviation over seeds. `once`: where rows that follow each other
@@ -96,7 +96,7 @@ class Table:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The table's values in declared order; numeric columns are numbers, NaN where there is none."""
+        """The table's values in declared order; numeric columns are numbers, NaN in empty cells."""
         columns = {column.name: [row[column.name].value for row in self.rows] for column in self.columns}
         frame = pd.DataFrame(columns, columns=[column.name for column in self.columns])
         for column in self.columns:
@@ -112,24 +112,24 @@ class Table:
         cell = row[column.name]
         if cell.text or cell.value is None:
             return cell.text or cell.word
-        return formatted(cell.value, column.format)
+        return format_number(cell.value, column.format)
 
     def word(self, row: dict[str, Cell], column: Column) -> str:
-        """Say why a numeric cell is empty, or which bound its number stands for; empty where the number says all."""
+        """Return why a numeric cell is empty, or the bound that its number stands for; empty for any other number."""
         cell = row[column.name]
         if not column.numeric:
             return ""
-        return cell.word if cell.value is None else bound(cell.value, column.format)
+        return cell.word if cell.value is None else format_bound(cell.value, column.format)
 
 
-def number(value: float | int | None, word: str, runs: Iterable[str] = ()) -> Cell:
+def number_cell(value: float | int | None, word: str, runs: Iterable[str] = ()) -> Cell:
     """Make a cell with a number, or an empty one with `word`."""
     missing = value is None or (isinstance(value, float) and math.isnan(value))
     return Cell(None, tuple(runs), word=word) if missing else Cell(value, tuple(runs))
 
 
-def from_print(text: str, *, bound: str = NOT_PRINTED) -> Cell:
-    """Make a cell of a printed number, digits kept; empty with a word where nothing, or a bound alone, is printed."""
+def printed_cell(text: str, *, bound: str = NOT_PRINTED) -> Cell:
+    """Make a cell of a printed number with its digits; an empty one with a word if none, or a bound, is printed."""
     if bound != NOT_PRINTED:
         return Cell(None, word=f"<{bound}")
     if text == NOT_PRINTED:
@@ -137,19 +137,19 @@ def from_print(text: str, *, bound: str = NOT_PRINTED) -> Cell:
     return Cell(float(text), text=text)
 
 
-def printed_cells(frame: pd.DataFrame, row: object, names: dict[str, str]) -> dict[str, Cell]:
+def published_cells(frame: pd.DataFrame, row: object, names: dict[str, str]) -> dict[str, Cell]:
     """Make the cells ``<name>_published`` of a row of a printed table; `names` maps each name to the printed column."""
-    return {f"{name}_published": from_print(printed(frame, row, source)) for name, source in names.items()}
+    return {f"{name}_published": printed_cell(printed(frame, row, source)) for name, source in names.items()}
 
 
 def published_column(name: str, header: str, *, readable: bool = True, narrow: bool = False) -> Column:
-    """Make the column of printed numbers that stands beside the column `name`."""
+    """Make the column of printed numbers that stands next to the column `name`."""
     return Column(
         name=f"{name}_published", header=header, kind="published", format=AS_PRINTED, readable=readable, narrow=narrow
     )
 
 
-def joint_outcome(outcomes: Iterable[str]) -> str:
+def summarize_outcomes(outcomes: Iterable[str]) -> str:
     """Write how the runs of a row ended: one word where all ended the same way, else counts: ``completed 2, missing
     1``.
     """
@@ -160,12 +160,12 @@ def joint_outcome(outcomes: Iterable[str]) -> str:
     return next(iter(counts)) if len(counts) == 1 else ", ".join(f"{word} {n}" for word, n in counts.items())
 
 
-def absent(outcomes: Iterable[str]) -> str:
-    """Choose the word for a value that a row's runs do not have: diverged where one of them did, else missing."""
+def missing_word(outcomes: Iterable[str]) -> str:
+    """Choose the word for a value that a row's runs do not have: diverged if one of them did, else missing."""
     return DIVERGED if DIVERGED in set(outcomes) else MISSING
 
 
-def reference_of(study: Study, target: str) -> str:
+def require_reference(study: Study, target: str) -> str:
     """Look up the method that a study compares the others with.
 
     Raises:
@@ -206,11 +206,11 @@ OTHER_SUITE_NOTE = (
 EXACT_NOTE = "This table needs no training: it is computed, and the same at every preset."
 
 
-def warnings_of(study: Study, frames: RunFrames | None = None, *, demo: str = PRESET_NOTES["demo"]) -> list[str]:
+def write_warnings(study: Study, frames: RunFrames | None = None, *, demo: str = PRESET_NOTES["demo"]) -> list[str]:
     """Write the warnings that stand above a table: the preset, and for a table of scores (`frames`) whose tasks they
     are.
 
-    `demo`: what a study's demo is worth, where it was sized to answer something.
+    `demo`: the study's own note on what its demo can show.
     """
     notes = PRESET_NOTES | {"demo": demo}
     warnings = [f"Preset: {study.preset}. " + notes[study.preset]]
@@ -228,7 +228,7 @@ def warnings_of(study: Study, frames: RunFrames | None = None, *, demo: str = PR
     return warnings
 
 
-def interpretations_of(study: Study) -> list[str]:
+def list_interpretations(study: Study) -> list[str]:
     """List the interpretations that are in force."""
     return [
         interpretation["id"]
@@ -237,28 +237,28 @@ def interpretations_of(study: Study) -> list[str]:
     ]
 
 
-def notes_of(study: Study, table: str) -> list[str]:
+def write_notes(study: Study, table: str) -> list[str]:
     """Write the notes that stand under every table of a study: how many interpretations are in force, and which file
     names them."""
-    count = len(interpretations_of(study))
-    whole = f"{table}.provenance.json names them, interpretations.md says what each is"
-    return [f"Interpretations of what the paper leaves open: {count}; {whole}."] if count else []
+    count = len(list_interpretations(study))
+    pointer = f"{table}.provenance.json names them, interpretations.md says what each is"
+    return [f"Interpretations of what the paper leaves open: {count}; {pointer}."] if count else []
 
 
-#: What every table says of itself in each row: one of no run, one of no scores, and one of scores.
+#: Columns that every row of a table has: of a table without runs, one without scores, and one with scores.
 PRESET = Column(name="preset", header="preset", kind="fact", readable=False)
 CONTEXT_ALONE = [PRESET, Column(name="scale", header="scale", kind="fact", readable=False)]
 CONTEXT = [*CONTEXT_ALONE, Column(name="task_source", header="task source", kind="fact", readable=False)]
 
 
-def context(study: Study, scale: str, frames: RunFrames | None = None) -> dict[str, Cell]:
-    """Make a row's cells of the CONTEXT columns; `task_source` only for a table that reads scores."""
+def context_cells(study: Study, scale: str, frames: RunFrames | None = None) -> dict[str, Cell]:
+    """Make a row's cells of the CONTEXT columns; `describe_task_source` only for a table that reads scores."""
     cells = {"preset": Cell(study.preset_named), "scale": Cell(study.scale_label(scale))}
-    return cells | ({"task_source": Cell(task_source(frames))} if frames is not None else {})
+    return cells | ({"task_source": Cell(describe_task_source(frames))} if frames is not None else {})
 
 
-def task_source(frames: RunFrames) -> str:
-    """Write the cell of the `task_source` column: benchmark, or how many of the tasks are proxies."""
+def describe_task_source(frames: RunFrames) -> str:
+    """Write the cell of the `describe_task_source` column: benchmark, or how many of the tasks are proxies."""
     sources = frames.task_sources
     proxies = sum(source != "benchmark" for source in sources.values())
     if not sources:

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from plumbline.core.errors import visible
 from plumbline.results.tables import provenance
-from plumbline.results.tables.number_formats import AS_PRINTED, formatted
+from plumbline.results.tables.number_formats import AS_PRINTED, format_number
 
 #: What a terminal holds; the least room that names of rows are folded into.
 WIDTH, NAMES = 80, 12
@@ -25,54 +25,56 @@ TEXT = 16
 GAP = 2
 
 
-def show(table: Path) -> str:
+def format_for_terminal(table: Path) -> str:
     """Write a finished table for a terminal, from its csv: warnings, title, columns, and where the whole of it lies.
 
     The columns are those that its study marked as `narrow`, else as many readable ones as there is room for.
 
     Raises:
-        PlumblineError: there is no such table, or none with its provenance beside it.
+        PlumblineError: there is no such table, or no provenance next to it.
     """
     content = provenance.read(table)
     with open(table, encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))
-    words = content["why_empty"]
-    shown = [entry for entry in content["columns"] if entry["shown_in_terminal"]]
-    shown = shown or [entry for entry in content["columns"] if entry["shown_in_markdown"]]
-    shown.sort(key=lambda entry: entry["kind"] == "published")  # ours first, then what is printed
+    reasons = content["why_empty"]
+    columns = [entry for entry in content["columns"] if entry["shown_in_terminal"]]
+    columns = columns or [entry for entry in content["columns"] if entry["shown_in_markdown"]]
+    columns.sort(key=lambda entry: entry["kind"] == "published")  # ours first, then what is printed
     cells = {
-        entry["name"]: [_shown(row[entry["name"]], entry, words.get(row[content["key"]], {})) for row in rows]
-        for entry in shown
+        entry["name"]: [_format_cell(row[entry["name"]], entry, reasons.get(row[content["key"]], {})) for row in rows]
+        for entry in columns
     }
-    kept, room = _fitting(shown, cells)
-    body = _grid(kept, [[cells[entry["name"]][number] for entry in kept] for number in range(len(rows))], room)
-    left_out = len(content["columns"]) - len(kept)
+    fitting, room = _choose_fitting_columns(columns, cells)
+    body = _draw_grid(
+        fitting, [[cells[entry["name"]][number] for entry in fitting] for number in range(len(rows))], room
+    )
+    left_out = len(content["columns"]) - len(fitting)
     whole = f"{table}" + (f" ({left_out} more columns)" if left_out > 0 else "")
-    said = content.get("paper", "")  # a table that was made by an earlier version does not say
-    above = [*content["warnings"], *([f"{content['study']}: {said}"] if said else []), content["title"]]
+    paper = content.get("paper", "")  # a table that was made by an earlier version does not say
+    above = [*content["warnings"], *([f"{content['study']}: {paper}"] if paper else []), content["title"]]
     wrapped = [textwrap.fill(text, WIDTH, break_on_hyphens=False) for text in above]
     return visible(
         "\n\n".join([*wrapped, body, textwrap.fill(f"The whole table: {whole}", WIDTH, break_on_hyphens=False)])
     )
 
 
-def _shown(value: str, entry: dict[str, Any], words: dict[str, str]) -> str:
-    """A csv cell as people read it."""
+def _format_cell(value: str, entry: dict[str, Any], reasons: dict[str, str]) -> str:
+    """Format a csv cell as people read it."""
     if not value or not entry["format"] or entry["format"] == AS_PRINTED:
-        return value or words.get(entry["name"], "")
+        return value or reasons.get(entry["name"], "")
     is_count = value.lstrip("-").isdigit()
-    return formatted(int(value) if is_count else float(value), entry["format"])
+    return format_number(int(value) if is_count else float(value), entry["format"])
 
 
 def _heading(entry: dict[str, Any]) -> str:
-    """Ours is plain, theirs is named."""
+    """Return a column's heading; that of a printed column names its kind."""
     return f"{entry['header']} ({entry['kind']})" if entry["kind"] == "published" else entry["header"]
 
 
-def _grid(kept: list[dict[str, Any]], rows: list[list[str]], room: int) -> str:
-    """The table itself; names of rows that are too long are folded."""
+def _draw_grid(columns: list[dict[str, Any]], rows: list[list[str]], room: int) -> str:
+    """Draw the table as text; names of rows that are too long are folded."""
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1), collapse_padding=True)
-    for number, entry in enumerate(kept):
+    for number, entry in enumerate(columns):
         justify = "right" if entry["format"] else "left"
         width = room if number == 0 else None if entry["format"] else TEXT
         grid.add_column(_heading(entry), justify=justify, overflow="fold", max_width=width)
@@ -83,14 +85,16 @@ def _grid(kept: list[dict[str, Any]], rows: list[list[str]], room: int) -> str:
     return "\n".join(line.rstrip() for line in stream.getvalue().rstrip().splitlines())
 
 
-def _fitting(shown: list[dict[str, Any]], cells: dict[str, list[str]]) -> tuple[list[dict[str, Any]], int]:
-    """The columns that fit beside the first, which names the rows, and the room that is left for that."""
-    room, kept = WIDTH, shown[:1]
-    for entry in shown[1:]:
+def _choose_fitting_columns(
+    columns: list[dict[str, Any]], cells: dict[str, list[str]]
+) -> tuple[list[dict[str, Any]], int]:
+    """Choose the columns that fit next to the first, which names the rows; return them and its room."""
+    room, fitting = WIDTH, columns[:1]
+    for entry in columns[1:]:
         width = max(map(cell_len, [_heading(entry), *cells[entry["name"]]]))
         width = GAP + (width if entry["format"] else min(width, TEXT))
         if room - width < NAMES:
             break
         room -= width
-        kept.append(entry)
-    return kept, room
+        fitting.append(entry)
+    return fitting, room

@@ -15,16 +15,16 @@ from plumbline.results.tables.paper_columns import (
     LONG,
     ROOM,
     SIGN,
-    heading_lines,
+    break_heading,
+    choose_paper_columns,
+    estimate_width,
     is_long,
-    longest,
-    paper_columns,
-    texts,
-    width,
+    longest_cell,
+    write_cells,
 )
-from plumbline.results.tables.provenance import headings
+from plumbline.results.tables.provenance import write_headings
 from plumbline.results.tables.table import EXACT_NOTE, Column, Table
-from plumbline.results.tables.tex_text import number, tex
+from plumbline.results.tables.tex_text import number_to_tex, tex
 from plumbline.specs.corpus import REPRODUCTION
 from plumbline.specs.paper import named
 
@@ -67,31 +67,31 @@ class _Layout:
 def to_tex(table: Table) -> str:
     """Write the columns that a paper has room for as a booktabs table, with a caption of two lines."""
     name = f"{table.study}-{table.name}"
-    body = _part(table, paper_columns(table), caption(table), f"tab:{name}")
-    return "\n".join([*_first(table, "the columns for a paper"), *body]) + "\n"
+    body = _write_part(table, choose_paper_columns(table), write_caption(table), f"tab:{name}")
+    return "\n".join([*_write_head(table, "the columns for a paper"), *body]) + "\n"
 
 
 def to_tex_all(table: Table) -> str:
     """Write all readable columns, in as many tables below each other as they need; each begins with the names."""
-    parts = _parts(table)
-    made = []
+    parts = _split_columns(table)
+    lines = []
     for place, columns in enumerate(parts, start=1):
-        of = f" Part {place} of {len(parts)}." if len(parts) > 1 else ""
+        suffix = f" Part {place} of {len(parts)}." if len(parts) > 1 else ""
         label = f"tab:{table.study}-{table.name}-all" + (f"-{place}" if place > 1 else "")
-        made += ["", *_part(table, columns, f"{caption(table)}{of}", label)]
-    return "\n".join([*_first(table, "all columns, part by part"), *made]) + "\n"
+        lines += ["", *_write_part(table, columns, f"{write_caption(table)}{suffix}", label)]
+    return "\n".join([*_write_head(table, "all columns, part by part"), *lines]) + "\n"
 
 
 def to_tex_notes(table: Table) -> str:
     """Write what stands above and below a table elsewhere (paper, warnings, notes) as a list in small letters."""
-    said = [named(table.study, table.paper), *(table.warnings or [f"Preset: {table.preset}."]), *table.notes]
+    notes = [named(table.study, table.paper), *(table.warnings or [f"Preset: {table.preset}."]), *table.notes]
     return (
         "\n".join(
             [
-                *_first(table, "its notes; \\input this where they are to stand"),
+                *_write_head(table, "its notes; \\input this where they are to stand"),
                 r"\begingroup\footnotesize\raggedright",
                 r"\begin{itemize}",
-                *(rf"\item {_safe(tex(note, broken=True))}" for note in said),
+                *(rf"\item {_protect_start(tex(note, broken=True))}" for note in notes),
                 r"\end{itemize}",
                 r"\par\endgroup",
             ]
@@ -100,113 +100,115 @@ def to_tex_notes(table: Table) -> str:
     )
 
 
-def caption(table: Table) -> str:
+def write_caption(table: Table) -> str:
     """Write a caption of about two lines: title, preset and scale, and which numbers stand side by side."""
     scales = list(dict.fromkeys(str(row["scale"].value) for row in table.rows if "scale" in row))
     if EXACT_NOTE in table.warnings:
-        said = "Computed, without training."
+        sentence = "Computed, without training."
     else:
         where = f", {' and '.join(scales)}" if scales and not all(scale in table.title for scale in scales) else ""
-        worth = "" if table.preset == REPRODUCTION else ": no reproduction of the paper's numbers"
-        said = f"Preset {table.preset}{where}{worth}."
-    both = {"reproduced", "published"} <= {column.kind for column in paper_columns(table)}
-    beside = "Reproduced (repr.) beside published (publ.) numbers." if both else ""
-    return " ".join(text for text in (table.title, said, beside) if text)
+        restriction = "" if table.preset == REPRODUCTION else ": no reproduction of the paper's numbers"
+        sentence = f"Preset {table.preset}{where}{restriction}."
+    both = {"reproduced", "published"} <= {column.kind for column in choose_paper_columns(table)}
+    pairing = "Reproduced (repr.) beside published (publ.) numbers." if both else ""
+    return " ".join(text for text in (table.title, sentence, pairing) if text)
 
 
-def _first(table: Table, what: str) -> list[str]:
+def _write_head(table: Table, contents: str) -> list[str]:
     paper = f" of {table.paper}" if table.paper else ""
-    about = f"{table.study} {table.name}{paper}, preset {table.preset}: {what}"
+    about = f"{table.study} {table.name}{paper}, preset {table.preset}: {contents}"
     return [f"% needs {PACKAGES}", f"% {' '.join(about.split())}"]
 
 
-def _parts(table: Table) -> list[list[Column]]:
-    """All readable columns in parts that fit in a line; the first of them all name the rows."""
-    shown = [column for column in table.columns if column.readable or column.paper]
-    names = [column for column in shown if column.kind == "label" and not column.numeric][:1] or shown[:1]
-    names = [column for column in shown if column.once] or names
+def _split_columns(table: Table) -> list[list[Column]]:
+    """Split all readable columns into parts that fit in a line; each begins with the columns that name the rows."""
+    columns = [column for column in table.columns if column.readable or column.paper]
+    names = [column for column in columns if column.kind == "label" and not column.numeric][:1] or columns[:1]
+    names = [column for column in columns if column.once] or names
     room = LANDSCAPE if len(table.rows) > LINES else ROOM
-    parts, part, taken = [], [], 0.0
-    first = sum(width(table, column) for column in names)
-    rest = [column for column in shown if column not in names]
+    parts, part, used = [], [], 0.0
+    first = sum(estimate_width(table, column) for column in names)
+    rest = [column for column in columns if column not in names]
     place = 0
     while place < len(rest):
-        pair = rest[place : place + 1 + _paired(rest, place)]
-        needed = sum(width(table, column) for column in pair)
-        if part and first + taken + needed > room:
+        pair = rest[place : place + 1 + _is_pair(rest, place)]
+        needed = sum(estimate_width(table, column) for column in pair)
+        if part and first + used + needed > room:
             parts.append([*names, *part])
-            part, taken = [], 0.0
-        part, taken, place = [*part, *pair], taken + needed, place + len(pair)
+            part, used = [], 0.0
+        part, used, place = [*part, *pair], used + needed, place + len(pair)
     return [*parts, [*names, *part]]
 
 
-def _paired(columns: Sequence[Column], place: int) -> bool:
-    """Whether a column of reproduced numbers has the printed ones, under the same heading, right beside it."""
+def _is_pair(columns: Sequence[Column], place: int) -> bool:
+    """Return whether the printed numbers stand right next to a column of reproduced ones, under the same heading."""
     kinds = [column.kind for column in columns[place : place + 2]]
     return kinds == list(SHORT) and columns[place].header == columns[place + 1].header
 
 
-def _alone(column: Column, heading: str) -> str:
-    """The heading of a column that shares none: whose number it is, where it may be either's."""
+def _single_heading(column: Column, heading: str) -> str:
+    """Write the heading of a column that shares none; it names the kind of number if both kinds are in the table."""
     either = column.kind == "published" or heading != column.header
     return f"{column.header} ({SHORT[column.kind]})" if either else heading
 
 
-def _layout(table: Table, columns: list[Column], *, line: float, share: float = 1.0, most: int = LONG) -> _Layout:
+def _plan_columns(table: Table, columns: list[Column], *, line: float, share: float = 1.0, most: int = LONG) -> _Layout:
     """Plan columns, in letters of a share of \\small.
 
     Words of more than `most` signs share what other columns leave of a line of so many points.
     """
     sign = SIGN * share
-    whole = headings(table.columns)
-    paired = [_paired(columns, place) or (place > 0 and _paired(columns, place - 1)) for place in range(len(columns))]
-    signs = [longest(table, column) for column in columns]
+    whole = write_headings(table.columns)
+    paired = [_is_pair(columns, place) or (place > 0 and _is_pair(columns, place - 1)) for place in range(len(columns))]
+    signs = [longest_cell(table, column) for column in columns]
     heads, full = [], []
-    for column, both, count in zip(columns, paired, signs, strict=True):
-        heading = column.header if both else _alone(column, whole[column.name])
-        heads.append(heading_lines(heading, 2 * count + 1 if both else count))
-        each = sign * (WORDS if line == ROOM and not column.numeric else 1.0)
-        full.append(max([count, *([len("repr.")] if both else map(len, heads[-1]))]) * each + GAP)
+    for column, in_pair, count in zip(columns, paired, signs, strict=True):
+        heading = column.header if in_pair else _single_heading(column, whole[column.name])
+        heads.append(break_heading(heading, 2 * count + 1 if in_pair else count))
+        sign_width = sign * (WORDS if line == ROOM and not column.numeric else 1.0)
+        full.append(max([count, *([len("repr.")] if in_pair else map(len, heads[-1]))]) * sign_width + GAP)
     wide = sum(full)
     long = [is_long(table, column, most) and wide > line for column in columns]
-    left = line - sum(points for points, broken in zip(full, long, strict=True) if not broken)
+    room_left = line - sum(points for points, broken in zip(full, long, strict=True) if not broken)
     parts = [min(count, 80) if broken else 0 for count, broken in zip(signs, long, strict=True)]
     letters, lines = [], [1] * len(table.rows)
     for place, column in enumerate(columns):
         letters.append("r" if column.numeric else "l")
         if not long[place]:
             continue
-        heads[place] = heading_lines(_alone(column, whole[column.name]), HEADING)
-        words = [word for row in table.rows for word in table.shown(row, column).replace("_", " ").split()]
-        least = max(len(word) for word in (*words, *heads[place]))
-        points = max(least * sign, left * parts[place] / sum(parts) - GAP)
+        heads[place] = break_heading(_single_heading(column, whole[column.name]), HEADING)
+        texts = [word for row in table.rows for word in table.shown(row, column).replace("_", " ").split()]
+        least = max(len(word) for word in (*texts, *heads[place]))
+        points = max(least * sign, room_left * parts[place] / sum(parts) - GAP)
         letters[-1] = rf">{{\raggedright\arraybackslash}}p{{{points:.0f}pt}}"
         wide += points + GAP - full[place]
-        for at, row in enumerate(table.rows):
-            lines[at] = max(lines[at], math.ceil(len(table.shown(row, column)) * sign / (0.85 * points)))
+        for row_number, row in enumerate(table.rows):
+            lines[row_number] = max(
+                lines[row_number], math.ceil(len(table.shown(row, column)) * sign / (0.85 * points))
+            )
     return _Layout(columns=columns, letters=letters, heads=heads, broken=long, wide=wide, lines=sum(lines))
 
 
-def _over_pages(table: Table, columns: list[Column]) -> tuple[_Layout, str, bool]:
+def _plan_over_pages(table: Table, columns: list[Column]) -> tuple[_Layout, str, bool]:
     """Plan a table over pages, which cannot be made smaller as a whole: its columns, its letters, and whether it is in
     landscape."""
     for letters, share, line in OVER_PAGES:
-        layout = _layout(table, columns, line=line, share=share, most=HEADING)
+        layout = _plan_columns(table, columns, line=line, share=share, most=HEADING)
         if layout.wide <= line:
             return layout, letters, line == LANDSCAPE
     return layout, letters, True
 
 
-def _part(table: Table, columns: list[Column], said: str, label: str) -> list[str]:
-    """One table: on a page of its own where that holds it, else over pages."""
-    layout, size, turned = _layout(table, columns, line=ROOM), r"\small", False
+def _write_part(table: Table, columns: list[Column], caption: str, label: str) -> list[str]:
+    """Write one table: on one page if it fits there, else over pages."""
+    layout, size, turned = _plan_columns(table, columns, line=ROOM), r"\small", False
     over_pages = layout.lines > LINES
     if over_pages:
-        layout, size, turned = _over_pages(table, columns)
-    head, rows = _head(layout), _rows(table, layout)
+        layout, size, turned = _plan_over_pages(table, columns)
+    head, rows = _write_headings(layout), _write_rows(table, layout)
     begin = rf"{{@{{}}{''.join(layout.letters)}@{{}}}}"
     space = r"\setlength{\tabcolsep}{3.5pt}"
-    about = [rf"\caption{{{tex(said)}}}", rf"\label{{{label}}}"]
+    about = [rf"\caption{{{tex(caption)}}}", rf"\label{{{label}}}"]
     if over_pages:
         return [
             *[r"\begin{landscape}"] * turned,
@@ -246,45 +248,45 @@ def _part(table: Table, columns: list[Column], said: str, label: str) -> list[st
     ]
 
 
-def _head(layout: _Layout) -> list[str]:
-    """The headings: one that reproduced and published numbers share stands above both."""
+def _write_headings(layout: _Layout) -> list[str]:
+    """Write the lines of headings: one that reproduced and published numbers share stands above both."""
     above, below, rules = [], [], []
     place, columns = 0, layout.columns
     while place < len(columns):
-        if _paired(columns, place):
-            above.append(rf"\multicolumn{{2}}{{c}}{{{_stacked(layout.heads[place], 'c')}}}")
+        if _is_pair(columns, place):
+            above.append(rf"\multicolumn{{2}}{{c}}{{{_stack_lines(layout.heads[place], 'c')}}}")
             below += [rf"\multicolumn{{1}}{{r}}{{{SHORT[kind]}}}" for kind in SHORT]
             rules.append(rf"\cmidrule(lr){{{place + 1}-{place + 2}}}")
             place += 2
             continue
         side = "r" if columns[place].numeric else "l"
         above.append("")
-        below.append(rf"\multicolumn{{1}}{{{'@{}' * (not place)}{side}}}{{{_stacked(layout.heads[place], side)}}}")
+        below.append(rf"\multicolumn{{1}}{{{'@{}' * (not place)}{side}}}{{{_stack_lines(layout.heads[place], side)}}}")
         place += 1
     end = r" \\"
     return [" & ".join(above) + end, *rules, " & ".join(below) + end] if rules else [" & ".join(below) + end]
 
 
-def _stacked(lines: list[str], side: str) -> str:
-    """A heading, its lines below each other."""
-    written = [_safe(tex(line)) for line in lines]
+def _stack_lines(lines: list[str], side: str) -> str:
+    """Write a heading with its lines below each other."""
+    written = [_protect_start(tex(line)) for line in lines]
     if len(written) == 1:
         return written[0]
-    together = r" \\ ".join(written)
-    return rf"\begin{{tabular}}[b]{{@{{}}{side}@{{}}}}{together}\end{{tabular}}"
+    stacked = r" \\ ".join(written)
+    return rf"\begin{{tabular}}[b]{{@{{}}{side}@{{}}}}{stacked}\end{{tabular}}"
 
 
-def _rows(table: Table, layout: _Layout) -> list[str]:
-    made = []
-    for cells in texts(table, layout.columns):
+def _write_rows(table: Table, layout: _Layout) -> list[str]:
+    lines = []
+    for cells in write_cells(table, layout.columns):
         written = [
-            number(cell) if column.numeric else tex(cell, broken=broken)
+            number_to_tex(cell) if column.numeric else tex(cell, broken=broken)
             for cell, column, broken in zip(cells, layout.columns, layout.broken, strict=True)
         ]
-        made.append(" & ".join([_safe(written[0]), *written[1:]]) + r" \\")
-    return made
+        lines.append(" & ".join([_protect_start(written[0]), *written[1:]]) + r" \\")
+    return lines
 
 
-def _safe(text: str) -> str:
-    """A text that may stand after ``\\\\``, ``\\item`` or a rule, where a bracket or star would belong to that."""
+def _protect_start(text: str) -> str:
+    """Protect a text that stands after ``\\\\``, ``\\item`` or a rule, where a bracket or star would belong to that."""
     return f"{{}}{text}" if text.startswith(("[", "*")) else text

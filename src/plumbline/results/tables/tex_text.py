@@ -45,73 +45,73 @@ def tex(text: str, *, broken: bool = False) -> str:
     A sign that is not known here stands as its number, such as [U+4E2D]. `broken`: let lines end after ``_`` and ``/``.
     """
     parts = re.split(r"`([^`]+)`", text.replace("^2", "²"))
-    written = [(_signs if place % 2 else _words)(part, broken) for place, part in enumerate(parts)]
+    written = [(_signs_to_tex if place % 2 else _text_to_tex)(part, broken) for place, part in enumerate(parts)]
     return "".join(rf"\texttt{{{part}}}" if place % 2 else part for place, part in enumerate(written))
 
 
-def number(text: str) -> str:
+def number_to_tex(text: str) -> str:
     """Write the text of a numeric cell for TeX: minus signs and powers of ten as mathematics has them."""
-    found = _NUMBER.fullmatch(text)
-    if found is None:
+    match = _NUMBER.fullmatch(text)
+    if match is None:
         return tex(text)
-    bound, digits = found["bound"], found["digits"]
-    sign = "-" if found["sign"] in ("-", "−") else found["sign"]
-    if int(found["power"] or 0) == 0:
+    bound, digits = match["bound"], match["digits"]
+    sign = "-" if match["sign"] in ("-", "−") else match["sign"]
+    if int(match["power"] or 0) == 0:
         lead = f"{bound}{sign}"
         return (f"${lead}$" if bound or sign == "-" else lead) + digits
-    power = f"10^{{{int(found['power'])}}}"
+    power = f"10^{{{int(match['power'])}}}"
     whole = digits.replace(",", "{,}")
     return f"${bound}{sign}{power}$" if digits == "1" else rf"${bound}{sign}{whole}\times{power}$"
 
 
-def _words(text: str, broken: bool) -> str:
-    """A text without code; indices are set below the line."""
-    made, end = [], 0
-    for found in _INDEX.finditer(text):
-        made.append(_signs(text[end : found.start()], broken))
-        if found[1]:
-            made.append(f"${found[1] if found[1].isascii() else _maths(found[1])}_{found[2]}$")
+def _text_to_tex(text: str, broken: bool) -> str:
+    """Write a text without code for TeX; indices are set below the line."""
+    parts, end = [], 0
+    for match in _INDEX.finditer(text):
+        parts.append(_signs_to_tex(text[end : match.start()], broken))
+        if match[1]:
+            parts.append(f"${match[1] if match[1].isascii() else _sign_to_maths(match[1])}_{match[2]}$")
         else:
-            made.append(f"$^{{{found[3]}}}$")
-        end = found.end()
-    return "".join([*made, _signs(text[end:], broken)])
+            parts.append(f"$^{{{match[3]}}}$")
+        end = match.end()
+    return "".join([*parts, _signs_to_tex(text[end:], broken)])
 
 
-def _signs(text: str, broken: bool) -> str:
-    """A text sign by sign."""
-    made, is_open = [], False
+def _signs_to_tex(text: str, broken: bool) -> str:
+    """Write a text for TeX sign by sign."""
+    parts, is_open = [], False
     for place, sign in enumerate(text):
         if sign == '"':
-            made.append("''" if is_open else "``")
+            parts.append("''" if is_open else "``")
             is_open = not is_open
         elif sign == "-" and text[place + 1 : place + 2] == "-":
-            made.append("-{}")
+            parts.append("-{}")
         elif broken and sign in "_/":
-            made.append((r"\_" if sign == "_" else sign) + r"\allowbreak{}")
+            parts.append((r"\_" if sign == "_" else sign) + r"\allowbreak{}")
         else:
-            made.append(_sign(sign))
-    return "".join(made)
+            parts.append(_sign_to_tex(sign))
+    return "".join(parts)
 
 
-def _sign(sign: str) -> str:
+def _sign_to_tex(sign: str) -> str:
     if sign in LATEX_ESCAPE_RULES:
         return LATEX_ESCAPE_RULES[sign]
     if " " <= sign <= "~" or (ord(sign) in _LETTERS and sign not in _MATHS):
         return sign
     if sign in _WORDS:
         return _WORDS[sign]
-    maths = _maths(sign)
+    maths = _sign_to_maths(sign)
     return f"${maths}$" if maths else " " if sign.isspace() else f"[U+{ord(sign):04X}]"
 
 
-def _maths(sign: str) -> str:
-    """A sign as mathematics has it; empty where it is not known."""
+def _sign_to_maths(sign: str) -> str:
+    """Write a sign as TeX's mathematics has it; empty if it is not known."""
     if sign in _MATHS or sign in _PLAIN_GREEK:
         return _MATHS.get(sign) or rf"\mathrm{{{_PLAIN_GREEK[sign]}}}"
     kind, _, code = unicodedata.decomposition(sign).partition(" ")
     if kind in ("<super>", "<sub>") and " " not in code:
         inner = chr(int(code, 16))
-        inner = inner if inner.isascii() else _maths(inner)
+        inner = inner if inner.isascii() else _sign_to_maths(inner)
         return f"{'^' if kind == '<super>' else '_'}{inner if len(inner) == 1 else f'{{{inner}}}'}" if inner else ""
     name = re.fullmatch(r"GREEK (SMALL|CAPITAL) LETTER ([A-Z]+)", unicodedata.name(sign, ""))
     if name is None or (name[1] == "CAPITAL" and sign not in "ΓΔΘΛΞΠΣΥΦΨΩ"):

@@ -22,25 +22,25 @@ FACTS += ("wall_seconds", "peak_memory_bytes", "peak_memory_of", "attempts", "re
 FACTS += ("packages",)
 
 
-def trace(table: Path, row: str, column: str) -> str:
+def trace_cell(table: Path, row: str, column: str) -> str:
     """Write a cell's value and the runs, files and printed numbers that it comes from.
 
     Rows and columns are named as in the csv or as in the rendered table.
 
     Raises:
-        PlumblineError: no such table, row or column, or no provenance file beside the table.
+        PlumblineError: no such table, row or column, or no provenance file next to the table.
     """
     content = provenance.read(table)
     with open(table, encoding="utf-8", newline="") as handle:
         rows = {cells[content["key"]]: cells for cells in csv.DictReader(handle)}
-    row = _named(row, _rows(content, rows), f"{table}: no row")
-    column = _named(column, _columns(content, rows[row]), f"{table}: no column")
+    row = _find_name(row, _name_rows(content, rows), f"{table}: no row")
+    column = _find_name(column, _name_columns(content, rows[row]), f"{table}: no column")
     value = rows[row][column]
     word = content["why_empty"].get(row, {}).get(column, "")
     lines = [
         f"{content['study']} {content['table']}, row {row}, column {column}: "
         f"{f'{value} ({word})' if value and word else value or word}",
-        f"  preset {content['preset']}; table {table}; provenance {provenance.beside(table)}",
+        f"  preset {content['preset']}; table {table}; provenance {provenance.provenance_path(table)}",
     ]
     keys = content["cells"].get(row, {}).get(column, [])
     source = content["sources"].get(row, {}).get(column)
@@ -51,39 +51,41 @@ def trace(table: Path, row: str, column: str) -> str:
     elif not keys:
         lines.append("  not measured: this cell comes from no run")
     for key in keys:
-        show = _measured if measurement_file.is_key(key) else _run
-        lines += ["", *show(key, content["runs"][key])]
+        describe = _describe_measurement if measurement_file.is_key(key) else _describe_run
+        lines += ["", *describe(key, content["runs"][key])]
     return "\n".join(lines)
 
 
-def _rows(content: dict[str, Any], rows: dict[str, dict[str, str]]) -> dict[str, str]:
-    """Every way to call a row -> its key: the key itself, or a label that no other row has."""
+def _name_rows(content: dict[str, Any], rows: dict[str, dict[str, str]]) -> dict[str, str]:
+    """Map every name of a row to its key: the key itself, or a label that no other row has."""
     labels = [entry["name"] for entry in content["columns"] if entry["kind"] == "label"]
-    return _unique((cells[label], key) for label in labels for key, cells in rows.items()) | {key: key for key in rows}
+    return _select_unique((cells[label], key) for label in labels for key, cells in rows.items()) | {
+        key: key for key in rows
+    }
 
 
-def _columns(content: dict[str, Any], cells: dict[str, str]) -> dict[str, str]:
-    """Every way to call a column -> its name: the name, the heading in md and tex, or the plain header."""
-    shown = [entry for entry in content["columns"] if entry["shown_in_markdown"]]
-    plain = _unique((entry["header"], entry["name"]) for entry in shown if entry["kind"] != "published")
-    return plain | {entry["heading"]: entry["name"] for entry in shown} | {name: name for name in cells}
+def _name_columns(content: dict[str, Any], cells: dict[str, str]) -> dict[str, str]:
+    """Map every name of a column to its own: that name, the heading in md and tex, or the plain header."""
+    readable = [entry for entry in content["columns"] if entry["shown_in_markdown"]]
+    plain = _select_unique((entry["header"], entry["name"]) for entry in readable if entry["kind"] != "published")
+    return plain | {entry["heading"]: entry["name"] for entry in readable} | {name: name for name in cells}
 
 
-def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Names -> what they stand for, without those that stand for several things."""
-    found: dict[str, set[str]] = {}
-    for name, meant in pairs:
-        found.setdefault(name, set()).add(meant)
-    return {name: next(iter(meant)) for name, meant in found.items() if len(meant) == 1}
+def _select_unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Map names to their meaning, without those that have several meanings."""
+    meanings: dict[str, set[str]] = {}
+    for name, meaning in pairs:
+        meanings.setdefault(name, set()).add(meaning)
+    return {name: next(iter(meaning)) for name, meaning in meanings.items() if len(meaning) == 1}
 
 
-def _named(given: str, known: dict[str, str], what: str) -> str:
-    if given not in known:
-        raise PlumblineError(f"{what} {given!r}{nearest(given, known) or f' (there are {list(known)})'}")
-    return known[given]
+def _find_name(name: str, names: dict[str, str], message: str) -> str:
+    if name not in names:
+        raise PlumblineError(f"{message} {name!r}{nearest(name, names) or f' (there are {list(names)})'}")
+    return names[name]
 
 
-def _run(key: str, facts: dict[str, Any]) -> list[str]:
+def _describe_run(key: str, facts: dict[str, Any]) -> list[str]:
     lines = [f"run {facts['run_id']}  {key}  {facts['outcome']}"]
     if "manifest" not in facts:
         return [*lines, "  no manifest: this run is missing"]
@@ -91,22 +93,32 @@ def _run(key: str, facts: dict[str, Any]) -> list[str]:
     path = Path(facts["manifest"])
     lines.append(f"  manifest         {path}")
     if not path.exists():
-        return [*lines, "  (the manifest is not on this machine; what the table recorded:)", *_show(facts)]
+        return [*lines, "  (the manifest is not on this machine; what the table recorded:)", *_list_facts(facts)]
     try:
         manifest = parse_json(path.read_text(encoding="utf-8"))
         spec = canonical_json(manifest["spec"])
     except (ValueError, KeyError, TypeError) as error:
-        return [*lines, f"  DAMAGED: the manifest is unreadable ({error}); what the table recorded:", *_show(facts)]
+        return [
+            *lines,
+            f"  DAMAGED: the manifest is unreadable ({error}); what the table recorded:",
+            *_list_facts(facts),
+        ]
     if sha256_text(spec) != facts["spec_sha256"]:
         lines.append("  CHANGED since the table was made: the manifest's spec is another one")
     try:
         run_files.require_manifest(path, manifest)
     except PlumblineError as error:
         lines.append(f"  CHANGED: {error}")
-    return [*lines, *_show(manifest), *_scores(facts), *_beside(facts, "examples"), *_beside(facts, "probes")]
+    return [
+        *lines,
+        *_list_facts(manifest),
+        *_list_scores(facts),
+        *_locate_frame(facts, "examples"),
+        *_locate_frame(facts, "probes"),
+    ]
 
 
-def _measured(key: str, facts: dict[str, Any]) -> list[str]:
+def _describe_measurement(key: str, facts: dict[str, Any]) -> list[str]:
     if "frame" not in facts:
         return [key, "  missing: this was not measured"]
     path = Path(facts["frame"])
@@ -117,21 +129,21 @@ def _measured(key: str, facts: dict[str, Any]) -> list[str]:
         lines.append("  CHANGED since the table was made")
     options = ", ".join(f"{name} {value}" for name, value in facts["options"].items())
     lines += [f"  options          {options or 'none'}", f"  seconds          {facts['seconds']}"]
-    return [*lines, *_show(facts | {"device": facts["device_name"]})]
+    return [*lines, *_list_facts(facts | {"device": facts["device_name"]})]
 
 
-def _show(facts: dict[str, Any]) -> list[str]:
-    shown = []
+def _list_facts(facts: dict[str, Any]) -> list[str]:
+    lines = []
     for name in FACTS:
         if name in facts:
             value = facts[name]
             if isinstance(value, dict):
                 value = ", ".join(f"{package} {version}" for package, version in sorted(value.items()))
-            shown.append(f"  {name.replace('_', ' '):<16} {value}")
-    return shown
+            lines.append(f"  {name.replace('_', ' '):<16} {value}")
+    return lines
 
 
-def _scores(facts: dict[str, Any]) -> list[str]:
+def _list_scores(facts: dict[str, Any]) -> list[str]:
     if "scores" not in facts:
         return ["  scores           none"]
     path = Path(facts["scores"])
@@ -149,8 +161,8 @@ def _scores(facts: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _beside(facts: dict[str, Any], name: str) -> list[str]:
-    """Where a frame lies that a table read beside scores, and whether it is still that one."""
+def _locate_frame(facts: dict[str, Any], name: str) -> list[str]:
+    """Write the path of a frame that a table read in addition to scores, and whether it was changed since."""
     if name not in facts:
         return []
     path = Path(facts[name])
@@ -169,8 +181,8 @@ def arguments() -> Parser:
 
 def main() -> None:
     """Run `plumbline trace`: print the origin of one cell."""
-    given = arguments().parse_args()
-    print(visible(trace(given.table, given.row, given.column)))
+    options = arguments().parse_args()
+    print(visible(trace_cell(options.table, options.row, options.column)))
 
 
 if __name__ == "__main__":

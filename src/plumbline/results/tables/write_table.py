@@ -13,8 +13,8 @@ from plumbline.core import fingerprint_file
 from plumbline.core.files import atomic_write_text, sha256_file
 from plumbline.published.printed_numbers import NOT_PRINTED
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.paper_columns import paper_columns, texts
-from plumbline.results.tables.provenance import headings, provenance
+from plumbline.results.tables.paper_columns import choose_paper_columns, write_cells
+from plumbline.results.tables.provenance import collect_provenance, write_headings
 from plumbline.results.tables.table import Cell, Table
 from plumbline.results.tables.tex_table import to_tex, to_tex_all, to_tex_notes
 from plumbline.specs.paper import named
@@ -22,12 +22,12 @@ from plumbline.specs.paper import named
 #: The csv's last column: why numbers of a row are not there, or which bounds they stand for.
 MISSING_REASONS = "missing_reasons"
 
-#: How the file ends that says where each number comes from.
+#: The ending of the file that records where each number comes from.
 PROVENANCE = ".provenance.json"
 
 
 def write(table: Table, frames: RunFrames, out: str | Path, fingerprint: str = "") -> list[Path]:
-    """Write a table as `out` (csv) and, beside it, its other files; returns the paths.
+    """Write a table as `out` (csv) and its other files next to it; return the paths.
 
     `fingerprint`: the table's fingerprint, which the provenance repeats.
     """
@@ -35,16 +35,16 @@ def write(table: Table, frames: RunFrames, out: str | Path, fingerprint: str = "
     text = to_csv(table)
     for ending, write_as in AS_TEXT.items():
         atomic_write_text(out.with_suffix(ending), write_as(table))
-    said = provenance(table, frames, text) | {fingerprint_file.KEY: fingerprint}
+    record = collect_provenance(table, frames, text) | {fingerprint_file.KEY: fingerprint}
     others = {path.name: sha256_file(path) for path in map(out.with_suffix, AS_TEXT)}
-    said[fingerprint_file.FILES] = {out.name: said["csv_sha256"]} | others
-    fingerprint_file.write_facts(out.with_suffix(PROVENANCE), said)
+    record[fingerprint_file.FILES] = {out.name: record["csv_sha256"]} | others
+    fingerprint_file.write_facts(out.with_suffix(PROVENANCE), record)
     atomic_write_text(out, text)
     return [out, *(out.with_suffix(ending) for ending in (*AS_TEXT, PROVENANCE))]
 
 
 def to_csv(table: Table) -> str:
-    """Write all columns of a table as csv, with a last column that says why a number is missing.
+    """Write all columns of a table as csv, with a last column that states why a number is missing.
 
     Numbers are in full precision or as printed, empty where there is none.
     """
@@ -53,55 +53,55 @@ def to_csv(table: Table) -> str:
     numeric = any(column.numeric for column in table.columns)
     writer.writerow([column.name for column in table.columns] + [MISSING_REASONS] * numeric)
     for row in table.rows:
-        cells = [_csv_cell(row[column.name]) for column in table.columns]
-        writer.writerow(cells + [missing_reasons(table, row)] * numeric)
+        cells = [_format_csv_cell(row[column.name]) for column in table.columns]
+        writer.writerow(cells + [write_missing_reasons(table, row)] * numeric)
     return stream.getvalue()
 
 
-def _csv_cell(cell: Cell) -> str:
+def _format_csv_cell(cell: Cell) -> str:
     if cell.text or cell.value is None:
         return cell.text
     return repr(float(cell.value)) if isinstance(cell.value, float) else str(cell.value)
 
 
-def missing_reasons(table: Table, row: dict[str, Cell]) -> str:
-    """Say why numbers of a row are missing, as ``word: column column; word: column``.
+def write_missing_reasons(table: Table, row: dict[str, Cell]) -> str:
+    """Write why numbers of a row are missing, as ``word: column column; word: column``.
 
     An empty printed number without a word here is one that is not printed.
     """
-    words: dict[str, list[str]] = {}
+    columns_by_reason: dict[str, list[str]] = {}
     for column in table.columns:
-        word = table.word(row, column)
-        if word and word != NOT_PRINTED:
-            words.setdefault(word, []).append(column.name)
-    return "; ".join(f"{word}: {' '.join(names)}" for word, names in words.items())
+        reason = table.word(row, column)
+        if reason and reason != NOT_PRINTED:
+            columns_by_reason.setdefault(reason, []).append(column.name)
+    return "; ".join(f"{reason}: {' '.join(names)}" for reason, names in columns_by_reason.items())
 
 
 def to_markdown(table: Table) -> str:
-    """Write about ten columns as a Markdown table, its warnings above and its notes below, the last of which says where
-    the others are."""
-    shown = paper_columns(table, room=math.inf)
-    heads = headings(table.columns)
-    text = markdown(
-        texts(table, shown),
-        [heads[column.name] for column in shown],
-        ["left" if column.kind == "label" or not column.numeric else "right" for column in shown],
+    """Write about ten columns as a Markdown table, its warnings above and its notes below; the last note names the file
+    with the others."""
+    columns = choose_paper_columns(table, room=math.inf)
+    heads = write_headings(table.columns)
+    text = markdown_table(
+        write_cells(table, columns),
+        [heads[column.name] for column in columns],
+        ["left" if column.kind == "label" or not column.numeric else "right" for column in columns],
     )
-    above = [_linked(table, warning) for warning in table.warnings or [f"Preset: {table.preset}"]]
+    above = [_link_provenance(table, warning) for warning in table.warnings or [f"Preset: {table.preset}"]]
     head = [f"# {table.title}", named(table.study, table.paper)]
-    notes = [f"- {_linked(table, note)}" for note in table.notes]
-    if left_out := len(table.columns) - len(shown):
+    notes = [f"- {_link_provenance(table, note)}" for note in table.notes]
+    if left_out := len(table.columns) - len(columns):
         notes.append(f"- [{table.name}.csv]({table.name}.csv) has {left_out} more columns.")
     return "\n\n".join([*head, *above, text, "\n".join(notes)]) + "\n"
 
 
-def _linked(table: Table, text: str) -> str:
-    """A text with a link to the table's provenance, where it names that."""
+def _link_provenance(table: Table, text: str) -> str:
+    """Return a text in which the name of the table's provenance file is a link."""
     file = f"{table.name}{PROVENANCE}"
     return text.replace(file, f"[{file}]({file})")
 
 
-def markdown(rows: list[list[str]], header: list[str], align: list[str]) -> str:
+def markdown_table(rows: list[list[str]], header: list[str], align: list[str]) -> str:
     """Write a Markdown table of texts; `align`: ``left`` or ``right`` for each column."""
     escaped = [[cell.replace("|", r"\|") for cell in row] for row in rows]
     return tabulate(escaped, header, tablefmt="pipe", colalign=align if rows else None, disable_numparse=True)

@@ -3,7 +3,7 @@
 from plumbline.stats.sequential.boundary import Boundary, boundary
 from plumbline.stats.sequential.design import Plan, SequentialDesign
 from plumbline.stats.sequential.look import Look, statistic
-from plumbline.stats.sequential.operating_characteristics import operating
+from plumbline.stats.sequential.operating_characteristics import compute_characteristics
 
 __all__ = [
     "Boundary",
@@ -11,6 +11,6 @@ __all__ = [
     "Plan",
     "SequentialDesign",
     "boundary",
-    "operating",
+    "compute_characteristics",
     "statistic",
 ]

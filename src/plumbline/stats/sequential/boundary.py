@@ -21,9 +21,9 @@ from plumbline.stats.sequential.t_path_law import (
     POINTS,
     IntegrationGrid,
     RunArrival,
+    list_arrivals,
     null_density,
     r_of,
-    states,
     t_of_z,
     z_of_t,
 )
@@ -31,11 +31,11 @@ from plumbline.stats.sequential.t_path_law import (
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """Where a candidate is kept and discarded, one value for each look; NaN where a look cannot do it.
+    """Where a candidate is kept and discarded, one value for each look; NaN if a look cannot do it.
 
     Attributes:
-        keep: keep where t is at least this.
-        discard: discard where t is at most this; never above `keep`.
+        keep: keep if t is at least this.
+        discard: discard if t is at most this; never above `keep`.
         df: degrees of freedom of sigma at each look.
         error: by how much a boundary may be off through its computation: the most that a grid twice as coarse moves it.
     """
@@ -48,11 +48,11 @@ class Boundary:
 
 @dataclass(frozen=True, slots=True)
 class PathsToLooks:
-    """What a boundary's computation knows of the paths that lead to each look.
+    """The paths of t that lead to each look, as a boundary's computation has integrated them.
 
     Attributes:
         grid: the points z.
-        state: information and degrees of freedom at each look that can be judged.
+        state: information and degrees of freedom at each look with an estimate of sigma.
         still: chance, for a path that is at z then, of having stopped at no earlier look.
         still_kept: the same when only keeps stop.
     """
@@ -72,22 +72,26 @@ class PathsToLooks:
 @cache
 def boundary(design: SequentialDesign) -> Boundary:
     """Compute the boundaries of a design: some 0.1 s for eight looks."""
-    fine, _ = computed(design)
-    coarse, _ = computed(design, POINTS // 2 + 1, NODES // 2)
+    fine, _ = integrate_paths(design)
+    coarse, _ = integrate_paths(design, POINTS // 2 + 1, NODES // 2)
     pairs = zip(fine.keep + fine.discard, coarse.keep + coarse.discard, strict=True)
-    error = max((abs(one - other) for one, other in pairs if math.isfinite(one)), default=0.0)
+    error = max(
+        (abs(fine_value - coarse_value) for fine_value, coarse_value in pairs if math.isfinite(fine_value)), default=0.0
+    )
     return Boundary(fine.keep, fine.discard, fine.df, error)
 
 
 @lru_cache(maxsize=64)
-def computed(design: SequentialDesign, points: int = POINTS, nodes: int = NODES) -> tuple[Boundary, PathsToLooks]:
-    """The boundaries by one grid, and the paths that lead to each look."""
+def integrate_paths(
+    design: SequentialDesign, points: int = POINTS, nodes: int = NODES
+) -> tuple[Boundary, PathsToLooks]:
+    """Integrate the boundaries on one grid; return them and the paths that lead to each look."""
     grid, kept_error, lost = IntegrationGrid.of(points, nodes), 0.0, 0.0
     keep, discard = [math.nan] * design.most, [math.nan] * design.most
-    judged: list[tuple[RunArrival, np.ndarray, np.ndarray]] = []
+    entries: list[tuple[RunArrival, np.ndarray, np.ndarray]] = []
     both = keeps = np.ones(points)
     before, high, low = None, math.inf, -math.inf
-    for state in states(design):
+    for state in list_arrivals(design):
         if before is not None:
             keeps = grid.earlier(keeps, -math.inf, high, before, state)
             both = grid.earlier(both, low, high, before, state) if design.target_gain_sigmas is not None else keeps
@@ -109,7 +113,7 @@ def computed(design: SequentialDesign, points: int = POINTS, nodes: int = NODES)
             z = min(z, float(z_of_t(high, state.df)))
             lost += float(grid.at(z, lower))
             low = discard[state.look - 1] = t_of_z(z, state.df)
-        judged.append((state, both, keeps))
+        entries.append((state, both, keeps))
     df = tuple(design.df(look) for look in range(1, design.most + 1))
-    state_of, still, still_kept = zip(*judged, strict=True)
+    state_of, still, still_kept = zip(*entries, strict=True)
     return Boundary(tuple(keep), tuple(discard), df, math.nan), PathsToLooks(grid, state_of, still, still_kept)

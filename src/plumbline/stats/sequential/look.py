@@ -1,4 +1,4 @@
-"""Takes the statistic of the runs that are there: Student's t of the candidate's gain beyond the least one."""
+"""Computes the test statistic of the finished runs: Student's t of the candidate's gain beyond the least one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plumbline.stats.sequential.design import Plan, information
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Look:
-    """What the runs say after the candidate's k-th.
+    """The test statistic after the candidate's k-th run: one interim analysis.
 
     Attributes:
         k: candidate runs (in pairs: pairs).
@@ -43,7 +43,7 @@ def statistic(
     minimum_gain: float = 0.0,
     plan: Plan = "bank",
 ) -> Look:
-    """Take the statistic of a candidate's runs against the baseline's.
+    """Compute the test statistic of a candidate's runs and the baseline's.
 
     Args:
         baseline: values of the baseline; in pairs the value at place i has the seed of the candidate's at place i.
@@ -53,9 +53,10 @@ def statistic(
         plan: `paired` tests the differences.
 
     Raises:
-        PlumblineError: a value that is no finite number, an arm without runs, pairs that are none, or no spread.
+        PlumblineError: a value that is not a finite number, an arm without runs, unequal numbers of runs in pairs, or
+            no spread.
     """
-    base, own = finite("the baseline", baseline), finite("the candidate", candidate)
+    base, own = require_finite("the baseline", baseline), require_finite("the candidate", candidate)
     if not math.isfinite(minimum_gain):
         raise PlumblineError(f"minimum_gain = {minimum_gain}: must be a finite number")
     if plan == "paired" and len(base) != len(own):
@@ -74,18 +75,24 @@ def statistic(
         raise PlumblineError("all runs of an arm have one value, whatever their seed: does the seed reach the trainer?")
     sign = 1.0 if higher else -1.0
     gain = sign * (float((own / scale).mean()) - float((base / scale).mean()))
-    known = information(len(base), len(own), plan)
-    t = (gain - minimum_gain / scale) / spread * math.sqrt(known)
+    arm_information = information(len(base), len(own), plan)
+    t = (gain - minimum_gain / scale) / spread * math.sqrt(arm_information)
     return Look(
-        k=len(own), t=t, df=df, sigma=spread * scale, gain=gain * scale, information=known, minimum_gain=minimum_gain
+        k=len(own),
+        t=t,
+        df=df,
+        sigma=spread * scale,
+        gain=gain * scale,
+        information=arm_information,
+        minimum_gain=minimum_gain,
     )
 
 
-def finite(whose: str, values: Sequence[float]) -> np.ndarray:
-    """The values of an arm as an array.
+def require_finite(whose: str, values: Sequence[float]) -> np.ndarray:
+    """Return the values of an arm as an array.
 
     Raises:
-        PlumblineError: there are none, or one is no finite number.
+        PlumblineError: there are none, or one is not a finite number.
     """
     array = np.asarray(values, dtype=float)
     if array.ndim != 1 or not array.size:

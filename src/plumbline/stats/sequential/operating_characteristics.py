@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumbline.stats.noncentral_t import log_ratio
-from plumbline.stats.sequential.boundary import computed
+from plumbline.stats.sequential.boundary import integrate_paths
 from plumbline.stats.sequential.design import SequentialDesign
 from plumbline.stats.sequential.t_path_law import IntegrationGrid, RunArrival, null_density, r_of, z_of_t
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OperatingCharacteristics:
-    """What a design does with a candidate of one true gain, where both boundaries are heeded.
+    """The chances of a candidate of one true gain under a design, if both boundaries are obeyed.
 
     Attributes:
         keep: chance of being kept at each look.
@@ -38,46 +38,46 @@ class OperatingCharacteristics:
         return float(stopped @ np.arange(1, most + 1) + (1 - stopped.sum()) * most)
 
 
-def operating(design: SequentialDesign, gain: float) -> OperatingCharacteristics:
+def compute_characteristics(design: SequentialDesign, gain: float) -> OperatingCharacteristics:
     """Compute what happens to a candidate of a true gain, beyond the least one, in sigma."""
-    edges, paths = computed(design)
+    edges, paths = integrate_paths(design)
     keep, discard = [0.0] * design.most, [0.0] * design.most
     for state, still in zip(paths.state, paths.still, strict=True):
         look = paths.look(state)
-        above = above_of(paths.grid, state, still, gain)
-        keep[look - 1] = float(beyond(paths.grid, state, above, edges.keep[look - 1]))
+        above = chance_above(paths.grid, state, still, gain)
+        keep[look - 1] = float(chance_beyond(paths.grid, state, above, edges.keep[look - 1]))
         if math.isfinite(edges.discard[look - 1]):
-            discard[look - 1] = float(above[0] - beyond(paths.grid, state, above, edges.discard[look - 1]))
+            discard[look - 1] = float(above[0] - chance_beyond(paths.grid, state, above, edges.discard[look - 1]))
     return OperatingCharacteristics(keep=tuple(keep), discard=tuple(discard))
 
 
-def reached(
+def chance_reached(
     design: SequentialDesign, gain: float, look: int, t: np.ndarray | float, *, heeded: bool = True
 ) -> np.ndarray:
     """Compute the chance, at a true gain in sigma, of a keep before a look or at least so large a t at it.
 
     Args:
         t: one or many.
-        heeded: whether a discard ends the runs; else only keeps do.
+        heeded: whether a discard ends the runs; otherwise only keeps do.
     """
-    edges, paths = computed(design)
+    edges, paths = integrate_paths(design)
     total = np.zeros(np.shape(t))
     for state, still in zip(paths.state, paths.still if heeded else paths.still_kept, strict=True):
         here = paths.look(state)
         if here <= look:
-            above = above_of(paths.grid, state, still, gain)
-            total = total + beyond(paths.grid, state, above, t if here == look else edges.keep[here - 1])
+            above = chance_above(paths.grid, state, still, gain)
+            total = total + chance_beyond(paths.grid, state, above, t if here == look else edges.keep[here - 1])
     return total
 
 
-def above_of(grid: IntegrationGrid, state: RunArrival, still: np.ndarray, gain: float) -> np.ndarray:
-    """Chance of coming to a look and lying above each point there."""
+def chance_above(grid: IntegrationGrid, state: RunArrival, still: np.ndarray, gain: float) -> np.ndarray:
+    """Compute the chance of coming to a look and lying above each point of the grid there."""
     ratio = log_ratio(r_of(grid.z, state.df), state.df, gain * math.sqrt(state.information))
     density = null_density(grid.z, state.df) * np.exp(ratio)
     beyond_grid = max(0.0, 1 - float(grid.above(density)[0])) if gain > 0 else 0.0
     return grid.above(density * still) + beyond_grid * still[-1]
 
 
-def beyond(grid: IntegrationGrid, state: RunArrival, above: np.ndarray, t: np.ndarray | float) -> np.ndarray:
-    """The same above each t; 0 where that is NaN."""
+def chance_beyond(grid: IntegrationGrid, state: RunArrival, above: np.ndarray, t: np.ndarray | float) -> np.ndarray:
+    """Compute the chance of coming to a look and lying above each t there; 0 if that is NaN."""
     return np.zeros(()) if np.isnan(t).all() else grid.at(z_of_t(t, state.df), above)

@@ -1,5 +1,5 @@
-"""Runs a design on drawn runs: what integration cannot do (other noise than normal, a bank that candidates share), and
-the second way to every figure of a boundary.
+"""Simulates a design on random runs: for what integration cannot do (other noise than normal, a bank that candidates
+share), and as a second way to every number of a boundary.
 
 Shapes: W worlds, B runs of the baseline, K of the candidate.
 """
@@ -12,19 +12,19 @@ from plumbline.stats.sequential.boundary import Boundary
 from plumbline.stats.sequential.design import SequentialDesign
 
 
-def paths(design: SequentialDesign, baseline_WB: np.ndarray, candidate_WK: np.ndarray) -> np.ndarray:
-    """T of every look (W, K), more being better; NaN where sigma has no estimate.
+def simulate_paths(design: SequentialDesign, baseline_WB: np.ndarray, candidate_WK: np.ndarray) -> np.ndarray:
+    """Compute t at every look (W, K), more being better; NaN if sigma has no estimate.
 
     Args:
         baseline_WB: the baseline's runs in their order, as many as the last look has.
         candidate_WK: the candidate's.
     """
     if design.plan == "paired":
-        means_WK, squares_WK = _running(candidate_WK - baseline_WB)
+        means_WK, squares_WK = _running_moments(candidate_WK - baseline_WB)
     else:
         taken_K = np.array([design.baseline_runs(look) for look in range(1, design.most + 1)]) - 1
-        base_WB, base_squares_WB = _running(baseline_WB)
-        own_WK, own_squares_WK = _running(candidate_WK)
+        base_WB, base_squares_WB = _running_moments(baseline_WB)
+        own_WK, own_squares_WK = _running_moments(candidate_WK)
         means_WK, squares_WK = own_WK - base_WB[:, taken_K], own_squares_WK + base_squares_WB[:, taken_K]
     looks = range(1, design.most + 1)
     df_K = np.array([design.df(look) for look in looks])
@@ -34,7 +34,7 @@ def paths(design: SequentialDesign, baseline_WB: np.ndarray, candidate_WK: np.nd
         return np.where(df_K > 0, means_WK / sigma_WK * np.sqrt(information_K), np.nan)
 
 
-def _running(values_WN: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _running_moments(values_WN: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and sum of squares about it of the first 1, 2, .. values of each row."""
     count_N = np.arange(1, values_WN.shape[1] + 1)
     mean_WN = values_WN.cumsum(axis=1) / count_N
@@ -42,8 +42,8 @@ def _running(values_WN: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean_WN, np.maximum(squares_WN, 0)
 
 
-def ends(edges: Boundary, t_WK: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Which worlds keep, which discard, and after how many candidate runs each ends."""
+def find_ends(edges: Boundary, t_WK: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return which worlds keep, which discard, and after how many candidate runs each ends."""
     keep_WK, discard_WK = t_WK >= np.array(edges.keep), t_WK <= np.array(edges.discard)
     stopped_WK = keep_WK | discard_WK
     stopped_WK[:, -1] = True

@@ -34,22 +34,22 @@ WIDEST, POINTS, NODES = 16.0, 1201, 6
 
 @dataclass(frozen=True, slots=True)
 class RunArrival:
-    """A moment at which one run more is there: the look that is taken then (None: none), and what is known."""
+    """The state after one more run: the look that is taken then (None if there is none), information and df."""
 
     look: int | None
     information: float
     df: float
 
 
-def states(design: SequentialDesign) -> list[RunArrival]:
-    """All moments from the first one at which sigma has an estimate."""
-    found = []
+def list_arrivals(design: SequentialDesign) -> list[RunArrival]:
+    """List all states from the first one at which sigma has an estimate."""
+    arrivals = []
     for look in range(1, design.most + 1):
         if design.plan == "interleaved" and look > 1:  # the baseline's run comes between two looks
             between = information(design.baseline_runs(look), look - 1, design.plan)
-            found.append(RunArrival(None, between, design.df(look) - 1))
-        found.append(RunArrival(look, design.information(look), design.df(look)))
-    return [state for state in found if state.df >= 1]
+            arrivals.append(RunArrival(None, between, design.df(look) - 1))
+        arrivals.append(RunArrival(look, design.information(look), design.df(look)))
+    return [state for state in arrivals if state.df >= 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,8 @@ class IntegrationGrid:
         first = np.clip(place.astype(np.int64) - 1, 0, len(self.z) - 4)
         x = place - first
         w, u, v = x - 1, x - 2, x - 3
-        one, two, three, four = (values[first + i] for i in range(4))
-        return (-one * w * u * v + three * (-3) * x * w * v + 3 * two * x * u * v + four * x * w * u) / 6
+        value_0, value_1, value_2, value_3 = (values[first + i] for i in range(4))
+        return (-value_0 * w * u * v + value_2 * (-3) * x * w * v + 3 * value_1 * x * u * v + value_3 * x * w * u) / 6
 
     def where(self, above: np.ndarray, share: float) -> float:
         """The z above which a share lies; `above` falls along z."""
@@ -99,7 +99,7 @@ class IntegrationGrid:
         s, cosine = r_of(self.z, now.df)[:, None], np.exp(-(self.z**2) / (2 * now.df))[:, None]
         a = math.sqrt(before.information / now.information)
         c = math.sqrt(1 - a * a)
-        ends = [np.full(len(self.z), at) for at in (-9.0, -3.0, 0.0, 3.0, 9.0)]
+        ends = [np.full(len(self.z), end) for end in (-9.0, -3.0, 0.0, 3.0, 9.0)]
         ends += [
             np.clip(z_of_r(root, before.df), -9, 9)
             for bound in (low, high)
@@ -123,7 +123,7 @@ class IntegrationGrid:
 
 
 def _roots(bound: float, s: np.ndarray, cosine: np.ndarray, a: float, c: float) -> list[np.ndarray]:
-    """The eta at which |r| of before is that of the bound; 0, which parts an interval in vain, where there is none."""
+    """Find the eta at which |r| of before is that of the bound; 0 (a split without effect) if none is."""
     b2 = bound * bound
     square, linear = cosine**2 * (c * c + a * a * b2), a * c * s * cosine * (1 - b2)
     constant = s**2 * (a * a + b2 * c * c) - b2
@@ -133,7 +133,7 @@ def _roots(bound: float, s: np.ndarray, cosine: np.ndarray, a: float, c: float) 
 
 
 def null_density(z: np.ndarray, df: float) -> np.ndarray:
-    """Density of z where there is no gain."""
+    """Return the density of z without a gain."""
     x = np.maximum(np.abs(z) / math.sqrt(df), 1e-9)
     log_constant = special.gammaln((df + 1) / 2) - special.gammaln(df / 2) - math.log(math.pi * df) / 2
     return np.exp(log_constant - z**2 / 2) * x / np.sqrt(-np.expm1(-(x**2)))

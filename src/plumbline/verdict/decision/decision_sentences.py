@@ -19,8 +19,8 @@ from scipy import special
 
 from plumbline.core.formats import format_count
 from plumbline.stats.fresh_runs import FRESH_LEVEL
-from plumbline.stats.sentinel import drift
-from plumbline.stats.sequential import Boundary, Look, SequentialDesign, operating
+from plumbline.stats.sentinel import measure_drift
+from plumbline.stats.sequential import Boundary, Look, SequentialDesign, compute_characteristics
 from plumbline.stats.sessions import false_keeps
 from plumbline.verdict.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Session
 from plumbline.verdict.formatting import format_p, format_percent, format_value, join_with_and, quote_name, strip_markup
@@ -253,7 +253,7 @@ def fixed_runs(design: SequentialDesign) -> int | None:
     """Count the candidate runs that a fixed number needs for this design's power at its target gain, with its bank."""
     if design.target_gain_sigmas is None or design.plan != "bank":
         return None
-    power = operating(design, design.target_gain_sigmas).kept
+    power = compute_characteristics(design, design.target_gain_sigmas).kept
     for n in range(1, 10 * design.most):
         df = design.bank + n - 2
         if df >= 1:
@@ -283,7 +283,7 @@ def moved(runs: Sequence[ArmRun], order: Sequence[str]) -> list[str]:
     if not any(run.sentinel for run in theirs) or len(theirs) < 3:
         return []
     values = [run.value for run in theirs if run.value is not None]
-    found = drift(values, [order.index(run.run_id) for run in theirs])
+    found = measure_drift(values, [order.index(run.run_id) for run in theirs])
     if found.p >= DRIFT:
         return []
     return [

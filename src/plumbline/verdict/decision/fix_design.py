@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 from itertools import chain, count, islice
 
 from plumbline.core.errors import PlumblineError
-from plumbline.stats.sentinel import due
+from plumbline.stats.sentinel import is_due
 from plumbline.stats.sequential import SequentialDesign
 from plumbline.stats.sessions import fwer_level
 from plumbline.verdict.decision.bank import CLAIM, LOOP, Bank
@@ -119,7 +119,7 @@ def _place(bank: Bank, group: str, base: str, own: str) -> int:
 def _brings_sentinel(bank: Bank, group: str, base: str, own: str) -> bool:
     """Whether this candidate brings a sentinel, and has no run yet."""
     tried = {one.method for one in bank.runs if one.group == group and one.role == LOOP} - {base}
-    return own not in tried and due(len(tried) + 1)
+    return own not in tried and is_due(len(tried) + 1)
 
 
 def _begun_beside(bank: Bank, group: str, own: str, seeds: set[int]) -> list[int]:

@@ -15,7 +15,7 @@ from scipy import special
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.core.formats import format_count
-from plumbline.stats.after_stopping import GainAfterStopping, estimate, of_one_test
+from plumbline.stats.after_stopping import GainAfterStopping, estimate, estimate_single_test
 from plumbline.stats.fresh_runs import FRESH_LEVEL
 from plumbline.stats.sequential import Boundary, Look, boundary, statistic
 from plumbline.verdict.decision.bank import LOOP, Bank
@@ -248,7 +248,7 @@ class Experiment:
     def _concluded(self, verdict: Outcome) -> Decision:
         """The decision of the looks that were taken."""
         terms, at = self.terms, self.looks[-1]
-        found = of_one_test(at, terms.alpha) if terms.claim else estimate(terms.design, self.looks, verdict)  # type: ignore[arg-type]
+        found = estimate_single_test(at, terms.alpha) if terms.claim else estimate(terms.design, self.looks, verdict)  # type: ignore[arg-type]
         more = further(terms, at) if verdict == Outcome.UNDECIDED else None
         return self._decided(verdict, found, more)
 
@@ -331,7 +331,7 @@ def with_fresh_runs(decision: Decision, runs: Sequence[ArmRun]) -> Decision:
         look = statistic(made.baseline_values, made.fresh_values, higher=terms.higher, minimum_gain=terms.minimum_gain)
     except PlumblineError as error:
         return _ended(made, Outcome.CANNOT_BE_JUDGED, str(error))
-    gain = of_one_test(look, terms.alpha)
+    gain = estimate_single_test(look, terms.alpha)
     verdict = Outcome.KEEP if gain.p <= FRESH_LEVEL else Outcome.UNDECIDED
     return _ended(replace(made, estimate=gain), verdict)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.distributions import t_sf
-from plumbline.stats.pooling import SigmaEstimate, bartlett, may_cross, pooled, together
+from plumbline.stats.pooling import SigmaEstimate, bartlett_p, combine_estimates, may_cross, pool_spreads
 from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.gate.examined_records import ExaminedRecord
@@ -71,8 +71,8 @@ class Judgement:
 def noise_of(board: Sequence[ExaminedRecord]) -> BoardNoise:
     """Pool the spread of all records of which two runs or more can be read."""
     groups = [known for each in board if each.pools and len(known := each.known) > 1]
-    sigma = pooled(groups) if groups else UNKNOWN
-    return BoardNoise(sigma=sigma, records=len(groups), bartlett=bartlett(groups) if len(groups) > 1 else math.nan)
+    sigma = pool_spreads(groups) if groups else UNKNOWN
+    return BoardNoise(sigma=sigma, records=len(groups), bartlett=bartlett_p(groups) if len(groups) > 1 else math.nan)
 
 
 def judge_record(found: ExaminedRecord, board: Sequence[ExaminedRecord], rules: Rules) -> Judgement:
@@ -90,7 +90,7 @@ def judge_board(board: Sequence[ExaminedRecord], rules: Rules) -> list[Judgement
 def _judged(found: ExaminedRecord, before: ExaminedRecord | None, others: SigmaEstimate, rules: Rules) -> Judgement:
     judged = Judgement(evidence=found, before=before)
     values = _seeds(found.values)
-    own = pooled([found.known]) if len(found.known) > 1 else UNKNOWN
+    own = pool_spreads([found.known]) if len(found.known) > 1 else UNKNOWN
     _sigma(judged, own, others, rules)
     _tries(judged, rules)
     if before is not None:
@@ -104,13 +104,13 @@ def _judged(found: ExaminedRecord, before: ExaminedRecord | None, others: SigmaE
 
 def noise_of_others(board: Sequence[ExaminedRecord]) -> list[SigmaEstimate]:
     """For each record the pooled spread of all others; in the time of two passes over the board."""
-    own = [pooled([known]) if each.pools and len(known := each.known) > 1 else UNKNOWN for each in board]
+    own = [pool_spreads([known]) if each.pools and len(known := each.known) > 1 else UNKNOWN for each in board]
     earlier, later = [UNKNOWN], [UNKNOWN]
     for each in own:
-        earlier.append(together(earlier[-1], each))
+        earlier.append(combine_estimates(earlier[-1], each))
     for each in reversed(own):
-        later.append(together(later[-1], each))
-    return [together(earlier[at], later[len(own) - 1 - at]) for at in range(len(own))]
+        later.append(combine_estimates(later[-1], each))
+    return [combine_estimates(earlier[at], later[len(own) - 1 - at]) for at in range(len(own))]
 
 
 def predecessors_of(board: Sequence[ExaminedRecord], rules: Rules) -> list[ExaminedRecord | None]:
@@ -144,7 +144,7 @@ def _sigma(judged: Judgement, own: SigmaEstimate, rest: SigmaEstimate, rules: Ru
         judged.sigma = own
         judged.sigma_words = "its own runs" + (", which spread wider than the board's" if rest.df else "")
     elif own.df and rest.df:
-        judged.sigma, judged.sigma_words = together(own, rest), "pooled over the board"
+        judged.sigma, judged.sigma_words = combine_estimates(own, rest), "pooled over the board"
     elif rules.goal is not None and rules.goal.sigma is not None:
         judged.sigma, judged.sigma_words = (
             SigmaEstimate(rules.goal.sigma, math.inf),

@@ -9,10 +9,10 @@ from plumbline.results.tables.table import (
     Cell,
     Column,
     Table,
-    absent,
-    context,
-    number,
-    printed_cells,
+    context_cells,
+    missing_word,
+    number_cell,
+    published_cells,
     published_column,
 )
 from plumbline.specs.study_config import Study
@@ -36,14 +36,14 @@ def losses(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     largest = {} if measured is None else dict(measured[["width", "largest"]].itertuples(index=False))
     for method in study.methods:
         runs = frames.select(SCALE, [method])
-        own, word = tuple(runs.index), absent(runs["outcome"])
+        own, word = tuple(runs.index), missing_word(runs["outcome"])
         last = frames.probes[(frames.probes["method"] == method) & (frames.probes["fraction"] == 1.0)]
         norms = last[(last["probe"] == "key_norm") & (last["source"] == "offline")]["value"]
-        row = {"method": Cell(method), "loss": number(runs["validation_loss"].iloc[0], word, own)}
-        row |= {"key_norm": number(float(norms.mean()), word, own)}
+        row = {"method": Cell(method), "loss": number_cell(runs["validation_loss"].iloc[0], word, own)}
+        row |= {"key_norm": number_cell(float(norms.mean()), word, own)}
         width = next(run.spec.model.ffn_width for run in study.runs.values() if run.spec.method == method)
-        row |= {"stretch": number(largest.get(width), MISSING, [frames.measured_key("stretch")])}
-        rows.append(row | printed_cells(printed, method, {"loss": "loss"}) | context(study, SCALE))
+        row |= {"stretch": number_cell(largest.get(width), MISSING, [frames.find_measurement_key("stretch")])}
+        rows.append(row | published_cells(printed, method, {"loss": "loss"}) | context_cells(study, SCALE))
     return Table(
         name="losses",
         title="Loss by width.",
