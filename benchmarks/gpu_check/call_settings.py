@@ -117,5 +117,5 @@ class SectionCall:
     @classmethod
     def from_json(cls, text: str) -> SectionCall:
         """What `to_json` wrote."""
-        given: dict[str, Any] = json.loads(text)
-        return cls(**given)
+        content: dict[str, Any] = json.loads(text)
+        return cls(**content)

@@ -70,9 +70,9 @@ class PairedTaskScores:
         return paired_difference(*sides)
 
 
-def losses(found: PairedResult) -> int:
+def count_losses(contests: PairedResult) -> int:
     """Pairs that the intervention lost."""
-    return found.n - found.wins - found.ties
+    return contests.n - contests.wins - contests.ties
 
 
 def sign_test(wins: int, lost: int) -> float:

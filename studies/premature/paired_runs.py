@@ -53,8 +53,8 @@ class PairedRuns:
     def keys(self, setting: str) -> tuple[str | None, ...]:
         """The runs behind a row."""
         side = SETTINGS[setting]
-        found = [key for pair in self.pairs.values() for key in (pair if side is None else pair[side : side + 1])]
-        return tuple(found) or (None,)
+        keys = [key for pair in self.pairs.values() for key in (pair if side is None else pair[side : side + 1])]
+        return tuple(keys) or (None,)
 
     def values(self, quantity: Quantity, side: int) -> pd.Series:
         """A quantity of one side, 0 for the control; `tokens_to_control_loss_b` are billions to the final loss of the
@@ -76,8 +76,8 @@ class PairedRuns:
         """Mean, sample standard deviation (NaN of one value) and number of values."""
         side = SETTINGS[setting]
         if side is None:
-            found = paired_difference(self.values(quantity, 1), self.values(quantity, 0))
-            return found.mean, found.sigma, found.n
+            difference = paired_difference(self.values(quantity, 1), self.values(quantity, 0))
+            return difference.mean, difference.sigma, difference.n
         values = self.values(quantity, side).dropna()
         return float(values.mean()), sample_deviation(values), len(values)
 
@@ -109,29 +109,31 @@ class PairedRuns:
         """Control, intervention and their paired difference; `names`: our quantity -> the printed columns' name,
         without ``_mean`` and ``_std``."""
         print_ = published.table(table)
-        made = []
+        rows = []
         for setting in SETTINGS:
             row = self.row(setting)
             cells = {"setting": Cell(setting), "label": Cell(print_.loc[setting, "setting"])}
             for name, source in names.items():
                 mean, sigma, n = self.moments(name, setting)
-                given = name == "tokens_to_control_loss_b" and setting == "control"
+                is_budget = name == "tokens_to_control_loss_b" and setting == "control"
                 no_spread = "one seed" if n == 1 else "not reached"
-                if name == "tokens_to_control_loss_b" and not given and self.short:
+                if name == "tokens_to_control_loss_b" and not is_budget and self.short:
                     mean, sigma, no_spread = math.nan, math.nan, self.short
                 cells[name] = row.cell(mean, self.short or "not reached")
-                cells[f"{name}_sd"] = Cell(None, word="given") if given else row.cell(sigma, no_spread)
+                cells[f"{name}_sd"] = Cell(None, word="given") if is_budget else row.cell(sigma, no_spread)
                 cells[f"{name}_published"] = from_print(printed(print_, setting, f"{source}_mean"))
                 cells[f"{name}_sd_published"] = from_print(printed(print_, setting, f"{source}_std"))
-            made.append(cells | row.facts(self.moments("loss", setting)[2]))
-        return made
+            rows.append(cells | row.facts(self.moments("loss", setting)[2]))
+        return rows
 
 
 def columns(names: dict[Quantity, str]) -> list[Column]:
     """The columns of `PairedRuns.rows`, without the facts."""
-    found = labels("setting", "Model")
+    all_columns = labels("setting", "Model")
     for name in names:
-        header, how = SHOWN[name]
+        header, number_format = SHOWN[name]
         spread = f"{name}_sd"
-        found += beside(name, header, how, narrow=True, noise=spread) + beside(spread, f"± {header}", how)
-    return found
+        all_columns += beside(name, header, number_format, narrow=True, noise=spread) + beside(
+            spread, f"± {header}", number_format
+        )
+    return all_columns

@@ -37,6 +37,6 @@ def device(frames: RunFrames) -> str:
     return str(facts.get("device_name") or facts["device"])
 
 
-def saved_percent(found: PairedRatio) -> float:
+def time_saved_percent(ratio: PairedRatio) -> float:
     """The share of the other method's time that is saved."""
-    return 100 * (1 - found.median)
+    return 100 * (1 - ratio.median)

@@ -61,11 +61,11 @@ class ScaleDifferences:
         """Half the width of the 95 % interval of each difference, one comparison at a time."""
         return self.error * (t_isf(HALF, self.freedom) if self.freedom > 0 else math.nan)
 
-    def resolved(self) -> pd.Series:
+    def is_resolved(self) -> pd.Series:
         """Whether each difference is significant after Bonferroni; False where it is not known."""
         return self.p_bonferroni <= LEVEL
 
-    def told_apart(self, methods: list[str]) -> np.ndarray:
+    def pairs_apart(self, methods: list[str]) -> np.ndarray:
         """Pairs of methods whose difference is significant at the level, one pair at a time: methods x methods."""
         mean, n = self.means[methods].to_numpy(), self.seeds[methods].to_numpy(dtype=float)
         with np.errstate(divide="ignore", invalid="ignore"):  # without seeds, or without a spread, nothing is told
@@ -78,7 +78,7 @@ def scale_differences(
 ) -> ScaleDifferences:
     """Compare all methods that ran at a scale with the reference there."""
     runs = frames.select(scale, study.methods)
-    of_runs = metric.of(frames, runs)
+    of_runs = metric.read_values(frames, runs)
     methods = [method for method in study.methods if (runs["method"] == method).any()]
     behind = {method: tuple(runs.index[runs["method"] == method]) for method in methods}
     diverged = pd.Series(

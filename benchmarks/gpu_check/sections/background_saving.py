@@ -30,13 +30,13 @@ STEPS = 3
 def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """One row, of the baseline."""
     return {
-        "baseline": lambda: _saved_twice(
+        "baseline": lambda: _save_twice(
             base_scale_specs.runs(setting.size.mini)[base_scale_specs.BASELINE], setting.device
         )
     }
 
 
-def _saved_twice(spec: RunSpec, device: str) -> dict[str, Any]:
+def _save_twice(spec: RunSpec, device: str) -> dict[str, Any]:
     """The same state written in both ways. The first save of either kind is not timed: it allots memory."""
     from plumbline.core.stop_request import StopRequest
     from plumbline.model.distributed import ranks

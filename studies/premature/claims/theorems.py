@@ -66,12 +66,14 @@ def theorem1(e: Evidence, claim: PaperClaim) -> Values:
 def rho_squared(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether a small step on drawn heads shrinks with the square of the immature energy: where nothing else is
     in the stream, and beside a mature rest, of which the theorem's text makes no exception."""
-    found = theorem_numbers.heads(_sizes(e).single)
-    beside = theorem_numbers.energy_power(found, alone=False)
-    power = theorem_numbers.energy_power(found, alone=True)
+    heads = theorem_numbers.heads(_sizes(e).single)
+    beside = theorem_numbers.energy_power(heads, alone=False)
+    power = theorem_numbers.energy_power(heads, alone=True)
     printed = claim.values["power"]
     values = {"alone": POWER(printed, power), "beside_a_rest": POWER(printed, beside)}
-    limits = {name: (abs(one - printed), POWER.limit) for name, one in (("alone", power), ("beside_a_rest", beside))}
+    limits = {
+        name: (abs(value - printed), POWER.limit) for name, value in (("alone", power), ("beside_a_rest", beside))
+    }
     return ComputedValues(values=values, shown={"power_alone": power, "power_beside_a_rest": beside}, limits=limits)
 
 

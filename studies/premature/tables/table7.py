@@ -61,9 +61,9 @@ def table7(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
 
 
 def _columns() -> list[Column]:
-    found = []
+    columns = []
     for column in setting_rows.columns(NAMES, ("final_loss", "final_ppl", "ppl_minus_control")):
-        found.append(column)
+        columns.append(column)
         if column.name in ("lower_copy_score_20pct", "upper_entropy_20pct"):
-            found.append(published_column(column.name, column.header))
-    return found
+            columns.append(published_column(column.name, column.header))
+    return columns

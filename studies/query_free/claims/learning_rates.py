@@ -32,9 +32,9 @@ def best(e: Evidence, architecture: str) -> float:
     Raises:
         MissingRun: a run is missing, or all of them diverged.
     """
-    found = {method: _loss(e, method) for method in SEARCHED[architecture]}
-    lowest = min(found, key=found.__getitem__)
-    if math.isinf(found[lowest]):
+    losses = {method: _loss(e, method) for method in SEARCHED[architecture]}
+    lowest = min(losses, key=losses.__getitem__)
+    if math.isinf(losses[lowest]):
         raise MissingRun("diverged", e.values.key(lowest) or lowest)
     return e.spec(lowest).optimizer.learning_rate / e.spec(BASELINE).optimizer.learning_rate
 
@@ -72,5 +72,5 @@ def peak_min_ratio(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of(**ARITHMETIC)
 def same_weight_decay(e: Evidence, claim: PaperClaim) -> Values:
     """The weight decay of the five that is farthest from the printed one."""
-    found = [e.spec(method).optimizer.weight_decay for method in CONFIGURATIONS]
-    return {"wd": max(found, key=lambda one: abs(one - claim.values["wd"]))}
+    decays = [e.spec(method).optimizer.weight_decay for method in CONFIGURATIONS]
+    return {"wd": max(decays, key=lambda decay: abs(decay - claim.values["wd"]))}

@@ -55,4 +55,4 @@ class TheoremCheck:
     @property
     def holds(self) -> bool:
         """Whether the statement holds with its premises and fails without each; with a residual of NaN it does not."""
-        return self.residual <= self.tolerance and all(one.fails for one in self.broken)
+        return self.residual <= self.tolerance and all(case.fails for case in self.broken)

@@ -19,7 +19,7 @@ from plumbline.specs.study_config import Study
 from plumbline.stats.noise_floor import NoiseFloor, noise_floor, two_sided_normal, verdicts
 
 from ..attention_concentration import ConcentrationPoint, last
-from ..divergence_pattern import PAPER_STEPS, Divergence, divergence_of
+from ..divergence_pattern import PAPER_STEPS, Divergence, read_divergence
 from ..headline_runs import BASE, LARGE
 from ..tables.noise_floor import noise_floor as noise_floor_table
 from ..two_scales import two_scales
@@ -169,9 +169,9 @@ class Evidence(claim_registry.ClaimEvidence):
         run = self.frames.runs.loc[key]
         if run["outcome"] != DIVERGED:
             return None
-        return self.on_paper(run["step"], key), divergence_of(self.frames, key)
+        return self.on_paper(run["step"], key), read_divergence(self.frames, key)
 
-    def probed(self, key: str) -> ConcentrationPoint | None:
+    def read_concentration(self, key: str) -> ConcentrationPoint | None:
         """What the probe of attention weights says of the end of a run; says nothing of the runs that it reads."""
         if key not in self._probed:
             self._probed[key] = last(self.frames, key)
@@ -186,7 +186,7 @@ class Evidence(claim_registry.ClaimEvidence):
         tried = set(self.frames.select(LARGE, self.methods)["method"])
         return [method for method in self.methods if method in tried]
 
-    def completed_large(self) -> dict[str, float]:
+    def averages_at_large_scale(self) -> dict[str, float]:
         """The average of every method that completed the large scale."""
         values = {}
         for method in self.large_methods():

@@ -160,8 +160,8 @@ def _intervals(values: pd.Series, word: str, own: tuple[str, ...]) -> dict[str, 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="bootstrap of n")  # the table's note says it
         for method, (low, high) in names.items():
-            found = bootstrap_interval(values, method=method)
-            cells |= {low: number(found.low, "undefined", own), high: number(found.high, "undefined", own)}
+            bounds = bootstrap_interval(values, method=method)
+            cells |= {low: number(bounds.low, "undefined", own), high: number(bounds.high, "undefined", own)}
     return cells
 
 

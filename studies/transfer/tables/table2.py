@@ -99,9 +99,9 @@ DEMO = (
 def columns(study: Study) -> list[Column]:
     """Validation loss leads where the size is not the paper's; accuracy leads where it is."""
     at_paper_size = study.preset == REPRODUCTION
-    shown = NARROW if at_paper_size else NARROW_BESIDE_LOSS
+    narrow = NARROW if at_paper_size else NARROW_BESIDE_LOSS
     loss = loss_columns(lead=not at_paper_size)
-    accuracy = [replace(column, narrow=column.name in shown) for column in ACCURACY_COLUMNS]
+    accuracy = [replace(column, narrow=column.name in narrow) for column in ACCURACY_COLUMNS]
     first = [*accuracy, *loss] if at_paper_size else [*loss, *accuracy]
     return [*labels("method", "Method"), *first, *FACT_COLUMNS]
 
@@ -140,7 +140,7 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         key="method",
         columns=columns(study),
         rows=cells,
-        notes=[*_notes(study, rows, study.label(reference)), *_of_proxies(frames)],
+        notes=[*_notes(study, rows, study.label(reference)), *_note_on_proxies(frames)],
         published=published.shown("table2"),
         warnings=accuracy if at_paper_size else [*loss, *accuracy],
         scores=frames,
@@ -153,7 +153,7 @@ def _by_loss(row: dict[str, Cell]) -> float:
     return float(value) if value is not None else math.inf
 
 
-def _of_proxies(frames: RunFrames) -> list[str]:
+def _note_on_proxies(frames: RunFrames) -> list[str]:
     """What SE (items) takes for granted, and items made here have not."""
     if all(source == "benchmark" for source in frames.task_sources.values()):
         return []
@@ -181,12 +181,12 @@ def _notes(study: Study, rows: BaseScaleMethodRows, label: str) -> list[str]:
         "mean of the reference's seeds; p, items: these runs on other items; p, seeds and items: both other, "
         f"Δ/√(items² + σ²(1 + 1/n)), Student's t{freedom}; what seeds owe to single items is in both terms, so that "
         "it errs to the careful side.",
-        *_of_pooling(rows),
+        *_note_on_pooling(rows),
         *([sentence(study.m, floor.n)] if floor.usable else []),
     ]
 
 
-def _of_pooling(rows: BaseScaleMethodRows) -> list[str]:
+def _note_on_pooling(rows: BaseScaleMethodRows) -> list[str]:
     """The second reading of the noise floor, and the test beside it."""
     if len(rows.spreads) < 2:
         return []
