@@ -125,7 +125,8 @@ def real_session(gain: float) -> Iterator[str]:
                 f"committed and what is taken back hangs on the exit codes alone. {codes}. Kept: {len(real_keeps)}, "
                 f"of which {sum(real_keeps)} are real; the committed script is better by "
                 f"{sum(driven.changes) / SIGMA:.1f} sigma, of {before_N.sum():g} possible. "
-                f"{driven.runs} runs, and {driven.seconds:.0f} s for the {tried} commands, in which the trainer itself takes next to none.{driven.ending}"
+                f"{driven.runs} runs, and {driven.seconds:.0f} s for the {tried} commands, in which "
+                f"the trainer itself takes next to none.{driven.ending}"
             )
 
 

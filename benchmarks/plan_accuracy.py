@@ -30,10 +30,7 @@ def compare(priced: RunEstimator, runs: list[Run]) -> pd.DataFrame:
         manifest = finished(run, priced.work)
         if manifest is None or manifest["attempts"] != 1:
             continue
-        for rule, predicted in (
-            ("pretrain", priced.pretrain_seconds(run)),
-            ("evaluate", priced.evaluate_seconds(run)),
-        ):
+        for rule, predicted in (("pretrain", priced.pretrain_seconds(run)), ("evaluate", priced.evaluate_seconds(run))):
             measured = job_seconds(priced.work, rule, run)
             if measured is not None and predicted is not None:
                 rows.append({"run": run.key, "job": rule, "predicted": predicted, "measured": measured})

@@ -18,7 +18,7 @@ LOSS = 0.0021
 PRINTED = ("baseline", "baseline_small_mlp", "baseline_small_d", "wq_identity", "wq_identity_large_mlp")
 
 NOISE = [
-    "final loss: 0.0021 nats, which is assumed (the paper has one seed a model; another paper's three seeds at 270M)",
+    "final loss: 0.0021 nats, which is assumed (the paper has one seed a model; another paper's three seeds at 270M)"
 ]
 _TRANSFER = "a measurement, of which the paper prints ranges and no spread"
 _SAID = "the paper prints no loss of these runs"

@@ -40,10 +40,7 @@ def one_candidate(page: RatesPage) -> None:
             promise = "none" if rule.promise is None else f"{rule.promise:g}"
             rows.append((rule.name, promise, *shares, " / ".join(f"{runs.mean():.1f}" for _, runs in ends)))
         page.table(
-            title,
-            text,
-            ["rule", "promise", *(f"{gain:g} sigma kept" for gain in GAINS), "runs at 0 / 1 / 2 / 3"],
-            rows,
+            title, text, ["rule", "promise", *(f"{gain:g} sigma kept" for gain in GAINS), "runs at 0 / 1 / 2 / 3"], rows
         )
     rows = []
     for rule in ours():

@@ -81,12 +81,7 @@ class FakeStep:
                     self.unfinished = f"{type(fault).__name__}: {first} at {caller(fault.__traceback__)}"
 
     def _take(
-        self,
-        spec: RunSpec,
-        model: Decoder,
-        optimizer: RunOptimizer,
-        tokens_BT: torch.Tensor,
-        skip: torch.Tensor | None,
+        self, spec: RunSpec, model: Decoder, optimizer: RunOptimizer, tokens_BT: torch.Tensor, skip: torch.Tensor | None
     ) -> None:
         """Do what `plumbline.train.loop` does in a step of one micro-batch."""
         for hook in optimizer.interventions:

@@ -17,14 +17,7 @@ from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec
 
 from .gated_energy import energy_ratio, gelu, silu
-from .gradient_step_on_scores import (
-    DirectedHead,
-    frobenius,
-    power,
-    random_head,
-    sharp_head,
-    suppression,
-)
+from .gradient_step_on_scores import DirectedHead, frobenius, power, random_head, sharp_head, suppression
 from .logit_range import least_range, slack
 from .run_values import BASE
 

@@ -36,11 +36,7 @@ def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
         duration = milliseconds(lambda: a @ b, setting.device, **how)
         return {"milliseconds": duration, "operations_per_second": 2e3 * size.product**3 / duration}
 
-    return {
-        COPY: copy,
-        PRODUCT: lambda: product(torch.bfloat16),
-        "product float32": lambda: product(torch.float32),
-    }
+    return {COPY: copy, PRODUCT: lambda: product(torch.bfloat16), "product float32": lambda: product(torch.float32)}
 
 
 def page(state: MeasuredRows) -> list[str]:
@@ -49,12 +45,7 @@ def page(state: MeasuredRows) -> list[str]:
     return table(
         ("ceiling", "ms", "GB/s", "TFLOP/s"),
         (
-            (
-                key,
-                row["milliseconds"],
-                _scale(row, "bytes_per_second", 1e9),
-                _scale(row, "operations_per_second", 1e12),
-            )
+            (key, row["milliseconds"], _scale(row, "bytes_per_second", 1e9), _scale(row, "operations_per_second", 1e12))
             for key, row in measured.items()
         ),
     )
@@ -67,7 +58,4 @@ def _scale(row: dict[str, Any], name: str, unit: float) -> float | None:
 def read_ceilings(state: MeasuredRows) -> tuple[float | None, float | None]:
     """Operations and bytes a second that the device was seen to reach; None where that is not measured."""
     measured = state.rows("device_ceilings")
-    return (
-        measured.get(PRODUCT, {}).get("operations_per_second"),
-        measured.get(COPY, {}).get("bytes_per_second"),
-    )
+    return (measured.get(PRODUCT, {}).get("operations_per_second"), measured.get(COPY, {}).get("bytes_per_second"))

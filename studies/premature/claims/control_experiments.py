@@ -50,8 +50,7 @@ HALF_RATE = factor(1.25)
 
 
 @CHECKS.of(
-    effect=signs("delta_ppl", "delta_loss"),
-    near={"ppl": LEVEL, "delta_ppl": HALF_RATE, "delta_loss": HALF_RATE},
+    effect=signs("delta_ppl", "delta_loss"), near={"ppl": LEVEL, "delta_ppl": HALF_RATE, "delta_loss": HALF_RATE}
 )
 def global_half_lr(e: Evidence, claim: PaperClaim) -> Values:
     """Read the final perplexity at half the global rate, and its perplexity and loss above the control's."""

@@ -44,12 +44,7 @@ def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
         bars_axes.plot([], [], MARKS[row.architecture], color=_colour(row.gated_ffn), ms=4.5, label=row.label)[0]
         for row in table.itertuples()
     ]
-    figure.legend(
-        handles=[*kinds, *handles],
-        loc="outside lower center",
-        ncols=3,
-        fontsize=figure_style.SMALL,
-    )
+    figure.legend(handles=[*kinds, *handles], loc="outside lower center", ncols=3, fontsize=figure_style.SMALL)
     return FigureWithData(figure, table.assign(preset=study.preset_named))
 
 

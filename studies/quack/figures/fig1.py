@@ -18,16 +18,7 @@ from plumbline.results.runs.finished_runs import DIVERGED, RunFrames
 from plumbline.specs.study_config import Study
 
 from ..run_grid import ATTENTION, RunGrid
-from ._panels import (
-    colour,
-    curve,
-    legend,
-    list_absent,
-    note,
-    over_training,
-    panel_title,
-    title,
-)
+from ._panels import colour, curve, legend, list_absent, note, over_training, panel_title, title
 
 #: The share of training before which curves are steep and alike, and which does not set the limits.
 EARLY = 0.15

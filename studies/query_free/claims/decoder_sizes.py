@@ -8,15 +8,7 @@ from plumbline.results.claims.claim_registry import ClaimChecks, Values
 from plumbline.results.claims.claim_tolerances import near
 
 from .. import theorem_checks
-from ..run_values import (
-    ATTENTION,
-    BASELINE,
-    FEED_FORWARD,
-    IDENTITY,
-    LARGE_MLP,
-    SMALL_D,
-    SMALL_MLP,
-)
+from ..run_values import ATTENTION, BASELINE, FEED_FORWARD, IDENTITY, LARGE_MLP, SMALL_D, SMALL_MLP
 from .claim_evidence import Evidence
 
 CHECKS = ClaimChecks()

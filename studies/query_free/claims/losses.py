@@ -18,16 +18,7 @@ from plumbline.results.claims.claim_checkers import (
 )
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 
-from ..run_values import (
-    BASELINE,
-    CONFIGURATIONS,
-    IDENTITY,
-    LARGE_MLP,
-    SAME,
-    SMALL_D,
-    SMALL_MLP,
-    smallest_rate,
-)
+from ..run_values import BASELINE, CONFIGURATIONS, IDENTITY, LARGE_MLP, SAME, SMALL_D, SMALL_MLP, smallest_rate
 from .claim_evidence import LEVEL, PERCENT, Evidence
 
 CHECKS = ClaimChecks()

@@ -12,25 +12,10 @@ from plumbline.results.tables.table import REFERENCE, Cell, Column, Table, print
 from plumbline.specs.study_config import Study
 
 from ..run_cells import make_cell, run_facts
-from ..run_values import (
-    BASELINE,
-    SAME,
-    SCALE,
-    RunValues,
-    count_parameters,
-    divisor,
-    find_spec,
-    smallest_rate,
-)
+from ..run_values import BASELINE, SAME, SCALE, RunValues, count_parameters, divisor, find_spec, smallest_rate
 
 #: Group of runs in the study's YAML -> what its runs are beside the five.
-KINDS = {
-    "table2": "Table 2",
-    "nonlinear": "proposed",
-    "variants": "variant",
-    "rates": "rate",
-    "norm_free": "theory",
-}
+KINDS = {"table2": "Table 2", "nonlinear": "proposed", "variants": "variant", "rates": "rate", "norm_free": "theory"}
 
 COLUMNS = [
     *labels("method", "Run"),

@@ -97,12 +97,7 @@ class TransferredNorm:
 
 
 def transfer_norm(
-    basis_DD: np.ndarray,
-    gain_D: np.ndarray,
-    mlp: Mlp,
-    eps: float,
-    field: Field | None = None,
-    share: float = 1.0,
+    basis_DD: np.ndarray, gain_D: np.ndarray, mlp: Mlp, eps: float, field: Field | None = None, share: float = 1.0
 ) -> TransferredNorm:
     """D' and MLP' of Eq. 11, with which D' L(x + MLP'(x)) = Theta D L(x + MLP(x)).
 

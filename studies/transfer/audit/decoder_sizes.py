@@ -28,10 +28,7 @@ def large_as_printed(settings: PrintedSetup) -> DecoderSize:
     """The 3B decoder with "all other details identical", read literally: only depth and width grow."""
     small, width = base(settings), settings.whole("model_3b", "hidden")
     return replace(
-        small,
-        layers=settings.whole("model_3b", "layers"),
-        width=width,
-        head_width=head_width(width, small.heads),
+        small, layers=settings.whole("model_3b", "layers"), width=width, head_width=head_width(width, small.heads)
     )
 
 

@@ -132,7 +132,7 @@ def noise_floor(frames: RunFrames, study: Study, published: PrintedNumbers) -> T
         notes=[
             f"σ is unbiased. Bootstrap: 10,000 resamples, random state 0; {_resamples(counts)}, so "
             "the intervals cover less than 95 %. Welch: two-sided. Stouffer combines the tasks' one-sided Welch tests; "
-            "the correlated variant divides by the tasks' correlation, pooled within the references and of low rank.",
+            "the correlated variant divides by the tasks' correlation, pooled within the references and of low rank."
         ],
         published=published.shown("noise_floor"),
         scores=frames,

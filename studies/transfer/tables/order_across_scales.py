@@ -118,12 +118,7 @@ def order_across_scales(frames: RunFrames, study: Study, published: PrintedNumbe
 
 
 def _scale_cells(
-    frames: RunFrames,
-    differences: Mapping[str, ScaleDifferences],
-    scale: str,
-    word: str,
-    method: str,
-    reference: str,
+    frames: RunFrames, differences: Mapping[str, ScaleDifferences], scale: str, word: str, method: str, reference: str
 ) -> dict[str, Cell]:
     """The cells of one scale; `differences`: metric -> differences."""
     loss, logprob, accuracy = (differences[metric.name] for metric in (LOSS, LOGPROB, ACCURACY))

@@ -22,16 +22,7 @@ from plumbline.results.tables.table import (
 )
 from plumbline.specs.study_config import Study
 
-from ..divergence_pattern import (
-    BRIEF,
-    ELEVATED,
-    GROWTH,
-    MECHANISMS,
-    MONOTONE,
-    PAPER_STEPS,
-    PRINTED,
-    read_divergence,
-)
+from ..divergence_pattern import BRIEF, ELEVATED, GROWTH, MECHANISMS, MONOTONE, PAPER_STEPS, PRINTED, read_divergence
 from ..headline_runs import LARGE
 
 ARM = "provoked_divergence"

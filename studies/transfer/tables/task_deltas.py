@@ -42,8 +42,6 @@ def task_deltas(frames: RunFrames, study: Study, published: PrintedNumbers) -> T
         key="method",
         columns=columns,
         rows=rows,
-        notes=[
-            "Methods by CLIMB-avg, best first; one seed each. The paper prints these only as a picture.",
-        ],
+        notes=["Methods by CLIMB-avg, best first; one seed each. The paper prints these only as a picture."],
         scores=frames,
     )
