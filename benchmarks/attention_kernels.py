@@ -1,4 +1,4 @@
-"""What attention kernels cost in counts, beside flash attention and explicit weights; no GPU is needed.
+"""What attention kernels cost in counts, next to flash attention and explicit weights; no GPU is needed.
 
     python -m benchmarks.attention_kernels               # writes benchmarks/attention_kernels.md
     python -m benchmarks.attention_kernels --measure-times        # on a GPU: milliseconds too

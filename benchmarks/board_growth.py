@@ -1,4 +1,4 @@
-"""CPU seconds of `plumbline board` as the records become more, and what a record costs of many beside one of few.
+"""CPU seconds of `plumbline board` as the records become more, and what a record costs of many next to one of few.
 
     python -m benchmarks.board_growth                      # writes benchmarks/board_growth.md
     python -m benchmarks.board_growth --records 500 1000

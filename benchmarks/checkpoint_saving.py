@@ -1,6 +1,6 @@
-"""What a checkpoint costs the steps beside it: written at once, or by a thread while the next steps are taken.
+"""What a checkpoint costs the steps around it: written at once, or by a thread while the next steps are taken.
 
-    python benchmarks/checkpoint_saving.py       # 1.2M and 6M parameters, one thread; writes the .md beside it
+    python benchmarks/checkpoint_saving.py       # 1.2M and 6M parameters, one thread; writes the .md next to it
 
 One process; a round saves once in each way, and the ways take turns in going first. The pause is the wall time until
 the call returns and the next step may begin. "With steps" is all of it: the call, the steps after it, and the wait

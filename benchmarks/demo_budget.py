@@ -56,7 +56,7 @@ def specs(steps: int) -> Iterator[tuple[str, RunSpec]]:
 
 
 def train(spec: RunSpec, packs: Path) -> tuple[float, float]:
-    """Train a run; its final held-out loss (NaN where it diverged), and its CPU seconds."""
+    """Train a run; its final held-out loss (NaN if it diverged), and its CPU seconds."""
     begin = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         settings = TrainerSettings(
@@ -109,7 +109,7 @@ def compare_order(runs: dict[str, list[float]]) -> str:
 
 
 def page(losses: dict[str, dict[str, list[float]]]) -> str:
-    """The table: steps x seeds, what each resolves, and what it costs beside the demo's choice."""
+    """The table: steps x seeds, what each resolves, and what it costs next to the demo's choice."""
     study = study_config.load("transfer", "demo")
     chosen_steps = study.runs["transfer/base/baseline/s42"].spec.train.steps
     chosen_seeds = sum(run.spec.method == "baseline" for run in study.group("base", "noise_floor"))

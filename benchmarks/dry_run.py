@@ -20,7 +20,7 @@ from pathlib import Path
 from machine_description import describe
 
 REPOSITORY = Path(__file__).parents[1]
-#: What a project has beside its configuration.
+#: What a project has in addition to its configuration.
 PROJECT = ("Snakefile", "workflow", "src", "profiles", "envs", "pyproject.toml", "requirements.lock")
 #: The line of the study that gives every method a seed, and how many it gets.
 EVERY_METHOD = "    - {scale: base, methods: all, seeds: [42]}\n"

@@ -36,7 +36,7 @@ from machine_description import command, describe
 from plumbline.core.command_line import positive
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-#: What a project has beside what it makes.
+#: What a project has in addition to what it makes.
 PROJECT = ("Snakefile", "workflow", "src", "profiles", "envs", "pyproject.toml", "requirements.lock", "config")
 TARGET = "results/table2.csv"
 CORES = len(os.sched_getaffinity(0))

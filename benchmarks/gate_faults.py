@@ -4,7 +4,7 @@
 
 120 folders by one seed: 60 with a fault of eight kinds and 60 without one, half as a README's table with logs that hold
 their code, half as submission.json files. Runs are normal with one sigma. What is sound varies as real folders do: many
-runs in one file, an output beside its log, line ends of another system, a seed in the code, a linked folder or README.
+runs in one file, an output next to its log, line ends of another system, a seed in the code, a linked folder or README.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ CODE = ["import torch", "from torch import nn", "", "class Model(nn.Module):", "
 
 @dataclass
 class Run:
-    """A made-up run: its evaluations by step, and what its log says beside them."""
+    """A made-up run: its evaluations by step, and what its log says next to them."""
 
     seed: int
     values: dict[int, float]
@@ -262,7 +262,7 @@ def sound(folder: Path, table: bool, rng: np.random.Generator) -> None:
         for path in place.iterdir():
             path.unlink()
         first.write_text(text)
-    elif way == 3:  # what the runs printed, beside their logs
+    elif way == 3:  # what the runs printed, next to their logs
         for run in runs:
             (place / f"stdout_{run.seed}.txt").write_text(run.log().rpartition("=" * 100 + "\n")[2])
     elif way == 4:  # another system's line ends

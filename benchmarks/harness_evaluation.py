@@ -1,4 +1,4 @@
-"""Evaluation through the harness: our model of some weights beside the harness's own `hf` model of the same.
+"""Evaluation through the harness: our model of some weights next to the harness's own `hf` model of the same.
 
     python benchmarks/harness_evaluation.py --items-folder FOLDER   # FOLDER/<task>.jsonl in the hub's schema
 

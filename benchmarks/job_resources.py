@@ -1,5 +1,5 @@
 """What jobs that need no GPU take: peak memory and CPU seconds of real processes, at two sizes and more, and the laws
-by which tests/plan/test_job_resources.py reckons what each rule's largest job takes at `paper`.
+by which tests/plan/test_job_resources.py estimates what each rule's largest job takes at `paper`.
 
     python benchmarks/job_resources.py                      # writes benchmarks/job_resources.yaml
     python benchmarks/job_resources.py --only-rules tokenizer     # measures this rule again and leaves the others' rows

@@ -8,8 +8,8 @@
 Steps (977), sequences a step (4), learning rates and weight decay are the paper's, so that weight decay alone takes
 a key norm from 8.0 to 2.5 as there; width, depth, context (256 tokens) and vocabulary (4,096, the demo's corpus) are
 smaller. The three arms train side by side, a thread each, so that no core waits for the last of them; what was trained
-is kept under benchmarks/runs/key_norms, and the same command goes on from there. A size's time is reckoned from the CPU
-time of a few steps, which says little about cores that others use as well.
+is kept under benchmarks/runs/key_norms, and the same command goes on from there. A size's time is estimated from the
+CPU time of a few steps, which says little about cores that others use as well.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def train(study: study_config.Study, work: Path) -> None:
 
 
 def write(study: study_config.Study, frames: RunFrames, size: str, out: Path) -> None:
-    """The table as `out`, and both figures beside it."""
+    """The table as `out`, and both figures next to it."""
     table = table1(frames, study, PrintedNumbers.of("key_norms"))
     spec = find_spec(study, AS_PUBLISHED)
     assert spec is not None

@@ -98,7 +98,7 @@ def small(spec: RunSpec, share: float) -> dict[str, Any]:
 
 
 def project(share: float) -> Path:
-    """The copy of the project in which these sizes stand for mini's; made again each time, but for what it has made."""
+    """The copy of the project in which these sizes stand for mini's; made again each time, except what it has made."""
     folder = _folder(share)
     for name in COPIED:
         source, target = ROOT / name, folder / name
@@ -150,7 +150,7 @@ def carry_out(folder: Path, study: study_config.Study, methods: list[str], cores
 
 
 def tabulate_runs(frames: RunFrames) -> pd.DataFrame:
-    """Every run that is finished, on its key: method, seed and the MEASURES; NaN where it was not scored."""
+    """Every run that is finished, on its key: method, seed and the MEASURES; NaN if it was not scored."""
     completed = frames.runs[frames.runs["outcome"] == COMPLETED]
     gold = frames.scores[frames.scores["metric"] == "logprob_gold"].groupby("key")["value"].mean()
     return completed[["method", "seed", "validation_loss", "average", "parameters"]].assign(logprob_gold=gold)

@@ -3,7 +3,7 @@
     python benchmarks/plan_accuracy.py                   # table 2 of the transfer study, from work/demo
 
 The only measurement that the estimator is given is one run (training and evaluation). Its predictions for the other
-runs of the target are held against the wall seconds in Snakemake's benchmark files.
+runs of the target are compared with the wall seconds in Snakemake's benchmark files.
 """
 
 from __future__ import annotations

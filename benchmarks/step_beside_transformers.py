@@ -42,7 +42,7 @@ SHAPES: dict[str, dict[str, int]] = {
     },
 }  # fmt: skip
 OURS = "plumbline"
-#: Of ours, and of theirs beside it.
+#: Of ours, and of theirs next to it.
 PRECISIONS = {"float32": "float32", "bfloat16_products": "bfloat16"}
 
 

@@ -1,4 +1,4 @@
-"""Tokenising and packing beside the bare `tokenizers` library's encode_batch of the same text.
+"""Tokenising and packing next to the bare `tokenizers` library's encode_batch of the same text.
 
     python benchmarks/tokenize_pack.py                   # of made-up words; writes benchmarks/tokenize_pack.md
     python benchmarks/tokenize_pack.py --documents work/demo/corpora/climbmix/documents/train.jsonl    # of the demo's

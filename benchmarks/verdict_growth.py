@@ -2,7 +2,7 @@
 
     python benchmarks/verdict_growth.py [--rows 10000 1000000] [--shapes seeds methods ...] [--limit 600]
 
-Takes CPU seconds of the whole command and their ratio; writes verdict_growth.md beside it.
+Takes CPU seconds of the whole command and their ratio; writes verdict_growth.md next to it.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ SHAPES: dict[str, tuple[Callable[[int, random.Random], Iterator[str]], list[str]
 
 
 def cpu_seconds(shape: str, rows: int, limit: float) -> float:
-    """CPU seconds of one verdict; infinite where it takes longer than `limit` seconds of wall time."""
+    """CPU seconds of one verdict; infinite if it takes longer than `limit` seconds of wall time."""
     lines, arguments = SHAPES[shape]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "results.csv"

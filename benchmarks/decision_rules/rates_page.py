@@ -19,7 +19,7 @@ Figure = tuple[str, float, float, float, str]
 
 @dataclass
 class RatesPage:
-    """The tables, and every share that was promised, to be held against its promise at the end."""
+    """The tables, and every share that was promised, to be compared with its promise at the end."""
 
     worlds: int
     parts: list[str] = field(default_factory=list)
@@ -31,7 +31,7 @@ class RatesPage:
         self.parts.append(f"## {title}\n\n{words}\n\n{grid}")
 
     def share(self, hits: np.ndarray, promise: float | None = None, label: str = "", world: str = "normal") -> str:
-        """A share with its error; where a promise is given it is noted beside it, by the world it was found in."""
+        """A share with its error; where a promise is given it is noted next to it, by the world it was found in."""
         if promise is not None:
             self.note(label, float(np.mean(hits)), share_error(hits), promise, world)
         return f"{np.mean(hits):.3f} ± {share_error(hits):.3f}"

@@ -175,7 +175,7 @@ DEFAULT = design()
 
 
 def ours() -> list[DecisionRule]:
-    """The stopping rule in its forms, and what stands beside it."""
+    """The stopping rule in its forms, and what stands next to it."""
     rows = (
         ("stopping rule", DEFAULT, stopping),
         ("the same, discards not heeded", DEFAULT, running_on),

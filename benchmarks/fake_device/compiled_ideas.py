@@ -1,4 +1,4 @@
-"""What would shorten a compiled step: each idea's reckoned gain, what of it needs no device, what all come to."""
+"""What would shorten a compiled step: each idea's estimated gain, what of it needs no device, what all come to."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def _planning(graphs: list[list[PlannedKernel]]) -> Iterator[None]:
 
 
 def _only_named(node: Any) -> bool:
-    """Whether a node of the plan is no kernel: memory alone, or one of several results of a kernel."""
+    """Whether a node of the plan is not a kernel: memory alone, or one of several results of a kernel."""
     return isinstance(node, NopKernelSchedulerNode) or isinstance(node.node, ir.MultiOutput)
 
 

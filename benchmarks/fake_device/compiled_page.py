@@ -15,7 +15,7 @@ from plumbline.specs import study_config
 
 
 def page(rows: list[dict[str, Any]], sequences: int) -> str:
-    """The page: the baseline by kind of kernel, its MFU, what is left to do, and methods beside it."""
+    """The page: the baseline by kind of kernel, its MFU, what is left to do, and methods next to it."""
     study, rates = study_config.load("transfer", "paper"), Rates()
     spec = base_scale_specs.runs("paper")[method_rows.BASELINE]
     baseline = next(row for row in rows if row["method"] == method_rows.BASELINE)
@@ -120,7 +120,7 @@ def _adding(update: dict[str, Any], rates: Rates) -> float:
 
 
 def _beside_passes(update: dict[str, Any], rates: Rates) -> float:
-    """Seconds beside a micro-batch's passes: additions in all but a step's first, and its share of the update."""
+    """Seconds in addition to a micro-batch's passes: additions in all but a step's first, and its share of the update."""
     parts = method_rows.ACCUMULATED
     return ((parts - 1) * _adding(update, rates) + update["update_bytes"] / rates.bytes) / parts
 

@@ -29,7 +29,7 @@ ROWS = PAGE.with_suffix(".jsonl")
 SEQUENCES = 8
 #: Methods that are planned whole: `denseformer` as well, to hold the others against.
 WHOLE = ("baseline", "denseformer")
-#: Variants that are planned beside the study's methods, since their steps take another time (fake_device.md).
+#: Variants that are planned in addition to the methods, since their steps take another time (fake_device.md).
 VARIANTS = ("selective_attn.original", "hyper.official", "attnres.whole_layers")
 #: Those whose layers read all earlier ones.
 GROWING = ("attnres",)
@@ -63,7 +63,7 @@ def group(kind: str, files: Iterable[str]) -> str:
 
 
 def totals(kernels: list[PlannedKernel]) -> dict[str, dict[str, float]]:
-    """Group -> its kernels, bytes, operations and reckoned seconds on each machine, kernel by kernel."""
+    """Group -> its kernels, bytes, operations and estimated seconds on each machine, kernel by kernel."""
     from benchmarks.fake_device.machine_rates import COUNTED, RATES, seconds_on
 
     groups: dict[str, dict[str, float]] = {}
@@ -98,7 +98,7 @@ def row(name: str, sequences: int, layers: int | None) -> dict[str, Any]:
 
 
 def update(spec: RunSpec, sequences: int, layers: int | None) -> dict[str, Any]:
-    """What the page needs of an uncompiled step: its update, which is no part of the plan, and its passes' time."""
+    """What the page needs of an uncompiled step: its update, which is not a part of the plan, and its passes' time."""
     from benchmarks.fake_device import method_rows
     from benchmarks.fake_device.fake_step import FakeStep
 

@@ -43,7 +43,7 @@ class FakeStep:
         counts: of kernels, bytes, operations, waits and memory.
         parameters: bytes that the parameters take; `held`: and the optimizer's state with them.
         without_gradient: names of parameters that got none, or one of another type.
-        unfinished: what ended the step before its end, in words; None where nothing did.
+        unfinished: what ended the step before its end, in words; None if nothing did.
     """
 
     def __init__(self, spec: RunSpec, sequences: int, *, layers: int | None = None) -> None:
@@ -120,7 +120,7 @@ class FakeStep:
 
 
 def begun(hooks: Sequence[Intervention]) -> None:
-    """Begin the first step, but for what is read of held-out sequences, which are none here."""
+    """Begin the first step, except for what is read of held-out sequences, which are none here."""
     for hook in hooks:
         if hook.held_out == "none":
             hook.begin(STEP - 1)

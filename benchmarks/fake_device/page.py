@@ -83,7 +83,7 @@ def page(rows: list[dict[str, Any]], wrong: list[str]) -> str:
 
 
 def _base(rows: list[dict[str, Any]], runs: dict[str, Run], measured: method_rows.Measured) -> list[str]:
-    """The table of the base scale's methods and variants, by their labels, beside the baseline."""
+    """The table of the base scale's methods and variants, by their labels, next to the baseline."""
     study = study_config.load("transfer", "paper")
     baseline = next((row for row in rows if row["method"] == method_rows.BASELINE), None)
     lines = [

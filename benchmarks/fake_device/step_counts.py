@@ -50,7 +50,7 @@ GATHERED = {"embedding", "index", "index_select", "gather"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rates:
-    """What a device is reckoned to do: bytes and operations a second, none of it measured.
+    """What a device is estimated to do: bytes and operations a second, none of it measured.
 
     Attributes:
         launch: seconds that the host takes for each kernel.
@@ -157,7 +157,7 @@ class StepCounts(TorchDispatchMode):
             raise EndlessWaitError(f"waits more than {MOST_WAITS:,} times")
 
     def add_launch(self, name: str, *, moved: int, operations: int) -> None:
-        """Count a kernel of ours, which is no operator of torch's."""
+        """Count a kernel of ours, which is not an operator of torch's."""
         self.calls.append(
             KernelCall(phase=self.phase, name=name, kind="ours", kernels=1, bytes=moved, operations=operations)
         )

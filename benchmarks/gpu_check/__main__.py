@@ -1,4 +1,4 @@
-"""What a GPU does with Plumbline: correctness, speed beside its floors and beside others, and runs, ten minutes a call.
+"""What a GPU does with Plumbline: correctness, speed next to its floors and to others, and runs, ten minutes a call.
 
     make gpu-check                                                      # on a machine with a GPU; again: goes on
     python -m benchmarks.gpu_check --minutes 60                         # the same with more time
@@ -8,7 +8,7 @@
 
 From the repository's root; on a machine without an index by `benchmarks.gpu_check.bare_machine`. Sections come in the
 order of their worth, each with its share of the time (docs/gpu-box.md lists them). Rows are written as they come into
-benchmarks/gpu_check_<device>.json, and the Markdown beside it is drawn from that after every section.
+benchmarks/gpu_check_<device>.json, and the Markdown next to it is drawn from that after every section.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def describe(kind: str) -> dict[str, Any]:
 
 
 def find_stated_peak(name: str) -> dict[str, Any]:
-    """The peak of the entry of config/machines.yaml whose device this is; empty where none is."""
+    """The peak of the entry of config/machines.yaml whose device this is; empty if none is."""
     from plumbline.plan.machines import load, names_device
     from plumbline.specs.yaml_files import ROOT, read_yaml
 

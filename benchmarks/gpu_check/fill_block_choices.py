@@ -60,7 +60,7 @@ def fastest(state: MeasuredRows) -> list[BlockChoice]:
 
 
 def _beside(best: dict[str, Any], rows: list[dict[str, Any]]) -> str:
-    """How much of the default's time that is; empty where the default has no row."""
+    """How much of the default's time that is; empty if the default has no row."""
     default = next((row for row in rows if row["choice"] == list(CHOICES[0])), None)
     if default is None:
         return ""

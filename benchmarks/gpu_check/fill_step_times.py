@@ -1,11 +1,11 @@
-"""Puts step times of methods that the check measured on a device into config/machines.yaml, beside the reckoned ones.
+"""Puts step times of methods that the check measured on a device into config/machines.yaml, next to the estimated ones.
 
     python -m benchmarks.gpu_check.fill_step_times benchmarks/gpu_check_h100_80gb_hbm3.json
 
 Of each component, from the section "methods by compiled step": how much more a step takes than the baseline's, over the
 baseline's share of a whole step of the trainer, compiled, where that is measured too; else over the same step, of one
 micro-batch and an update, which is longer. The plan adds components up, and so they are taken apart here. They become
-`measured_step_time` of each entry whose device it is and which has reckoned times, in the place of an earlier one, and
+`measured_step_time` of each entry whose device it is and which has estimated times, in the place of an earlier one, and
 the plan goes by them. A row that is used for nothing is named. Nothing is written from a rehearsal, another device's
 rows, or rows without the baseline's or where those drift; nor what would make the file unreadable.
 """
@@ -40,7 +40,7 @@ MACHINES = ROOT / "config" / "machines.yaml"
 KEY, BELOW = "measured_step_time", "relative_step_time"
 #: The baseline's rows, around those of the methods.
 BASELINES = (f"{BASELINE}, first", f"{BASELINE}, last")
-#: By how much the baseline's step may change from the first row to the last. Methods in between are held against the
+#: By how much the baseline's step may change from the first row to the last. Methods in between are compared with the
 #: mean of the two, and some differ from it by no more than this.
 DRIFT = 0.03
 
@@ -114,7 +114,7 @@ def _seconds(state: MeasuredRows, section: str, key: str, row: dict[str, Any]) -
 
 
 def _of_whole_steps(state: MeasuredRows) -> tuple[float | None, str]:
-    """Seconds of a micro-batch in the trainer's compiled step of several, and of how many; None where none is there."""
+    """Seconds of a micro-batch in the trainer's compiled step of several, and of how many; None if none is there."""
     size, section = SIZES["paper"], "eager_steps"
     key = f"trainer, micro-batch {size.sequences}, compiled"
     row = state.rows(section).get(key)
@@ -125,7 +125,7 @@ def _of_whole_steps(state: MeasuredRows) -> tuple[float | None, str]:
 
 def by_component(over: dict[str, float]) -> Relative:
     """Slot -> component -> relative time, from how much each method takes over the baseline; a method whose components
-    are known but for one tells that one's."""
+    are known except for one tells that one's."""
     relative: Relative = {}
     for (slot, component), (_, more) in sorted(_solve(over).items()):
         relative.setdefault(slot, {})[component] = round(1 + more, 2)
@@ -171,7 +171,7 @@ def _lacking(over: dict[str, float]) -> str:
 
 
 def entries(device: str, machine_name: str | None) -> list[Machine]:
-    """The machines whose device this is, and that have reckoned times; `machine_name`: the one that was named.
+    """The machines whose device this is, and that have estimated times; `machine_name`: the one that was named.
 
     Raises:
         PlumblineError: there is none, or what was named is of another device.

@@ -91,7 +91,7 @@ class MeasuredRows:
         return next(iter(self.rows(name, BEGUN)), None)
 
     def missing(self, name: str) -> list[str] | None:
-        """Planned rows without a final status; None where nothing is planned yet."""
+        """Planned rows without a final status; None if nothing is planned yet."""
         entry = self.section(name)
         if entry["planned"] is None:
             return None

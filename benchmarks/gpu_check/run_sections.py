@@ -36,7 +36,7 @@ def conduct(
     """Go through the sections (name -> module), at most `seconds` long (beyond that `grace` for the row at hand).
 
     Returns:
-        Whether every row of every section has its end, but for sections that cannot be carried out here.
+        Whether every row of every section has its end, except for sections that cannot be carried out here.
     """
     end = time.time() + seconds
     MeasuredRows.read(path).release()
@@ -112,5 +112,5 @@ def _wait_or_kill(process: subprocess.Popen[bytes], grace: float) -> None:
 
 
 def log_of(path: Path) -> Path:
-    """Where the processes' own words go, beside the state; git ignores it."""
+    """Where the processes' own words go, next to the state; git ignores it."""
     return path.with_suffix(".log")

@@ -70,7 +70,7 @@ def carry_out(name: str, module: str, state: MeasuredRows, setting: SectionCall)
             traceback.clear_frames(error.__traceback__)
         else:
             status = values.pop("status", MEASURED)
-            if status == GOES_ON:  # by itself, which is no try that has failed
+            if status == GOES_ON:  # by itself, which is not a try that has failed
                 values["tries"] = 0
             state.record(name, key, status, took_seconds=round(time.monotonic() - began, 2), **values)
             if status == GOES_ON:

@@ -38,7 +38,7 @@ def examples(ledger: AuditRows) -> None:
 
 
 def norms(ledger: AuditRows) -> None:
-    """The initial norm, and the norms of the picture beside it."""
+    """The initial norm, and the norms of the picture next to it."""
     check, prose = ledger.check, ledger.prose
     start = prose("init_norm")
     check("d_head", "head width", "L2 norm section", prose("d_head"), prose("d_model") / prose("heads"))

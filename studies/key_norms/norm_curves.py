@@ -64,7 +64,7 @@ def count_layers(study: Study) -> int:
 
 
 def find_spec(study: Study, arm: str) -> RunSpec | None:
-    """The spec of an arm's first run; None where the study has none."""
+    """The spec of an arm's first run; None if the study has none."""
     mine = [run.spec for run in study.runs.values() if (run.spec.scale, run.spec.method) == (SCALE, arm)]
     return mine[0] if mine else None
 
@@ -124,7 +124,7 @@ def read_ends(frames: RunFrames, arm: str, probe: str) -> StartAndFinalValues:
 
 
 def mean_over(values: pd.Series, layers: Iterable[int]) -> float:
-    """The mean of some layers' numbers; NaN where one has none."""
+    """The mean of some layers' numbers; NaN if one has none."""
     return math.nan if values.empty else float(values[list(layers)].mean())
 
 

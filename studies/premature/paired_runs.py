@@ -40,7 +40,7 @@ SETTINGS: dict[str, int | None] = {"control": 0, "intervention": 1, "difference"
 
 @dataclass(frozen=True)
 class PairedRuns:
-    """The pairs of a scale; series are by seed, NaN where there is no value."""
+    """The pairs of a scale; series are by seed, NaN if there is no value."""
 
     run_values: RunValues
     scale: str
@@ -91,14 +91,14 @@ class PairedRuns:
     @cached_property
     def short(self) -> str:
         """Words in place of a mean of tokens where some intervention never gets to its control's loss, though its runs
-        are whole: a mean of the others alone would look like a saving where most lose. Empty where all get there."""
+        are whole: a mean of the others alone would look like a saving where most lose. Empty if all get there."""
         whole = int((self.values("loss", 0) + self.values("loss", 1)).count())
         reached = int(self.values("tokens_to_control_loss_b", 1).count())
         return "" if reached == whole else f"reached by {reached} of {whole}" if reached else "not reached"
 
     @property
     def budget(self) -> float:
-        """Tokens of a run of this scale; NaN where there is none."""
+        """Tokens of a run of this scale; NaN if there is none."""
         return next((float(self.run_values.budget(key)) for key, _ in self.pairs.values() if key), math.nan)
 
     def row(self, setting: str) -> RowCells:

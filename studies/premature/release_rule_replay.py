@@ -70,7 +70,7 @@ def replay(logged: list[tuple[int, float, float]], release_rule: ReleaseRule, st
 
 
 def read_release(run_values: RunValues, key: str | None) -> dict[str, Any]:
-    """What the run itself says of its release: the step, its fraction of training, and why; empty where it has none."""
+    """What the run itself says of its release: the step, its fraction of training, and why; empty if it has none."""
     reports = run_values.frames.outcomes.get(key or "", {}).get("interventions") or [{}]
     return next((report for report in reports if "released" in report), {})
 

@@ -1,4 +1,4 @@
-"""Makes rows of one setting each beside the control: what Tables 6, 7, 9, 10 and 12 have in common.
+"""Makes rows of one setting each next to the control: what Tables 6, 7, 9, 10 and 12 have in common.
 
 Source: premature study, appendices D to G and I; each table names its quantities.
 """

@@ -1,4 +1,4 @@
-"""Computes the paper's theorems as numbers, at the sizes of its 270M model: what is printed can be held against them.
+"""Computes the paper's theorems as numbers, at the sizes of its 270M model: what is printed can be compared with them.
 
 Source: premature study, section 6 and appendix B. Nothing is trained; heads, streams and weights are drawn. That the
 same holds on steps of a model in training is tested (tests/studies/premature/test_theory_on_models.py).

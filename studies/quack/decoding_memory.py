@@ -53,7 +53,7 @@ def count_materialised_bytes(model: ModelSpec) -> float:
 
 
 def explain_refusal(study: study_config.Study, scale: str) -> str:
-    """Why a model of a scale cannot have QK norm; empty where it can."""
+    """Why a model of a scale cannot have QK norm; empty if it can."""
     model = find_model(study, scale)
     norm = find_model(study, "mha", QK_NORM).slots["query_key"]
     try:

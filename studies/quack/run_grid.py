@@ -33,7 +33,7 @@ DIFFERENT, COMPETITIVE = 0.01, 0.05
 
 
 class RunGrid:
-    """Runs by (scale, method, eta, tau); tau is None for a method that has none. A key is None where the study has no
+    """Runs by (scale, method, eta, tau); tau is None for a method that has none. A key is None if the study has no
     such run; NaN is a value that is not there, whatever the reason."""
 
     def __init__(self, frames: RunFrames, study: Study) -> None:
@@ -147,8 +147,8 @@ class RunGrid:
         return self._held_out[key]
 
     def rise(self, key: str) -> float:
-        """By how much a held-out loss after the warm-up is above the lowest before it, at most (nats); infinite where
-        one is not finite, NaN where nothing was read after the warm-up."""
+        """By how much a held-out loss after the warm-up is above the lowest before it, at most (nats); infinite if
+        one is not finite, NaN if nothing was read after the warm-up."""
         above = self._above(key)
         return float(above.max()) if above.size else math.nan
 
@@ -170,7 +170,7 @@ class RunGrid:
         return self.outcome(key) == COMPLETED and not self.rise(key) > SPIKE
 
     def trouble(self, key: str) -> str:
-        """What went wrong with a run that was not stable: a word, empty where nothing did."""
+        """What went wrong with a run that was not stable: a word, empty if nothing did."""
         outcome = self.outcome(key)
         if outcome != COMPLETED:
             return outcome
@@ -186,7 +186,7 @@ class RunGrid:
         return min(done, key=self.loss) if done else next(iter(keys), None)
 
     def tau(self, key: str | None) -> float:
-        """A run's tau; NaN where its method has none."""
+        """A run's tau; NaN if its method has none."""
         mine = next((tau for (*_, tau), run_key in self._keys.items() if run_key == key), None)
         return math.nan if mine is None else mine
 
@@ -212,17 +212,17 @@ class RunGrid:
         }
 
     def curve(self, key: str | None, probe: str) -> pd.Series:
-        """Step -> what `logit_change` read of its one head; empty where nothing was."""
+        """Step -> what `logit_change` read of its one head; empty if nothing was."""
         return self._online.get((str(key), probe), pd.Series(dtype=float))
 
     def largest_logit(self, key: str) -> pd.Series:
-        """Step -> largest scaled score of all heads and layers; empty where nothing was read."""
+        """Step -> largest scaled score of all heads and layers; empty if nothing was read."""
         probes = self.frames.probes
         mine = probes[(probes["key"] == key) & (probes["probe"] == "logit_max") & probes["layer"].notna()]
         return mine.groupby("step")["value"].max().astype(float).sort_index()
 
     def report(self, key: str, name: str) -> dict[str, Any]:
-        """What an intervention of a run decided; empty where it has none or is missing."""
+        """What an intervention of a run decided; empty if it has none or is missing."""
         reports = self.frames.outcomes.get(key, {}).get("interventions", [])
         names = [entry["name"] for entry in self.spec(key).interventions]
         return next((report for own, report in zip(names, reports, strict=False) if own == name), {})

@@ -15,7 +15,7 @@ STEP_TIME = "step_time"
 
 
 def seconds(frames: RunFrames) -> dict[str, pd.Series]:
-    """Method -> seconds by repeat, of the runs that were timed; empty where nothing was."""
+    """Method -> seconds by repeat, of the runs that were timed; empty if nothing was."""
     frame = frames.measured(STEP_TIME)
     if frame is None:
         return {}
@@ -26,7 +26,7 @@ def seconds(frames: RunFrames) -> dict[str, pd.Series]:
 
 
 def ratio(frames: RunFrames, method: str, other: str) -> PairedRatio | None:
-    """A method's time over another one's; None where one of them was not timed."""
+    """A method's time over another one's; None if one of them was not timed."""
     timed = seconds(frames)
     return paired_ratio(timed[method], timed[other]) if {method, other} <= set(timed) else None
 

@@ -48,7 +48,7 @@ class ParameterCounts:
 
     @property
     def body(self) -> int:
-        """Those that are no embedding, of tokens or of positions."""
+        """Those that are not embeddings, of tokens or of positions."""
         return self.total - self.roles["embedding"]
 
     def of(self, *roles: str) -> int:
@@ -83,7 +83,7 @@ def smallest_rate(spec: RunSpec) -> float:
 
 
 def divisor(model: ModelSpec) -> float:
-    """By what scores are divided beside sqrt(d_k)."""
+    """By what scores are divided in addition to sqrt(d_k)."""
     return float(model.slots["mixer"].get("divisor", 1.0))
 
 
@@ -95,7 +95,7 @@ class RunValues:
     study: Study
 
     def key(self, method: str) -> str | None:
-        """The key of a method's run; None where none is expected."""
+        """The key of a method's run; None if none is expected."""
         return self.frames.key(SCALE, method)
 
     def keys(self, *methods: str) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ class BaseScaleMethodRows:
     and the numbers of `plumbline.stats.noise_floor.verdicts`.
 
     `spreads`: sigma of the reference, then of the study's other seeded methods (`noise_floor.others`) that have one;
-    empty where the reference has none.
+    empty if the reference has none.
     """
 
     cells: dict[str, dict[str, Cell]]

@@ -68,7 +68,7 @@ class Divergence:
 
 
 def classify(steps: Iterable[int], norms: Iterable[float], *, warmup_steps: int) -> Divergence:
-    """Classify the history of gradient norms before a divergence; norms that are no finite number are left out."""
+    """Classify the history of gradient norms before a divergence; norms that are not finite are left out."""
     step, norm = np.asarray(list(steps), dtype=float), np.asarray(list(norms), dtype=float)
     end = float(step[-1]) if step.size else math.nan
     usable = np.isfinite(norm) & (step > warmup_steps)

@@ -57,7 +57,7 @@ def describe_device(manifest: Mapping[str, Any]) -> str:
 
 
 def stand_in(study: Study) -> str:
-    """What the arm changes under this preset, in words; empty where its spec is the baseline's own."""
+    """What the arm changes under this preset; empty if its spec is the baseline's own."""
     return arm_change(study, ARM)
 
 
@@ -78,7 +78,7 @@ def _devices(manifest: Mapping[str, Any]) -> list[_Device]:
 
 
 def _same(first: _Device, second: _Device) -> bool | None:
-    """Whether two devices are one by kind and name; None where that is not known. A host's name says nothing."""
+    """Whether two devices are one by kind and name; None if that is not known. A host's name says nothing."""
     (kind, name), (other_kind, other_name) = first, second
     if kind is None or other_kind is None:
         return None

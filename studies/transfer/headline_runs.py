@@ -31,7 +31,7 @@ def first_seed(runs: pd.DataFrame, method: str) -> pd.DataFrame:
 
 
 def base_values(frames: RunFrames, study: Study, reference: str) -> pd.Series:
-    """Each method's average at the base scale, in the study's order; NaN where there is none."""
+    """Each method's average at the base scale, in the study's order; NaN if there is none."""
     runs = frames.select(BASE, study.methods)
     values = {method: headline_runs(runs, method, reference)["average"].mean() for method in study.methods}
     return pd.Series(values, dtype=float)
@@ -51,7 +51,7 @@ def lead(
     Args:
         rows: cells of the columns significance, label and the corrected p-values of Table 2.
         chance: task -> "at", "below" or "above" it.
-        resolves: the difference of averages that these seeds and items tell from nothing; NaN where it is not known.
+        resolves: the difference of averages that these seeds and items tell from nothing; NaN if it is not known.
     """
     listed = list(rows)
     of_reference = study.label(str(study.reference))

@@ -32,7 +32,7 @@ class ScaleDifferences:
     """Differences from the reference by one metric at one scale, each on the method.
 
     Attributes:
-        means: over all seeds; NaN where a method has none that finished, or one that diverged.
+        means: over all seeds; NaN if a method has none that finished, or one that diverged.
         delta: mean minus the reference's.
         error: standard error of `delta`, from `sigma`.
         spread: standard deviation of a method's own seeds; NaN below two.
@@ -40,7 +40,7 @@ class ScaleDifferences:
         diverged: how many diverged.
         p: two-sided, t with `freedom` degrees.
         p_bonferroni: `p` times the study's comparisons, at most 1.
-        sigma: the pooled spread of seeds; NaN where no method has two, or none of them differ.
+        sigma: the pooled spread of seeds; NaN if no method has two, or none of them differ.
         runs: keys of the runs behind a method.
     """
 

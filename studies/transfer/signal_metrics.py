@@ -1,6 +1,6 @@
 """Names the metrics that a run of the study is judged by, with the value of each run.
 
-Source: ours. The paper judges by CLIMB-avg alone (section 3.3) and prints losses beside it (Table 7).
+Source: ours. The paper judges by CLIMB-avg alone (section 3.3) and prints losses next to it (Table 7).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SignalMetric:
         return f"{self.label} {'↑' if self.better == 'higher' else '↓'}"
 
     def read_values(self, frames: RunFrames, runs: pd.DataFrame) -> pd.Series:
-        """Value of each run, on its key; NaN where it has none."""
+        """Value of each run, on its key; NaN if it has none."""
         if not self.scored_as:
             return runs[self.run_column].astype(float)
         values = {key: frames.metric_scores(str(key), self.scored_as).astype(float) for key in runs.index}

@@ -29,7 +29,7 @@ def list_printed_tasks(study: Study, published: PrintedNumbers) -> list[str]:
 
 
 def deltas(frames: RunFrames, study: Study, tasks: list[str], reference: str) -> pd.DataFrame:
-    """Methods x tasks: the method's first seed less the mean of the reference's seeds; NaN where there is none."""
+    """Methods x tasks: the method's first seed less the mean of the reference's seeds; NaN if there is none."""
     runs = frames.select(BASE, study.methods)
     values = {}
     for method in study.methods:

@@ -1,4 +1,4 @@
-"""How long attention takes, forward and backward, beside torch's fused kernel and beside what cannot be beaten.
+"""How long attention takes, forward and backward, next to torch's fused kernel and next to what cannot be beaten.
 
 The floor of a call is the larger of two times: its operations at the rate of the large matrix product of the first
 section, and its bytes at the rate of the large copy. Operations are the products of visible pairs of query and key;

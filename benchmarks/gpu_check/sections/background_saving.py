@@ -1,5 +1,5 @@
-"""A checkpoint that is written while steps are taken, beside one for which training waits: the same bytes, and how long
-the next step has to wait for either."""
+"""A checkpoint that is written while steps are taken, next to one for which training waits: the same bytes, and how
+long the next step has to wait for either."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the device reaches by itself: the two ceilings that every other time is held against."""
+"""What the device reaches by itself: the two ceilings that every other time is compared with."""
 
 from __future__ import annotations
 
@@ -56,6 +56,6 @@ def _scale(row: dict[str, Any], name: str, unit: float) -> float | None:
 
 
 def read_ceilings(state: MeasuredRows) -> tuple[float | None, float | None]:
-    """Operations and bytes a second that the device was seen to reach; None where that is not measured."""
+    """Operations and bytes a second that the device was seen to reach; None if that is not measured."""
     measured = state.rows("device_ceilings")
     return (measured.get(PRODUCT, {}).get("operations_per_second"), measured.get(COPY, {}).get("bytes_per_second"))

@@ -1,4 +1,4 @@
-"""A training step at paper size: the baseline's as the trainer takes it, and every method's beside it.
+"""A training step at paper size: the baseline's as the trainer takes it, and every method's next to it.
 
 The first rows are whole steps of the trainer (`train.step_time`): data, accumulation, clipping, update. Methods take
 theirs without the data and with one micro-batch, one method at a time, the baseline first and last, so that what the

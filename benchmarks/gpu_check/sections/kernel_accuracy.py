@@ -1,7 +1,7 @@
 """Every mixer and variant against its own reference in float64: outputs and gradients, grouped heads.
 
 Here in the first case of the sizes, the type and head width of the paper; the others are a later section
-(`more_kernel_cases`). Nothing is asked of what is inside: `Mixer.forward` on the device, in the type, is held against
+(`more_kernel_cases`). Nothing is asked of what is inside: `Mixer.forward` on the device, in the type, is compared with
 `Mixer.reference` of the same numbers in double precision. An error is a norm of the difference over the norm of the
 reference's.
 """
@@ -121,7 +121,7 @@ def _compare(chosen: dict[str, Any], dtype: str, width: int, length: int, device
         name: ((output.double() - reference).norm() / reference.norm().clamp(min=1e-12)).item()
         for name, output, reference in zip(names, outputs, expected, strict=True)
     }
-    # Not `max`, which may pass over what is no number.
+    # Not `max`, which may pass over what is not a number.
     equal = all(error <= TOLERANCE[dtype] for error in errors.values())
     return {
         "mixer": label(chosen),

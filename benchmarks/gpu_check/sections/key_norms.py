@@ -2,8 +2,8 @@
 
 The paper's model, steps, batch, learning rates and weight decay, carried out by the trainer as a study's run is. Not
 the paper's corpus (FineWeb-Edu and Cosmopedia), which only a network has: the packaged prose of `mini` stands in, in
-packs that travel with the check (`make gpu-check-packs`), so the numbers are no reproduction of the printed. What a run
-leaves but for its weights is kept beside the check's JSON, in an archive an arm.
+packs that travel with the check (`make gpu-check-packs`), so these numbers do not reproduce the printed ones. What a run
+leaves except for its weights is kept next to the check's JSON, in an archive an arm.
 
 An arm that is stopped goes on from its checkpoint on the same machine. Checkpoints are a gigabyte and stay there: on
 another machine the arm begins again.
@@ -40,7 +40,7 @@ TITLE = "key_norms at paper size, on packaged prose"
 SHARE = 1.0
 
 SOURCE = "packaged_large"
-#: An arm is three minutes by reckoning.
+#: An arm is three minutes by estimate.
 LEAST = 120.0
 #: Seconds before the end at which the trainer is told to save.
 STOPPING = 20.0
@@ -113,7 +113,7 @@ def _step(state: Path) -> int:
 
 
 def _keep_row(out: Path, spec: RunSpec, setting: SectionCall) -> dict[str, Any]:
-    """The row of a run that has ended; what it left goes into an archive beside the check's JSON."""
+    """The row of a run that has ended; what it left goes into an archive next to the check's JSON."""
     import pandas as pd
 
     from plumbline.studies.key_norms.norm_curves import ENTROPY, KEY_NORM, decay, groups

@@ -1,4 +1,4 @@
-"""Many ranks' code on one rank: the collectives of `train.distributed`, and DDP's gradients beside a bare model's.
+"""Many ranks' code on one rank: the collectives of `train.distributed`, and DDP's gradients next to a bare model's.
 
 One rank is enough to see that NCCL is there, starts and takes the tensors that are handed to it.
 """

@@ -66,7 +66,7 @@ class Evidence(claim_registry.ClaimEvidence):
         return self.end(ENTROPY).final
 
     def reference_norms(self, group: str) -> dict[str, float]:
-        """What a reader must see beside a group's key norm: what decay alone leaves of it, and the same layers trained
+        """What a reader must see next to a group's key norm: what decay alone leaves of it, and the same layers trained
         without decay (where that run is there)."""
         norms = {"decay_alone": self.start() * float(decay(self.spec)[-1])}
         other = read_ends(self.frames, NO_DECAY, KEY_NORM)

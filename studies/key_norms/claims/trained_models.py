@@ -1,8 +1,8 @@
 """Checks claims about key norms and attention over training.
 
 One function for each claim, named as the claim; what it says is in studies/key_norms/published/claims.yaml. All
-are about the paper's run; what it leaves open (near 8, very few, goes with) is an interpretation of the study. Beside a
-norm stands what weight decay alone would leave of it, and the same layers trained without decay."""
+are about the paper's run; what it leaves open (near 8, very few, goes with) is an interpretation of the study. Next to
+a norm stands what weight decay alone would leave of it, and the same layers trained without decay."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .claim_evidence import Evidence
 
 CHECKS = ClaimChecks()
 
-#: Half a unit of the last digit that the paper prints of a norm: less is no change.
+#: Half a unit of the last digit that the paper prints of a norm: less is not a change.
 HALF_UNIT = 0.05
 
 #: A layer within this share of the initial norm stays near it; very few are at most this share of the layers, most are

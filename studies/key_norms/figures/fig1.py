@@ -1,4 +1,4 @@
-"""Draws Figure 1: key norms over training, beside what weight decay alone makes of a gain.
+"""Draws Figure 1: key norms over training, next to what weight decay alone makes of a gain.
 
 Source: key_norms study, figure 1 (three means of two layers each, one arm).
 """

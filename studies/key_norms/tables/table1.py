@@ -1,4 +1,4 @@
-"""Makes Table 1: the final key norm of each layer and arm, beside what weight decay alone would leave of it.
+"""Makes Table 1: the final key norm of each layer and arm, next to what weight decay alone would leave of it.
 
 Source: key_norms study, "Analyzing the image" and "Experimental Analysis", which print three means of two layers each.
 """

@@ -80,7 +80,7 @@ def check_repeats(ledger: AuditRows) -> None:
 
 
 def table_5(ledger: AuditRows) -> None:
-    """The order of Table 5's statistics of attention, beside the diagnostics."""
+    """The order of Table 5's statistics of attention, next to the diagnostics."""
     check, prose, t3, t5 = ledger.check, ledger.prose, ledger.table("table3"), ledger.table("table5")
     # Appendix C trains these models to 20 % of the budget: other runs than the diagnostics', with other values. Their
     # order at "the same 3% checkpoint" of section 5.6 is what both should have.

@@ -76,7 +76,7 @@ def table_8(ledger: AuditRows) -> None:
 
 
 def table_9(ledger: AuditRows) -> None:
-    """Fixed releases beside the adaptive rule."""
+    """Fixed releases next to the adaptive rule."""
     check, t1, t9 = ledger.check, ledger.table("table1"), ledger.table("table9")
     for arm in ("intervention", "fixed_3pct", "fixed_6pct"):
         gain = t9["control", "final_ppl"] - t9[arm, "final_ppl"]

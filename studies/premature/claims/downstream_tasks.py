@@ -60,7 +60,7 @@ def downstream_mean(e: Evidence, claim: PaperClaim) -> Values:
 
 @CHECKS.of(near=WINS)
 def downstream_wins(e: Evidence, claim: PaperClaim) -> Values:
-    """Count the pairs of a seed and a task that the intervention wins, with the sign test's p beside them."""
+    """Count the pairs of a seed and a task that the intervention wins, with the sign test's p next to them."""
     contests = _require_scores(e).everything()
     p = sign_test(contests.wins, count_losses(contests))
     return ComputedValues(

@@ -30,7 +30,7 @@ GATED = ("gpt_swiglu", "gpt_geglu", "llama_layernorm", "llama")
 
 @styled
 def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
-    """Bars with the printed gains beside them; points with the printed ones hollow where sizes are the paper's."""
+    """Bars with the printed gains next to them; points with the printed ones hollow where sizes are the paper's."""
     table = _values(RunValues(frames, study), published)
     figure = Figure(figsize=(figure_style.PAGE, 3.7))
     bars_axes, points_axes = figure.subplots(1, 2, width_ratios=[1.0, 1.0])
@@ -95,7 +95,7 @@ def _bars(axes: Axes, table: pd.DataFrame, study: Study) -> None:
         axes.text(max(row.ppl_reduction, 0), place, f" {row.ppl_reduction:+.3f}{note}", va="center", fontsize=7)
     axes.axvline(0, color="black", linewidth=0.7)
     axes.set_yticks(list(places), list(table["label"]), fontsize=7)
-    # Room for the numbers beside the longest bar.
+    # Room for the numbers next to the longest bar.
     axes.set_xlim(low - 0.05 * span, high + 1.05 * span)
     axes.set_ylim(-0.6, len(table) - 0.4)
     axes.set_axisbelow(True)
@@ -104,7 +104,7 @@ def _bars(axes: Axes, table: pd.DataFrame, study: Study) -> None:
     figure_style.name_preset(axes, study, "Gained by slowing", BASE)
 
 
-#: A mark for each architecture, in the order of the bars: points lie too close for names beside them.
+#: A mark for each architecture, in the order of the bars: points lie too close for names next to them.
 MARKS = dict(zip(ARCHITECTURES, "osDv^P*", strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Makes Table 4: the intervention in gated blocks, beside the single-branch one.
+"""Makes Table 4: the intervention in gated blocks, next to the single-branch one.
 
 Source: premature study, section 5.6 and Table 4.
 """

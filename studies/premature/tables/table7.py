@@ -1,4 +1,4 @@
-"""Makes Table 7: every parameter at half the rate, beside slowing the upper half's early queries and keys.
+"""Makes Table 7: every parameter at half the rate, next to slowing the upper half's early queries and keys.
 
 Source: premature study, appendix E and Table 7; the readouts at 20 % of training are in the appendix's text.
 """

@@ -37,7 +37,7 @@ COLUMNS = [
 
 
 def table8(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
-    """One row for each rule; the first seed's release beside the printed one."""
+    """One row for each rule; the first seed's release next to the printed one."""
     run_values, print8 = RunValues(frames, study), published.table("table8")
     keys = tuple(run_values.key(INTERVENTION, BASE, seed) for seed in run_values.seeds(INTERVENTION)) or (None,)
     rows = []

@@ -1,4 +1,4 @@
-"""Makes Table 9: releases at a fixed point, beside the release by the lower-copy score.
+"""Makes Table 9: releases at a fixed point, next to the release by the lower-copy score.
 
 Source: premature study, appendix F and Table 9.
 """

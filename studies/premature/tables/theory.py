@@ -18,7 +18,7 @@ from .. import theorem_numbers
 #: Where the numbers are from.
 SOURCE = "plumbline.studies.premature.theorem_numbers, at the sizes of the paper preset"
 
-#: Rounding of float64 beside quantities of order one.
+#: Rounding of float64 next to quantities of order one.
 ROUNDING = 1e-9
 
 

@@ -10,7 +10,7 @@ from itertools import product
 #: Weights that are drawn for the corollary: width h, hidden units m = 4 h, and the corners of the grid of points.
 WIDTH, HIDDEN, CORNER, DRAWS = 2, 8, 3, 20
 
-#: Multiples of lambda0 that are tried beside it, and what counts as equal in floating point.
+#: Multiples of lambda0 that are tried in addition to it, and what counts as equal in floating point.
 SHARES, ROUNDING = (0.9, 0.5, -0.5, -1.0), 1e-9
 
 #: The epsilon of the norm.

@@ -60,7 +60,7 @@ def slices(ledger: AuditRows) -> None:
 
 
 def check_unchanged(ledger: AuditRows) -> None:
-    """Section 6: all hyperparameters beside the learning rate "remain unchanged".
+    """Section 6: all hyperparameters other than the learning rate "remain unchanged".
 
     Section 5.1 lists the divisor of scores among the "practical adjustments"; who calls it no hyperparameter, or counts
     the floor of the schedule to the learning rate, sees no contradiction.

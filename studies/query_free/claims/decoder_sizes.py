@@ -111,7 +111,7 @@ def score_std_reduced(e: Evidence, claim: PaperClaim) -> Values:
 
 @CHECKS.of(**ARITHMETIC)
 def score_ratio(e: Evidence, claim: PaperClaim) -> Values:
-    """Of drawn weights and rows; beside it that of first layers, under one scale."""
+    """Of drawn weights and rows; next to it that of first layers, under one scale."""
     ratio = theorem_checks.draw_spread(e.spec(IDENTITY).model).ratio
     layers = theorem_checks.first_spread(e.spec("wq_identity_unscaled").model) / theorem_checks.first_spread(
         e.spec(BASELINE).model

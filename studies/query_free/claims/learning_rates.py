@@ -1,7 +1,7 @@
 """Checks claims about learning rates (sections 5.1 and 6): which was best, and what schedules are.
 
 Source: the interpretations `rate_search` and `learning_rates`. The best rate of an architecture is that of its run with
-the lowest final loss; one that diverged is no candidate."""
+the lowest final loss; one that diverged is not a candidate."""
 
 from __future__ import annotations
 

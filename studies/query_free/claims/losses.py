@@ -110,7 +110,7 @@ def val_order(e: Evidence, claim: PaperClaim) -> Values:
     at = sorted((listed.index(IDENTITY), listed.index(BASELINE)))
     if abs(e.percent(IDENTITY)) <= SAME and at[1] == at[0] + 1:
         listed[at[0]], listed[at[1]] = IDENTITY, BASELINE
-        losses[BASELINE] = math.nextafter(losses[IDENTITY], math.inf)  # beside it as before, and no tie
+        losses[BASELINE] = math.nextafter(losses[IDENTITY], math.inf)  # next to it as before, and no tie
     return ComputedValues(
         values={"order": ranking(losses, highest_first=False)}, shown={"loss": [losses[method] for method in listed]}
     )

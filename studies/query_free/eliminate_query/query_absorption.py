@@ -38,7 +38,7 @@ class DecoderWeights:
         self.head = self._names.get(("head", "", None))
 
     def weight(self, role: str, layer: int | None) -> torch.Tensor | None:
-        """The matrix of a role and layer (inputs, outputs); None where the model has none."""
+        """The matrix of a role and layer (inputs, outputs); None if the model has none."""
         name = self._names.get((role, "", layer))
         return None if name is None else self.values[name].T
 
@@ -47,12 +47,12 @@ class DecoderWeights:
         self.values[self._names[role, "", layer]] = weight.T
 
     def bias(self, role: str, layer: int) -> torch.Tensor | None:
-        """The bias that belongs to the matrix of a role and layer, itself and not a copy; None where there is none."""
+        """The bias that belongs to the matrix of a role and layer, itself and not a copy; None if there is none."""
         name = self._names.get(("bias", role, layer))
         return None if name is None else self.values[name]
 
     def norm_bias(self, layer: int) -> torch.Tensor | None:
-        """The bias of the norm whose output only attention reads; None where there is none."""
+        """The bias of the norm whose output only attention reads; None if there is none."""
         if self.spec.slot("placement").name != "pre_norm":
             return None
         return self.values.get(f"blocks.{layer}.placement.norms.0.bias")

@@ -3,7 +3,7 @@ apply.
 
 Propositions and theorems as in `theory.query_elimination`; here they are read off a model's slots. Theorems 4.1 and 4.2
 leave open what attention does with X W_Q, X W_K and X W_V (Lemma 3.1, section 6), so that rotary positions, shared keys
-and values, a QK-norm and any mixer are no obstacle to them; Proposition 4.1 merges W_Q with W_K, so that nothing may
+and values, a QK-norm and any mixer are not obstacles to them; Proposition 4.1 merges W_Q with W_K, so that nothing may
 stand between the two.
 """
 
@@ -55,7 +55,7 @@ class EliminationRule:
 
 
 def single_head(spec: ModelSpec) -> list[str]:
-    """Reasons why Proposition 4.1 does not apply to a model; empty where it does."""
+    """Reasons why Proposition 4.1 does not apply to a model; empty if it does."""
     reasons = _projection_obstacles(spec)
     if spec.heads > 1:
         reasons.append(f"model.heads is {spec.heads}, and the product W_Q W_K^t is one matrix for one head alone")
@@ -73,7 +73,7 @@ def single_head(spec: ModelSpec) -> list[str]:
 
 
 def attention_skip_only(spec: ModelSpec) -> list[str]:
-    """Reasons why Theorem 4.2 does not apply to a model; empty where it does."""
+    """Reasons why Theorem 4.2 does not apply to a model; empty if it does."""
     reasons = _basis_obstacles(spec)
     residual = spec.slot("residual").name
     if residual == "standard":
@@ -87,7 +87,7 @@ def attention_skip_only(spec: ModelSpec) -> list[str]:
 
 
 def one_layer(spec: ModelSpec) -> list[str]:
-    """Reasons why Theorem 4.1 does not apply to a model; empty where it does."""
+    """Reasons why Theorem 4.1 does not apply to a model; empty if it does."""
     reasons, residual = _basis_obstacles(spec), spec.slot("residual").name
     if residual not in ("standard", "attention_skip"):
         reasons.append(_other_residual(residual))
@@ -95,7 +95,7 @@ def one_layer(spec: ModelSpec) -> list[str]:
 
 
 def conditions(parts: DecoderWeights, layers: list[int]) -> dict[int, float]:
-    """Condition number of each layer's W_Q; infinite where it is singular, NaN where it is not finite."""
+    """Condition number of each layer's W_Q; infinite if it is singular, NaN if it is not finite."""
     weights = {layer: parts.weight("query", layer) for layer in layers}
     return {
         layer: float(torch.linalg.cond(weight)) if weight.isfinite().all() else math.nan

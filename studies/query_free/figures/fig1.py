@@ -73,7 +73,7 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
         }
         rows.append({"run": "", "method": method, "source": "published", "step": steps} | final)
     frame = pd.DataFrame(rows)
-    # Losses of another text and tokenizer are no neighbours of the printed ones; distances in percent may be.
+    # Losses of another text and tokenizer are not neighbours of the printed ones; distances in percent may be.
     ours, printed_rows = frame[frame["source"] == "reproduced"], frame[frame["source"] == "published"]
     _limits(losses, ours if len(ours) else frame, "validation_loss", SHOWN * steps)
     _limits(distances, frame, "loss_vs_baseline_pct", SHOWN * steps)

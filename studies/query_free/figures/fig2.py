@@ -1,4 +1,4 @@
-"""Draws Figure 2: how well an MLP with a skip stands in for one in another basis, beside the best linear map, by width.
+"""Draws Figure 2: how well an MLP with a skip stands in for one in another basis, and the best linear map, by width.
 
 Source: query_free study, Figure 2 (appendix 8.4), of which ranges and two distances are printed.
 """

@@ -1,4 +1,4 @@
-"""Runs Figure 2's experiment: an MLP with a skip fitted to one in another basis, and the best linear map beside it.
+"""Runs Figure 2's experiment: an MLP with a skip fitted to one in another basis, and the best linear map next to it.
 
 Source: query_free study, appendix 8.4. What is fitted to what: `theory.basis_transfer`.
 """

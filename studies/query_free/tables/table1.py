@@ -1,5 +1,5 @@
-"""Makes Table 1: what each result covers, as printed, beside its numerical check, with its premises and without each of
-them.
+"""Makes Table 1: what each result covers, as printed, next to its numerical check, with its premises and without
+each of them.
 
 Source: query_free study, Table 1; sections 4.1 to 4.4 and 6, appendices 8.3 to 8.5.
 """

@@ -1,4 +1,4 @@
-"""Makes the table of variants: every run beside the baseline and beside the run that it is a variant of.
+"""Makes the table of variants: every run next to the baseline and next to the run that it is a variant of.
 
 Not a table of the paper, which reports of most of these in words (sections 5.1 and 6) and has not run the others.
 """
@@ -14,7 +14,7 @@ from plumbline.specs.study_config import Study
 from ..run_cells import make_cell, run_facts
 from ..run_values import BASELINE, SAME, SCALE, RunValues, count_parameters, divisor, find_spec, smallest_rate
 
-#: Group of runs in the study's YAML -> what its runs are beside the five.
+#: Group of runs in the study's YAML -> what its runs are, apart from the five.
 KINDS = {"table2": "Table 2", "nonlinear": "proposed", "variants": "variant", "rates": "rate", "norm_free": "theory"}
 
 COLUMNS = [

@@ -38,7 +38,7 @@ class LayerWeights:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelWeights:
-    """The weights of a model: E, E_P, the blocks and W_head. `head_DV` is None where the head is tied, E^t."""
+    """The weights of a model: E, E_P, the blocks and W_head. `head_DV` is None if the head is tied, E^t."""
 
     embedding_VD: np.ndarray
     positions_TD: np.ndarray

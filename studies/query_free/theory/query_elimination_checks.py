@@ -27,7 +27,7 @@ TRIED = (
     f"{', '.join(map(str, SEEDS))}, float64"
 )
 
-#: What the abstract names beside W_Q.
+#: What the abstract names in addition to W_Q.
 ANY_OF_THREE: dict[str, eliminate.Eliminated] = {"key": "key_DN", "value": "value_DN"}
 
 #: Weights of a model of some form -> other weights.
@@ -208,7 +208,7 @@ def _extensions() -> Iterator[TheoremCheck]:
 def _row(
     id: str, statement: str, source: str, section: str, intact: WeightChange, broken: dict[str, WeightChange]
 ) -> TheoremCheck:
-    """The largest residual with its premises, the smallest without each. What is no number stays none."""
+    """The largest residual with its premises, the smallest without each. What is not a number stays none."""
     return TheoremCheck(
         id=id,
         statement=statement,

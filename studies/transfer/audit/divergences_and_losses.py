@@ -44,7 +44,7 @@ def table_5(ledger: AuditRows) -> None:
 
 
 def divergences(ledger: AuditRows) -> None:
-    """Table 6 beside the text and the caption of Figure 1."""
+    """Table 6 next to the text and the caption of Figure 1."""
     hybrid_norm(ledger)
     copy, prose, t6 = ledger.copy, ledger.prose, ledger.table("table6")
     rise, start, nan = t6["ssmax", "grad_rise_steps"].exactly(), prose("ssmax_rise_start"), prose("ssmax_nan")

@@ -97,12 +97,12 @@ class Evidence(claim_registry.ClaimEvidence):
 
     @cached_property
     def two_scales(self) -> pd.DataFrame:
-        """The methods at both scales; says nothing of the runs that it reads."""
+        """The methods at both scales; does not record the runs that it reads."""
         return two_scales(self.frames, self.study, self.reference)
 
     @cached_property
     def noise_floor(self) -> Table:
-        """The table of the references; says nothing of the runs that it reads."""
+        """The table of the references; does not record the runs that it reads."""
         return noise_floor_table(self.frames, self.study, self.published)
 
     @cached_property
@@ -125,7 +125,7 @@ class Evidence(claim_registry.ClaimEvidence):
         return table.loc[table[f"p_{correction}"] <= LEVEL, "delta"]
 
     def nearest_to_the_noise(self, methods: Iterable[str]) -> dict[str, tuple[float, float]]:
-        """Find whose |z| is nearest to where a difference counts, for the limits beside a verdict."""
+        """Find whose |z| is nearest to where a difference counts, for the limits next to a verdict."""
         return nearest_limit({f"|z| of {m}": abs(self.z(m)) for m in methods if m != self.reference}, SIGNIFICANT_Z)
 
     def nearest_to_the_level(self, correction: str) -> dict[str, tuple[float, float]]:
@@ -172,7 +172,7 @@ class Evidence(claim_registry.ClaimEvidence):
         return self.on_paper(run["step"], key), read_divergence(self.frames, key)
 
     def read_concentration(self, key: str) -> ConcentrationPoint | None:
-        """What the probe of attention weights says of the end of a run; says nothing of the runs that it reads."""
+        """What the probe of attention weights says of the end of a run; does not record the runs that it reads."""
         if key not in self._probed:
             self._probed[key] = last(self.frames, key)
         return self._probed[key]

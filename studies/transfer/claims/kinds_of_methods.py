@@ -35,7 +35,7 @@ def _attention(e: Evidence) -> list[str]:
 
 
 def _single_attention(e: Evidence) -> list[str]:
-    """Attention methods that are no combination: they change one slot of the model."""
+    """Attention methods that are not combinations: they change one slot of the model."""
     return [m for m in _attention(e) if len(e.study.methods[m].get("model", {})) == 1]
 
 

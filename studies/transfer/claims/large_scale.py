@@ -167,7 +167,7 @@ def _report_completed() -> ComputedValues:
 
 
 def _hybrid(e: Evidence) -> list[tuple[float, Divergence]] | None:
-    """HybridNorm's divergences; None where a seed completed, which speaks against every claim about them."""
+    """HybridNorm's divergences; None if a seed completed, which speaks against every claim about them."""
     divergences = [e.divergence("hybrid_norm", seed) for seed in HYBRID_SEEDS]
     return None if None in divergences else [divergence for divergence in divergences if divergence is not None]
 
@@ -262,7 +262,7 @@ def ssmax_3b_divergence(e: Evidence, claim: PaperClaim) -> Values:
 
 
 def _at(norms: pd.Series, step: float) -> float:
-    """The norm logged last at or before a step; NaN where the run did not get there."""
+    """The norm logged last at or before a step; NaN if the run did not get there."""
     there = norms[norms.index <= step]
     return float(there.iloc[-1]) if len(there) and norms.index[-1] >= step else math.nan
 

@@ -279,7 +279,7 @@ def a100_val_loss(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of(compare=in_turn(said("no_direction"), at_most_partly(number)))
 def a100_direction(e: Evidence, claim: PaperClaim) -> Values:
     """No systematic direction: a sign test over the tasks that differ does not reject. Equal: as printed, to four
-    digits. Which tasks they are is seen beside it."""
+    digits. Which tasks they are is seen next to it."""
     difference = _second_less_first(e)
     lower = list(difference.index[difference < -DIGIT])
     higher = list(difference.index[difference > DIGIT])

@@ -27,7 +27,7 @@ CHECKS = ClaimChecks()
 
 ARITHMETIC = {"scope": "arithmetic"}
 
-#: Rounding of float32 beside quantities of order one.
+#: Rounding of float32 next to quantities of order one.
 ROUNDING = 1e-6
 
 

@@ -92,7 +92,7 @@ def _bound(sizes: np.ndarray) -> tuple[float, bool]:
 
 def _p_of_cells(frames: RunFrames, study: Study, tasks: list[str], reference: str, methods: list[str]) -> pd.DataFrame:
     """Methods x tasks: two-sided p of the method's first seed as one more of the reference's seeds (prediction t);
-    NaN where there is none.
+    NaN if there is none.
     """
     runs = frames.select(BASE, study.methods)
 

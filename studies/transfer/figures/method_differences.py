@@ -1,4 +1,4 @@
-"""Draws each method's difference in validation loss at both scales with its interval, beside the printed differences.
+"""Draws each method's difference in validation loss at both scales with its interval, next to the printed differences.
 
 Source: ours; the printed z is Table 2's, the printed 3B differences are Table 3's, over the printed spread of the
 baseline's seeds at 1.2B (section 3.3), as none is printed at 3B. Which methods diverge at 3B is Table 6.

@@ -1,7 +1,7 @@
 """Makes section B of Table 6, which the paper does not have: what a probe says of the attention of the runs that it
 lists.
 
-Beside them the large runs that it does not list, and at the base scale the methods of which appendix E.3 says that they
+In addition the large runs that it does not list, and at the base scale the methods of which appendix E.3 says that they
 keep or reduce attention to a single key, and the one whose cap appendix B.13 calls almost never active.
 """
 

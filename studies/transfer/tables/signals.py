@@ -1,7 +1,7 @@
 """Makes a table of which metric tells methods apart: z and prediction t of each method by accuracy, log-probabilities
 and loss.
 
-Source: ours. The transfer study judges by CLIMB-avg alone (section 3.3) and prints losses beside it (Table 7). The
+Source: ours. The transfer study judges by CLIMB-avg alone (section 3.3) and prints losses next to it (Table 7). The
 metrics of the same runs, each in units of its own spread over the reference's seeds.
 """
 

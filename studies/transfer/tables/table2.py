@@ -38,7 +38,7 @@ from ..item_differences import accuracy_resolves, answers, chance_words, item_ce
 from ..loss_differences import loss_cells, loss_columns, loss_floor, loss_lead
 from ..protocol_error import sentence
 
-#: Columns of accuracy that a terminal has room for: those of the paper's size, and those beside validation loss.
+#: Columns of accuracy that a terminal has room for: those of the paper's size, and those next to validation loss.
 NARROW = ("significance", "climb_avg", "climb_avg_delta", "z", "z_published")
 NARROW_BESIDE_LOSS = ("climb_avg",)
 
@@ -187,7 +187,7 @@ def _notes(study: Study, rows: BaseScaleMethodRows, label: str) -> list[str]:
 
 
 def _note_on_pooling(rows: BaseScaleMethodRows) -> list[str]:
-    """The second reading of the noise floor, and the test beside it."""
+    """The second reading of the noise floor, and the test next to it."""
     if len(rows.spreads) < 2:
         return []
     own, others = rows.spreads[0], together(*rows.spreads[1:])

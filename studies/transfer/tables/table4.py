@@ -1,7 +1,7 @@
 """Makes Table 4: parameters and training operations, exact and without training, at the paper's own size.
 
 Source: transfer study, appendix C and Table 4. Parameters and operations are those of the real modules on the meta
-device; the paper's formula stands beside the true count.
+device; the paper's formula stands next to the true count.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class HardwareRun:
         self.name = "no such run" if self.key is None else _device(frames, study, self.key)
 
     def value(self, name: str) -> float:
-        """Accuracy on a task, or a number of the run itself; NaN where there is none."""
+        """Accuracy on a task, or a number of the run itself; NaN if there is none."""
         return float(self.scores.get(name, self.facts.get(name, math.nan)))
 
 

@@ -2,7 +2,7 @@
 method.
 
 Source: interpretations of studies/transfer/study.yaml. Not a table of the paper; printed numbers (Tables 2, 4 and 7)
-stand beside the default variant, and the printed share of parameters beside every one, which it may decide between.
+stand next to the default variant, and the printed share of parameters next to every one, which it may decide between.
 """
 
 from __future__ import annotations
