@@ -120,7 +120,7 @@ def _adding(update: dict[str, Any], rates: Rates) -> float:
 
 
 def _beside_passes(update: dict[str, Any], rates: Rates) -> float:
-    """Seconds in addition to a micro-batch's passes: additions in all but a step's first, and its share of the update."""
+    """Seconds a micro-batch takes on top of its passes: additions (all but a step's first), its share of the update."""
     parts = method_rows.ACCUMULATED
     return ((parts - 1) * _adding(update, rates) + update["update_bytes"] / rates.bytes) / parts
 

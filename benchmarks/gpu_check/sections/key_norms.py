@@ -2,8 +2,8 @@
 
 The paper's model, steps, batch, learning rates and weight decay, carried out by the trainer as a study's run is. Not
 the paper's corpus (FineWeb-Edu and Cosmopedia), which only a network has: the packaged prose of `mini` stands in, in
-packs that travel with the check (`make gpu-check-packs`), so these numbers do not reproduce the printed ones. What a run
-leaves except for its weights is kept next to the check's JSON, in an archive an arm.
+packs that travel with the check (`make gpu-check-packs`), so these numbers do not reproduce the printed ones. What a
+run leaves except for its weights is kept next to the check's JSON, in an archive an arm.
 
 An arm that is stopped goes on from its checkpoint on the same machine. Checkpoints are a gigabyte and stay there: on
 another machine the arm begins again.
