@@ -36,16 +36,16 @@ class BuildWithProject(build_py):
         if self.editable_mode:
             return
         target = Path(self.build_lib) / "plumbline" / SHIPPED["COPY"]
-        known = git("ls-files", "-z")
-        tracked = None if known is None else set(known.split("\0"))  # no notes or keys that lie beside
+        listing = git("ls-files", "-z")
+        tracked = None if listing is None else set(listing.split("\0"))  # no notes or keys that lie beside
         for path in SHIPPED["list_files"](ROOT):
             if tracked is not None and str(path) not in tracked:
                 continue
             (target / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / path, target / path)
         commit, changed = git("rev-parse", "HEAD"), git("status", "--porcelain", "--", "src", *SHIPPED["TRAVELS"])
-        said = {"git_commit": commit, "git_dirty": None if changed is None else bool(changed)}
-        (target / SHIPPED["BUILT"]).write_text(json.dumps(said) + "\n")
+        facts = {"git_commit": commit, "git_dirty": None if changed is None else bool(changed)}
+        (target / SHIPPED["BUILT"]).write_text(json.dumps(facts) + "\n")
 
 
 setup(cmdclass={"build_py": BuildWithProject})

@@ -1,4 +1,4 @@
-"""What attention kernels cost in counts, beside flash attention and explicit weights; no GPU is needed.
+"""What attention kernels cost in counts, next to flash attention and explicit weights; no GPU is needed.
 
     python -m benchmarks.attention_kernels               # writes benchmarks/attention_kernels.md
     python -m benchmarks.attention_kernels --measure-times        # on a GPU: milliseconds too
@@ -20,7 +20,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from benchmarks.kernel_compile_check import compile_kernels
-from benchmarks.kernel_costs import COSTS, AttentionShape, kept, moved, operations
+from benchmarks.kernel_costs import COSTS, AttentionShape, count_kept_bytes, count_moved_bytes, operations
 from benchmarks.machine_description import describe
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.decoder import on_meta
@@ -54,22 +54,25 @@ def counts() -> list[str]:
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for kernel, cost in COSTS.items():
-        made = mixer(kernel) if kernel in MIXERS else None
-        out = made.output_heads if made is not None else HEADS
+        kernel_mixer = mixer(kernel) if kernel in MIXERS else None
+        out = kernel_mixer.output_heads if kernel_mixer is not None else HEADS
         for length in LENGTHS:
             shape = AttentionShape(batch=1, heads=HEADS, groups=GROUPS, out=out, length=length, width=WIDTH)
             like = AttentionShape(batch=1, heads=HEADS, groups=GROUPS, out=HEADS, length=length, width=WIDTH)
             mine, flash = sum(operations(cost, shape)), sum(operations(COSTS["flash"], like))
             forward, backward = operations(cost, shape)
-            all_kept, flash_kept = kept(cost, shape, output=True), kept(COSTS["flash"], like, output=True)
+            all_bytes, flash_bytes = (
+                count_kept_bytes(cost, shape, output=True),
+                count_kept_bytes(COSTS["flash"], like, output=True),
+            )
             chunk = ""
-            if made is not None:
-                start, stop = made.spans(length)[-1]
+            if kernel_mixer is not None:
+                start, stop = kernel_mixer.spans(length)[-1]
                 chunk = f"{(stop - start) * stop * out * 4 / 1e6:,.0f}"
             rows.append(
-                f"| {kernel} | {length:,} | {kept(cost, shape) / 1e6:,.1f} | {all_kept / 1e6:,.1f} "
-                f"| {sum(moved(cost, shape)) / 1e6:,.1f} | {forward / 1e9:,.1f} | {backward / 1e9:,.1f} "
-                f"| {all_kept / flash_kept:.2f} | {mine / flash:.2f} | {chunk} |"
+                f"| {kernel} | {length:,} | {count_kept_bytes(cost, shape) / 1e6:,.1f} | {all_bytes / 1e6:,.1f} "
+                f"| {sum(count_moved_bytes(cost, shape)) / 1e6:,.1f} | {forward / 1e9:,.1f} | {backward / 1e9:,.1f} "
+                f"| {all_bytes / flash_bytes:.2f} | {mine / flash:.2f} | {chunk} |"
             )
     return rows
 
@@ -92,7 +95,7 @@ def compilations() -> list[str]:
 
 def milliseconds(call: Callable[[], torch.Tensor]) -> float:
     """Median time of a forward and a backward pass on the device."""
-    taken = []
+    milliseconds_of_calls = []
     for number in range(25):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
@@ -101,8 +104,8 @@ def milliseconds(call: Callable[[], torch.Tensor]) -> float:
         end.record()
         torch.cuda.synchronize()
         if number >= 5:
-            taken.append(begin.elapsed_time(end))
-    return statistics.median(taken)
+            milliseconds_of_calls.append(begin.elapsed_time(end))
+    return statistics.median(milliseconds_of_calls)
 
 
 def times() -> list[str]:
@@ -120,16 +123,16 @@ def times() -> list[str]:
             )
             visible = AttentionMask.of(torch.zeros(1, length, dtype=torch.long, device="cuda"), None, None)
             if kernel == "flash":
-                found = milliseconds(
+                duration = milliseconds(
                     lambda q=q, k=k, v=v: scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
                 )
-                flash.append(found)
+                flash.append(duration)
             else:
-                made = mixer(kernel).to_empty(device="cuda")
-                for value in made.parameters():
+                kernel_mixer = mixer(kernel).to_empty(device="cuda")
+                for value in kernel_mixer.parameters():
                     value.data.zero_()
-                found = milliseconds(lambda q=q, k=k, v=v, m=made, s=visible: m(q, k, v, s))
-            cells.append(f"{found:.2f} ({found / flash[place]:.2f})")
+                duration = milliseconds(lambda q=q, k=k, v=v, m=kernel_mixer, s=visible: m(q, k, v, s))
+            cells.append(f"{duration:.2f} ({duration / flash[place]:.2f})")
         rows.append(f"| {kernel} | {' | '.join(cells)} |")
     return rows
 
@@ -138,7 +141,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--measure-times", action="store_true", help="measure times, on a GPU")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
-    given = parser.parse_args()
+    options = parser.parse_args()
     text = [
         "# Attention kernels in counts",
         "",
@@ -162,12 +165,12 @@ def main() -> None:
         "",
         *(
             times()
-            if given.measure_times
+            if options.measure_times
             else ["not measured: `python -m benchmarks.attention_kernels --measure-times` on a GPU"]
         ),
         "",
     ]
-    given.out.write_text("\n".join(text), encoding="utf-8")
+    options.out.write_text("\n".join(text), encoding="utf-8")
     print("\n".join(text))
 
 

@@ -35,14 +35,14 @@ class LargestTensor(TorchDispatchMode):
         self.bytes = 0
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        made = function(*args, **(kwargs or {}))
-        for one in made if isinstance(made, tuple | list) else (made,):
-            if isinstance(one, torch.Tensor):
-                self.bytes = max(self.bytes, one.untyped_storage().nbytes())
-        return made
+        result = function(*args, **(kwargs or {}))
+        for tensor in result if isinstance(result, tuple | list) else (result,):
+            if isinstance(tensor, torch.Tensor):
+                self.bytes = max(self.bytes, tensor.untyped_storage().nbytes())
+        return result
 
 
-def peaks(spec: ModelSpec, tokens: int) -> tuple[int, int]:
+def measure_peaks(spec: ModelSpec, tokens: int) -> tuple[int, int]:
     """Bytes of the largest tensor, forward and backward, and of all that is kept between the two, of a spec's mixer."""
     torch.manual_seed(0)
     built = build("mixer", spec, 0)
@@ -51,13 +51,13 @@ def peaks(spec: ModelSpec, tokens: int) -> tuple[int, int]:
     q, k, v = (
         torch.randn(1, heads, tokens, WIDTH, requires_grad=True) for heads in (HEADS, built.groups, built.groups)
     )
-    kept = HeldByAutograd()
+    held_memory = HeldByAutograd()
     attention_mask = AttentionMask.of(torch.zeros(1, tokens, dtype=torch.long), None, None)
     with LargestTensor() as largest:
-        with kept.counted():
+        with held_memory.count():
             out = built(q, k, v, attention_mask)
         out.sum().backward()
-    return largest.bytes, kept.most
+    return largest.bytes, held_memory.most
 
 
 def small(spec: ModelSpec, tokens: int) -> ModelSpec:
@@ -65,14 +65,14 @@ def small(spec: ModelSpec, tokens: int) -> ModelSpec:
     return spec.resized(heads=HEADS, key_value_heads=GROUPS, head_width=WIDTH, width=HEADS * WIDTH, context=tokens)
 
 
-def mixers() -> dict[str, ModelSpec]:
+def list_mixers() -> dict[str, ModelSpec]:
     """Every mixer of the transfer study's methods and variants, each once, by the method that has it first."""
-    found: dict[str, ModelSpec] = {}
+    specs: dict[str, ModelSpec] = {}
     for run in study_config.load("transfer", "demo").runs.values():
         spec = run.spec.model
-        if run.spec.scale == "base" and all(spec.slots["mixer"] != other.slots["mixer"] for other in found.values()):
-            found[run.spec.method] = spec
-    return found
+        if run.spec.scale == "base" and all(spec.slots["mixer"] != other.slots["mixer"] for other in specs.values()):
+            specs[run.spec.method] = spec
+    return specs
 
 
 def main() -> None:
@@ -81,8 +81,8 @@ def main() -> None:
         "--sequence-lengths", type=positive, nargs="+", default=[512, 1024, 2048, 4096], help="T, ascending"
     )
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
-    given = parser.parse_args()
-    columns = [f"{what}, T = {tokens:,}" for what in ("kept", "largest") for tokens in given.sequence_lengths]
+    options = parser.parse_args()
+    columns = [f"{quantity}, T = {tokens:,}" for quantity in ("kept", "largest") for tokens in options.sequence_lengths]
     lines = [
         "# Memory of attention, by mixer",
         "",
@@ -94,18 +94,18 @@ def main() -> None:
         f"| mixer of | {' | '.join(columns)} | growth |",
         f"|---|{'---:|' * (len(columns) + 1)}",
     ]
-    for method, spec in mixers().items():
-        largest, kept = zip(*(peaks(small(spec, tokens), tokens) for tokens in given.sequence_lengths))
+    for method, spec in list_mixers().items():
+        largest, kept_bytes = zip(*(measure_peaks(small(spec, tokens), tokens) for tokens in options.sequence_lengths))
         growth = (
-            max(values[-1] / values[-2] for values in (largest, kept))
-            if len(given.sequence_lengths) > 1
+            max(values[-1] / values[-2] for values in (largest, kept_bytes))
+            if len(options.sequence_lengths) > 1
             else float("nan")
         )
-        shown = " | ".join(f"{value / 1e6:.2f}" for value in (*kept, *largest))
-        lines.append(f"| {method} | {shown} | {growth:.2f} |")
+        cells = " | ".join(f"{value / 1e6:.2f}" for value in (*kept_bytes, *largest))
+        lines.append(f"| {method} | {cells} | {growth:.2f} |")
         print(lines[-1], flush=True)
-    given.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print(given.out)
+    options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(options.out)
 
 
 if __name__ == "__main__":

@@ -21,9 +21,11 @@ class HeldByAutograd:
         self._held: Counter[int] = Counter()
 
     @contextlib.contextmanager
-    def counted(self) -> Iterator[None]:
+    def count(self) -> Iterator[None]:
         """Count what operations in this block keep, for as long as they keep it, beyond its end."""
-        with torch.autograd.graph.saved_tensors_hooks(lambda value: _Held(self, value), lambda held: held.value):
+        with torch.autograd.graph.saved_tensors_hooks(
+            lambda value: _Held(self, value), lambda stand_in: stand_in.value
+        ):
             yield
 
     def hold(self, storage: torch.UntypedStorage) -> None:
@@ -45,9 +47,9 @@ class HeldByAutograd:
 class _Held:
     """What autograd has in place of a tensor: it goes when the graph lets go of it."""
 
-    def __init__(self, kept: HeldByAutograd, value: torch.Tensor) -> None:
-        self.kept, self.value = kept, value
-        kept.hold(value.untyped_storage())
+    def __init__(self, counter: HeldByAutograd, value: torch.Tensor) -> None:
+        self.kept, self.value = counter, value
+        counter.hold(value.untyped_storage())
 
     def __del__(self) -> None:
         self.kept.release(self.value.untyped_storage())

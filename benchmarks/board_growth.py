@@ -1,4 +1,4 @@
-"""CPU seconds of `plumbline board` as the records become more, and what a record costs of many beside one of few.
+"""CPU seconds of `plumbline board` as the records become more, and what a record costs of many next to one of few.
 
     python -m benchmarks.board_growth                      # writes benchmarks/board_growth.md
     python -m benchmarks.board_growth --records 500 1000
@@ -36,7 +36,7 @@ def write_records(folder: Path, records: int) -> None:
     for number in range(records):
         place = folder / f"2026-{1 + number // 28 % 12:02d}-{1 + number % 28:02d}_{number}"
         place.mkdir(parents=True)
-        runs = gate_faults.made(rng, 3, mean=3.276 - number * 1e-5)
+        runs = gate_faults.make_runs(rng, 3, mean=3.276 - number * 1e-5)
         printed = {run.seed: run.values[3000] for run in runs}
         gate_faults.write_submission(place, runs, float(np.mean(list(printed.values()))), printed)
 
@@ -50,9 +50,9 @@ def write_verdicts(folder: Path, verdicts: int) -> None:
         (folder / f"x{number}.md").write_text("# x\n")
 
 
-def seconds(*words: str | Path) -> float:
+def seconds(*arguments: str | Path) -> float:
     """CPU seconds of the verb with this command line."""
-    before, sys.argv = sys.argv, ["plumbline board", *map(str, words)]
+    before, sys.argv = sys.argv, ["plumbline board", *map(str, arguments)]
     begun = time.process_time()
     try:
         with contextlib.redirect_stdout(io.StringIO()):
@@ -67,7 +67,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=positive, nargs="+", default=[125, 250, 500, 1000])
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
-    given = parser.parse_args()
+    options = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(temporary)
@@ -75,7 +75,7 @@ def main() -> None:
         write_records(root / "first", 2)
         seconds(root / "first", "--rules", root / "rules.toml", "--out", root / "out")  # what is imported once
         costs: list[tuple[float, float]] = []
-        for number in given.records:
+        for number in options.records:
             write_records(root / f"records{number}", number)
             write_verdicts(root / f"verdicts{number}", number)
             others = seconds(root / f"records{number}", "--rules", root / "rules.toml", "--out", root / "out")
@@ -92,7 +92,7 @@ def main() -> None:
             "Reading, checking, judging and drawing together; a record here has three logs of 13 evaluations.\n",
         ]
     )
-    atomic_write_text(given.out, text)
+    atomic_write_text(options.out, text)
     print(text)
 
 

@@ -1,6 +1,6 @@
-"""What a checkpoint costs the steps beside it: written at once, or by a thread while the next steps are taken.
+"""What a checkpoint costs the steps around it: written at once, or by a thread while the next steps are taken.
 
-    python benchmarks/checkpoint_saving.py       # 1.2M and 6M parameters, one thread; writes the .md beside it
+    python benchmarks/checkpoint_saving.py       # 1.2M and 6M parameters, one thread; writes the .md next to it
 
 One process; a round saves once in each way, and the ways take turns in going first. The pause is the wall time until
 the call returns and the next step may begin. "With steps" is all of it: the call, the steps after it, and the wait
@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 import torch
 from machine_description import command, describe
-from step_beside_transformers import SHAPES, shaped
+from step_beside_transformers import SHAPES, resize
 
 from plumbline.core.command_line import positive
 from plumbline.core.stop_request import StopRequest
@@ -45,7 +45,7 @@ def loop(label: str, folder: Path, group: Any) -> TrainingLoop:
         spec.train, batch_tokens=shape["sequences"] * shape["context"], steps=100_000, validation_sequences=1
     )
     tokenizer = msgspec.structs.replace(spec.data, tokenizer_vocabulary=shape["vocabulary"])
-    spec = msgspec.structs.replace(spec, model=shaped(spec.model, shape), train=train, data=tokenizer, probes=())
+    spec = msgspec.structs.replace(spec, model=resize(spec.model, shape), train=train, data=tokenizer, probes=())
     pack = random_pack(folder / "random.json", spec, 4096)
     (folder / "state").mkdir()
     settings = TrainerSettings(
@@ -53,42 +53,42 @@ def loop(label: str, folder: Path, group: Any) -> TrainingLoop:
         report_seconds=math.inf, device="cpu", background_io=False, metric_lag_steps=0,
     )  # fmt: skip
     run_lock: Any = SimpleNamespace(check=lambda: None)
-    made = untrained(spec, settings, StopRequest(), group, run_lock)
-    made.parts.progress.start(0)
-    return made
+    training_loop = untrained(spec, settings, StopRequest(), group, run_lock)
+    training_loop.parts.progress.start(0)
+    return training_loop
 
 
-def once(made: TrainingLoop, beside: bool, steps: int) -> tuple[float, float, float]:
+def save_and_step(training_loop: TrainingLoop, background: bool, steps: int) -> tuple[float, float, float]:
     """Save and take the steps after it: seconds of the pause, and wall and CPU seconds of all."""
-    made.train_step()
+    training_loop.train_step()
     began, cpu = time.perf_counter(), time.process_time()
-    made.save(beside=beside)
+    training_loop.save(beside=background)
     pause = time.perf_counter() - began
     for _ in range(steps):
-        made.train_step()
-    made.parts.saver.wait(made.step)
+        training_loop.train_step()
+    training_loop.parts.saver.wait(training_loop.step)
     return pause, time.perf_counter() - began, time.process_time() - cpu
 
 
-def reading(made: TrainingLoop) -> float:
+def time_reading(training_loop: TrainingLoop) -> float:
     """Seconds that a step's sequences take to be read when they are asked for."""
     began = time.process_time()
     for step in range(1, 101):
-        made.batches.take(step)
+        training_loop.batches.take(step)
     return (time.process_time() - began) / 100
 
 
-def measure(label: str, given: argparse.Namespace, group: Any) -> list[str]:
+def measure(label: str, options: argparse.Namespace, group: Any) -> list[str]:
     """The rows of a shape."""
-    with tempfile.TemporaryDirectory(dir=given.checkpoint_folder) as folder:
-        made = loop(label, Path(folder), group)
-        steps = math.ceil(given.seconds_of_steps / min(_seconds(made) for _ in range(3)))
-        taken: dict[str, list[tuple[float, float, float]]] = {name: [] for name in WAYS}
-        for number in range(given.rounds):
+    with tempfile.TemporaryDirectory(dir=options.checkpoint_folder) as folder:
+        training_loop = loop(label, Path(folder), group)
+        steps = math.ceil(options.seconds_of_steps / min(_seconds(training_loop) for _ in range(3)))
+        timings: dict[str, list[tuple[float, float, float]]] = {name: [] for name in WAYS}
+        for number in range(options.rounds):
             for name in sorted(WAYS, reverse=bool(number % 2)):
-                taken[name].append(once(made, WAYS[name], steps))
-        read = reading(made)
-    columns = {name: list(zip(*values)) for name, values in taken.items()}
+                timings[name].append(save_and_step(training_loop, WAYS[name], steps))
+        read = time_reading(training_loop)
+    columns = {name: list(zip(*values)) for name, values in timings.items()}
     medians = [[statistics.median(values) for values in columns[name]] for name in WAYS]
     pairs = [list(zip(*pair)) for pair in zip(columns["beside"], columns["at once"])]
     ratios = [statistics.median(beside / at_once for beside, at_once in pair) for pair in pairs]
@@ -103,9 +103,9 @@ def measure(label: str, given: argparse.Namespace, group: Any) -> list[str]:
     ]
 
 
-def _seconds(made: TrainingLoop) -> float:
+def _seconds(training_loop: TrainingLoop) -> float:
     began = time.perf_counter()
-    made.train_step()
+    training_loop.train_step()
     return time.perf_counter() - began
 
 
@@ -123,12 +123,12 @@ def main() -> None:
         "--checkpoint-folder", type=Path, help="where checkpoints are written (default: the temporary folder)"
     )
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
-    given = parser.parse_args()
+    options = parser.parse_args()
     torch.set_num_threads(1)
     lines = [
         "# A checkpoint beside training",
         "",
-        f"{describe()}. Medians of {given.rounds} rounds, one thread; some {given.seconds_of_steps:g} s of steps "
+        f"{describe()}. Medians of {options.rounds} rounds, one thread; some {options.seconds_of_steps:g} s of steps "
         "follow each "
         f"save. `{command()}`",
         "",
@@ -137,11 +137,11 @@ def main() -> None:
     ]
     with ranks("cpu") as group:
         numerics(group.device)
-        for run, label in itertools.product(range(1, given.table_repetitions + 1), given.model_shapes):
-            rows = [f"| {run} {row}" for row in measure(label, given, group)]
+        for run, label in itertools.product(range(1, options.table_repetitions + 1), options.model_shapes):
+            rows = [f"| {run} {row}" for row in measure(label, options, group)]
             print("\n".join(rows), flush=True)
             lines += rows
-    given.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -32,21 +32,21 @@ def read(path: Path) -> list[dict[str, str]]:
 def main() -> int:
     """Print what differs."""
     before, after = (Path(word) for word in sys.argv[1:])
-    equal, words, different = 0, Counter[str](), []
+    equal, former_words, different = 0, Counter[str](), []
     for path in sorted(before.glob("*.csv")):
         old, new = read(path), read(after / path.name)
         if len(old) != len(new):
             different.append(f"{path.name}: {len(old)} rows, then {len(new)}")
-        for one, other in zip(old, new):
-            for column in one.keys() - IDENTITIES:
-                was, now = one[column], other.get(column)
+        for old_row, new_row in zip(old, new):
+            for column in old_row.keys() - IDENTITIES:
+                was, now = old_row[column], new_row.get(column)
                 if was == now or (number(was) is not None and number(was) == number(now or "")):
                     equal += 1
-                elif now == "" and (was in other.get("status", was) or was == "not printed"):  # an empty printed cell
-                    words[was] += 1
+                elif now == "" and (was in new_row.get("status", was) or was == "not printed"):  # an empty printed cell
+                    former_words[was] += 1
                 else:
-                    different.append(f"{path.name}: {next(iter(one.values()))}.{column}: {was!r}, then {now!r}")
-    print(f"{equal} cells equal; words that left numeric columns: {dict(words)}; different: {len(different)}")
+                    different.append(f"{path.name}: {next(iter(old_row.values()))}.{column}: {was!r}, then {now!r}")
+    print(f"{equal} cells equal; words that left numeric columns: {dict(former_words)}; different: {len(different)}")
     print("\n".join(different))
     return int(bool(different))
 

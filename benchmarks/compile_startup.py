@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 from machine_description import command, describe
-from step_beside_transformers import SHAPES, shaped
+from step_beside_transformers import SHAPES, resize
 
 from plumbline.core.command_line import positive
 from plumbline.specs import study_config
@@ -29,7 +29,7 @@ from plumbline.specs.spec import RunSpec
 from plumbline.train.step_time import random_pack
 
 
-def spec_of(shape: dict[str, int], seed: int) -> RunSpec:
+def make_spec(shape: dict[str, int], seed: int) -> RunSpec:
     """Two steps of the transfer study's baseline in this shape."""
     runs = study_config.load("transfer", "demo").runs.values()
     spec = next(run.spec for run in runs if (run.spec.scale, run.spec.method) == ("base", "baseline"))
@@ -38,11 +38,11 @@ def spec_of(shape: dict[str, int], seed: int) -> RunSpec:
     )
     data = msgspec.structs.replace(spec.data, tokenizer_vocabulary=shape["vocabulary"])
     return msgspec.structs.replace(
-        spec, model=shaped(spec.model, shape), train=train, data=data, probes=(), init_seed=seed, data_seed=seed
+        spec, model=resize(spec.model, shape), train=train, data=data, probes=(), init_seed=seed, data_seed=seed
     )
 
 
-def start(spec: RunSpec, folder: Path, name: str, words: list[str]) -> tuple[float, float]:
+def start(spec: RunSpec, folder: Path, name: str, arguments: list[str]) -> tuple[float, float]:
     """CPU seconds and seconds of the clock of one run."""
     pack = folder / "random.json"
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
@@ -56,7 +56,7 @@ def start(spec: RunSpec, folder: Path, name: str, words: list[str]) -> tuple[flo
         str(folder / name / "out"),
     ]
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    subprocess.run([*line, *words], check=True, env=environment, stderr=subprocess.DEVNULL)
+    subprocess.run([*line, *arguments], check=True, env=environment, stderr=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return used, time.monotonic() - began
@@ -65,13 +65,13 @@ def start(spec: RunSpec, folder: Path, name: str, words: list[str]) -> tuple[flo
 def measure(label: str) -> list[str]:
     """Rows of the table."""
     rows = []
-    with tempfile.TemporaryDirectory(prefix="plumbline-compile-") as given:
-        folder = Path(given)
-        random_pack(folder / "random.json", spec_of(SHAPES[label], 1), SHAPES[label]["sequences"])
+    with tempfile.TemporaryDirectory(prefix="plumbline-compile-") as temporary:
+        folder = Path(temporary)
+        random_pack(folder / "random.json", make_spec(SHAPES[label], 1), SHAPES[label]["sequences"])
         cache = ["--compile", "--compile-cache", str(folder / "cache")]
         starts = {"not compiled": (1, []), "compiled, empty folder": (1, cache), "compiled, another seed": (2, cache)}
-        for name, (seed, words) in starts.items():
-            used, passed = start(spec_of(SHAPES[label], seed), folder, name.replace(" ", "-"), words)
+        for name, (seed, arguments) in starts.items():
+            used, passed = start(make_spec(SHAPES[label], seed), folder, name.replace(" ", "-"), arguments)
             size = sum(path.stat().st_size for path in (folder / "cache").rglob("*") if path.is_file()) / 1e6
             rows.append(f"| {label} | {name} | {used:.1f} | {passed:.1f} | {size:.1f} |")
     return rows
@@ -84,7 +84,7 @@ def main() -> None:
         "--repetitions", type=positive, default=2, help="the whole table so many times (default: %(default)s)"
     )
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
-    given = parser.parse_args()
+    options = parser.parse_args()
     lines = [
         "# The start of a compiled run",
         "",
@@ -94,13 +94,13 @@ def main() -> None:
         "| run | shape | start | CPU seconds | seconds | MB |",
         "|---:|---|---|---:|---:|---:|",
     ]
-    for run in range(1, given.repetitions + 1):
-        for label in given.model_shapes:
+    for run in range(1, options.repetitions + 1):
+        for label in options.model_shapes:
             rows = [f"| {run} {row}" for row in measure(label)]
             print("\n".join(rows), flush=True)
             lines += rows
-    given.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print(given.out)
+    options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(options.out)
 
 
 if __name__ == "__main__":

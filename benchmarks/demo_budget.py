@@ -25,7 +25,7 @@ import msgspec
 import numpy as np
 import torch
 from machine_description import command, describe
-from rounding_of_a_run import packs_of
+from rounding_of_a_run import find_packs
 
 from plumbline.core.files import atomic_write_text
 from plumbline.core.stop_request import StopRequest
@@ -56,7 +56,7 @@ def specs(steps: int) -> Iterator[tuple[str, RunSpec]]:
 
 
 def train(spec: RunSpec, packs: Path) -> tuple[float, float]:
-    """Train a run; its final held-out loss (NaN where it diverged), and its CPU seconds."""
+    """Train a run; its final held-out loss (NaN if it diverged), and its CPU seconds."""
     begin = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         settings = TrainerSettings(
@@ -74,18 +74,18 @@ def train(spec: RunSpec, packs: Path) -> tuple[float, float]:
 
 def measure(out: Path, packs: Path) -> dict[str, dict[str, list[float]]]:
     """Steps -> run -> loss and CPU seconds, as far as they are not yet in the file."""
-    known: dict[str, dict[str, list[float]]] = json.loads(out.read_text(encoding="utf-8")) if out.is_file() else {}
+    losses: dict[str, dict[str, list[float]]] = json.loads(out.read_text(encoding="utf-8")) if out.is_file() else {}
     for steps in STEPS:
-        mine = known.setdefault(str(steps), {})
+        mine = losses.setdefault(str(steps), {})
         for key, spec in specs(steps):
             if key not in mine:
                 mine[key] = [round(value, 5) for value in train(spec, packs)]
-                atomic_write_text(out, json.dumps(known, indent=1, sort_keys=True) + "\n")
+                atomic_write_text(out, json.dumps(losses, indent=1, sort_keys=True) + "\n")
                 print(f"{steps} steps, {key}: {mine[key][0]:.4f}, {mine[key][1]:.1f} s", flush=True)
-    return known
+    return losses
 
 
-def resolved(runs: dict[str, list[float]], seeds: int, m: int, draws: int = DRAWS) -> tuple[float, float, float]:
+def count_resolved(runs: dict[str, list[float]], seeds: int, m: int, draws: int = DRAWS) -> tuple[float, float, float]:
     """Sigma; the mean number of methods that are resolved the right way round, and its standard error, in draws of new
     seeds of the baseline and of one run of each method."""
     baseline = np.array([value for key, (value, _) in runs.items() if "/baseline/" in key])
@@ -93,48 +93,48 @@ def resolved(runs: dict[str, list[float]], seeds: int, m: int, draws: int = DRAW
     sigma, true = float(baseline.std(ddof=1)), others[np.isfinite(others)] - baseline.mean()
     rng = np.random.default_rng(0)
     floor = rng.normal(0.0, sigma, (draws, seeds))
-    shown = true + rng.normal(0.0, sigma, (draws, len(true))) - floor.mean(axis=1, keepdims=True)
-    t = shown / (floor.std(axis=1, ddof=1, keepdims=True) * math.sqrt(1 + 1 / seeds))
+    distances = true + rng.normal(0.0, sigma, (draws, len(true))) - floor.mean(axis=1, keepdims=True)
+    t = distances / (floor.std(axis=1, ddof=1, keepdims=True) * math.sqrt(1 + 1 / seeds))
     counts = ((np.abs(t) > float(t_isf(LEVEL / m / 2, seeds - 1))) & (np.sign(t) == np.sign(true))).sum(axis=1)
     return sigma, float(counts.mean()), float(counts.std(ddof=1) / math.sqrt(draws))
 
 
-def order_kept(runs: dict[str, list[float]]) -> str:
+def compare_order(runs: dict[str, list[float]]) -> str:
     """How many pairs of methods, by the first seed of each, are ordered as in the record of small models."""
     with open(LATER, encoding="utf-8", newline="") as file:
         later = {row["method"]: float(row["validation_loss_minus_baseline_base"]) for row in csv.DictReader(file)}
     losses = {key.split("/")[2]: loss for key, (loss, _) in runs.items() if key.endswith("/s42")}
-    found = order_agreement(losses, later, draws=0)
-    return f"{found.alike:g} of {found.pairs}"
+    order = order_agreement(losses, later, draws=0)
+    return f"{order.alike:g} of {order.pairs}"
 
 
-def page(known: dict[str, dict[str, list[float]]]) -> str:
-    """The table: steps x seeds, what each resolves, and what it costs beside the demo's choice."""
+def page(losses: dict[str, dict[str, list[float]]]) -> str:
+    """The table: steps x seeds, what each resolves, and what it costs next to the demo's choice."""
     study = study_config.load("transfer", "demo")
     chosen_steps = study.runs["transfer/base/baseline/s42"].spec.train.steps
     chosen_seeds = sum(run.spec.method == "baseline" for run in study.group("base", "noise_floor"))
     others = len(study.group("base", "noise_floor")) - chosen_seeds
     lines, costs = [], {}
-    for steps, runs in known.items():
+    for steps, runs in losses.items():
         of_baseline = float(np.mean([seconds for key, (_, seconds) in runs.items() if "/baseline/" in key]))
         of_others = float(np.mean([seconds for key, (_, seconds) in runs.items() if "/baseline/" not in key]))
         for seeds in SEEDS:
             costs[int(steps), seeds] = seeds * of_baseline + others * of_others
-    kept = {int(steps): order_kept(runs) for steps, runs in known.items()}
+    orders = {int(steps): compare_order(runs) for steps, runs in losses.items()}
     for (steps, seeds), seconds in costs.items():
-        sigma, mean, error = resolved(known[str(steps)], seeds, study.m)
+        sigma, mean, error = count_resolved(losses[str(steps)], seeds, study.m)
         mark = " **the demo**" if (steps, seeds) == (chosen_steps, chosen_seeds) else ""
         share = seconds / costs[chosen_steps, chosen_seeds]
         smallest = power.resolved_distance(sigma, seeds, m=study.m)
         lines.append(
             f"| {steps} | {seeds}{mark} | {sigma:.4f} | {smallest:.3f} | {mean:.2f} ± {error:.2f} | {share:.2f} | "
-            f"{kept[steps]} |"
+            f"{orders[steps]} |"
         )
     return "\n".join(
         [
             "# What the demo's time is best spent on: steps or seeds of the baseline",
             "",
-            f"{describe()}. `{command()}`: transfer at 1.2M, {len(next(iter(known.values())))} runs trained with each "
+            f"{describe()}. `{command()}`: transfer at 1.2M, {len(next(iter(losses.values())))} runs trained with each "
             f"number of steps; {DRAWS:,} draws a row.",
             "",
             f"*Resolved*: methods of {study.m} whose difference in validation loss is significant in the right "
@@ -159,11 +159,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=Path("work"), help="work folder (default work)")
     parser.add_argument("--write-page-only", action="store_true", help="the page, from the .json")
-    given = parser.parse_args()
+    options = parser.parse_args()
     torch.set_num_threads(1)
     out = Path(__file__).with_suffix(".json")
-    known = json.loads(out.read_text()) if given.write_page_only else measure(out, packs_of(given.work))
-    out.with_suffix(".md").write_text(page(known), encoding="utf-8")
+    losses = json.loads(out.read_text()) if options.write_page_only else measure(out, find_packs(options.work))
+    out.with_suffix(".md").write_text(page(losses), encoding="utf-8")
     print(out.with_suffix(".md"))
 
 

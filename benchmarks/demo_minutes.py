@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 COLUMNS = {"training": ("pretrain",), "evaluation": ("evaluate",), "probes of runs": ("probe", "measure")}
 
 
-def typed(words: str, clone: Path) -> float:
+def run_command(command: str, clone: Path) -> float:
     """Seconds of a command of the README in `clone`.
 
     Raises:
@@ -35,21 +35,21 @@ def typed(words: str, clone: Path) -> float:
     """
     began = time.monotonic()
     with open(clone.parent / "output.txt", "a", encoding="utf-8") as output:
-        subprocess.run(words.split(), cwd=clone, check=True, stdout=output, stderr=subprocess.STDOUT)
+        subprocess.run(command.split(), cwd=clone, check=True, stdout=output, stderr=subprocess.STDOUT)
     return time.monotonic() - began
 
 
 def jobs(clone: Path) -> dict[Path, tuple[str, float]]:
     """Rule and seconds of every job that has finished in `clone`, by benchmark file."""
     folder = clone / "work/demo/benchmarks"
-    found = {}
+    rows = {}
     for path in sorted(folder.rglob("*.jsonl")):
         rule = path.relative_to(folder).parts[0].removesuffix(".jsonl")
-        found[path] = (rule, float(json.loads(path.read_text().splitlines()[-1])["s"]))
-    return found
+        rows[path] = (rule, float(json.loads(path.read_text().splitlines()[-1])["s"]))
+    return rows
 
 
-def row(words: str, seconds: float, new: list[tuple[str, float]], at_once: int) -> str:
+def row(command: str, seconds: float, new: list[tuple[str, float]], at_once: int) -> str:
     """A command's minutes, jobs, and what the minutes went to."""
     spent: Counter[str] = Counter()
     for rule, of_job in new:
@@ -57,7 +57,7 @@ def row(words: str, seconds: float, new: list[tuple[str, float]], at_once: int) 
     shares = [spent[column] for column in (*COLUMNS, "other jobs")]
     trained = sum(rule == "pretrain" for rule, _ in new)
     minutes = (f"{part / 60:.1f}" for part in (*shares, seconds - sum(shares)))
-    return f"| `{words}` | **{seconds / 60:.1f}** | {trained} | {' | '.join(minutes)} |"
+    return f"| `{command}` | **{seconds / 60:.1f}** | {trained} | {' | '.join(minutes)} |"
 
 
 def measure(study: str, at_once: int) -> list[str]:
@@ -65,11 +65,11 @@ def measure(study: str, at_once: int) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="plumbline-demo-") as folder:
         clone = Path(folder) / "clone"
         subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
-        setup = typed("make setup", clone)
+        setup = run_command("make setup", clone)
         rows, before = [f"| `make setup` | **{setup / 60:.1f}** | | | | | | |"], {}
-        for words in ("make table2", f"make demo STUDY={study}"):
-            seconds, after = typed(words, clone), jobs(clone)
-            rows.append(row(words, seconds, [job for path, job in after.items() if path not in before], at_once))
+        for command in ("make table2", f"make demo STUDY={study}"):
+            seconds, after = run_command(command, clone), jobs(clone)
+            rows.append(row(command, seconds, [job for path, job in after.items() if path not in before], at_once))
             before = after
         return rows
 
@@ -81,7 +81,7 @@ def main() -> None:
         "--repetitions", type=positive, default=2, help="clones, one after the other (default: %(default)s)"
     )
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
-    given = parser.parse_args()
+    options = parser.parse_args()
     at_once = len(os.sched_getaffinity(0))
     lines = [
         "# Minutes of the demo, from a fresh clone",
@@ -92,12 +92,12 @@ def main() -> None:
         f"| run | command | minutes | runs trained | {' | '.join(COLUMNS)} | other jobs | between jobs |",
         f"|---:|---|{'---:|' * (len(COLUMNS) + 4)}",
     ]
-    for run in range(1, given.repetitions + 1):
-        for line in measure(given.study, at_once):
+    for run in range(1, options.repetitions + 1):
+        for line in measure(options.study, at_once):
             lines.append(f"| {run} {line}")
             print(lines[-1], flush=True)
-    given.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print(given.out)
+    options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(options.out)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from pathlib import Path
 from machine_description import describe
 
 REPOSITORY = Path(__file__).parents[1]
-#: What a project has beside its configuration.
+#: What a project has in addition to its configuration.
 PROJECT = ("Snakefile", "workflow", "src", "profiles", "envs", "pyproject.toml", "requirements.lock")
 #: The line of the study that gives every method a seed, and how many it gets.
 EVERY_METHOD = "    - {scale: base, methods: all, seeds: [42]}\n"
@@ -37,21 +37,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
-    given = parser.parse_args()
-    rows = [row(name, words, given.repetitions) for name, words in COMMANDS.items()]
+    options = parser.parse_args()
+    rows = [row(name, arguments, options.repetitions) for name, arguments in COMMANDS.items()]
     text = "\n".join(
         [
             "# Dry runs at `paper` size",
             "",
-            f"{describe(with_torch=False)}. Median of {given.repetitions}. `python benchmarks/dry_run.py`",
+            f"{describe(with_torch=False)}. Median of {options.repetitions}. `python benchmarks/dry_run.py`",
             "",
             "| target | CPU s | wall s | imports torch | jobs |",
             "|---|---:|---:|---|---|",
             *rows,
-            *many(given.repetitions),
+            *many(options.repetitions),
         ]
     )
-    given.out.write_text(text + "\n", encoding="utf-8")
+    options.out.write_text(text + "\n", encoding="utf-8")
     print(text)
 
 
@@ -68,26 +68,26 @@ def many(rounds: int) -> list[str]:
         assert EVERY_METHOD in text
         seeds = ", ".join(str(seed) for seed in (42, *range(1000, 1000 + SEEDS - 1)))
         definition.write_text(text.replace(EVERY_METHOD, EVERY_METHOD.replace("42", seeds)), encoding="utf-8")
-        words = ["results/table2.csv"]
-        rows = [row(f"table 2 with {SEEDS} seeds of every method, at `demo`", words, rounds, place)]
+        arguments = ["results/table2.csv"]
+        rows = [row(f"table 2 with {SEEDS} seeds of every method, at `demo`", arguments, rounds, place)]
         command = [sys.executable, "-X", "importtime", "-m", "plumbline.plan", "--out", str(place / "plan.csv")]
-        cpu, wall, done = timed(command, rounds, place)
+        cpu, wall, done = time_command(command, rounds, place)
         planned = sum(1 for line in (place / "plan.csv").open(encoding="utf-8")) - 1
         rows.append(f"| plan of the same, all studies | {cpu:.1f} | {wall:.1f} | {heavy(done)} | rows {planned} |")
     return rows
 
 
-def row(name: str, words: list[str], rounds: int, place: Path = REPOSITORY) -> str:
+def row(name: str, arguments: list[str], rounds: int, place: Path = REPOSITORY) -> str:
     """One row of the table."""
-    command = [sys.executable, "-X", "importtime", "-m", "snakemake", "--dry-run", *words]
-    cpu, wall, done = timed(command, rounds, place)
+    command = [sys.executable, "-X", "importtime", "-m", "snakemake", "--dry-run", *arguments]
+    cpu, wall, done = time_command(command, rounds, place)
     stats = re.search(r"Job stats:\n.*?\n-+ +-+\n(.*?)\n\n", done.stdout + done.stderr, flags=re.S)
     counts = re.findall(r"^(\w+) +(\d+)$", stats[1], flags=re.M) if stats else []
     jobs = ", ".join(f"{rule} {count}" for rule, count in counts)
     return f"| {name} | {cpu:.1f} | {wall:.1f} | {heavy(done)} | {jobs} |"
 
 
-def timed(command: list[str], rounds: int, place: Path) -> tuple[float, float, subprocess.CompletedProcess[str]]:
+def time_command(command: list[str], rounds: int, place: Path) -> tuple[float, float, subprocess.CompletedProcess[str]]:
     """Median CPU and wall seconds. The first do not depend on what else the machine does, the second do."""
     cpu, wall = [], []
     path = os.pathsep.join(filter(None, [str(REPOSITORY / "src"), os.environ.get("PYTHONPATH")]))

@@ -36,7 +36,7 @@ from machine_description import command, describe
 from plumbline.core.command_line import positive
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-#: What a project has beside what it makes.
+#: What a project has in addition to what it makes.
 PROJECT = ("Snakefile", "workflow", "src", "profiles", "envs", "pyproject.toml", "requirements.lock", "config")
 TARGET = "results/table2.csv"
 CORES = len(os.sched_getaffinity(0))
@@ -51,13 +51,13 @@ FORKED, ALONE, LARGER = "forked from one process", "each by itself", "{} runs a 
 SET_CHILD_SUBREAPER = 36
 
 
-def snakemake(place: Path, preset: str, *words: str) -> str:
+def snakemake(place: Path, preset: str, *arguments: str) -> str:
     """Carry out, or plan, the table in `place`; returns what it said.
 
     Raises:
         SystemExit: it failed.
     """
-    line = [sys.executable, "-m", "snakemake", TARGET, *words, "--config", f"preset={preset}"]
+    line = [sys.executable, "-m", "snakemake", TARGET, *arguments, "--config", f"preset={preset}"]
     done = subprocess.run(
         line, cwd=place, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -77,15 +77,15 @@ def jobs(place: Path, preset: str, module: str) -> list[list[str]]:
     """The command lines of all jobs of a module, its name first, as Snakemake would have them, each with its log."""
     planned = snakemake(place, preset, "--dry-run", "--printshellcmds")
     lines = [shlex.split(line.partition(": ")[2]) for line in planned.splitlines() if f" -m {module} " in line]
-    return [words[len(words) - words[::-1].index(module) - 1 : -1] for words in lines]
+    return [line_words[len(line_words) - line_words[::-1].index(module) - 1 : -1] for line_words in lines]
 
 
-def larger(place: Path, preset: str, together: int) -> None:
+def run_larger_jobs(place: Path, preset: str, together: int) -> None:
     """Trainings, then evaluations, so many to a process, and a process a core; Snakemake makes the table of them."""
     for module in IMPORTED:
-        found = jobs(place, preset, module)
-        assert found, module
-        parts = [found[begin : begin + together] for begin in range(0, len(found), together)]
+        commands = jobs(place, preset, module)
+        assert commands, module
+        parts = [commands[begin : begin + together] for begin in range(0, len(commands), together)]
         with ThreadPoolExecutor(CORES) as pool:
             list(pool.map(lambda part: one_after_the_other(place, part), parts))
     snakemake(place, preset)
@@ -103,15 +103,15 @@ def carry_out(part: list[list[str]]) -> None:
     for name in IMPORTED[part[0][0]]:
         importlib.import_module(name)
     gc.freeze()
-    for *words, log in part:
+    for *arguments, log in part:
         if not (child := os.fork()):
             Path(log).parent.mkdir(parents=True, exist_ok=True)
-            told = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
-            os.dup2(told, 1)
-            os.dup2(told, 2)
-            sys.argv = words[:-1]  # without the >
+            log_descriptor = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+            os.dup2(log_descriptor, 1)
+            os.dup2(log_descriptor, 2)
+            sys.argv = arguments[:-1]  # without the >
             try:
-                runpy.run_module(words[0], run_name="__main__", alter_sys=True)
+                runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
             except SystemExit as ending:
                 os._exit(bool(ending.code))  # the packages are not taken down
             os._exit(0)
@@ -119,7 +119,7 @@ def carry_out(part: list[list[str]]) -> None:
             raise SystemExit(f"a job failed: {Path(log).read_text()}")
 
 
-def timed(prepared: Path, preset: str, way: str, together: int) -> tuple[float, float]:
+def time_way(prepared: Path, preset: str, way: str, together: int) -> tuple[float, float]:
     """Seconds of the clock and of processors of one way, from a copy of what was prepared."""
     place = prepared.with_name("timed")
     shutil.copytree(prepared, place, symlinks=True)
@@ -129,7 +129,7 @@ def timed(prepared: Path, preset: str, way: str, together: int) -> tuple[float, 
     elif way == ALONE:
         snakemake(place, preset, "--set-resources", "pretrain:launch=python")  # in place of all that the profile has
     else:
-        larger(place, preset, together)
+        run_larger_jobs(place, preset, together)
     wall = time.monotonic() - began
     try:
         while True:  # the process that forked jobs ends with its Snakemake
@@ -153,13 +153,13 @@ def main() -> None:
     parser.add_argument("--runs-per-job", type=positive, default=4, help="runs of a larger job (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"), help="a section is added to it")
     parser.add_argument("--jobs", type=json.loads, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.jobs:
-        carry_out(given.jobs)
+    options = parser.parse_args()
+    if options.jobs:
+        carry_out(options.jobs)
         return
     ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1)
-    ways = [FORKED, ALONE, LARGER.format(given.runs_per_job)]
-    found: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
+    ways = [FORKED, ALONE, LARGER.format(options.runs_per_job)]
+    timings: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
     loads = []
     machine = describe(with_torch=False)
     with tempfile.TemporaryDirectory(prefix="plumbline-short-jobs-") as folder:
@@ -167,22 +167,22 @@ def main() -> None:
         prepared.mkdir()
         for name in PROJECT:
             (prepared / name).symlink_to(REPOSITORY / name)
-        snakemake(prepared, given.preset, "--until", "pack", "items")
-        count = sum(len(jobs(prepared, given.preset, module)) for module in IMPORTED)
-        for number in range(given.repetitions):
+        snakemake(prepared, options.preset, "--until", "pack", "items")
+        count = sum(len(jobs(prepared, options.preset, module)) for module in IMPORTED)
+        for number in range(options.repetitions):
             for way in ways if number % 2 == 0 else ways[::-1]:
                 loads.append(os.getloadavg()[0])
-                found[way].append(timed(prepared, given.preset, way, given.runs_per_job))
-                print(f"{way}: {found[way][-1][0]:.1f} s, {found[way][-1][1]:.1f} s of processors", flush=True)
-    base = [statistics.median(values) for values in zip(*found[FORKED])]
+                timings[way].append(time_way(prepared, options.preset, way, options.runs_per_job))
+                print(f"{way}: {timings[way][-1][0]:.1f} s, {timings[way][-1][1]:.1f} s of processors", flush=True)
+    base = [statistics.median(values) for values in zip(*timings[FORKED])]
     rows = []
-    for way, values in found.items():
+    for way, values in timings.items():
         wall, cpu = (statistics.median(column) for column in zip(*values))
         each = ", ".join(f"{seconds:.0f}" for seconds, _ in values)
         rows.append(f"| {way} | {each} | **{wall:.1f}** | {wall / base[0]:.2f} | {cpu:.1f} | {cpu / base[1]:.2f} |")
     text = "\n".join(
         [
-            f"## Table 2 at `{given.preset}`: {count} trainings and evaluations",
+            f"## Table 2 at `{options.preset}`: {count} trainings and evaluations",
             "",
             f"{machine}; before each time {min(loads):.1f} to {max(loads):.1f}. `{command()}`",
             "",
@@ -191,8 +191,8 @@ def main() -> None:
             *rows,
         ]
     )
-    head = given.out.read_text(encoding="utf-8") if given.out.exists() else "# Ways to start short jobs\n"
-    given.out.write_text(f"{head}\n{text}\n", encoding="utf-8")
+    head = options.out.read_text(encoding="utf-8") if options.out.exists() else "# Ways to start short jobs\n"
+    options.out.write_text(f"{head}\n{text}\n", encoding="utf-8")
     print(text)
 
 

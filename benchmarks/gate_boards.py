@@ -34,35 +34,37 @@ from plumbline.verdict.gate.rules import read_rules
 PAGE = Path(__file__).with_suffix(".md")
 
 
-def number_of(judged: Judgement) -> str:
+def number_of(judgement: Judgement) -> str:
     """The number of a record; its place on the board where it has a title for a name."""
-    name = judged.evidence.record.name
+    name = judgement.evidence.record.name
     return (
-        f"#{name}" if len(name) < 12 else f"no. {judged.evidence.record.order + 1} ({judged.evidence.record.date[:10]})"
+        f"#{name}"
+        if len(name) < 12
+        else f"no. {judgement.evidence.record.order + 1} ({judgement.evidence.record.date[:10]})"
     )
 
 
 def section(rules_name: str, folder: Path) -> str:
     """What was found of one board."""
     rules = read_rules(rules_name)
-    found = read_board(folder, rules)
-    judged = judge_board(found, rules)
-    noise, sigma = noise_of(found), noise_of(found).sigma
-    verdicts = Counter(each.verdict for each in judged)
-    kinds = Counter(kind for each in judged for kind in {fault.kind for fault in each.evidence.faults})
-    claimed = [each for each in judged if each.evidence.record.printed_n is not None]
+    board_evidence = read_board(folder, rules)
+    judgements = judge_board(board_evidence, rules)
+    noise, sigma = noise_of(board_evidence), noise_of(board_evidence).sigma
+    verdicts = Counter(each.verdict for each in judgements)
+    kinds = Counter(kind for each in judgements for kind in {fault.kind for fault in each.evidence.faults})
+    claimed = [each for each in judgements if each.evidence.record.printed_n is not None]
     exact = sum(len(each.evidence.values) == each.evidence.record.printed_n for each in claimed)
-    copied = [each for each in judged if each.evidence.copies]
+    copied = [each for each in judgements if each.evidence.copies]
     runs, logs = (
-        sum(len(each.evidence.values) for each in judged),
-        sum(len(each.evidence.record.logs) for each in judged),
+        sum(len(each.evidence.values) for each in judgements),
+        sum(len(each.evidence.record.logs) for each in judgements),
     )
     facts = [
-        ("records", str(len(judged))),
+        ("records", str(len(judgements))),
         ("logs that hold an evaluation, runs that count", f"{logs:,}, {runs:,}"),
         (
             "nothing fails: the headline is its logs', code and configuration are the same",
-            str(sum(each.evidence.checked for each in judged)),
+            str(sum(each.evidence.checked for each in judgements)),
         ),
         *((kind if kind == NOT_SHOWN else f"does not hold: {kind}", str(times)) for kind, times in kinds.most_common()),
         *((f"verdict: {verdict}", str(times)) for verdict, times in verdicts.most_common()),
@@ -71,7 +73,7 @@ def section(rules_name: str, folder: Path) -> str:
             "records with a run in two files of their folder; such files",
             f"{len(copied)}; {sum(each.evidence.copies for each in copied)}",
         ),
-        ("could not be read, or only in part", str(sum(bool(each.evidence.record.unread) for each in judged))),
+        ("could not be read, or only in part", str(sum(bool(each.evidence.record.unread) for each in judgements))),
     ]
     if sigma.sigma:
         facts.append(
@@ -80,22 +82,22 @@ def section(rules_name: str, folder: Path) -> str:
                 f"{sigma.sigma:.3g}; {sigma.df:g}; {format_p(noise.bartlett)}",
             )
         )
-    board = board_of(judged, rules, noise)
+    board = board_of(judgements, rules, noise)
     text = [
         f"## {rules.name}",
         write_grid(["what", "count"], facts),
         description(board, progress(board)),
-        failing(judged),
-        unread(judged),
-        steps(judged),
+        failing(judgements),
+        unread(judgements),
+        steps(judgements),
     ]
     return "\n\n".join(each for each in text if each)
 
 
-def failing(judged: Sequence[Judgement]) -> str:
+def failing(judgements: Sequence[Judgement]) -> str:
     """Which records fail, by kind."""
     rows: dict[str, list[str]] = {}
-    for each in judged:
+    for each in judgements:
         for kind in dict.fromkeys(fault.kind for fault in each.evidence.faults):
             rows.setdefault(kind, []).append(number_of(each))
     if not rows:
@@ -118,24 +120,24 @@ REASONS = {
 }
 
 
-def unread(judged: Sequence[Judgement]) -> str:
+def unread(judgements: Sequence[Judgement]) -> str:
     """What could not be read, and why, with counts."""
     why = Counter(
-        next((said for words, said in REASONS.items() if words in reason), "another reason")
-        for each in judged
+        next((text for pattern, text in REASONS.items() if pattern in reason), "another reason")
+        for each in judgements
         for reason in each.evidence.record.unread
     )
     return (
-        "Not read, and why: " + "; ".join(f"{words}: {times}" for words, times in why.most_common()) + "."
+        "Not read, and why: " + "; ".join(f"{pattern}: {times}" for pattern, times in why.most_common()) + "."
         if why
         else ""
     )
 
 
-def steps(judged: Sequence[Judgement]) -> str:
+def steps(judgements: Sequence[Judgement]) -> str:
     """From one best record to the next: the gain, and its p."""
-    rows, beaten, held = [], 0, []
-    for each in judged:
+    rows, beaten, both_hold = [], 0, []
+    for each in judgements:
         before, test, record = each.before, each.predecessor, each.evidence.record
         if before is None or test is None or not record.marked or min(test.n, test.n_baseline) < 2:
             continue
@@ -143,14 +145,15 @@ def steps(judged: Sequence[Judgement]) -> str:
             continue
         both = before.pools and each.evidence.pools
         beaten += test.p < 0.01
-        held += [test.p < 0.01] if both else []
+        both_hold += [test.p < 0.01] if both else []
         runs, ps = f"{test.n} against {test.n_baseline}", (format_p(test.p), format_p(test.welch.p_greater))
         rows.append([number_of(each), runs, f"{test.gain:.5f}", *ps, "yes" if both else "no"])
     if not rows:
         return ""
     head = (
         f"Against the best before, two runs or more of each: {format_count(len(rows), 'step')}, {beaten} at p < .01; "
-        f"of the {len(held)} whose logs hold on both sides, {sum(held)}. Gains are in the metric; a step fewer counts "
+        f"of the {len(both_hold)} whose logs hold on both sides, {sum(both_hold)}. Gains are in the metric; a step fewer "
+        "counts "
         "as the rules say."
     )
     return f"{head}\n\n{write_grid(['record', 'runs', 'gain', 'p, pooled', 'p, Welch', 'logs hold'], rows)}"
@@ -161,14 +164,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("boards", nargs="+", metavar="RULES=FOLDER")
     parser.add_argument("--out", type=Path, default=PAGE)
-    given = parser.parse_args()
+    options = parser.parse_args()
     began, sections = time.process_time(), []
-    for board in given.boards:
+    for board in options.boards:
         rules_name, _, folder = board.partition("=")
         if not folder:
             raise PlumblineError(f"{board}: write RULES=FOLDER")
         sections.append(section(rules_name, Path(folder)))
-    names = " ".join(f"{board.partition('=')[0]}=FOLDER" for board in given.boards)
+    names = " ".join(f"{board.partition('=')[0]}=FOLDER" for board in options.boards)
     head = [
         "# Records of other communities, held against their own logs",
         f"{describe(with_torch=False)}. {time.process_time() - began:.0f} s of CPU time. "
@@ -179,8 +182,8 @@ def main() -> int:
         "works. Sigma and p are [the gate's](../docs/gate.md). The Track 1 rules waive the goal's test for changes of "
         "the system alone, which the gate cannot tell; its folders may hold logs of other tries beside the record's.",
     ]
-    atomic_write_text(given.out, "\n\n".join([*head, *sections]) + "\n")
-    print(given.out)
+    atomic_write_text(options.out, "\n\n".join([*head, *sections]) + "\n")
+    print(options.out)
     return 0
 
 

@@ -4,7 +4,7 @@
 
 120 folders by one seed: 60 with a fault of eight kinds and 60 without one, half as a README's table with logs that hold
 their code, half as submission.json files. Runs are normal with one sigma. What is sound varies as real folders do: many
-runs in one file, an output beside its log, line ends of another system, a seed in the code, a linked folder or README.
+runs in one file, an output next to its log, line ends of another system, a seed in the code, a linked folder or README.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ CODE = ["import torch", "from torch import nn", "", "class Model(nn.Module):", "
 
 @dataclass
 class Run:
-    """A made-up run: its evaluations by step, and what its log says beside them."""
+    """A made-up run: its evaluations by step, and what its log says next to them."""
 
     seed: int
     values: dict[int, float]
@@ -110,7 +110,9 @@ class Run:
         return "\n".join([*lines, f"before_rounding val_bpb:{before:.8f}", f"final val_bpb:{last:.8f}"]) + "\n"
 
 
-def made(rng: np.random.Generator, n: int, *, mean: float = 3.276, steps: int = 3000, close: bool = False) -> list[Run]:
+def make_runs(
+    rng: np.random.Generator, n: int, *, mean: float = 3.276, steps: int = 3000, close: bool = False
+) -> list[Run]:
     """Runs of one configuration; `close`: evaluated more closely near the end."""
     at = [*range(250, steps + 1, 250)]
     if close:
@@ -131,7 +133,7 @@ def write_table(folder: Path, runs: list[Run], printed: str, step: int, n: int, 
     """A board of three sound records and this one, the last."""
     rows = ["# Records", "", "| # | Steps | Evidence | Log |", "|---|---|---|---|"]
     for number in range(1, 4):
-        others = made(rng, 5, mean=3.277)
+        others = make_runs(rng, 5, mean=3.277)
         place = folder / f"results/{number}"
         place.mkdir(parents=True)
         for run in others:
@@ -158,19 +160,19 @@ def write_submission(folder: Path, runs: list[Run], headline: float, printed: di
 def faulty_table(folder: Path, kind: str, rng: np.random.Generator) -> None:
     """A record of a table with one fault."""
     n, step = int(rng.integers(3, 9)), 3000
-    runs = made(rng, n, close=kind == "stop step")
-    claimed, one = n, runs[-1]
+    runs = make_runs(rng, n, close=kind == "stop step")
+    claimed, last = n, runs[-1]
     printed = mean_at(runs, step)
     if kind == "headline":
         printed -= float(rng.choice([1.6e-4, 3e-4, 1e-3]))
     elif kind == "code":
         at = int(rng.integers(6, len(CODE)))
-        one.code = [line.replace("Linear", "Wider") if number == at else line for number, line in enumerate(CODE)]
+        last.code = [line.replace("Linear", "Wider") if number == at else line for number, line in enumerate(CODE)]
     elif kind == "duplicate":
         claimed += 1
-        printed = float(np.mean([*(run.values[step] for run in runs), one.values[step]]))
+        printed = float(np.mean([*(run.values[step] for run in runs), last.values[step]]))
     elif kind == "configuration":
-        one.rate = 0.025
+        last.rate = 0.025
     elif kind == "stop step":
         if rng.random() < 0.5:
             step = 2950  # of all runs, after looking
@@ -181,12 +183,12 @@ def faulty_table(folder: Path, kind: str, rng: np.random.Generator) -> None:
                 run.values = {at: value for at, value in run.values.items() if at <= end}
             printed = float(np.mean([list(run.values.values())[-1] for run in runs]))
     elif kind == "diverged":
-        one.values[int(rng.choice([1500, 3000]))] = float(rng.choice([np.nan, np.inf]))
+        last.values[int(rng.choice([1500, 3000]))] = float(rng.choice([np.nan, np.inf]))
         printed = float(np.mean([run.values[step] for run in runs[:-1]]))
     elif kind == "metric":
         if rng.random() < 0.5:
-            one.metric = "ema val_loss"
-            one.values = {at: value - 0.004 for at, value in one.values.items()}
+            last.metric = "ema val_loss"
+            last.values = {at: value - 0.004 for at, value in last.values.items()}
             printed = mean_at(runs, step)
         else:
             for run in runs:
@@ -195,53 +197,53 @@ def faulty_table(folder: Path, kind: str, rng: np.random.Generator) -> None:
     write_table(folder, runs, f"{printed:.4f}", step, claimed, rng)
     place = folder / "results/new"
     if kind == "duplicate":
-        text = one.log().replace(f"seed={one.seed}", "seed=777").replace(".1s", ".2s")
+        text = last.log().replace(f"seed={last.seed}", "seed=777").replace(".1s", ".2s")
         (place / "log_777.txt").write_text(text)
-    if kind == "metric" and one.metric != "val_loss":
-        path = place / f"log_{one.seed}.txt"
+    if kind == "metric" and last.metric != "val_loss":
+        path = place / f"log_{last.seed}.txt"
         lines = [
             f"ema {line.replace('ema val_loss', 'val_loss')}" if "ema val" in line else line
-            for line in one.log().split("\n")
+            for line in last.log().split("\n")
         ]
         path.write_text("\n".join(lines))
     if kind == "truncated":
-        path = place / f"log_{one.seed}.txt"
+        path = place / f"log_{last.seed}.txt"
         text = path.read_text()
         path.write_text(text[: int(len(text) - rng.integers(70, 250))])
 
 
 def faulty_submission(folder: Path, kind: str, rng: np.random.Generator) -> None:
     """A submission with one fault."""
-    runs = made(rng, int(rng.integers(3, 6)))
-    one, other = runs[-1], runs[0]
+    runs = make_runs(rng, int(rng.integers(3, 6)))
+    last, other = runs[-1], runs[0]
     printed = {run.seed: run.values[3000] for run in runs}
     headline = float(np.mean(list(printed.values())))
     if kind == "headline":
         headline = min(printed.values()) if rng.random() < 0.5 else headline - 3e-5
     elif kind == "duplicate":
-        one.values, printed[one.seed] = other.values, other.values[3000]
+        last.values, printed[last.seed] = other.values, other.values[3000]
         headline = float(np.mean(list(printed.values())))
     elif kind == "configuration":
-        one.rate = 0.025
+        last.rate = 0.025
     elif kind == "diverged":
-        one.values[3000] = np.nan
-        del printed[one.seed]
+        last.values[3000] = np.nan
+        del printed[last.seed]
     elif kind == "metric":
-        printed[one.seed] += 0.02
+        printed[last.seed] += 0.02
         headline = float(np.mean(list(printed.values())))
     write_submission(folder, runs, headline, printed)
-    path = folder / f"train_seed{one.seed}.log"
+    path = folder / f"train_seed{last.seed}.log"
     if kind == "truncated":
         path.write_text("\n".join(path.read_text().split("\n")[:-4]) + "\nstep:27")
     if kind == "diverged":
         submission = json.loads((folder / "submission.json").read_text())
-        submission["seed_results"][str(one.seed)] = {"val_bpb": round(headline, 6)}
+        submission["seed_results"][str(last.seed)] = {"val_bpb": round(headline, 6)}
         (folder / "submission.json").write_text(json.dumps(submission))
 
 
 def sound(folder: Path, table: bool, rng: np.random.Generator) -> None:
     """A record without a fault, in one of the ways in which real ones differ."""
-    runs = made(rng, int(rng.integers(3, 9)), close=bool(rng.random() < 0.3))
+    runs = make_runs(rng, int(rng.integers(3, 9)), close=bool(rng.random() < 0.3))
     if not table:
         printed = {run.seed: run.values[3000] for run in runs}
         write_submission(folder, runs, float(np.mean(list(printed.values()))), printed)
@@ -260,7 +262,7 @@ def sound(folder: Path, table: bool, rng: np.random.Generator) -> None:
         for path in place.iterdir():
             path.unlink()
         first.write_text(text)
-    elif way == 3:  # what the runs printed, beside their logs
+    elif way == 3:  # what the runs printed, next to their logs
         for run in runs:
             (place / f"stdout_{run.seed}.txt").write_text(run.log().rpartition("=" * 100 + "\n")[2])
     elif way == 4:  # another system's line ends
@@ -271,7 +273,7 @@ def sound(folder: Path, table: bool, rng: np.random.Generator) -> None:
         page.write_text(page.read_text().replace(f"results/new/{first.name}", "results/new/README.md"))
 
 
-def judged(folder: Path, table: bool) -> Judgement:
+def judge_folder(folder: Path, table: bool) -> Judgement:
     """What the gate says of a made-up record."""
     rules_file = folder.parent / f"{folder.name}.toml"
     rules_file.write_text(TABLE_RULES if table else SUBMISSION_RULES)
@@ -281,8 +283,8 @@ def judged(folder: Path, table: bool) -> Judgement:
 
 
 def kinds_found(judgement: Judgement) -> set[str]:
-    found = {fault.kind for fault in judgement.evidence.faults}
-    return found | ({"paid"} if judgement.tries > 1 else set())
+    kinds = {fault.kind for fault in judgement.evidence.faults}
+    return kinds | ({"paid"} if judgement.tries > 1 else set())
 
 
 def all_folders(root: Path, seed: int = SEED) -> list[tuple[str, bool, set[str]]]:
@@ -298,7 +300,7 @@ def all_folders(root: Path, seed: int = SEED) -> list[tuple[str, bool, set[str]]
             (faulty_table if table else faulty_submission)(folder, kind, rng)
         else:
             sound(folder, table, rng)
-        results.append((kind, table, kinds_found(judged(folder, table))))
+        results.append((kind, table, kinds_found(judge_folder(folder, table))))
     return results
 
 
@@ -308,9 +310,9 @@ def main() -> None:
         results = all_folders(Path(folder))
     rows = []
     for kind in KINDS:
-        found = [names for planted, _, names in results if planted == kind]
-        named = sum(bool(names & NAMES[kind]) for names in found)
-        rows.append([kind, str(len(found)), str(sum(map(bool, found))), str(named)])
+        names_found = [names for planted, _, names in results if planted == kind]
+        name_count = sum(bool(names & NAMES[kind]) for names in names_found)
+        rows.append([kind, str(len(names_found)), str(sum(map(bool, names_found))), str(name_count)])
     clear = [names - {"paid"} for planted, _, names in results if not planted]
     text = "\n\n".join(
         [

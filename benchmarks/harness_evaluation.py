@@ -1,4 +1,4 @@
-"""Evaluation through the harness: our model of some weights beside the harness's own `hf` model of the same.
+"""Evaluation through the harness: our model of some weights next to the harness's own `hf` model of the same.
 
     python benchmarks/harness_evaluation.py --items-folder FOLDER   # FOLDER/<task>.jsonl in the hub's schema
 
@@ -70,8 +70,8 @@ def work(folder: Path, model: str) -> None:
         torch.backends.mkldnn.matmul.fp32_precision = "bf16"
     if model in (OURS, NARROW):
         spec = ModelSpec.from_dict(json.loads((folder / "spec.json").read_text()))
-        words = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        scored: Any = CheckpointLM(create(spec, 1), words, context=spec.context)
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        scored: Any = CheckpointLM(create(spec, 1), tokenizer, context=spec.context)
     else:
         from lm_eval.models.huggingface import HFLM
 
@@ -81,13 +81,13 @@ def work(folder: Path, model: str) -> None:
     answers = sys.stdout
     sys.stdout = sys.stderr
     for tasks in map(str.split, sys.stdin):
-        made = {}
+        leaves = {}
         for task in tasks:
-            made |= harness_tasks.leaves(suite("climb12").task(task), folder / f"{task}.jsonl", None)
+            leaves |= harness_tasks.leaves(suite("climb12").task(task), folder / f"{task}.jsonl", None)
         start = time.process_time()
-        found = harness_tasks.run(scored, made)
+        outcome = harness_tasks.run(scored, leaves)
         seconds = time.process_time() - start
-        samples = [sample for task in tasks for sample in found["samples"][task]]
+        samples = [sample for task in tasks for sample in outcome["samples"][task]]
         values = [value for sample in samples for value, _ in sample["filtered_resps"]]
         print(json.dumps({"seconds": seconds, "values": values}), file=answers, flush=True)
 
@@ -106,19 +106,19 @@ def shares(folder: Path) -> None:
     torch.set_num_threads(1)
     spec = ModelSpec.from_dict(json.loads((folder / "spec.json").read_text()))
     model = CheckpointLM(create(spec, 1), Tokenizer.from_file(str(folder / "tokenizer.json")), context=spec.context)
-    made = [harness_tasks.leaves(suite("climb12").task(task), folder / f"{task}.jsonl", None) for task in TASKS]
+    task_sets = [harness_tasks.leaves(suite("climb12").task(task), folder / f"{task}.jsonl", None) for task in TASKS]
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         start = time.perf_counter()
-        for task in made:
+        for task in task_sets:
             harness_tasks.run(model, task)
         whole = time.perf_counter() - start
-    taken = dict.fromkeys(PARTS, 0.0)
+    durations = dict.fromkeys(PARTS, 0.0)
     for call in profile.key_averages():
         part = next((part for part, names in PARTS.items() if any(name in call.key for name in names)), None)
         if part is not None:
-            taken[part] += call.self_cpu_time_total / 1e6
-    taken["Python: the harness's prompts and metrics, tokens, trees, calls"] = whole - sum(taken.values())
-    print(json.dumps({part: seconds / whole for part, seconds in taken.items()}))
+            durations[part] += call.self_cpu_time_total / 1e6
+    durations["Python: the harness's prompts and metrics, tokens, trees, calls"] = whole - sum(durations.values())
+    print(json.dumps({part: seconds / whole for part, seconds in durations.items()}))
 
 
 def prepare(folder: Path, items: Path, sizes: dict[str, Any], limit: int) -> None:
@@ -131,20 +131,24 @@ def prepare(folder: Path, items: Path, sizes: dict[str, Any], limit: int) -> Non
     from plumbline.specs.suites import suite
 
     texts = [line for task in TASKS for line in (items / f"{task}.jsonl").read_text().splitlines()[:2000]]
-    words = trained((" ".join(strings(json.loads(text))) for text in texts), sizes["vocabulary"])
+    tokenizer = trained((" ".join(strings(json.loads(text))) for text in texts), sizes["vocabulary"])
     folder.mkdir()
-    words.save(str(folder / "words.json"))
+    tokenizer.save(str(folder / "words.json"))
     spec = ModelSpec.from_dict(sizes)
     hf_export.export(create(spec, 1), tokenizer_path=folder / "words.json", directory=folder)
     (folder / "spec.json").write_text(json.dumps(sizes))
     for task in TASKS:
         lines = (items / f"{task}.jsonl").read_text().splitlines()[:limit]
         (folder / f"{task}.jsonl").write_text("\n".join(lines))
-        (made,) = harness_tasks.leaves(suite("climb12").task(task), folder / f"{task}.jsonl", None).values()
-        made.build_all_requests(limit=None, rank=0, world_size=1)
-        long = {one.doc_id for one in made.instances if len(words.encode(one.args[1]).ids) > spec.context}
-        kept = [line for index, line in enumerate(lines) if index not in long]
-        (folder / f"{task}.jsonl").write_text("\n".join(kept))
+        (task_object,) = harness_tasks.leaves(suite("climb12").task(task), folder / f"{task}.jsonl", None).values()
+        task_object.build_all_requests(limit=None, rank=0, world_size=1)
+        long = {
+            request.doc_id
+            for request in task_object.instances
+            if len(tokenizer.encode(request.args[1]).ids) > spec.context
+        }
+        short = [line for index, line in enumerate(lines) if index not in long]
+        (folder / f"{task}.jsonl").write_text("\n".join(short))
 
 
 def strings(value: Any) -> list[str]:
@@ -164,33 +168,35 @@ def measure(folder: Path, sizes: list[str], calls: dict[str, tuple[str, ...]]) -
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     names = [OURS, *(f"hf:{size}" for size in sizes)]
     models = {name: subprocess.Popen([*command, name], env=environment(), text=True, **pipes) for name in names}
-    taken: dict[str, dict[str, float]] = {}
+    timings: dict[str, dict[str, float]] = {}
     for call, tasks in calls.items():
-        found = {}
+        answers = {}
         for name, process in models.items():
             process.stdin.write(f"{' '.join(tasks)}\n")
             process.stdin.flush()
-            found[name] = json.loads(process.stdout.readline())
-        apart = max(nats_apart(found[OURS]["values"], found[name]["values"]) for name in names[1:])
+            answers[name] = json.loads(process.stdout.readline())
+        apart = max(nats_apart(answers[OURS]["values"], answers[name]["values"]) for name in names[1:])
         if not apart <= NATS:
             sys.exit(f"{call}: scores differ by {apart:.2g} nats")
-        taken[call] = {name: one["seconds"] for name, one in found.items()} | {"answers": len(found[OURS]["values"])}
-        print(call, {name: round(one, 2) for name, one in taken[call].items()}, f"apart {apart:.1e}", flush=True)
+        timings[call] = {name: row["seconds"] for name, row in answers.items()} | {
+            "answers": len(answers[OURS]["values"])
+        }
+        print(call, {name: round(row, 2) for name, row in timings[call].items()}, f"apart {apart:.1e}", flush=True)
     for process in models.values():
         process.stdin.close()
         process.wait()
-    return taken
+    return timings
 
 
 def nats_apart(values: list[float], others: list[float]) -> float:
     """How far scores lie apart, in nats. `hf` adds an answer's tokens in float32, which rounds sums beyond a thousand
     nats to more than 1e-4: beyond 512 a score's difference counts in proportion."""
-    return max(abs(one - other) / max(1, abs(one) / 512) for one, other in zip(values, others, strict=True))
+    return max(abs(value - other) / max(1, abs(value) / 512) for value, other in zip(values, others, strict=True))
 
 
 def narrow_products(folder: Path) -> str:
     """A sentence: what products of bfloat16 numbers change, over all tasks, each model in a new process."""
-    found = {}
+    answers = {}
     for name in (OURS, NARROW):
         command = [sys.executable, __file__, "--work", str(folder), "--model", name]
         ran = subprocess.run(
@@ -202,16 +208,16 @@ def narrow_products(folder: Path) -> str:
             stderr=subprocess.DEVNULL,
             check=True,
         )
-        found[name] = json.loads(ran.stdout)
-    apart = nats_apart(found[OURS]["values"], found[NARROW]["values"])
-    times = found[NARROW]["seconds"] / found[OURS]["seconds"]
+        answers[name] = json.loads(ran.stdout)
+    apart = nats_apart(answers[OURS]["values"], answers[NARROW]["values"])
+    times = answers[NARROW]["seconds"] / answers[OURS]["seconds"]
     return (
         f"With products of bfloat16 numbers (torch's own switch) scores are up to {apart:.3f} nats from those of "
         f"float32, and the same evaluation takes {times:.2f} times the seconds."
     )
 
 
-def measured_shares(folder: Path) -> dict[str, float]:
+def measure_shares(folder: Path) -> dict[str, float]:
     """What `shares` says in a process of its own."""
     command = [sys.executable, __file__, "--work", str(folder), "--model", "shares"]
     ran = subprocess.run(command, env=environment(), text=True, stdout=subprocess.PIPE, check=True)
@@ -223,10 +229,10 @@ def environment() -> dict[str, str]:
     return os.environ | {"OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
-def table(label: str, taken: dict[str, dict[str, float]], together: dict[str, dict[str, float]]) -> list[str]:
+def table(label: str, timings: dict[str, dict[str, float]], together: dict[str, dict[str, float]]) -> list[str]:
     """One run: a line a task, their sum, and what all take `together`."""
-    total = {key: sum(row[key] for row in taken.values()) for key in next(iter(taken.values()))}
-    rows = taken | {"all, a call each": total} | together
+    total = {key: sum(row[key] for row in timings.values()) for key in next(iter(timings.values()))}
+    rows = timings | {"all, a call each": total} | together
     theirs = [name for name in total if name.startswith("hf:")]
     heads = ["task", "answers", "ours, CPU s", *(f"hf, batch {name[3:]}" for name in theirs), "fastest hf / ours"]
     lines = [f"## {label}", "", f"| {' | '.join(heads)} |", "|---" + "|---:" * (len(heads) - 1) + "|"]
@@ -249,17 +255,17 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--model", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.work is not None:
-        if given.model == "shares":
-            shares(given.work)
+    options = parser.parse_args()
+    if options.work is not None:
+        if options.model == "shares":
+            shares(options.work)
         else:
-            work(given.work, given.model)
+            work(options.work, options.model)
         return
-    if given.items_folder is None:
+    if options.items_folder is None:
         parser.error("--items-folder FOLDER is needed: a folder with <task>.jsonl of " + ", ".join(TASKS))
-    if missing := [f"{task}.jsonl" for task in TASKS if not (given.items_folder / f"{task}.jsonl").is_file()]:
-        parser.error(f"--items-folder {given.items_folder}: there is no {', '.join(missing)} in it")
+    if missing := [f"{task}.jsonl" for task in TASKS if not (options.items_folder / f"{task}.jsonl").is_file()]:
+        parser.error(f"--items-folder {options.items_folder}: there is no {', '.join(missing)} in it")
     from machine_description import command, describe
 
     lines = [
@@ -270,20 +276,20 @@ def main() -> None:
         f"{NATS:g} nats. `{command()}`",
         "",
     ]
-    with tempfile.TemporaryDirectory() as made:
-        for shape in given.model_shapes:
-            folder = Path(made) / shape
-            prepare(folder, given.items_folder, SHAPES[shape], given.items_per_task or ITEMS[shape])
-            for run in range(1, given.repetitions + 1):
+    with tempfile.TemporaryDirectory() as temporary:
+        for shape in options.model_shapes:
+            folder = Path(temporary) / shape
+            prepare(folder, options.items_folder, SHAPES[shape], options.items_per_task or ITEMS[shape])
+            for run in range(1, options.repetitions + 1):
                 context = SHAPES[shape]["context"]
-                taken = measure(folder, given.batch_sizes, {task: (task,) for task in TASKS})
-                together = measure(folder, given.batch_sizes, {"all, in one call": TASKS})
-                lines += table(f"{shape} parameters, context {context}, run {run}", taken, together)
-            parts = measured_shares(folder)
+                timings = measure(folder, options.batch_sizes, {task: (task,) for task in TASKS})
+                together = measure(folder, options.batch_sizes, {"all, in one call": TASKS})
+                lines += table(f"{shape} parameters, context {context}, run {run}", timings, together)
+            parts = measure_shares(folder)
             lines += [f"## {shape} parameters: where our seconds go, by torch's profiler", "", "| part | share |"]
             lines += ["|---|---:|"]
             lines += [f"| {part} | {share:.0%} |" for part, share in parts.items()] + [""]
-            totals = {key: sum(row[key] for row in taken.values()) for key in next(iter(taken.values()))}
+            totals = {key: sum(row[key] for row in timings.values()) for key in next(iter(timings.values()))}
             theirs = min(seconds for name, seconds in totals.items() if name.startswith("hf:"))
             most = theirs / totals[OURS] / parts[PRODUCTS]
             lines += [
@@ -291,7 +297,7 @@ def main() -> None:
                 f"{narrow_products(folder)}",
                 "",
             ]
-    given.out.write_text("\n".join(lines), encoding="utf-8")
+    options.out.write_text("\n".join(lines), encoding="utf-8")
     print("\n".join(lines))
 
 

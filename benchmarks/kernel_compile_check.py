@@ -68,16 +68,16 @@ def compile_kernels(
         for options in variants if every else variants[:1]:
             for name in PASSES:
                 constants = common | options | {"KEEP": True}
-                made = _compile(getattr(module, name), constants, dtype, capability, blocks, numbers)
-                registers, spilled = _registers(made.asm["ptx"], capability)
+                compiled = _compile(getattr(module, name), constants, dtype, capability, blocks, numbers)
+                registers, spilled = _registers(compiled.asm["ptx"], capability)
                 yield {
                     "kernel": kernel,
                     "pass": name.removeprefix("_"),
                     "options": options,
-                    "shared": made.metadata.shared,
+                    "shared": compiled.metadata.shared,
                     "registers": registers,
                     "spilled": spilled,
-                    "doubles": _doubles(made.asm["ptx"]),
+                    "doubles": _doubles(compiled.asm["ptx"]),
                 }
 
 
@@ -113,9 +113,12 @@ def _registers(ptx: str, capability: int) -> tuple[int, int]:
         file.write(ptx)
         file.flush()
         command = [knobs.nvidia.ptxas.path, "-v", f"-arch={architecture}", file.name, "-o", "/dev/null"]
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    registers, spilled = re.search(r"Used (\d+) registers", said), re.search(r"(\d+) bytes spill stores", said)
-    assert registers is not None and spilled is not None, said
+        assembler_output = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    registers, spilled = (
+        re.search(r"Used (\d+) registers", assembler_output),
+        re.search(r"(\d+) bytes spill stores", assembler_output),
+    )
+    assert registers is not None and spilled is not None, assembler_output
     return int(registers[1]), int(spilled[1])
 
 

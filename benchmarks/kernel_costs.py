@@ -82,13 +82,13 @@ def operations(cost: KernelCost, shape: AttentionShape, *, block: int = 1) -> tu
     return 2 * pairs * shape.width * cost.forward * shape.out, 2 * pairs * shape.width * backward
 
 
-def kept(cost: KernelCost, shape: AttentionShape, *, output: bool = False) -> int:
+def count_kept_bytes(cost: KernelCost, shape: AttentionShape, *, output: bool = False) -> int:
     """Bytes that stay in memory until the backward pass; `output` adds those of the output where it is not kept."""
     more = 1 if output and not cost.output else 0
     return shape.inputs + (cost.kept + more) * shape.bytes(shape.out) + cost.rows * shape.row
 
 
-def moved(cost: KernelCost, shape: AttentionShape) -> tuple[int, int]:
+def count_moved_bytes(cost: KernelCost, shape: AttentionShape) -> tuple[int, int]:
     """The fewest bytes that the forward and the backward pass read and write: every tensor once per kernel."""
     out, rows = shape.bytes(shape.out), cost.rows * shape.row
     forward = shape.inputs + out + (0 if cost.output else cost.kept * out) + rows

@@ -8,8 +8,8 @@
 Steps (977), sequences a step (4), learning rates and weight decay are the paper's, so that weight decay alone takes
 a key norm from 8.0 to 2.5 as there; width, depth, context (256 tokens) and vocabulary (4,096, the demo's corpus) are
 smaller. The three arms train side by side, a thread each, so that no core waits for the last of them; what was trained
-is kept under benchmarks/runs/key_norms, and the same command goes on from there. A size's time is reckoned from the CPU
-time of a few steps, which says little about cores that others use as well.
+is kept under benchmarks/runs/key_norms, and the same command goes on from there. A size's time is estimated from the
+CPU time of a few steps, which says little about cores that others use as well.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from plumbline.specs import corpus, study_config
 from plumbline.specs.yaml_files import ROOT
 from plumbline.studies.key_norms.figures.fig1 import fig1
 from plumbline.studies.key_norms.figures.fig2 import fig2
-from plumbline.studies.key_norms.norm_curves import AS_PUBLISHED, SCALE, spec_of
+from plumbline.studies.key_norms.norm_curves import AS_PUBLISHED, SCALE, find_spec
 from plumbline.studies.key_norms.tables.table1 import table1
 
 #: By parameters: layers, width, heads, key/value heads. Head width, ratios and all else are the paper's.
@@ -60,7 +60,7 @@ RUNS = ROOT / "benchmarks" / "runs" / "key_norms"
 CORES, OVERHEAD = 2, 0.1
 
 
-def study_of(size: str) -> study_config.Study:
+def make_study(size: str) -> study_config.Study:
     """The study at one of SIZES, as data: its YAML with another scale under the preset `mini`."""
     layers, width, heads, groups = SIZES[size]
     read = corpus.load(CORPUS, PACKS_OF)
@@ -77,14 +77,14 @@ def study_of(size: str) -> study_config.Study:
     return dataclasses.replace(base, definition=content, runs=runs)
 
 
-def minutes_of(size: str) -> float:
+def estimate_minutes(size: str) -> float:
     """Minutes that two cores need for the three arms, from the CPU time of a few steps of one."""
-    spec = spec_of(study_of(size), AS_PUBLISHED)
+    spec = find_spec(make_study(size), AS_PUBLISHED)
     assert spec is not None
     step = trainer(spec, "cpu")
     seconds(step, "cpu")  # the first step allocates
-    taken = statistics.median(seconds(step, "cpu") for _ in range(5))
-    return 3 * STEPS * taken * (1 + OVERHEAD) / CORES / 60
+    step_seconds = statistics.median(seconds(step, "cpu") for _ in range(5))
+    return 3 * STEPS * step_seconds * (1 + OVERHEAD) / CORES / 60
 
 
 def largest(minutes: float) -> str:
@@ -95,7 +95,7 @@ def largest(minutes: float) -> str:
     """
     best = None
     for size in SIZES:
-        needed = minutes_of(size)
+        needed = estimate_minutes(size)
         print(f"{size}: {needed:.1f} minutes for {STEPS} steps of three arms on {CORES} cores", flush=True)
         if needed > minutes:
             break
@@ -132,8 +132,8 @@ def train(study: study_config.Study, work: Path) -> None:
         command = ["plumbline.train", "--spec", run.spec.to_json(), "--training-pack", read["train"], "--state", state]
         command += ["--validation-pack", read["validation"], "--out", out, "--device", "cpu"]
         with open(log, "a", encoding="utf-8") as stream:
-            words = [sys.executable, "-m", *map(str, command)]
-            jobs.append((log, subprocess.Popen(words, env=environment, stdout=stream, stderr=subprocess.STDOUT)))
+            arguments = [sys.executable, "-m", *map(str, command)]
+            jobs.append((log, subprocess.Popen(arguments, env=environment, stdout=stream, stderr=subprocess.STDOUT)))
     failed = [str(log) for log, job in jobs if job.wait() != 0]
     if failed:
         raise PlumblineError(
@@ -146,15 +146,15 @@ def train(study: study_config.Study, work: Path) -> None:
 
 
 def write(study: study_config.Study, frames: RunFrames, size: str, out: Path) -> None:
-    """The table as `out`, and both figures beside it."""
+    """The table as `out`, and both figures next to it."""
     table = table1(frames, study, PrintedNumbers.of("key_norms"))
-    spec = spec_of(study, AS_PUBLISHED)
+    spec = find_spec(study, AS_PUBLISHED)
     assert spec is not None
-    taken = max(frames.manifests[key]["wall_seconds"] for key in frames.runs.index)
+    wall_seconds = max(frames.manifests[key]["wall_seconds"] for key in frames.runs.index)
     table.warnings = [
         f"{describe()}. {study.scale_label(SCALE)}: {spec.model.layers} layers of width {spec.model.width}, {STEPS} "
-        f"steps of {SEQUENCES} sequences of {CONTEXT} tokens, packaged prose; {taken / 60:.0f} minutes for all arms "
-        f"side by side. `python benchmarks/key_norms.py --model-size {size}`",
+        f"steps of {SEQUENCES} sequences of {CONTEXT} tokens, packaged prose; {wall_seconds / 60:.0f} minutes for all "
+        f"arms side by side. `python benchmarks/key_norms.py --model-size {size}`",
         "The paper's steps, learning rates and weight decay on a smaller model: its numbers are no reproduction of "
         "the printed.",
     ]
@@ -175,20 +175,20 @@ def main() -> None:
     parser.add_argument("--model-size", help=f"one of {', '.join(SIZES)} (default: the largest that fits)")
     parser.add_argument("--estimate-only", action="store_true", help="only say what each size would take")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
-    given = parser.parse_args()
-    if given.model_size is not None and given.model_size not in SIZES:
+    options = parser.parse_args()
+    if options.model_size is not None and options.model_size not in SIZES:
         raise PlumblineError(
-            f"--model-size: {given.model_size!r} is none of {list(SIZES)}{nearest(given.model_size, SIZES)}"
+            f"--model-size: {options.model_size!r} is none of {list(SIZES)}{nearest(options.model_size, SIZES)}"
         )
     torch.set_num_threads(1)
-    size = given.model_size or largest(given.time_limit_minutes)
+    size = options.model_size or largest(options.time_limit_minutes)
     print(f"size {size}", flush=True)
-    if given.estimate_only:
+    if options.estimate_only:
         return
-    study = study_of(size)
+    study = make_study(size)
     work = RUNS / size
     train(study, work)
-    write(study, load(list_expected_runs(None, study, ["base"], work), work, probes=True), size, given.out)
+    write(study, load(list_expected_runs(None, study, ["base"], work), work, probes=True), size, options.out)
 
 
 if __name__ == "__main__":

@@ -22,13 +22,13 @@ from pathlib import Path
 import numpy as np
 from decision_rules.proposal_sessions import (
     LoopRule,
-    fixed_n,
+    decide_green,
     fresh_values,
-    green,
     own_values,
     rule_in_use,
-    shifted,
+    shift_bank,
     stopping,
+    test_once,
 )
 from decision_rules.rates_page import rng_of
 from decision_rules.rules_and_noise_laws import design, in_use
@@ -45,25 +45,27 @@ WORLDS = ((1.0, 0.0), (2.0, 0.0), (3.0, 0.0), (2.0, 0.5))
 
 def rules() -> list[LoopRule]:
     """The rules in use, then ours."""
-    found = []
+    loop_rules = []
     for rule in in_use():
         if rule.name.startswith("the same"):
             continue
-        rebase = shifted if rule.name.startswith("twice") else own_values
+        rebase = shift_bank if rule.name.startswith("twice") else own_values
         bank = 20 if "fixed value" in rule.name else rule.design.bank
         decide = rule_in_use(rule.name)
-        found.append(
+        loop_rules.append(
             LoopRule(name=rule.name, bank=bank, most=max(rule.design.most, bank), decide=decide, rebase=rebase)
         )
-    found.append(
-        LoopRule(name="pi-autoresearch: keep if better and green", bank=1, most=1, decide=green, rebase=own_values)
+    loop_rules.append(
+        LoopRule(
+            name="pi-autoresearch: keep if better and green", bank=1, most=1, decide=decide_green, rebase=own_values
+        )
     )
     common = {"bank": 5, "rebase": fresh_values, "rerun": 5}
     own = common | {"most": 8, "sentinels": True, "confirmed": True}
     eight = design(5, 8)
     return [
-        *found,
-        LoopRule(name="fixed n: 5 against 5 at 0.05", most=5, decide=fixed_n(0.05), **common),
+        *loop_rules,
+        LoopRule(name="fixed n: 5 against 5 at 0.05", most=5, decide=test_once(0.05), **common),
         LoopRule(name="`plumbline try`, `each`", decide=stopping(eight), **own),
         LoopRule(name="the same, fresh runs made and not read", decide=stopping(eight), **(own | {"confirmed": False})),
         LoopRule(
@@ -113,17 +115,18 @@ def real_session(gain: float) -> Iterator[str]:
             tried = len(driven.codes)
             before_N = gains_N[:tried]
             print(f"proposal {tried} of {PROPOSALS}: exit code {driven.codes[-1]}", flush=True)
-            kept = [gain_ > 0 for gain_, code in zip(gains_N, driven.codes) if code == 0]
+            real_keeps = [gain_ > 0 for gain_, code in zip(gains_N, driven.codes) if code == 0]
             codes = ", ".join(f"{driven.codes.count(code)} ended with {code}" for code in sorted(set(driven.codes)))
             many = f"{PROPOSALS} proposals" if tried == PROPOSALS else f"{tried} of {PROPOSALS} proposals, not finished"
             yield (
                 "## `plumbline try` itself\n\n"
                 f"One session of {many}, {int((before_N > 0).sum())} of them with a gain of {gain:g} sigma, of a "
                 "trainer that trains nothing (`examples/loop/train.py`), driven by `examples/loop/decide.sh`: what is "
-                f"committed and what is taken back hangs on the exit codes alone. {codes}. Kept: {len(kept)}, of which "
-                f"{sum(kept)} are real; the committed script is better by {sum(driven.changes) / SIGMA:.1f} sigma, of "
-                f"{before_N.sum():g} possible. {driven.runs} runs, and {driven.seconds:.0f} s for the "
-                f"{tried} commands, in which the trainer itself takes next to none.{driven.ending}"
+                f"committed and what is taken back hangs on the exit codes alone. {codes}. Kept: {len(real_keeps)}, "
+                f"of which {sum(real_keeps)} are real; the committed script is better by "
+                f"{sum(driven.changes) / SIGMA:.1f} sigma, of {before_N.sum():g} possible. "
+                f"{driven.runs} runs, and {driven.seconds:.0f} s for the {tried} commands, in which "
+                f"the trainer itself takes next to none.{driven.ending}"
             )
 
 
@@ -148,23 +151,23 @@ def main() -> None:
         "--skip-real-session", action="store_true", help="leave out the session of `plumbline try` itself"
     )
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
-    given = parser.parse_args()
-    tables = LoopTables(given.sessions)
+    options = parser.parse_args()
+    tables = LoopTables(options.sessions)
     head = (
         "# Loops of 60 proposals, where the truth is known\n\n"
-        f"{describe(with_torch=False)}. {given.sessions:,} sessions a row. `python benchmarks/loop_rules.py`"
+        f"{describe(with_torch=False)}. {options.sessions:,} sessions a row. `python benchmarks/loop_rules.py`"
     )
 
     def write(*more: str) -> None:
-        atomic_write_text(given.out, "\n\n".join([head, WORDS, *tables.parts, *more]) + "\n")
+        atomic_write_text(options.out, "\n\n".join([head, WORDS, *tables.parts, *more]) + "\n")
 
     for gain, worse in WORLDS:
         tables.world(gain, worse)
         print(tables.parts[-1], flush=True)
         write()
-    for said in () if given.skip_real_session else real_session(2.0):
-        write(said)
-    print(given.out)
+    for text in () if options.skip_real_session else real_session(2.0):
+        write(text)
+    print(options.out)
 
 
 if __name__ == "__main__":

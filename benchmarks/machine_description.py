@@ -15,8 +15,10 @@ def command() -> str:
     """The command that measures, as it was typed from the repository's root; folders and files outside of it by their
     names alone. What only writes the page again measured nothing, and is left out."""
     root = Path(__file__).parents[1]
-    words = [f".../{Path(word).name}" if word.startswith("/") else word for word in sys.argv[1:] if word != PAGE_ONLY]
-    return " ".join(["python", str(Path(sys.argv[0]).resolve().relative_to(root)), *words])
+    arguments = [
+        f".../{Path(word).name}" if word.startswith("/") else word for word in sys.argv[1:] if word != PAGE_ONLY
+    ]
+    return " ".join(["python", str(Path(sys.argv[0]).resolve().relative_to(root)), *arguments])
 
 
 def describe(*, with_torch: bool = True) -> str:
@@ -24,18 +26,18 @@ def describe(*, with_torch: bool = True) -> str:
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
-        told = [line.partition(":") for line in info.read_text().splitlines()]
-        known = {name.strip(): value.strip() for name, _, value in told}
-        flags = known.get("flags", "").split()
-        widest = [words for flag, words in (("avx512f", " with AVX-512"), ("avx2", " with AVX2")) if flag in flags]
-        cpu = known.get("model name", cpu) + "".join(widest[:1])
+        cpu_lines = [line.partition(":") for line in info.read_text().splitlines()]
+        cpu_facts = {name.strip(): value.strip() for name, _, value in cpu_lines}
+        flags = cpu_facts.get("flags", "").split()
+        widest = [parts for flag, parts in (("avx512f", " with AVX-512"), ("avx2", " with AVX2")) if flag in flags]
+        cpu = cpu_facts.get("model name", cpu) + "".join(widest[:1])
     cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
-    words = [cpu, f"{cores} cores, load {load:.1f}", f"Python {platform.python_version()}"]
+    parts = [cpu, f"{cores} cores, load {load:.1f}", f"Python {platform.python_version()}"]
     if with_torch:
         import torch
 
         threads = torch.get_num_threads()
-        words.append(f"torch {torch.__version__}, {threads} thread{'s' if threads > 1 else ''}")
+        parts.append(f"torch {torch.__version__}, {threads} thread{'s' if threads > 1 else ''}")
         if torch.cuda.is_available():
-            words.append(torch.cuda.get_device_name())
-    return "; ".join(words)
+            parts.append(torch.cuda.get_device_name())
+    return "; ".join(parts)

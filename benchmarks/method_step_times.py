@@ -47,10 +47,10 @@ def trainer(spec: RunSpec, device: str) -> tuple[Callable[[], None], HeldByAutog
         optimizer.step(1, 1e-4)
         optimizer.zero_grad()
 
-    kept = HeldByAutograd(*model.parameters())
-    with kept.counted():
+    memory = HeldByAutograd(*model.parameters())
+    with memory.count():
         step()
-    return step, kept
+    return step, memory
 
 
 def _at(spec: RunSpec, precision: Precision) -> RunSpec:
@@ -80,35 +80,36 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--methods", nargs="*", help="default: every method and arm with a run of this scale")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
-    given = parser.parse_args()
+    options = parser.parse_args()
     torch.set_num_threads(1)
-    numerics(torch.device(given.device))
-    study = study_config.load(given.study, given.preset)
-    specs = {run.spec.method: run.spec for run in study.runs.values() if run.spec.scale == given.scale}
-    if given.precision:
-        specs = {name: _at(spec, given.precision) for name, spec in specs.items()}
+    numerics(torch.device(options.device))
+    study = study_config.load(options.study, options.preset)
+    specs = {run.spec.method: run.spec for run in study.runs.values() if run.spec.scale == options.scale}
+    if options.precision:
+        specs = {name: _at(spec, options.precision) for name, spec in specs.items()}
     reference = study.reference or next(iter(study.methods))
-    if unknown := [name for name in given.methods or () if name not in specs]:
-        there = f"no run of {given.study} at scale {given.scale} is of {unknown[0]!r}"
+    if unknown := [name for name in options.methods or () if name not in specs]:
+        there = f"no run of {options.study} at scale {options.scale} is of {unknown[0]!r}"
         parser.error(f"--methods: {there}{nearest(unknown[0], specs)}")
-    chosen = given.methods or [name for name in specs if name != reference]
-    baseline, of_baseline = trainer(specs[reference], given.device)
-    made = {name: trainer(specs[name], given.device) for name in chosen}
-    steps, kept = ({name: pair[place] for name, pair in made.items()} for place in (0, 1))
+    chosen = options.methods or [name for name in specs if name != reference]
+    baseline, of_baseline = trainer(specs[reference], options.device)
+    trainers = {name: trainer(specs[name], options.device) for name in chosen}
+    steps, memory = ({name: pair[place] for name, pair in trainers.items()} for place in (0, 1))
     ratios: dict[str, list[float]] = {name: [] for name in chosen}
-    baselines = [seconds(baseline, given.device)]
-    for _ in range(given.repetitions):
+    baselines = [seconds(baseline, options.device)]
+    for _ in range(options.repetitions):
         for name, step in steps.items():
-            taken = seconds(step, given.device)
-            baselines.append(seconds(baseline, given.device))
-            ratios[name].append(taken / statistics.mean(baselines[-2:]))
+            step_seconds = seconds(step, options.device)
+            baselines.append(seconds(baseline, options.device))
+            ratios[name].append(step_seconds / statistics.mean(baselines[-2:]))
     tokens = specs[reference].train.batch_tokens
     lines = [
-        f"# Step time, {given.study} at `{given.preset}`, scale {study.scale_label(given.scale)}",
+        f"# Step time, {options.study} at `{options.preset}`, scale {study.scale_label(options.scale)}",
         "",
-        f"{describe()}. Median of {given.repetitions} rounds of the ratio to the baseline's steps just before and "
+        f"{describe()}. Median of {options.repetitions} rounds of the ratio to the baseline's steps just before and "
         "after; "
-        f"{'CPU' if given.device == 'cpu' else 'wall'} time of one step of {tokens:,} tokens. The baseline's own step: "
+        f"{'CPU' if options.device == 'cpu' else 'wall'} time of one step of {tokens:,} tokens. The baseline's own "
+        "step: "
         f"{statistics.median(baselines):.3f} s. Kept for the gradient: the most bytes that a step holds for its "
         "backward pass, parameters not counted, at this shape in one micro-batch. "
         "`python benchmarks/method_step_times.py`",
@@ -121,9 +122,9 @@ def main() -> None:
     for name, values in ratios.items():
         lines.append(
             f"| {study.label(name)} | {statistics.median(values):.2f} | {min(values):.2f} | {max(values):.2f} "
-            f"| {kept[name].most / 1e6:.1f} | {kept[name].most / of_baseline.most:.2f} |"
+            f"| {memory[name].most / 1e6:.1f} | {memory[name].most / of_baseline.most:.2f} |"
         )
-    given.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
 
 

@@ -98,7 +98,7 @@ def small(spec: RunSpec, share: float) -> dict[str, Any]:
 
 
 def project(share: float) -> Path:
-    """The copy of the project in which these sizes stand for mini's; made again each time, but for what it has made."""
+    """The copy of the project in which these sizes stand for mini's; made again each time, except what it has made."""
     folder = _folder(share)
     for name in COPIED:
         source, target = ROOT / name, folder / name
@@ -124,9 +124,9 @@ def project(share: float) -> Path:
     read["presets"][PRESET]["tokenizer"]["vocabulary"] = vocabulary
     _write(corpus, read)
     preset = folder / "config" / "presets" / f"{PRESET}.yaml"
-    asked = read_yaml(preset)
-    asked["evaluation"]["limit"] = ITEMS
-    _write(preset, asked)
+    preset_content = read_yaml(preset)
+    preset_content["evaluation"]["limit"] = ITEMS
+    _write(preset, preset_content)
     return folder
 
 
@@ -138,9 +138,9 @@ def carry_out(folder: Path, study: study_config.Study, methods: list[str], cores
     """
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     for chosen in (["baseline"], methods):
-        wanted = [key for key, run in study.runs.items() if run.spec.scale == SCALE and run.spec.method in chosen]
-        wanted = [key for key in wanted if "baseline" in chosen or key.endswith("/s42")]
-        targets = [f"work/{PRESET}/scores/{key}/scores.parquet" for key in wanted]
+        keys = [key for key, run in study.runs.items() if run.spec.scale == SCALE and run.spec.method in chosen]
+        keys = [key for key in keys if "baseline" in chosen or key.endswith("/s42")]
+        targets = [f"work/{PRESET}/scores/{key}/scores.parquet" for key in keys]
         command = [sys.executable, "-m", "snakemake", *targets, "--cores", str(cores)]
         command += ["--config", f"preset={PRESET}", f"studies=[{STUDY}]"]
         if subprocess.run(command, cwd=folder, env=environment).returncode:
@@ -149,11 +149,11 @@ def carry_out(folder: Path, study: study_config.Study, methods: list[str], cores
             )
 
 
-def measured(frames: RunFrames) -> pd.DataFrame:
-    """Every run that is finished, on its key: method, seed and the MEASURES; NaN where it was not scored."""
-    found = frames.runs[frames.runs["outcome"] == COMPLETED]
+def tabulate_runs(frames: RunFrames) -> pd.DataFrame:
+    """Every run that is finished, on its key: method, seed and the MEASURES; NaN if it was not scored."""
+    completed = frames.runs[frames.runs["outcome"] == COMPLETED]
     gold = frames.scores[frames.scores["metric"] == "logprob_gold"].groupby("key")["value"].mean()
-    return found[["method", "seed", "validation_loss", "average", "parameters"]].assign(logprob_gold=gold)
+    return completed[["method", "seed", "validation_loss", "average", "parameters"]].assign(logprob_gold=gold)
 
 
 def figures(runs: pd.DataFrame, m: int, seeds: int) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def figures(runs: pd.DataFrame, m: int, seeds: int) -> dict[str, Any]:
     Raises:
         PlumblineError: fewer than two seeds of the baseline are finished.
     """
-    found = {}
+    by_measure = {}
     for name, (_, upwards, _) in MEASURES.items():
         floor, sign = noise_floor(runs[runs["method"] == "baseline"][name]), 1 if upwards else -1
         if not floor.usable:
@@ -171,34 +171,34 @@ def figures(runs: pd.DataFrame, m: int, seeds: int) -> dict[str, Any]:
                 f"{name}: {floor.n} seeds of the baseline are finished; run it again without --write-page-only"
             )
         gains = {str(run.method): sign * float(floor.delta(getattr(run, name))) for run in runs.itertuples()}
-        found[name] = {
+        by_measure[name] = {
             "seeds": floor.n,
             "mean": floor.mean,
             "sigma": floor.sigma,
             "smallest_resolved_delta": resolved_distance(floor.sigma, seeds, m=m),
-            "gain_found_with_80pct_power": resolved_gain(floor.sigma, seeds, m),
+            "gain_found_with_80pct_power": find_resolved_gain(floor.sigma, seeds, m),
             "smallest_resolved_delta_3_seeds": resolved_distance(floor.sigma, 3, m=m),
             "smallest_resolved_delta_these_seeds": resolved_distance(floor.sigma, floor.n, m=m),
             "gain_by_method": {
                 name: gain for name, gain in gains.items() if name != "baseline" and not math.isnan(gain)
             },
         }
-    return found
+    return by_measure
 
 
-def resolved_gain(sigma: float, n: int, m: int) -> float:
+def find_resolved_gain(sigma: float, n: int, m: int) -> float:
     """The true gain that one run of `m` against `n` seeds shows as better in four cases of five; `sigma` is the true
     spread of a run."""
     most = 20 * resolved_distance(sigma, n, m=m)
     return float(optimize.brentq(lambda gain: chance_called(gain, sigma, n, m=m) - 0.8, 0.0, most))
 
 
-def page(found: dict[str, Any], study: study_config.Study, runs: pd.DataFrame, share: float, seeds: int) -> str:
+def page(by_measure: dict[str, Any], study: study_config.Study, runs: pd.DataFrame, share: float, seeds: int) -> str:
     """The table as Markdown."""
     spec = study.runs[f"{STUDY}/{SCALE}/baseline/s42"].spec
     model, train = spec.model, spec.train
     tokens, whole = train.steps * train.batch_tokens, share / SHRINK
-    fewest = min(one["seeds"] for one in found.values())
+    fewest = min(measure["seeds"] for measure in by_measure.values())
     low, high = _interval(fewest)
     lines = [
         f"# What the transfer study's `mini` can resolve: a pilot with {1 / SHRINK:g} of its parameters and "
@@ -221,9 +221,9 @@ def page(found: dict[str, Any], study: study_config.Study, runs: pd.DataFrame, s
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for name, (label, _, digits) in MEASURES.items():
-        one = found[name]
+        measure = by_measure[name]
         numbers = [
-            one[key]
+            measure[key]
             for key in (
                 "mean",
                 "sigma",
@@ -232,8 +232,12 @@ def page(found: dict[str, Any], study: study_config.Study, runs: pd.DataFrame, s
                 "smallest_resolved_delta_3_seeds",
             )
         ]
-        lines.append(f"| {label} | {one['seeds']} | " + " | ".join(f"{number:.{digits}f}" for number in numbers) + " |")
-    methods = [method for method in METHODS if any(method in one["gain_by_method"] for one in found.values())]
+        lines.append(
+            f"| {label} | {measure['seeds']} | " + " | ".join(f"{number:.{digits}f}" for number in numbers) + " |"
+        )
+    methods = [
+        method for method in METHODS if any(method in measure["gain_by_method"] for measure in by_measure.values())
+    ]
     if methods:
         lines += [
             "",
@@ -243,12 +247,12 @@ def page(found: dict[str, Any], study: study_config.Study, runs: pd.DataFrame, s
             "| method | " + " | ".join(label for label, _, _ in MEASURES.values()) + " |",
             "|---|" + "---:|" * len(MEASURES),
         ]
-        lines += [f"| {study.label(method)} | " + " | ".join(_gains(found, method)) + " |" for method in methods]
+        lines += [f"| {study.label(method)} | " + " | ".join(_gains(by_measure, method)) + " |" for method in methods]
     if fewest < seeds:
         lines += [
             "",
-            f"Of mini's {seeds} seeds {found['validation_loss']['seeds']} are trained and {fewest} scored: a first "
-            "figure, not one to lean on. The same command goes on from there.",
+            f"Of mini's {seeds} seeds {by_measure['validation_loss']['seeds']} are trained and {fewest} scored: a "
+            "first figure, not one to lean on. The same command goes on from there.",
         ]
     left_out = [name for name in METHODS if name not in methods]
     if left_out:
@@ -261,15 +265,15 @@ def page(found: dict[str, Any], study: study_config.Study, runs: pd.DataFrame, s
     return "\n".join(lines) + "\n"
 
 
-def _gains(found: dict[str, Any], method: str) -> list[str]:
+def _gains(by_measure: dict[str, Any], method: str) -> list[str]:
     cells = []
     for name, (_, _, digits) in MEASURES.items():
-        one, gain = found[name], found[name]["gain_by_method"].get(method)
+        measure, gain = by_measure[name], by_measure[name]["gain_by_method"].get(method)
         if gain is None:
             cells.append("not scored")
             continue
-        text = f"{gain:+.{digits}f} ({gain / one['sigma']:+.1f} sigma)"
-        cells.append(f"**{text}**" if abs(gain) >= one["smallest_resolved_delta_these_seeds"] else text)
+        text = f"{gain:+.{digits}f} ({gain / measure['sigma']:+.1f} sigma)"
+        cells.append(f"**{text}**" if abs(gain) >= measure["smallest_resolved_delta_these_seeds"] else text)
     return cells
 
 
@@ -301,26 +305,26 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--write-page-only", action="store_true", help="train nothing")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
-    given = parser.parse_args()
-    if not 0 < given.token_share <= 1:
+    options = parser.parse_args()
+    if not 0 < options.token_share <= 1:
         raise PlumblineError(
-            f"--token-share {given.token_share:g}: a share of a tenth of mini's tokens is above 0 and at most 1"
+            f"--token-share {options.token_share:g}: a share of a tenth of mini's tokens is above 0 and at most 1"
         )
-    folder = _folder(given.token_share) if given.write_page_only else project(given.token_share)
+    folder = _folder(options.token_share) if options.write_page_only else project(options.token_share)
     study = study_config.load(STUDY, PRESET, folder)
-    if not given.write_page_only:
-        carry_out(folder, study, given.methods, given.cores)
+    if not options.write_page_only:
+        carry_out(folder, study, options.methods, options.cores)
     assert study.suite is not None
     expected = list_expected_runs(None, study, ["base", "noise_floor"], folder)
-    asked = {"baseline", *given.methods}
-    chosen = [run for run in expected if run.scale == SCALE and run.method in asked]
+    methods = {"baseline", *options.methods}
+    chosen = [run for run in expected if run.scale == SCALE and run.method in methods]
     frames = load(chosen, folder / "work" / PRESET, average=study.suite.average)
-    runs = measured(frames)
+    runs = tabulate_runs(frames)
     seeds = sum(run.method == "baseline" for run in expected if run.scale == SCALE)
-    found = figures(runs, study.m, seeds)
-    given.out.write_text(page(found, study, runs, given.token_share, seeds), encoding="utf-8")
-    given.out.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    print(given.out.read_text(encoding="utf-8"))
+    by_measure = figures(runs, study.m, seeds)
+    options.out.write_text(page(by_measure, study, runs, options.token_share, seeds), encoding="utf-8")
+    options.out.with_suffix(".json").write_text(json.dumps(by_measure, indent=1) + "\n", encoding="utf-8")
+    print(options.out.read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":

@@ -51,14 +51,14 @@ def table_of(rng: np.random.Generator, folder: Path, design: tuple[int, int, int
     return read_table(read_rows(path), ColumnNames())
 
 
-def share(found: Iterable[bool]) -> str:
+def share(values: Iterable[bool]) -> str:
     """A share with its standard error."""
-    drawn = np.fromiter(found, dtype=bool)
-    return f"{drawn.mean():.3f} ± {standard_error(max(drawn.mean(), 1 / len(drawn)), len(drawn)):.3f}"
+    hits = np.fromiter(values, dtype=bool)
+    return f"{hits.mean():.3f} ± {standard_error(max(hits.mean(), 1 / len(hits)), len(hits)):.3f}"
 
 
-def improves(judged: BaselineComparison | SearchJudgement) -> bool:
-    return judged.outcome is Outcome.KEEP
+def improves(judgement: BaselineComparison | SearchJudgement) -> bool:
+    return judgement.outcome is Outcome.KEEP
 
 
 def files(repetitions: int, folder: Path) -> str:
@@ -67,16 +67,16 @@ def files(repetitions: int, folder: Path) -> str:
         rng = np.random.default_rng([1, number])
         null = [judge_all(table_of(rng, folder, design, 0.0).values, "base", TERMS) for _ in range(repetitions)]
         real = [judge_all(table_of(rng, folder, design, 3.0).values, "base", TERMS)["m0"] for _ in range(repetitions)]
-        said, met = real[0].design.power(3.0), np.mean([improves(each) for each in real])
-        off = (met - said) / standard_error(said, repetitions)
+        stated, met = real[0].design.power(3.0), np.mean([improves(each) for each in real])
+        off = (met - stated) / standard_error(stated, repetitions)
         methods, seeds, of_baseline = design
         rows.append(
             (
                 f"{methods} x {seeds} against {of_baseline}",
                 share(any(map(improves, each.values())) for each in null),
-                share(any(one.p_face * methods <= ALPHA for one in each.values()) for each in null),
+                share(any(comparison.p_face * methods <= ALPHA for comparison in each.values()) for each in null),
                 share(map(improves, real)),
-                f"{said:.3f}",
+                f"{stated:.3f}",
                 f"{off:+.1f}",
             )
         )
@@ -91,16 +91,16 @@ def gains(repetitions: int) -> str:
     for n, m in ((3, 3), (3, 5), (5, 5)):
         for gain in (0.0, 1.0, 2.0, 3.0):
             rng = np.random.default_rng([6, n, m, int(gain)])
-            judged = [pair_of(rng.normal(size=n) - gain, rng.normal(size=m)) for _ in range(repetitions)]
-            said = Counter(each.outcome for each in judged)
+            comparisons = [pair_of(rng.normal(size=n) - gain, rng.normal(size=m)) for _ in range(repetitions)]
+            outcomes = Counter(each.outcome for each in comparisons)
             three = (Outcome.KEEP, Outcome.DISCARD, Outcome.UNDECIDED)
-            shares = [f"{said[outcome] / repetitions:.3f}" for outcome in three]
-            rows.append((f"{n} against {m}, {gain:g} sigma", *shares, share(each.high < gain for each in judged)))
+            shares = [f"{outcomes[outcome] / repetitions:.3f}" for outcome in three]
+            rows.append((f"{n} against {m}, {gain:g} sigma", *shares, share(each.high < gain for each in comparisons)))
     columns = ["seeds and true gain", "improves", "ruled out above X, X below 2 sigma", "not decided"]
     return write_grid([*columns, "the true gain is above X"], rows)
 
 
-def lost_runs(repetitions: int) -> str:
+def drop_lost_runs(repetitions: int) -> str:
     """A method that does nothing but diverges in its worst runs, 3 seeds against 5: by the rule, and without them."""
     rows = []
     for from_ in (0.0, 0.5, 1.0):
@@ -108,10 +108,10 @@ def lost_runs(repetitions: int) -> str:
         crowned, without = [], []
         for _ in range(repetitions):
             ours, theirs = rng.normal(size=3), rng.normal(size=5)
-            left = ours[ours < from_]
-            whole = len(left) == len(ours)
+            completed = ours[ours < from_]
+            whole = len(completed) == len(ours)
             crowned.append(whole and improves(pair_of(ours, theirs)))
-            without.append(bool(len(left)) and improves(pair_of(left, theirs)))
+            without.append(bool(len(completed)) and improves(pair_of(completed, theirs)))
         rows.append((f"runs worse than {from_:+g} sigma diverge", share(crowned), share(without)))
     return write_grid(["a method that does nothing", "by the rule: crowned", "its lost runs left out: crowned"], rows)
 
@@ -147,22 +147,22 @@ def searches(repetitions: int, folder: Path) -> str:
     for noise, repeats, sigma, true_gains in cases:
         for gain in true_gains:
             rng = np.random.default_rng([2, repeats, int(gain)])
-            judged = []
+            judgements = []
             terms = ComparisonTerms(higher=False, sigma=sigma)
             for _ in range(repetitions if gain == 0 else repetitions // 4):
                 path.write_text(log_text(rng, 100, repeats, gain, NOISES[noise]), encoding="utf-8")
-                judged.append(judge_search(path, read_search(read_rows(path), ColumnNames()).log, terms))
-            outcomes = Counter(each.outcome for each in judged)
-            naive = [_naive(each) for each in judged]
+                judgements.append(judge_search(path, read_search(read_rows(path), ColumnNames()).log, terms))
+            outcomes = Counter(each.outcome for each in judgements)
+            naive = [_naive(each) for each in judgements]
             rows.append(
                 (
                     f"{gain:g} sigma, start x {repeats}" + (", --sigma" if sigma else "") + (noise and f", {noise}"),
-                    f"{np.mean([each.total for each in judged]) / SIGMA:.2f}",
-                    f"{np.median([each.selection for each in judged]) / SIGMA:.2f}",
-                    f"{outcomes[Outcome.UNDECIDED] / len(judged):.3f}",
-                    share(map(improves, judged)),
-                    share(each.p_corrected <= LOOP for each in judged),
-                    share(any(kept.p_jump <= ALPHA for kept in each.kept) for each in judged),
+                    f"{np.mean([each.total for each in judgements]) / SIGMA:.2f}",
+                    f"{np.median([each.selection for each in judgements]) / SIGMA:.2f}",
+                    f"{outcomes[Outcome.UNDECIDED] / len(judgements):.3f}",
+                    share(map(improves, judgements)),
+                    share(each.p_corrected <= LOOP for each in judgements),
+                    share(any(step.p_jump <= ALPHA for step in each.kept) for each in judgements),
                     share(naive),
                 )
             )
@@ -171,14 +171,14 @@ def searches(repetitions: int, folder: Path) -> str:
     return write_grid([*columns, "read as one run against the start"], rows)
 
 
-def _naive(judged: SearchJudgement) -> bool:
+def _naive(judgement: SearchJudgement) -> bool:
     """Whether the last kept run is a gain, read as though it had not been selected."""
-    if not judged.kept:
+    if not judgement.kept:
         return False
-    start = {str(number): value for number, value in enumerate(judged.start_runs)}
-    last = judged.kept[-1].step.value
+    start = {str(number): value for number, value in enumerate(judgement.start_runs)}
+    last = judgement.kept[-1].step.value
     assert last is not None
-    alone = judge("last", {"run": last}, start, judged.terms)
+    alone = judge("last", {"run": last}, start, judgement.terms)
     return alone.t > 0 and alone.p <= ALPHA
 
 
@@ -199,13 +199,13 @@ def users(repetitions: int, folder: Path) -> str:
                     for key in ("base", f"try {attempt}")
                 }
                 table = Evidence(metric="loss", runs=runs)
-                held = append(
+                ledger = append(
                     path, table_entries(table, [ComparedPair(f"try {attempt}", "base")], TERMS, planned=planned)
                 )
-                page = judge_all(table.values, "base", TERMS, tries=held.count_tries("base", "loss"))
+                page = judge_all(table.values, "base", TERMS, tries=ledger.count_tries("base", "loss"))
                 crowned.append(any(map(improves, page.values())))
             at_once.append(any(crowned))
-            at_the_end.append(any(map(improves, judge_all(values, "base", TERMS, tries=len(held)).values())))
+            at_the_end.append(any(map(improves, judge_all(values, "base", TERMS, tries=len(ledger)).values())))
         rows.append(
             (
                 f"{len(at_once):,} users, {tries} tries each" + (f", --planned-tries {tries}" if planned else ""),
@@ -240,13 +240,13 @@ def laws(repetitions: int) -> str:
     for law, draw in LAWS.items():
         for n, m in ((1, 5), (3, 3), (3, 5), (3, 10)):
             rng = np.random.default_rng([4, n, m])
-            judged = [pair_of(*draw(rng, n, m)) for _ in range(repetitions)]
+            comparisons = [pair_of(*draw(rng, n, m)) for _ in range(repetitions)]
             rows.append(
                 (
                     f"{law}, {n} against {m}",
-                    share(each.p <= ALPHA for each in judged),
-                    "none" if n == 1 else share(each.welch.p_greater <= ALPHA for each in judged),
-                    share(each.p_face <= ALPHA for each in judged),
+                    share(each.p <= ALPHA for each in comparisons),
+                    "none" if n == 1 else share(each.welch.p_greater <= ALPHA for each in comparisons),
+                    share(each.p_face <= ALPHA for each in comparisons),
                 )
             )
     return write_grid(["a method that does nothing", "pooled t (decides)", "Welch's", "sigma as known"], rows)
@@ -274,27 +274,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=2000)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
-    given = parser.parse_args()
+    options = parser.parse_args()
     begin, memory = time.process_time(), Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
         folder = Path(name)
         parts = [
-            ("Files of methods and seeds", FILES, files(given.repetitions, folder)),
-            ("What is said of a gain", GAINS, gains(given.repetitions)),
-            ("Runs that are lost", LOST, lost_runs(given.repetitions)),
-            ("Searches of 100 changes", SEARCHES, searches(given.repetitions, folder)),
-            ("Twenty tries a user", USERS, users(given.repetitions, folder)),
-            ("Where the assumption does not hold", LAWS_SAID, laws(given.repetitions)),
-            ("Pairs", PAIRS, pairing(given.repetitions)),
+            ("Files of methods and seeds", FILES, files(options.repetitions, folder)),
+            ("What is said of a gain", GAINS, gains(options.repetitions)),
+            ("Runs that are lost", LOST, drop_lost_runs(options.repetitions)),
+            ("Searches of 100 changes", SEARCHES, searches(options.repetitions, folder)),
+            ("Twenty tries a user", USERS, users(options.repetitions, folder)),
+            ("Where the assumption does not hold", LAWS_SAID, laws(options.repetitions)),
+            ("Pairs", PAIRS, pairing(options.repetitions)),
         ]
     spent = time.process_time() - begin
     head = (
-        f"# Verdicts on numbers whose truth is known\n\n{describe(with_torch=False)}. {given.repetitions:,} "
+        f"# Verdicts on numbers whose truth is known\n\n{describe(with_torch=False)}. {options.repetitions:,} "
         f"repetitions, {spent:.0f} s of CPU time. `python benchmarks/numbers_verdict_rates.py`\n\nPromised is "
         f"{ALPHA:g}, one-sided: that a method which does nothing is crowned (said to improve).\n"
     )
-    atomic_write_text(given.out, head + "".join(f"\n## {title}\n\n{said}\n\n{table}\n" for title, said, table in parts))
-    print(given.out.read_text(encoding="utf-8"))
+    atomic_write_text(
+        options.out, head + "".join(f"\n## {title}\n\n{text}\n\n{table}\n" for title, text, table in parts)
+    )
+    print(options.out.read_text(encoding="utf-8"))
     return 0
 
 

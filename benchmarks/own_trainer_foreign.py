@@ -33,7 +33,7 @@ from plumbline.core.files import atomic_write_text
 class TriedChange:
     """What is tried: flags, or texts of a file that are replaced by others wherever they stand."""
 
-    words: str
+    title: str
     file: str = ""
     replaced: tuple[tuple[str, str], ...] = ()
     flags: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ class TrainerClone:
         consoles.mkdir()
         return cls(foreign, folder, consoles)
 
-    def tried(self, change: TriedChange) -> list[object]:
+    def try_change(self, change: TriedChange) -> list[object]:
         """Try a change, and say in a row what was found."""
         self.git("checkout", "--quiet", "--", ".")
         path = self.folder / change.file
@@ -128,23 +128,23 @@ class TrainerClone:
             path.write_text(text.replace(before, after))
         began = time.monotonic()
         flags = ("--", *change.flags) if change.flags else ()
-        done = self.plumbline("try", "--trust", "-m", change.words, *flags)
+        done = self.plumbline("try", "--trust", "-m", change.title, *flags)
         seconds = time.monotonic() - began
-        console = self.consoles / f"{change.words.replace(' ', '_')}.txt"
+        console = self.consoles / f"{change.title.replace(' ', '_')}.txt"
         console.write_text(f"{done.stderr}{done.stdout}exit code {done.returncode}\n")
         print(console.read_text(), flush=True)
-        said = json.loads(self.plumbline("page", "--json").stdout)
-        runs = [run["arm"] == "baseline" for run in said["runs"]]
-        fixed = said["fixed_runs"] if said["looks"] else ""
-        row = [self.foreign.name, change.words, said["verdict"], done.returncode, runs.count(False), fixed]
-        return [*row, runs.count(True), f"{seconds:.0f}", said["sentence"]]
+        page = json.loads(self.plumbline("page", "--json").stdout)
+        runs = [run["arm"] == "baseline" for run in page["runs"]]
+        fixed = page["fixed_runs"] if page["looks"] else ""
+        row = [self.foreign.name, change.title, page["verdict"], done.returncode, runs.count(False), fixed]
+        return [*row, runs.count(True), f"{seconds:.0f}", page["sentence"]]
 
-    def plumbline(self, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "plumbline", *words]
+    def plumbline(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "plumbline", *arguments]
         return subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
 
-    def git(self, *words: str) -> None:
-        subprocess.run(["git", *words], cwd=self.folder, check=True)
+    def git(self, *arguments: str) -> None:
+        subprocess.run(["git", *arguments], cwd=self.folder, check=True)
 
 
 HEAD = ["trainer", "change", "decided", "exit code", "runs of it", "fixed n", "runs of the baseline", "seconds"]
@@ -161,7 +161,7 @@ def main() -> None:
     rows = []
     for foreign, clone in ((NANOGPT, arguments.nanogpt), (MAKEMORE, arguments.makemore)):
         bench = TrainerClone.of(foreign, clone, work)
-        rows += [bench.tried(change) for change in foreign.changes]
+        rows += [bench.try_change(change) for change in foreign.changes]
     table = tabulate([row[:-1] for row in rows], headers=HEAD, tablefmt="pipe")
     sentences = [f"- {row[0]}, {row[1]}: {row[-1]}" for row in rows]
     head = (

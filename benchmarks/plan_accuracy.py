@@ -3,7 +3,7 @@
     python benchmarks/plan_accuracy.py                   # table 2 of the transfer study, from work/demo
 
 The only measurement that the estimator is given is one run (training and evaluation). Its predictions for the other
-runs of the target are held against the wall seconds in Snakemake's benchmark files.
+runs of the target are compared with the wall seconds in Snakemake's benchmark files.
 """
 
 from __future__ import annotations
@@ -30,10 +30,7 @@ def compare(priced: RunEstimator, runs: list[Run]) -> pd.DataFrame:
         manifest = finished(run, priced.work)
         if manifest is None or manifest["attempts"] != 1:
             continue
-        for rule, predicted in (
-            ("pretrain", priced.pretrain_seconds(run)),
-            ("evaluate", priced.evaluate_seconds(run)),
-        ):
+        for rule, predicted in (("pretrain", priced.pretrain_seconds(run)), ("evaluate", priced.evaluate_seconds(run))):
             measured = job_seconds(priced.work, rule, run)
             if measured is not None and predicted is not None:
                 rows.append({"run": run.key, "job": rule, "predicted": predicted, "measured": measured})
@@ -49,28 +46,28 @@ def main() -> None:
     parser.add_argument("--machine", default="core")
     parser.add_argument("--calibration-run", metavar="RUN", default="transfer/base/baseline/s42")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
-    given = parser.parse_args()
-    changed = {"preset": given.preset, "machine": given.machine, "studies": [given.study]}
-    config = load_config() | changed | ({"work": given.work} if given.work else {})
+    options = parser.parse_args()
+    changed = {"preset": options.preset, "machine": options.machine, "studies": [options.study]}
+    config = load_config() | changed | ({"work": options.work} if options.work else {})
     whole = load(config)
-    if given.calibration_run not in whole.runs:
-        raise PlumblineError(f"--calibration-run: there is no run {given.calibration_run!r}")
-    runs = [run for run in whole.targets.runs(given.study, given.target) if run.key != given.calibration_run]
-    calibrated = estimator(whole, calibrate_on=[whole.runs[given.calibration_run]])
+    if options.calibration_run not in whole.runs:
+        raise PlumblineError(f"--calibration-run: there is no run {options.calibration_run!r}")
+    runs = [run for run in whole.targets.runs(options.study, options.target) if run.key != options.calibration_run]
+    calibrated = estimator(whole, calibrate_on=[whole.runs[options.calibration_run]])
     if not calibrated.calibration.speed or calibrated.calibration.evaluate_start is None:
         raise PlumblineError(
-            f"{given.calibration_run} is not trained and evaluated under {whole.paths.work}; run Snakemake first"
+            f"{options.calibration_run} is not trained and evaluated under {whole.paths.work}; run Snakemake first"
         )
     frame = compare(calibrated, runs)
     if frame.empty:
-        raise PlumblineError(f"no other run of {given.target} has been measured under {whole.paths.work}")
+        raise PlumblineError(f"no other run of {options.target} has been measured under {whole.paths.work}")
     stated = compare(estimator(whole, calibrate_on=[]), runs)
-    text = report(frame, stated, len(runs), given)
-    given.out.write_text(text, encoding="utf-8")
+    text = report(frame, stated, len(runs), options)
+    options.out.write_text(text, encoding="utf-8")
     print(text)
 
 
-def report(frame: pd.DataFrame, stated: pd.DataFrame, runs: int, given: argparse.Namespace) -> str:
+def report(frame: pd.DataFrame, stated: pd.DataFrame, runs: int, options: argparse.Namespace) -> str:
     """The totals, then a row a job."""
     there = frame["run"].nunique()
     jobs = frame.groupby("job", sort=False)[["predicted", "measured"]].sum()
@@ -84,8 +81,8 @@ def report(frame: pd.DataFrame, stated: pd.DataFrame, runs: int, given: argparse
     factor = jobs.loc["together", "predicted/measured"]
     return "\n\n".join(
         [
-            f"# The plan against benchmark files: {given.target} at `{given.preset}`",
-            f"{describe(with_torch=False)}. Calibrated on `{given.calibration_run}` alone; {there} of the "
+            f"# The plan against benchmark files: {options.target} at `{options.preset}`",
+            f"{describe(with_torch=False)}. Calibrated on `{options.calibration_run}` alone; {there} of the "
             f"target's {runs} "
             f"other runs are measured. Job seconds, summed. `{command()}`",
             jobs.round(2).to_markdown(),

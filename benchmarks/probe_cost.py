@@ -59,10 +59,10 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--sequences", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
-    given = parser.parse_args()
+    options = parser.parse_args()
     torch.set_num_threads(1)
     model = create(ModelSpec.from_dict(SIZES | {slot: {"name": name} for slot, name in SLOTS.items()}), init_seed=42)
-    tokens_BT = torch.randint(SIZES["vocabulary"], (given.sequences, SIZES["context"]))
+    tokens_BT = torch.randint(SIZES["vocabulary"], (options.sequences, SIZES["context"]))
     chosen: dict[str, tuple[str, ...]] = {"none": (), "all four in one pass": FAMILIES}
     chosen |= {f"`{name}` alone": (name,) for name in FAMILIES}
     passes = {
@@ -73,19 +73,19 @@ def main() -> None:
         work()  # the first pass allocates
     ratios: dict[str, list[float]] = {label: [] for label in passes}
     plain = [seconds(lambda: validate(model, tokens_BT))]
-    for _ in range(given.repetitions):
+    for _ in range(options.repetitions):
         for label, work in passes.items():
-            taken = seconds(work)
+            pass_seconds = seconds(work)
             plain.append(seconds(lambda: validate(model, tokens_BT)))
-            ratios[label].append(taken / statistics.mean(plain[-2:]))
+            ratios[label].append(pass_seconds / statistics.mean(plain[-2:]))
     lines = [
         "# What activation probes cost",
         "",
-        f"{describe()}. Median of {given.repetitions} rounds of the ratio to a validation pass over the same "
-        f"{given.sequences} sequences just before and after; CPU time. {SIZES['layers']} layers, width "
+        f"{describe()}. Median of {options.repetitions} rounds of the ratio to a validation pass over the same "
+        f"{options.sequences} sequences just before and after; CPU time. {SIZES['layers']} layers, width "
         f"{SIZES['width']}, {SIZES['heads']} heads of {SIZES['head_width']}, {SIZES['context'] - 1} tokens, FFN "
         f"{SIZES['ffn_width']}, vocabulary {SIZES['vocabulary']:,}, float32; a validation pass takes "
-        f"{statistics.median(plain) / given.sequences:.2f} s a sequence. `python benchmarks/probe_cost.py`",
+        f"{statistics.median(plain) / options.sequences:.2f} s a sequence. `python benchmarks/probe_cost.py`",
         "",
         "A pass of probes takes no cross entropy, so that without any probe it is a little less than a validation "
         "pass; what probes add is the difference to that.",
@@ -103,7 +103,7 @@ def main() -> None:
         f"So 8 probe sequences beside a validation of 256 cost {8 * share / 256:.1%} of it, their own forward pass "
         "included.",
     ]
-    given.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
 
 

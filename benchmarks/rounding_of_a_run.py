@@ -40,13 +40,13 @@ CHANGES = {
 }
 
 
-def moved(spec: ModelSpec, init_seed: int, device: str | torch.device, seed: int) -> Decoder:
+def move_weights(spec: ModelSpec, init_seed: int, device: str | torch.device, seed: int) -> Decoder:
     """The model as it starts, each weight moved by one unit in its last place (`seed` 0: by nothing)."""
     model = create(spec, init_seed, device)
-    drawn = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for weight in model.parameters() if seed else ():
-            up = torch.rand(weight.shape, generator=drawn) < 0.5
+            up = torch.rand(weight.shape, generator=generator) < 0.5
             weight.copy_(torch.nextafter(weight, torch.where(up, torch.inf, -torch.inf)))
     return model
 
@@ -55,7 +55,7 @@ def loss(spec: RunSpec, packs: Path, seed: int) -> float:
     """The final held-out loss of a run from such weights."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        mock.patch.object(training, "create", lambda *given: moved(*given, seed=seed)),
+        mock.patch.object(training, "create", lambda *arguments: move_weights(*arguments, seed=seed)),
     ):
         settings = TrainerSettings(
             training_pack=packs / "train" / f"{spec.data.pack}.json",
@@ -68,13 +68,13 @@ def loss(spec: RunSpec, packs: Path, seed: int) -> float:
         return float(json.loads((settings.out / "outcome.json").read_text(encoding="utf-8"))["validation_loss"])
 
 
-def packs_of(work: Path) -> Path:
+def find_packs(work: Path) -> Path:
     """The folder of the demo's packs, which are made where they are not there."""
     folder = work / "demo" / "corpora" / "climbmix" / "packs" / "context128"
     if not all((folder / path).is_file() for path in ("train/base.json", "validation/validation.json")):
-        wanted = [str(folder / "train"), str(folder / "validation")]
-        words = ["--cores", "2", "--config", "preset=demo", f"work={work}", "--quiet", "all"]
-        subprocess.run([sys.executable, "-m", "snakemake", *wanted, *words], check=True, cwd=ROOT)
+        targets = [str(folder / "train"), str(folder / "validation")]
+        arguments = ["--cores", "2", "--config", "preset=demo", f"work={work}", "--quiet", "all"]
+        subprocess.run([sys.executable, "-m", "snakemake", *targets, *arguments], check=True, cwd=ROOT)
     return folder
 
 
@@ -84,13 +84,13 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=8, help="trainings of each run from moved weights (default 8)")
     parser.add_argument("--work", type=Path, default=Path("work"), help="work folder (default work)")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
-    given = parser.parse_args()
+    options = parser.parse_args()
     torch.set_num_threads(1)
-    packs, study = packs_of(given.work), study_config.load("transfer", "demo")
+    packs, study = find_packs(options.work), study_config.load("transfer", "demo")
     lines = []
     for method, code in METHODS.items():
         spec = study.runs[f"transfer/base/{method}/s42"].spec
-        plain, *others = (loss(spec, packs, seed) for seed in range(given.runs + 1))
+        plain, *others = (loss(spec, packs, seed) for seed in range(options.runs + 1))
         apart = np.array(others) - plain
         lines.append(
             f"| {method} | {plain:.4f} | {np.std([plain, *others], ddof=1):.4f} | {abs(apart).max():.4f} | {code:.4f} |"
@@ -99,13 +99,13 @@ def main() -> None:
     head = [
         "# How far rounding alone moves the final loss of a demo run",
         "",
-        f"{describe()}. `{command()}`: {given.runs} trainings of each run from weights moved by one unit in the last "
+        f"{describe()}. `{command()}`: {options.runs} trainings of each run from weights moved by one unit in the last "
         "place each, beside the one that is not moved.",
         "",
         "| run | loss | standard deviation | largest difference | largest change by one commit |",
         "|---|---|---|---|---|",
     ]
-    told = [
+    explanation = [
         "",
         "The last column is the largest change of the loss by one commit from 035bdef to 55d9f7f. Four commits of that "
         "range moved any of these losses at all (found by bisection, training these runs at commits on the way):",
@@ -113,8 +113,8 @@ def main() -> None:
         *(f"- {name}: {text}" for name, text in CHANGES.items()),
         "",
     ]
-    given.out.write_text("\n".join([*head, *lines, *told]), encoding="utf-8")
-    print(given.out)
+    options.out.write_text("\n".join([*head, *lines, *explanation]), encoding="utf-8")
+    print(options.out)
 
 
 if __name__ == "__main__":

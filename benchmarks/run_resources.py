@@ -43,12 +43,12 @@ else:
 Step = Iterator[tuple[dict[str, float], list[str]]]
 
 
-def verb(name: str, *words: object) -> list[str]:
-    return [sys.executable, "-m", f"plumbline.{name}", *map(str, words)]
+def verb_command(name: str, *arguments: object) -> list[str]:
+    return [sys.executable, "-m", f"plumbline.{name}", *map(str, arguments)]
 
 
-def done(words: list[str]) -> None:
-    subprocess.run(words, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def run_command(command: list[str]) -> None:
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 @cache
@@ -60,11 +60,11 @@ def _smoke(work: Path) -> Any:
     project = load(load_config() | {"preset": "smoke", "studies": ["transfer"], "work": str(work)})
     run = project.runs["transfer/base/baseline/s42"]
     manifests = (project.paths.pack_manifest(run), project.paths.validation_manifest(run))
-    wanted = [str(Path(manifest).parent) for manifest in manifests]
-    wanted.append(project.paths.items(run.spec.data.corpus, run.suite))
-    asked = ["--config", "preset=smoke", f"work={work}", "--cores", "2", "--nolock", "--quiet", "all"]
+    targets = [str(Path(manifest).parent) for manifest in manifests]
+    targets.append(project.paths.items(run.spec.data.corpus, run.suite))
+    arguments = ["--config", "preset=smoke", f"work={work}", "--cores", "2", "--nolock", "--quiet", "all"]
     os.environ.pop("SNAKEMAKE_PROFILE", None)
-    done([sys.executable, "-m", "snakemake", *wanted, *asked])
+    run_command([sys.executable, "-m", "snakemake", *targets, *arguments])
     return project, run
 
 
@@ -74,45 +74,45 @@ def _training(folder: Path, width: int) -> tuple[float, list[str]]:
     from plumbline.specs.spec import RunSpec
 
     project, run = _smoke(folder / "work")
-    told = json.loads(json.dumps(run.spec.to_dict()))
-    told["model"] |= {"layers": 8, "width": width, "heads": 16, "key_value_heads": 16, "head_width": width // 16}
-    told["model"] |= {"ffn_width": 8 * width // 3 // 8 * 8}
-    told["train"] |= {"steps": 2, "validate_every": 2}
-    told["probes"] = [{"name": "attention_concentration", "at": [0.5, 1.0], "sequences": 8, "beyond": 50.0}]
+    content = json.loads(json.dumps(run.spec.to_dict()))
+    content["model"] |= {"layers": 8, "width": width, "heads": 16, "key_value_heads": 16, "head_width": width // 16}
+    content["model"] |= {"ffn_width": 8 * width // 3 // 8 * 8}
+    content["train"] |= {"steps": 2, "validate_every": 2}
+    content["probes"] = [{"name": "attention_concentration", "at": [0.5, 1.0], "sequences": 8, "beyond": 50.0}]
     spec = folder / f"spec{width}.json"
-    spec.write_text(json.dumps(told))
-    asked = ("--spec", spec, "--training-pack", project.paths.pack_manifest(run))
-    asked += ("--validation-pack", project.paths.validation_manifest(run))
-    asked += ("--state", folder / f"state{width}", "--out", folder / f"run{width}")
-    return estimated(RunSpec.from_json(str(spec)).model).parameters / 1e6, verb("train", *asked)
+    spec.write_text(json.dumps(content))
+    arguments = ("--spec", spec, "--training-pack", project.paths.pack_manifest(run))
+    arguments += ("--validation-pack", project.paths.validation_manifest(run))
+    arguments += ("--state", folder / f"state{width}", "--out", folder / f"run{width}")
+    return estimated(RunSpec.from_json(str(spec)).model).parameters / 1e6, verb_command("train", *arguments)
 
 
 def pretrain(folder: Path) -> Step:
     for width in WIDTHS:
-        millions, words = _training(folder, width)
-        yield {"parameters_m": millions}, words
+        millions, command = _training(folder, width)
+        yield {"parameters_m": millions}, command
 
 
 def evaluate(folder: Path) -> Step:
     for width in WIDTHS[:2]:
-        millions, words = _training(folder, width)
+        millions, command = _training(folder, width)
         if not (folder / f"run{width}").exists():
-            done(words)
+            run_command(command)
         project, run = _smoke(folder / "work")
         items = Path(project.paths.items(run.spec.data.corpus, run.suite)).parent
-        asked = ("--run", folder / f"run{width}", "--items", items, "--tokenizer")
-        asked += (project.paths.tokenizer(run.spec.data.corpus), *project.commands.evaluation(run).split())
-        yield {"parameters_m": millions}, verb("evaluate", *asked, "--out", folder / f"scores{width}")
+        arguments = ("--run", folder / f"run{width}", "--items", items, "--tokenizer")
+        arguments += (project.paths.tokenizer(run.spec.data.corpus), *project.commands.evaluation(run).split())
+        yield {"parameters_m": millions}, verb_command("evaluate", *arguments, "--out", folder / f"scores{width}")
 
 
 def probe(folder: Path) -> Step:
     for width in WIDTHS[:2]:
-        millions, words = _training(folder, width)
+        millions, command = _training(folder, width)
         if not (folder / f"run{width}").exists():
-            done(words)
+            run_command(command)
         project, run = _smoke(folder / "work")
-        asked = ("--run", folder / f"run{width}", "--validation-pack", project.paths.validation_manifest(run))
-        yield {"parameters_m": millions}, verb("probes", *asked, "--out", folder / f"probes{width}.parquet")
+        arguments = ("--run", folder / f"run{width}", "--validation-pack", project.paths.validation_manifest(run))
+        yield {"parameters_m": millions}, verb_command("probes", *arguments, "--out", folder / f"probes{width}.parquet")
 
 
 def _packs(folder: Path) -> Path:
@@ -123,19 +123,24 @@ def _packs(folder: Path) -> Path:
     corpus = folder / "looked" / "corpora" / run.spec.data.corpus
     facts = {"corpus": run.spec.data.corpus, "source": "local", "collections": [], "split_rule": "", "piece_bytes": 0}
     split = {"file": "x", "sha256": "0" * 64, "documents": 1}
-    said = folder / "made_up.json"
-    said.write_text(json.dumps(facts | {"splits": {"train": split, "validation": split}}))
-    for side, named in (("train", "base"), ("validation", "validation")):
+    manifest = folder / "made_up.json"
+    manifest.write_text(json.dumps(facts | {"splits": {"train": split, "validation": split}}))
+    for side, size_name in (("train", "base"), ("validation", "validation")):
         tokens = np.random.default_rng(0).integers(1, 1000, 400 * 1024).astype("<u2")
         tokens[::1000] = tokens[-1] = 0  # the separator
         np.save(folder / f"{side}.npy", tokens)
-        asked = ("--token-shards", folder / f"{side}.npy", "--tokenizer", project.paths.tokenizer(run.spec.data.corpus))
-        asked += ("--split", side, "--documents", said, "--context", 1024, "--pack-size", f"{named}=all")
-        done(verb("data.pack", *asked, "--out", corpus / "packs" / "context1024" / side))
+        arguments = (
+            "--token-shards",
+            folder / f"{side}.npy",
+            "--tokenizer",
+            project.paths.tokenizer(run.spec.data.corpus),
+        )
+        arguments += ("--split", side, "--documents", manifest, "--context", 1024, "--pack-size", f"{size_name}=all")
+        run_command(verb_command("data.pack", *arguments, "--out", corpus / "packs" / "context1024" / side))
     return folder / "looked"
 
 
-def _looked_at(folder: Path, width: int) -> tuple[float, Path, Path, Path]:
+def _train_at_long_context(folder: Path, width: int) -> tuple[float, Path, Path, Path]:
     """Millions of parameters, spec, run and work folder of a model that was trained for two steps at context 1,024."""
     from plumbline.operate.preflight.method_checks.finished_run_checks import held_out_pack, training_pack
     from plumbline.specs.spec import RunSpec
@@ -144,47 +149,47 @@ def _looked_at(folder: Path, width: int) -> tuple[float, Path, Path, Path]:
     spec, work = folder / f"spec{width}.json", folder / "looked"
     if not work.exists():
         _packs(folder)
-    told = json.loads(spec.read_text())
-    told["model"] |= {"context": 1024}
-    told["train"] |= {"batch_tokens": 8192, "validation_sequences": 64}
-    told["probes"] = []
-    spec.write_text(json.dumps(told))
+    content = json.loads(spec.read_text())
+    content["model"] |= {"context": 1024}
+    content["train"] |= {"batch_tokens": 8192, "validation_sequences": 64}
+    content["probes"] = []
+    spec.write_text(json.dumps(content))
     run, loaded = folder / f"looked{width}", RunSpec.from_json(str(spec))
     if not run.exists():
-        asked = ("--spec", spec, "--training-pack", training_pack(work, loaded))
-        asked += ("--validation-pack", held_out_pack(work, loaded), "--state", folder / f"state_looked{width}")
-        done(verb("train", *asked, "--out", run))
+        arguments = ("--spec", spec, "--training-pack", training_pack(work, loaded))
+        arguments += ("--validation-pack", held_out_pack(work, loaded), "--state", folder / f"state_looked{width}")
+        run_command(verb_command("train", *arguments, "--out", run))
     return millions, spec, run, work
 
 
 def verdict_whole(folder: Path) -> Step:
     """The run of an arm that is looked at whole."""
     for width in LOOKED_AT:
-        millions, spec, run, work = _looked_at(folder, width)
-        words = [sys.executable, "-c", LOOK, "whole", str(spec), str(run), str(work)]
+        millions, spec, run, work = _train_at_long_context(folder, width)
+        command = [sys.executable, "-c", LOOK, "whole", str(spec), str(run), str(work)]
         # Eight layers of 8,192 tokens.
-        yield {"states_m": 8 * 8192 * width / 1e6, "looked_at_m": millions}, words
+        yield {"states_m": 8 * 8192 * width / 1e6, "looked_at_m": millions}, command
 
 
 def verdict_more(folder: Path) -> Step:
     """Each run's loss again, and its gain elsewhere, with the baseline's."""
     for width in LOOKED_AT:
-        millions, spec, run, work = _looked_at(folder, width)
-        words = [sys.executable, "-c", LOOK, "more", str(spec), str(run), str(work)]
-        yield {"parameters_m": millions, "all_runs_m": millions}, words
+        millions, spec, run, work = _train_at_long_context(folder, width)
+        command = [sys.executable, "-c", LOOK, "more", str(spec), str(run), str(work)]
+        yield {"parameters_m": millions, "all_runs_m": millions}, command
 
 
 def bundle(folder: Path) -> Step:
     """What the preset `smoke` gave, as far as it is there."""
-    asked = ("--preset", "smoke", "--study", "transfer", "--allow-missing", "--out", folder / "bundle.tar.xz")
-    yield {}, verb("bundle", *asked)
+    arguments = ("--preset", "smoke", "--study", "transfer", "--allow-missing", "--out", folder / "bundle.tar.xz")
+    yield {}, verb_command("bundle", *arguments)
 
 
 def measure(folder: Path) -> Step:
     """Each measurement of a study on a processor, at the preset `smoke`."""
     for study, name in (("quack", "step_time"), ("query_free", "basis_transfer")):
         out = ("--preset", "smoke", "--out", folder / f"{name}.parquet")
-        yield {}, verb("results.measurements.run_measurement", study, name, *out)
+        yield {}, verb_command("results.measurements.run_measurement", study, name, *out)
 
 
 STEPS = {

@@ -42,7 +42,7 @@ SHAPES: dict[str, dict[str, int]] = {
     },
 }  # fmt: skip
 OURS = "plumbline"
-#: Of ours, and of theirs beside it.
+#: Of ours, and of theirs next to it.
 PRECISIONS = {"float32": "float32", "bfloat16_products": "bfloat16"}
 
 
@@ -57,7 +57,7 @@ def ours(shape: dict[str, int], compiled: bool, precision: str) -> tuple[Any, Ca
     numerics(torch.device("cpu"))
     runs = study_config.load("transfer", "demo").runs.values()
     spec = next(run.spec.model for run in runs if (run.spec.scale, run.spec.method) == ("base", "baseline"))
-    model = create(shaped(spec, shape), 0)
+    model = create(resize(spec, shape), 0)
     forward = torch.compile(model, dynamic=False) if compiled else model
     predicted = shape["sequences"] * (shape["context"] - 1)
 
@@ -68,7 +68,7 @@ def ours(shape: dict[str, int], compiled: bool, precision: str) -> tuple[Any, Ca
     return model, loss, sum(value.numel() for value in model.parameters())
 
 
-def shaped(spec: Any, shape: dict[str, int]) -> Any:
+def resize(spec: Any, shape: dict[str, int]) -> Any:
     """A model spec of this shape."""
     import msgspec
 
@@ -131,7 +131,7 @@ def _their_autocast(precision: str) -> contextlib.AbstractContextManager[Any]:
     return contextlib.nullcontext() if precision == "float32" else torch.autocast("cpu", dtype=torch.bfloat16)
 
 
-def work(pipe: Any, build: Callable[..., Any], words: tuple[Any, ...], kept_memory: bool) -> None:
+def work(pipe: Any, build: Callable[..., Any], arguments: tuple[Any, ...], kept_memory: bool) -> None:
     """A side's process: a step whenever it is asked for one, answered by its CPU seconds and its loss."""
     import torch
 
@@ -142,8 +142,8 @@ def work(pipe: Any, build: Callable[..., Any], words: tuple[Any, ...], kept_memo
 
         numerics(torch.device("cpu"))
         torch.set_deterministic_debug_mode("default")
-    model, loss_of, parameters = build(*words)
-    shape = words[0]
+    model, loss_of, parameters = build(*arguments)
+    shape = arguments[0]
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
     tokens_BT = torch.randint(shape["vocabulary"], (shape["sequences"], shape["context"]))
     pipe.send(parameters)
@@ -161,10 +161,10 @@ def work(pipe: Any, build: Callable[..., Any], words: tuple[Any, ...], kept_memo
 class TimedProgram:
     """One of them, in its process."""
 
-    def __init__(self, build: Callable[..., Any], words: tuple[Any, ...], kept_memory: bool = False) -> None:
+    def __init__(self, build: Callable[..., Any], arguments: tuple[Any, ...], kept_memory: bool = False) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=work, args=(theirs, build, words, kept_memory), daemon=True)
+        self.process = context.Process(target=work, args=(theirs, build, arguments, kept_memory), daemon=True)
         self.process.start()
         self.parameters: int = self.pipe.recv()
 
@@ -180,28 +180,28 @@ class TimedProgram:
         self.process.join()
 
 
-def measure(label: str, precision: tuple[str, str], given: argparse.Namespace) -> list[str]:
+def measure(label: str, precision: tuple[str, str], options: argparse.Namespace) -> list[str]:
     """Rows of the table: each other side's step over ours, `precision` being ours and theirs."""
-    shape, mode = SHAPES[label], "compiled" if given.compiled else "eager"
-    sides = {OURS: TimedProgram(ours, (shape, given.compiled, precision[0]))}
-    sides["transformers"] = TimedProgram(llama, (shape, given.compiled, precision[1]))
-    sides["transformers, our allocator settings"] = TimedProgram(llama, (shape, given.compiled, precision[1]), True)
-    if given.nanogpt:
-        sides["nanoGPT"] = TimedProgram(nanogpt, (shape, given.compiled, precision[1], str(given.nanogpt)))
+    shape, mode = SHAPES[label], "compiled" if options.compiled else "eager"
+    sides = {OURS: TimedProgram(ours, (shape, options.compiled, precision[0]))}
+    sides["transformers"] = TimedProgram(llama, (shape, options.compiled, precision[1]))
+    sides["transformers, our allocator settings"] = TimedProgram(llama, (shape, options.compiled, precision[1]), True)
+    if options.nanogpt:
+        sides["nanoGPT"] = TimedProgram(nanogpt, (shape, options.compiled, precision[1], str(options.nanogpt)))
     for _ in range(3):
         for side in sides.values():
             side.step()
-    taken: dict[str, list[float]] = {name: [] for name in sides}
-    for _ in range(given.rounds):
+    timings: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(options.rounds):
         for name, side in sides.items():
-            taken[name].append(side.step())
+            timings[name].append(side.step())
     rows = []
     for name, side in sides.items():
-        ratios = [theirs / mine for theirs, mine in zip(taken[name], taken[OURS])]
+        ratios = [theirs / mine for theirs, mine in zip(timings[name], timings[OURS])]
         side.close()
         rows.append(
             f"| {label} | {mode} | {precision[name != OURS]} | {name} | {side.parameters:,} | "
-            f"{statistics.median(taken[name]):.3f} | {statistics.median(ratios):.2f} | {min(ratios):.2f} | "
+            f"{statistics.median(timings[name]):.3f} | {statistics.median(ratios):.2f} | {min(ratios):.2f} | "
             f"{max(ratios):.2f} |"
         )
     return rows
@@ -218,25 +218,25 @@ def main() -> None:
         "--table-repetitions", type=positive, default=2, help="the whole table so many times (default: %(default)s)"
     )
     parser.add_argument("--out", type=Path, help="default: beside this script, by eager and compiled")
-    given = parser.parse_args()
+    options = parser.parse_args()
     import torch
 
     torch.set_num_threads(1)
-    name = Path(__file__).stem + ("_compiled" if given.compiled else "")
-    out = given.out or Path(__file__).with_name(f"{name}.md")
+    name = Path(__file__).stem + ("_compiled" if options.compiled else "")
+    out = options.out or Path(__file__).with_name(f"{name}.md")
     lines = [
-        f"# A training step beside others of equal shape, {'compiled' if given.compiled else 'eager'}",
+        f"# A training step beside others of equal shape, {'compiled' if options.compiled else 'eager'}",
         "",
-        f"{describe()}. Median of {given.rounds} rounds; CPU seconds of one step on one thread, each side in a process "
-        "of its own; the ratio is a side's seconds over ours in the same round (above 1: ours is faster). "
+        f"{describe()}. Median of {options.rounds} rounds; CPU seconds of one step on one thread, each side in a "
+        "process of its own; the ratio is a side's seconds over ours in the same round (above 1: ours is faster). "
         f"`{command()}`",
         "",
         "| run | shape | mode | precision | side | parameters | seconds | ratio | least | most |",
         "|---:|---|---|---|---|---:|---:|---:|---:|---:|",
     ]
-    for run, label in itertools.product(range(1, given.table_repetitions + 1), given.model_shapes):
-        for precision in given.precisions:
-            rows = [f"| {run} {row}" for row in measure(label, (precision, PRECISIONS[precision]), given)]
+    for run, label in itertools.product(range(1, options.table_repetitions + 1), options.model_shapes):
+        for precision in options.precisions:
+            rows = [f"| {run} {row}" for row in measure(label, (precision, PRECISIONS[precision]), options)]
             print("\n".join(rows), flush=True)
             lines += rows
     out.write_text("\n".join(lines) + "\n", encoding="utf-8")

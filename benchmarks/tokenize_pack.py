@@ -1,4 +1,4 @@
-"""Tokenising and packing beside the bare `tokenizers` library's encode_batch of the same text.
+"""Tokenising and packing next to the bare `tokenizers` library's encode_batch of the same text.
 
     python benchmarks/tokenize_pack.py                   # of made-up words; writes benchmarks/tokenize_pack.md
     python benchmarks/tokenize_pack.py --documents work/demo/corpora/climbmix/documents/train.jsonl    # of the demo's
@@ -43,14 +43,14 @@ def prose(megabytes: float, seed: int = 0) -> list[str]:
     """Documents of some 4 KB."""
     rng = random.Random(seed)
     syllables = [first + vowel + last for first in "bcdfglmnprst" for vowel in "aeiou" for last in ("", "n", "r", "s")]
-    words = ["".join(rng.choices(syllables, k=1 + min(3, rank.bit_length() // 5))) for rank in range(60_000)]
-    weights = [1 / (rank + 1) for rank in range(len(words))]
+    vocabulary = ["".join(rng.choices(syllables, k=1 + min(3, rank.bit_length() // 5))) for rank in range(60_000)]
+    weights = [1 / (rank + 1) for rank in range(len(vocabulary))]
     texts: list[str] = []
     size = 0
     while size < megabytes * 1e6:
-        drawn = rng.choices(words, weights, k=600)
-        stops = [rng.choices(("", ",", ".\n", "."), (88, 6, 1, 5))[0] for _ in drawn]
-        texts.append(" ".join(word + stop for word, stop in zip(drawn, stops)))
+        sample = rng.choices(vocabulary, weights, k=600)
+        stops = [rng.choices(("", ",", ".\n", "."), (88, 6, 1, 5))[0] for _ in sample]
+        texts.append(" ".join(word + stop for word, stop in zip(sample, stops)))
         size += len(texts[-1])
     return texts
 
@@ -116,22 +116,22 @@ def main() -> None:
     parser.add_argument("--documents", type=Path, metavar="FILE.jsonl", help="texts of one's own")
     parser.add_argument("--repetitions", type=positive, default=2)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
-    given = parser.parse_args()
-    if given.documents is not None and not given.documents.is_file():
-        parser.error(f"--documents {given.documents}: there is no such file; make table2 leaves one in work/demo")
+    options = parser.parse_args()
+    if options.documents is not None and not options.documents.is_file():
+        parser.error(f"--documents {options.documents}: there is no such file; make table2 leaves one in work/demo")
     cores = len(os.sched_getaffinity(0))
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
-        size = prepare(folder, given.documents, given.text_megabytes).stat().st_size / 1e6
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        size = prepare(folder, options.documents, options.text_megabytes).stat().st_size / 1e6
         rows = []
-        for run in range(1, given.repetitions + 1):
-            (theirs, their_wall), (taken, wall) = library(folder), ours(folder, cores)
+        for run in range(1, options.repetitions + 1):
+            (theirs, their_wall), (cpu, wall) = library(folder), ours(folder, cores)
             rows.append(
-                f"| {run} | {theirs:.2f} | {taken:.2f} | {theirs / taken:.2f} | {their_wall:.2f} | {wall:.2f} "
+                f"| {run} | {theirs:.2f} | {cpu:.2f} | {theirs / cpu:.2f} | {their_wall:.2f} | {wall:.2f} "
                 f"| {their_wall / wall:.2f} |"
             )
             print(rows[-1], flush=True)
-    of = "made-up prose" if given.documents is None else f"`{given.documents.name}`"
+    of = "made-up prose" if options.documents is None else f"`{options.documents.name}`"
     lines = [
         "# Tokenising and packing beside `encode_batch`",
         "",
@@ -144,7 +144,7 @@ def main() -> None:
         "|---:|---:|---:|---:|---:|---:|---:|",
         *rows,
     ]
-    given.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
 
 

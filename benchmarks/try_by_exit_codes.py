@@ -51,15 +51,15 @@ def drive(folder: Path, gains: Sequence[float]) -> Iterator[DrivenSession]:
     environment = set_up(folder)
     began, codes = time.monotonic(), list[int]()
     for number, gain in enumerate(gains, start=1):
-        done = proposed(folder, number, gain * SIGMA, environment)
+        done = propose(folder, number, gain * SIGMA, environment)
         codes.append(done.returncode)
         seconds = time.monotonic() - began
         bank = folder / ".plumbline/runs.jsonl"
         runs = bank.read_text().count("\n") if bank.exists() else 0
         decided, ending = done.returncode in (KEPT, *NOT_KEPT), ""
         if not decided:
-            said = done.stderr.strip().splitlines() or ["no word"]
-            ending = f" It ended there, without a decision: {said[-1]}"
+            message = done.stderr.strip().splitlines() or ["no word"]
+            ending = f" It ended there, without a decision: {message[-1]}"
         elif number == len(gains):
             ending = f" `plumbline confirm` afterwards: {claim(folder, environment)}"
         text = call(["git", "show", "HEAD:train.py"], folder, environment).stdout
@@ -86,29 +86,29 @@ def set_up(folder: Path, decide: str = "") -> dict[str, str]:
     (folder / "plumbline.toml").write_text(block + decide)
     own = folder.parent / "bin"
     own.mkdir(exist_ok=True)
-    for name, words in (("plumbline", "-m plumbline"), ("python", "")):
-        (own / name).write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
+    for name, arguments in (("plumbline", "-m plumbline"), ("python", "")):
+        (own / name).write_text(f'#!/bin/sh\nexec {sys.executable} {arguments} "$@"\n')
         (own / name).chmod(0o755)
-    author = {f"GIT_{who}_{what}": f"{what}@loop" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    author = {f"GIT_{who}_{field}": f"{field}@loop" for who in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")}
     paths = {"PATH": f"{own}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(LOOP.parents[1] / "src")}
     environment = {**os.environ, **author, **paths, "XDG_STATE_HOME": str(folder.parent / "state")}
-    for words in (("init", "--quiet"), ("add", "--all"), ("commit", "--quiet", "-m", "start")):
-        call(["git", *words], folder, environment)
+    for arguments in (("init", "--quiet"), ("add", "--all"), ("commit", "--quiet", "-m", "start")):
+        call(["git", *arguments], folder, environment)
     return environment
 
 
-def proposed(folder: Path, number: int, gain: float, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def propose(folder: Path, number: int, gain: float, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """Propose a change, and have it decided."""
     script = folder / "train.py"
     text = script.read_text()
     entry = gain + 1e-12 * number  # no two proposals are the same text
     script.write_text(text.replace("CHANGES = [", f"CHANGES = [{entry!r}, ", 1))
-    words = ["sh", "decide.sh", f"change {number}", *([] if number > 1 else ["--trust"])]
-    done = call(words, folder, environment, check=False)
+    command = ["sh", "decide.sh", f"change {number}", *([] if number > 1 else ["--trust"])]
+    done = call(command, folder, environment, check=False)
     if done.returncode in (KEPT, *NOT_KEPT):
         return done
     print(done.stderr, flush=True)
-    return call(words, folder, environment, check=False)
+    return call(command, folder, environment, check=False)
 
 
 def changes_of(text: str) -> list[float]:
@@ -117,6 +117,6 @@ def changes_of(text: str) -> list[float]:
 
 
 def call(
-    words: Sequence[str], folder: Path, environment: dict[str, str], *, check: bool = True
+    command: Sequence[str], folder: Path, environment: dict[str, str], *, check: bool = True
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=check)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=check)

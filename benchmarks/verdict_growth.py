@@ -2,7 +2,7 @@
 
     python benchmarks/verdict_growth.py [--rows 10000 1000000] [--shapes seeds methods ...] [--limit 600]
 
-Takes CPU seconds of the whole command and their ratio; writes verdict_growth.md beside it.
+Takes CPU seconds of the whole command and their ratio; writes verdict_growth.md next to it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def seeds(rows: int, rng: random.Random) -> Iterator[str]:
         yield f"m{row % 2},{row // 2},{3 + rng.gauss(0, 0.01):.5f}"
 
 
-def unseeded(rows: int, rng: random.Random) -> Iterator[str]:
+def rows_without_seeds(rows: int, rng: random.Random) -> Iterator[str]:
     """Two methods without a column of seeds."""
     yield "method,loss"
     for row in range(rows):
@@ -75,7 +75,7 @@ def search(rows: int, rng: random.Random) -> Iterator[str]:
 
 SHAPES: dict[str, tuple[Callable[[int, random.Random], Iterator[str]], list[str]]] = {
     "seeds": (seeds, TABLE),
-    "unseeded": (unseeded, TABLE),
+    "unseeded": (rows_without_seeds, TABLE),
     "methods": (methods, TABLE),
     "steps": (steps, TABLE),
     "search": (search, ["--metric", "loss", "--lower-is-better"]),
@@ -83,14 +83,14 @@ SHAPES: dict[str, tuple[Callable[[int, random.Random], Iterator[str]], list[str]
 
 
 def cpu_seconds(shape: str, rows: int, limit: float) -> float:
-    """CPU seconds of one verdict; infinite where it takes longer than `limit` seconds of wall time."""
-    lines, words = SHAPES[shape]
+    """CPU seconds of one verdict; infinite if it takes longer than `limit` seconds of wall time."""
+    lines, arguments = SHAPES[shape]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "results.csv"
         path.write_text("\n".join(lines(rows, random.Random(0))) + "\n")
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         try:
-            command = [sys.executable, "-m", "plumbline", "verdict", str(path), *words]
+            command = [sys.executable, "-m", "plumbline", "verdict", str(path), *arguments]
             subprocess.run(command, check=True, timeout=limit, stdout=subprocess.DEVNULL)
         except subprocess.TimeoutExpired:
             return float("inf")
@@ -104,17 +104,17 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs=2, default=[10_000, 1_000_000], metavar="ROWS")
     parser.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=SHAPES)
     parser.add_argument("--limit", type=float, default=600.0, metavar="SECONDS")
-    asked = parser.parse_args()
-    few, many = asked.rows
+    options = parser.parse_args()
+    few, many = options.rows
     machine, table = describe(with_torch=False), []
-    for shape in asked.shapes:
-        short, long = (cpu_seconds(shape, rows, asked.limit) for rows in (few, many))
+    for shape in options.shapes:
+        short, long = (cpu_seconds(shape, rows, options.limit) for rows in (few, many))
         table.append([shape, f"{short:.1f}", f"{long:.1f}", f"{long / short:.0f}"])
     heads = ["shape", f"CPU s, {few:,} rows", f"CPU s, {many:,} rows", "ratio"]
-    shapes = "\n".join(f"- {shape}: {SHAPES[shape][0].__doc__}" for shape in asked.shapes)
-    said = PAGE.format(command=command(), machine=machine, table=tabulate(table, heads, "pipe"), shapes=shapes)
-    Path(__file__).with_suffix(".md").write_text(said, encoding="utf-8")
-    print(said)
+    shapes = "\n".join(f"- {shape}: {SHAPES[shape][0].__doc__}" for shape in options.shapes)
+    page = PAGE.format(command=command(), machine=machine, table=tabulate(table, heads, "pipe"), shapes=shapes)
+    Path(__file__).with_suffix(".md").write_text(page, encoding="utf-8")
+    print(page)
 
 
 if __name__ == "__main__":

@@ -43,14 +43,14 @@ STARTS = {
 HEAVY = ("pandas", "torch", "scipy.stats", "snakemake", "matplotlib", "pyarrow")
 
 
-def timed(words: list[str | Path], folder: Path, codes: tuple[int, ...] = (0,)) -> tuple[float, float, str]:
+def time_command(command: list[str | Path], folder: Path, codes: tuple[int, ...] = (0,)) -> tuple[float, float, str]:
     """CPU seconds, seconds of the clock, and what a command printed."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    done = subprocess.run(words, cwd=folder, env=own, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = subprocess.run(command, cwd=folder, env=own, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     passed, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode not in codes:
-        sys.exit(f"error: {words} ended with {done.returncode}: {done.stdout[-2000:]}")
+        sys.exit(f"error: {command} ended with {done.returncode}: {done.stdout[-2000:]}")
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return used, passed, done.stdout
 
@@ -66,7 +66,7 @@ def by_package(python: Path, folder: Path) -> dict[str, float]:
         "from importlib.metadata import distributions as all\n"
         "for d in all(): print(d.name, sum(f.locate().stat().st_size for f in d.files if f.locate().is_file()) / 1e6)"
     )
-    lines = (line.split() for line in timed([python, "-c", code], folder)[2].splitlines())
+    lines = (line.split() for line in time_command([python, "-c", code], folder)[2].splitlines())
     return {name: float(size) for name, size in lines if name not in ("pip", "setuptools")}
 
 
@@ -83,33 +83,33 @@ def install(folder: Path) -> tuple[Path, list[str]]:
         "--wheel-dir",
         folder,
     ]
-    timed([*build, Path(__file__).parents[1]], folder)
+    time_command([*build, Path(__file__).parents[1]], folder)
     (wheel,) = folder.glob("*.whl")
-    made = timed([sys.executable, "-m", "venv", folder / "environment"], folder)
+    environment = time_command([sys.executable, "-m", "venv", folder / "environment"], folder)
     python = folder / "environment/bin/python"
     quietly = ("--quiet", "--disable-pip-version-check", "--no-cache-dir")
-    installed = timed([python, "-m", "pip", "install", *quietly, wheel], folder)
-    timed([python, "-m", "pip", "download", *quietly, "--dest", folder / "fetched", wheel], folder)
+    installed = time_command([python, "-m", "pip", "install", *quietly, wheel], folder)
+    time_command([python, "-m", "pip", "download", *quietly, "--dest", folder / "fetched", wheel], folder)
     sizes = by_package(python, folder)
-    largest = sorted(sizes, key=lambda name: -sizes[name])[:4]
-    named = ", ".join(f"{name} {sizes[name]:.0f}" for name in largest)
+    names = sorted(sizes, key=lambda name: -sizes[name])[:4]
+    largest = ", ".join(f"{name} {sizes[name]:.0f}" for name in names)
     return python, [
         f"| the wheel itself | | | {wheel.stat().st_size / 1e6:.1f} |",
-        f"| an empty environment | {made[0]:.1f} | {made[1]:.1f} | |",
-        f"| `pip install` of the wheel: {len(sizes)} packages ({named}) | {installed[0]:.1f} | {installed[1]:.1f} | "
-        f"{sum(sizes.values()):.0f} |",
+        f"| an empty environment | {environment[0]:.1f} | {environment[1]:.1f} | |",
+        f"| `pip install` of the wheel: {len(sizes)} packages ({largest}) | {installed[0]:.1f} | {installed[1]:.1f} "
+        f"| {sum(sizes.values()):.0f} |",
         f"| what of it pip fetches from an index | | | {megabytes(folder / 'fetched'):.0f} |",
     ]
 
 
-def start(python: Path, folder: Path, words: tuple[str, ...], times: int) -> tuple[float, float, int, list[str]]:
+def start(python: Path, folder: Path, arguments: tuple[str, ...], times: int) -> tuple[float, float, int, list[str]]:
     """The least CPU and clock seconds of a start, the number of modules it loads, and which of them are heavy."""
-    program = [python.parent / "plumbline", *words]
-    taken = [timed(program, folder, (0, 1))[:2] for _ in range(times)]
-    told = timed([python, "-X", "importtime", *program], folder, (0, 1))[2]
-    modules = re.findall(r"^import time: .*\| +(\S+)$", told, re.M)
+    program = [python.parent / "plumbline", *arguments]
+    timings = [time_command(program, folder, (0, 1))[:2] for _ in range(times)]
+    output = time_command([python, "-X", "importtime", *program], folder, (0, 1))[2]
+    modules = re.findall(r"^import time: .*\| +(\S+)$", output, re.M)
     heavy = sorted({name for name in modules if name in HEAVY})
-    return min(used for used, _ in taken), min(passed for _, passed in taken), len(modules), heavy
+    return min(used for used, _ in timings), min(passed for _, passed in timings), len(modules), heavy
 
 
 def main() -> None:
@@ -117,15 +117,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=positive, default=5, help="starts of each command (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
-    given = parser.parse_args()
+    options = parser.parse_args()
     head = describe(with_torch=False)
     with tempfile.TemporaryDirectory(prefix="plumbline-light-") as name:
         folder = Path(name)
         python, rows = install(folder)
         (folder / "results.csv").write_text(NUMBERS, encoding="utf-8")
-        first = timed([python.parent / "plumbline", *STARTS["plumbline verdict results.csv"]], folder)
+        first = time_command([python.parent / "plumbline", *STARTS["plumbline verdict results.csv"]], folder)
         rows.append(f"| the first verdict | {first[0]:.2f} | {first[1]:.2f} | |")
-        starts = {called: start(python, folder, words, given.repetitions) for called, words in STARTS.items()}
+        starts = {called: start(python, folder, arguments, options.repetitions) for called, arguments in STARTS.items()}
     lines = [
         "# The wheel alone",
         "",
@@ -135,14 +135,14 @@ def main() -> None:
         "|---|---:|---:|---:|",
         *rows,
         "",
-        f"| start, the least of {given.repetitions} | CPU seconds | seconds | modules | of {', '.join(HEAVY)} |",
+        f"| start, the least of {options.repetitions} | CPU seconds | seconds | modules | of {', '.join(HEAVY)} |",
         "|---|---:|---:|---:|---|",
         *(
             f"| `{called}` | {used:.2f} | {passed:.2f} | {modules} | {', '.join(heavy) or 'none'} |"
             for called, (used, passed, modules, heavy) in starts.items()
         ),
     ]
-    atomic_write_text(given.out, "\n".join(lines) + "\n")
+    atomic_write_text(options.out, "\n".join(lines) + "\n")
     print("\n".join(lines))
 
 

@@ -23,22 +23,22 @@ import matplotlib.pyplot as plt
 Output = dict[str, Any]
 
 
-def printed(outputs: list[Output]) -> str:
+def join_text(outputs: list[Output]) -> str:
     """What a cell's outputs say in text."""
     return "".join("".join(output["text"]) for output in outputs if output["output_type"] == "stream")
 
 
 def run(cell: Output, number: int, names: dict[str, Any]) -> list[Output]:
     """The outputs of a cell: what it prints, and each figure that it leaves open."""
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
+    printed_text = io.StringIO()
+    with contextlib.redirect_stdout(printed_text):
         exec(compile("".join(cell["source"]), f"cell {number}", "exec"), names)
-    text = said.getvalue()
+    text = printed_text.getvalue()
     stream = {"name": "stdout", "output_type": "stream", "text": text.splitlines(keepends=True)}
-    return [*([stream] if text else []), *map(drawn, plt.get_fignums())]
+    return [*([stream] if text else []), *map(encode_figure, plt.get_fignums())]
 
 
-def drawn(number: int) -> Output:
+def encode_figure(number: int) -> Output:
     """A figure as a notebook keeps it."""
     image = io.BytesIO()
     plt.figure(number).savefig(image, format="png", dpi=80, bbox_inches="tight", metadata={"Software": None})
@@ -51,24 +51,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("notebook", type=Path)
     parser.add_argument("--write", action="store_true", help="keep the outputs in the notebook")
-    given = parser.parse_args()
-    notebook = json.loads(given.notebook.read_text(encoding="utf-8"))
+    options = parser.parse_args()
+    notebook = json.loads(options.notebook.read_text(encoding="utf-8"))
     names: dict[str, Any] = {"__name__": "__main__"}
     failed = 0
     for number, cell in enumerate(notebook["cells"], start=1):
         if cell["cell_type"] != "code":
             continue
         outputs = run(cell, number, names)
-        if given.write:
+        if options.write:
             cell["outputs"] = outputs
             continue
-        wanted, got = (printed(one) for one in (cell["outputs"], outputs))
-        pictures = [sum(one["output_type"] == "display_data" for one in each) for each in (cell["outputs"], outputs)]
-        if wanted != got or pictures[0] != pictures[1]:
+        expected, got = (join_text(output) for output in (cell["outputs"], outputs))
+        pictures = [
+            sum(output["output_type"] == "display_data" for output in each) for each in (cell["outputs"], outputs)
+        ]
+        if expected != got or pictures[0] != pictures[1]:
             failed += 1
-            print(f"cell {number} holds\n{wanted}and now it prints\n{got}", file=sys.stderr)
-    if given.write:
-        given.notebook.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            print(f"cell {number} holds\n{expected}and now it prints\n{got}", file=sys.stderr)
+    if options.write:
+        options.notebook.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return 1 if failed else 0
 
 

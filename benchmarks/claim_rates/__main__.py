@@ -17,7 +17,7 @@ from pathlib import Path
 import yaml
 from msgspec.structs import asdict
 
-from benchmarks.claim_rates.drawn_worlds import DrawnStudy, counted
+from benchmarks.claim_rates.drawn_worlds import DrawnStudy, count_verdicts
 from plumbline.results.claims.claim_registry import ClaimChecks
 from plumbline.results.claims.replication_rates import StudyRates
 from plumbline.specs import study_folders
@@ -32,13 +32,13 @@ UNDRAWN = {
 }
 
 
-def drawn_study(name: str) -> DrawnStudy:
+def import_study(name: str) -> DrawnStudy:
     """Find how a study's runs are drawn."""
-    found: DrawnStudy = import_module(f"benchmarks.claim_rates.{name}").study()
-    return found
+    study: DrawnStudy = import_module(f"benchmarks.claim_rates.{name}").study()
+    return study
 
 
-def undrawn(name: str) -> StudyRates:
+def list_undrawn_claims(name: str) -> StudyRates:
     """Say of each claim of trained models why it has no rate."""
     checks: ClaimChecks = import_module(f"plumbline.studies.{name}.claims").CHECKS
     trained = [claim for claim, check in checks.items() if check.function and check.scope == "training"]
@@ -70,14 +70,14 @@ def main() -> None:
     parser.add_argument("--study", required=True, choices=(*STUDIES, *UNDRAWN))
     parser.add_argument("--draws", type=int, default=2000, help="replications of each world (default 2000)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the draws (default 0)")
-    given = parser.parse_args()
-    command = f"python -m benchmarks.claim_rates --study {given.study}"
-    if given.study in UNDRAWN:
-        rates = undrawn(given.study)
+    options = parser.parse_args()
+    command = f"python -m benchmarks.claim_rates --study {options.study}"
+    if options.study in UNDRAWN:
+        rates = list_undrawn_claims(options.study)
     else:
-        rates = counted(drawn_study(given.study), given.draws, given.seed)
-        command += f" --draws {given.draws} --seed {given.seed}"
-    print(write_rates(rates, study_folders.folder(given.study, ROOT), command))
+        rates = count_verdicts(import_study(options.study), options.draws, options.seed)
+        command += f" --draws {options.draws} --seed {options.seed}"
+    print(write_rates(rates, study_folders.folder(options.study, ROOT), command))
     print("\n".join(rates.summary({})))
 
 

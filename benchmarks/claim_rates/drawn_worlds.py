@@ -40,9 +40,11 @@ class DrawnStudy:
     noise: list[str]
     not_drawn: Mapping[str, str]
 
-    def drawn_claims(self) -> list[PaperClaim]:
+    def list_claims(self) -> list[PaperClaim]:
         """List the claims of trained models whose runs can be drawn."""
-        trained = {name for name, one in self.checks.items() if one.function and one.scope == "training"}
+        trained = {
+            name for name, registered in self.checks.items() if registered.function and registered.scope == "training"
+        }
         return [claim for claim in self.published.claims() if claim.id in trained and claim.id not in self.not_drawn]
 
     def verdicts(self, world: World, rng: np.random.Generator, claims: list[PaperClaim]) -> dict[str, str]:
@@ -59,23 +61,23 @@ class DrawnStudy:
             return absent.word
 
 
-def counted(drawn: DrawnStudy, draws: int, seed: int) -> StudyRates:
+def count_verdicts(study: DrawnStudy, draws: int, seed: int) -> StudyRates:
     """Draw each world so often and count how often each claim is reproduced, and how often partly."""
-    claims = drawn.drawn_claims()
-    found = {world: {claim.id: Counter[str]() for claim in claims} for world in WORLDS}
+    claims = study.list_claims()
+    counts = {world: {claim.id: Counter[str]() for claim in claims} for world in WORLDS}
     for number in range(draws):
         for place, world in enumerate(WORLDS):
             rng = np.random.default_rng([seed, place, number])
-            for name, verdict in drawn.verdicts(world, rng, claims).items():
-                found[world][name][verdict] += 1
+            for name, verdict in study.verdicts(world, rng, claims).items():
+                counts[world][name][verdict] += 1
         if (number + 1) % max(1, draws // 20) == 0:
-            print(f"{drawn.study.name}: {number + 1} of {draws} draws", file=sys.stderr, flush=True)
+            print(f"{study.study.name}: {number + 1} of {draws} draws", file=sys.stderr, flush=True)
     rates = {
         claim.id: ClaimRates(**{
-            f"{world}_{verdict}": found[world][claim.id][verdict] / draws
+            f"{world}_{verdict}": counts[world][claim.id][verdict] / draws
             for world in WORLDS
             for verdict in ("reproduced", "partly")
         })
         for claim in claims
     }  # fmt: skip
-    return StudyRates(draws=draws, seed=seed, noise=drawn.noise, claims=rates, not_drawn=dict(drawn.not_drawn))
+    return StudyRates(draws=draws, seed=seed, noise=study.noise, claims=rates, not_drawn=dict(study.not_drawn))

@@ -55,13 +55,13 @@ NOT_DRAWN = {
 
 def _means() -> dict[tuple[str, str], float]:
     """(scale, method) -> the true loss: the printed one, of several seeds their mean."""
-    found = {("base", method): float(np.mean(np.log(values))) for method, values in printed.PPL.items()}
+    means = {("base", method): float(np.mean(np.log(values))) for method, values in printed.PPL.items()}
     # One seed is printed of the others: what it is away from the control's at the same seed stays as it is.
     control = math.log(printed.PPL["gpt"][0])
     for method, values in printed.PPL.items():
         if len(values) == 1:
-            found["base", method] = found["base", "gpt"] + math.log(values[0]) - control
-    return found | {("large", method): float(np.mean(values)) for method, values in printed.LARGE_LOSS.items()}
+            means["base", method] = means["base", "gpt"] + math.log(values[0]) - control
+    return means | {("large", method): float(np.mean(values)) for method, values in printed.LARGE_LOSS.items()}
 
 
 MEANS = _means()
@@ -69,15 +69,15 @@ MEANS = _means()
 
 def _tasks(world: World, method: str, control: dict[str, float], rng: np.random.Generator) -> dict[str, float]:
     """Accuracies of one run; `control`: those of the control at the same seed."""
-    found = {}
+    accuracies = {}
     for task, row in printed.TASKS.iterrows():
         name = "lambada_openai" if task == "lambada" else str(task)
         if method == "gpt":
-            found[name] = row["control_mean"] + rng.normal(0.0, row["control_std"])
+            accuracies[name] = row["control_mean"] + rng.normal(0.0, row["control_std"])
             continue
         mean = row["delta_pp_mean"] if world == "perfect" else 0.0
-        found[name] = control[name] + (mean + rng.normal(0.0, row["delta_pp_std"])) / 100
-    return found
+        accuracies[name] = control[name] + (mean + rng.normal(0.0, row["delta_pp_std"])) / 100
+    return accuracies
 
 
 def _read(run: Facts, rng: np.random.Generator) -> dict:
@@ -94,33 +94,33 @@ def _read(run: Facts, rng: np.random.Generator) -> dict:
 
 def facts(world: World, rng: np.random.Generator) -> printed.World:
     """All runs of one world."""
-    said = printed.published_facts()
-    truth = said if world == "perfect" else nothing_happens(said)
+    published = printed.published_facts()
+    truth = published if world == "perfect" else nothing_happens(published)
     seeds = {scale: {place: rng.normal(0.0, spread.seed) for place in range(3)} for scale, spread in LOSS.items()}
-    made: printed.World = {}
+    world_runs: printed.World = {}
     for key in sorted(truth, key=lambda one: one.split("/")[2] != "gpt"):  # each control before what is compared
         _, scale, method, seed = key.split("/")
         place = printed.SEEDS.index(int(seed[1:]))
-        known = MEANS[scale, method] if world == "perfect" else MEANS[scale, "gpt"]
-        loss = known + seeds[scale][place]
+        mean = MEANS[scale, method] if world == "perfect" else MEANS[scale, "gpt"]
+        loss = mean + seeds[scale][place]
         if method != "gpt":
             loss += rng.normal(0.0, LOSS[scale].difference)
-        control = made.get(f"premature/{scale}/gpt/{seed}")
+        control = world_runs.get(f"premature/{scale}/gpt/{seed}")
         run = replace(truth[key], loss=loss, run_values=_read(truth[key], rng), saved=None)
         if control is not None:
             run.control_loss = control.loss
-            run.saved = _saved(said[key], control.loss - loss)
+            run.saved = _saved_percent(published[key], control.loss - loss)
         if run.tasks:
             run.tasks = _tasks(world, method, control.tasks if control else {}, rng)
-        made[key] = run
-    return made
+        world_runs[key] = run
+    return world_runs
 
 
-def _saved(said: Facts, gain: float) -> float | None:
+def _saved_percent(facts: Facts, gain: float) -> float | None:
     """Percent of the budget that a drawn gain saves, at the slope of the printed gain and saving."""
-    if said.saved is None or gain <= 0:
+    if facts.saved is None or gain <= 0:
         return None
-    return min(99.0, gain * said.saved / (said.control_loss - said.loss))
+    return min(99.0, gain * facts.saved / (facts.control_loss - facts.loss))
 
 
 def draw(world: World, rng: np.random.Generator, folder: Path) -> RunFrames:

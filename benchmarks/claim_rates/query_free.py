@@ -18,7 +18,7 @@ LOSS = 0.0021
 PRINTED = ("baseline", "baseline_small_mlp", "baseline_small_d", "wq_identity", "wq_identity_large_mlp")
 
 NOISE = [
-    "final loss: 0.0021 nats, which is assumed (the paper has one seed a model; another paper's three seeds at 270M)",
+    "final loss: 0.0021 nats, which is assumed (the paper has one seed a model; another paper's three seeds at 270M)"
 ]
 _TRANSFER = "a measurement, of which the paper prints ranges and no spread"
 _SAID = "the paper prints no loss of these runs"
@@ -26,19 +26,19 @@ _SAID = "the paper prints no loss of these runs"
 
 def draw(world: World, rng: np.random.Generator, folder: Path) -> RunFrames:
     """The frames of one world, whose files are written below `folder`."""
-    said = synthetic_runs.as_the_document_says()
-    end = said["baseline"].loss
-    made = {
-        name: replace(one, loss=(one.loss if world == "perfect" else end) + rng.normal(0.0, LOSS))
-        for name, one in said.items()
+    published = synthetic_runs.as_the_document_says()
+    end = published["baseline"].loss
+    runs = {
+        name: replace(run, loss=(run.loss if world == "perfect" else end) + rng.normal(0.0, LOSS))
+        for name, run in published.items()
         if name in PRINTED
     }
-    return synthetic_runs.loaded(synthetic_runs.written(made, folder), transfer=False)
+    return synthetic_runs.loaded(synthetic_runs.written(runs, folder), transfer=False)
 
 
 def study() -> DrawnStudy:
     """Describe how the study's runs are drawn."""
-    trained = [name for name, one in CHECKS.items() if one.function and one.scope == "training"]
+    trained = [name for name, check in CHECKS.items() if check.function and check.scope == "training"]
     unprinted = ("deep_decay_helps", "higher_lr_admitted", "weight_decay_range", "lr_ratio")
     not_drawn = {name: _TRANSFER for name in trained if name.startswith("mlp_transfer")}
     not_drawn |= {name: _SAID for name in trained if name in unprinted}

@@ -67,7 +67,7 @@ def _truths() -> dict[tuple[str, str], tuple[pd.Series, float]]:
     }
 
 
-def _completed(key: Key, run: Run, world: World, rng: np.random.Generator) -> Run:
+def _draw_run(key: Key, run: Run, world: World, rng: np.random.Generator) -> Run:
     """A run that was trained once more, in this world."""
     scale, method, _ = key
     truths = _truths()
@@ -75,21 +75,21 @@ def _completed(key: Key, run: Run, world: World, rng: np.random.Generator) -> Ru
     if world == "null" and scale == "base":
         tasks = tasks + (MEAN - tasks.mean())
     spread = SPREADS.get(method, SIGMA) if world == "perfect" else SIGMA
-    drawn = tasks + rng.normal(0.0, spread * np.sqrt(len(tasks)), len(tasks))
-    return Run(drawn, loss + rng.normal(0.0, LOSS), made_on=run.made_on, concentration=run.concentration)
+    accuracies = tasks + rng.normal(0.0, spread * np.sqrt(len(tasks)), len(tasks))
+    return Run(accuracies, loss + rng.normal(0.0, LOSS), made_on=run.made_on, concentration=run.concentration)
 
 
 def facts(world: World, rng: np.random.Generator) -> Facts:
     """All runs of one world."""
-    made: Facts = {}
+    runs: Facts = {}
     for key, run in right().items():
         if key[0] == "large" and key[1:] in DIVERGED_LARGE and world == "perfect":
             kind = {"hybrid_norm": "sudden", "ssmax": "rise", "hyper": "inflation"}[key[1]]
             at = 100 * max(3, round(DIVERGED_LARGE[key[1:]] * (1 + rng.normal(0.0, STEP)) / 100))
-            made[key] = Run(diverged=at, norms=history(kind, at))
+            runs[key] = Run(diverged=at, norms=history(kind, at))
         else:
-            made[key] = _completed(key, run, world, rng)
-    return made
+            runs[key] = _draw_run(key, run, world, rng)
+    return runs
 
 
 def draw(world: World, rng: np.random.Generator, _: Path) -> Held:

@@ -40,7 +40,7 @@ class SessionControl:
         """Which candidates are kept (S, N), and after how many runs."""
         rng, own = rng_of(self.name, gains, world.law.__name__), self.design
         bank_SB, _ = world.arms(rng, sessions, (own.bank + len(gains) // EVERY, 1))
-        kept, runs, size_S = [], [], np.full(sessions, own.bank)
+        all_kept, runs, size_S = [], [], np.full(sessions, own.bank)
         for number, gain in enumerate(gains, start=1):
             if self.sentinels and number > 1 and number % EVERY == 1:
                 size_S = size_S + 1
@@ -58,9 +58,9 @@ class SessionControl:
             if self.anew:
                 bank_SB[kept_S], _ = world.arms(rng, int(kept_S.sum()), (bank_SB.shape[1], 1))
                 size_S[kept_S] = own.bank
-            kept.append(kept_S)
+            all_kept.append(kept_S)
             runs.append(runs_S)
-        return np.stack(kept, axis=1), np.stack(runs, axis=1)
+        return np.stack(all_kept, axis=1), np.stack(runs, axis=1)
 
 
 KINDS = (
@@ -87,15 +87,17 @@ def nulls(page: RatesPage) -> None:
             error = float(false_S.std()) / math.sqrt(sessions)
             any_promise = None
             if kind.name.startswith("`each`"):
-                what = f"a null candidate of a session, {kind.name}"
-                page.note(what, float(kept_SN.mean()), error / CANDIDATES, 0.05, world)
+                label = f"a null candidate of a session, {kind.name}"
+                page.note(label, float(kept_SN.mean()), error / CANDIDATES, 0.05, world)
             else:
                 any_promise = 0.05
             low, high = np.quantile(false_S, [0.05, 0.95], method="inverted_cdf")
-            one = page.share(false_S > 0, any_promise, f"any keep of a session of nulls, {kind.name}", world)
-            four = page.share(false_S >= 4)
+            any_keep = page.share(false_S > 0, any_promise, f"any keep of a session of nulls, {kind.name}", world)
+            four_keeps = page.share(false_S >= 4)
             mean = f"{false_S.mean():.2f} ± {error:.2f}"
-            rows.append((kind.name, world, mean, f"{low:.0f} to {high:.0f}", one, four, f"{runs_SN.mean():.2f}"))
+            rows.append(
+                (kind.name, world, mean, f"{low:.0f} to {high:.0f}", any_keep, four_keeps, f"{runs_SN.mean():.2f}")
+            )
     page.table(
         f"Sessions of {CANDIDATES} candidates that do nothing",
         f"{sessions:,} sessions a row, one bank for all candidates of a session. A "
@@ -117,9 +119,9 @@ def some_real(page: RatesPage) -> None:
             real_N = np.array(gains) > 0
             wrong_S = kept_SN[:, ~real_N].sum(axis=1) / np.maximum(kept_SN.sum(axis=1), 1)
             error = float(wrong_S.std()) / math.sqrt(sessions)
-            found = f"{kept_SN[:, real_N].sum(axis=1).mean():.2f}"
+            real_keeps = f"{kept_SN[:, real_N].sum(axis=1).mean():.2f}"
             runs = [f"{runs_SN[:, of].mean():.2f}" for of in (real_N, ~real_N)]
-            rows.append((kind.name, f"8 of {gain:g} sigma", found, f"{wrong_S.mean():.3f} ± {error:.3f}", *runs))
+            rows.append((kind.name, f"8 of {gain:g} sigma", real_keeps, f"{wrong_S.mean():.3f} ± {error:.3f}", *runs))
     page.table(
         f"Sessions of {CANDIDATES} candidates of which 8 are real",
         "The false share is of all keeps of a session, on average (0 where nothing is kept).",
@@ -135,14 +137,14 @@ def drifting(page: RatesPage) -> None:
         rng = rng_of("drift", total)
         when_B = np.array([0.0] * 5 + list(range(EVERY, CANDIDATES + 1, EVERY)))
         bank_SB = rng.standard_normal((sessions, len(when_B))) + total * when_B / CANDIDATES
-        kept = np.zeros((2, sessions))
+        keeps = np.zeros((2, sessions))
         for number in range(CANDIDATES):
             values_SK = rng.standard_normal((sessions, 8)) + total * number / CANDIDATES
             for row, size in enumerate((5, 5 + number // EVERY)):
                 now = replace(DEFAULT, bank=size)
-                kept[row] += ends(integrate_paths(now)[0], paths(now, bank_SB[:, :size], values_SK))[0]
+                keeps[row] += ends(integrate_paths(now)[0], paths(now, bank_SB[:, :size], values_SK))[0]
         p = [measure_drift(bank_SB[i], when_B).p for i in range(sessions)]
-        means = [f"{of.mean():.2f} ± {of.std() / math.sqrt(sessions):.2f}" for of in kept]
+        means = [f"{of.mean():.2f} ± {of.std() / math.sqrt(sessions):.2f}" for of in keeps]
         rows.append((f"{total:g} sigma", *means, page.share(np.array(p) < 0.05)))
     page.table(
         "A baseline that drifts",

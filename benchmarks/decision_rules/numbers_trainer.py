@@ -30,10 +30,10 @@ class NumbersTrainer:
         """Collect what is known of a run: what it says itself."""
         return run.evidence
 
-    def run(self, wanted: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
-        for arm, seed in wanted:
+    def run(self, pairs: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
+        for arm, seed in pairs:
             self.made.append((arm, seed))
-            found = self.value(arm, seed)
-            given = {"outcome": found, "value": None} if isinstance(found, str) else {"value": found}
+            value = self.value(arm, seed)
+            outcome = {"outcome": value, "value": None} if isinstance(value, str) else {"value": value}
             fingerprint = getattr(self, "machine", "m")
-            yield ArmRun(arm=arm, seed=seed, run_id=self.run_id(arm, seed), fingerprint=fingerprint, **given)
+            yield ArmRun(arm=arm, seed=seed, run_id=self.run_id(arm, seed), fingerprint=fingerprint, **outcome)

@@ -64,8 +64,8 @@ class LoopRule:
         bank_SB[:, : self.bank] = rng.standard_normal((sessions, self.bank))
         loop = RunningSessions(bank_SB, np.full(sessions, self.bank))
         loop.first.append(bank_SB[:, 0].copy())
-        shown_S, runs_S = self.shown(loop), np.full(sessions, float(self.bank))
-        kept = []
+        shown_S, runs_S = self.baseline_mean(loop), np.full(sessions, float(self.bank))
+        all_kept = []
         for number, gain_S in enumerate(gains_SN.T, start=1):
             if self.sentinels and number % EVERY == 0:
                 loop.bank_SB[np.arange(sessions), loop.banked_S] = level_S + rng.standard_normal(sessions)
@@ -76,13 +76,13 @@ class LoopRule:
             runs_S = runs_S + used_S + self.rerun * kept_S
             fresh_SB = (level_S + gain_S)[:, None] + rng.standard_normal((sessions, max(1, self.rerun)))
             if self.confirmed:
-                kept_S = kept_S & confirmed_by(loop, fresh_SB)
+                kept_S = kept_S & confirm(loop, fresh_SB)
             level_S = level_S + gain_S * kept_S
             self.rebase(loop, kept_S, values_SK, fresh_SB)
-            kept.append(kept_S)
-        return EndedSessions(np.stack(kept, axis=1), gains_SN, level_S, self.shown(loop) - shown_S, runs_S)
+            all_kept.append(kept_S)
+        return EndedSessions(np.stack(all_kept, axis=1), gains_SN, level_S, self.baseline_mean(loop) - shown_S, runs_S)
 
-    def shown(self, loop: RunningSessions) -> np.ndarray:
+    def baseline_mean(self, loop: RunningSessions) -> np.ndarray:
         """The baseline as the rule knows it: the mean of its runs."""
         return np.nanmean(loop.bank_SB, axis=1)
 
@@ -99,7 +99,7 @@ class EndedSessions:
 
     def row(self) -> list[str]:
         """The columns of a table."""
-        real_SN, kept = self.gains_SN > 0, self.kept_SN.sum(axis=1).mean()
+        real_SN, keeps = self.gains_SN > 0, self.kept_SN.sum(axis=1).mean()
         true = (self.kept_SN & real_SN).sum(axis=1)
         worse = (self.kept_SN & (self.gains_SN < 0)).sum(axis=1)
         none = self.kept_SN.sum(axis=1) - true - worse
@@ -107,7 +107,7 @@ class EndedSessions:
         parts = f"{true.mean():.1f} / {none.mean():.1f} / {worse.mean():.1f}"
         ended = f"{self.level_S.mean():.2f} ± {error:.2f}"
         share = true.sum() / max(1, self.kept_SN.sum())
-        return [f"{kept:.1f}", parts, f"{share:.2f}", ended, f"{self.shown_S.mean():.2f}", f"{self.runs_S.mean():.0f}"]
+        return [f"{keeps:.1f}", parts, f"{share:.2f}", ended, f"{self.shown_S.mean():.2f}", f"{self.runs_S.mean():.0f}"]
 
 
 def own_values(loop: RunningSessions, kept_S: np.ndarray, values_SK: np.ndarray, _: np.ndarray) -> None:
@@ -116,7 +116,7 @@ def own_values(loop: RunningSessions, kept_S: np.ndarray, values_SK: np.ndarray,
     loop.bank_SB[kept_S, :there] = values_SK[kept_S][:, :there]
 
 
-def shifted(loop: RunningSessions, kept_S: np.ndarray, values_SK: np.ndarray, _: np.ndarray) -> None:
+def shift_bank(loop: RunningSessions, kept_S: np.ndarray, values_SK: np.ndarray, _: np.ndarray) -> None:
     """The winning run is the baseline's; how far two baselines are apart was measured once."""
     loop.bank_SB[kept_S] += (values_SK[:, 0] - loop.bank_SB[:, 0])[kept_S, None]
 
@@ -129,7 +129,7 @@ def fresh_values(loop: RunningSessions, kept_S: np.ndarray, _: np.ndarray, fresh
     loop.banked_S = np.where(kept_S, size, loop.banked_S)
 
 
-def confirmed_by(loop: RunningSessions, fresh_SB: np.ndarray) -> np.ndarray:
+def confirm(loop: RunningSessions, fresh_SB: np.ndarray) -> np.ndarray:
     """In which sessions fresh runs of what the looks kept beat the bank's."""
     confirmed_S = np.zeros(len(fresh_SB), dtype=bool)
     for bank in set(loop.banked_S.tolist()):
@@ -152,7 +152,7 @@ def rule_in_use(name: str) -> Callable[[RunningSessions, np.ndarray], Ends]:
     return decide
 
 
-def green(loop: RunningSessions, values_SK: np.ndarray) -> Ends:
+def decide_green(loop: RunningSessions, values_SK: np.ndarray) -> Ends:
     """pi-autoresearch, heeded: better than the best, and two median distances of all runs better than the first."""
     every_SN = np.stack(loop.first, axis=1)
     away_S = np.median(np.abs(every_SN - np.median(every_SN, axis=1, keepdims=True)), axis=1)
@@ -174,7 +174,7 @@ def stopping(own: SequentialDesign) -> Callable[[RunningSessions, np.ndarray], E
     return decide
 
 
-def fixed_n(level: float) -> Callable[[RunningSessions, np.ndarray], Ends]:
+def test_once(level: float) -> Callable[[RunningSessions, np.ndarray], Ends]:
     """One t test after as many runs as the baseline has."""
 
     def decide(loop: RunningSessions, values_SK: np.ndarray) -> Ends:

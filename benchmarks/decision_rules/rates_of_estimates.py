@@ -20,7 +20,7 @@ TABLED, POINTS = np.arange(-6, 10.01, 0.4), np.linspace(-6, 14, 51)
 
 
 @cache
-def tabled(own: SequentialDesign, look: int) -> np.ndarray:
+def tabulate_medians(own: SequentialDesign, look: int) -> np.ndarray:
     """The median-unbiased gain in sigma at each of the points."""
     table = np.stack([chance_farther(own, float(gain), look, POINTS) for gain in TABLED])
     return np.array([np.interp(0.5, np.maximum.accumulate(column), TABLED) for column in table.T])
@@ -28,10 +28,10 @@ def tabled(own: SequentialDesign, look: int) -> np.ndarray:
 
 def medians(own: SequentialDesign, t: np.ndarray, last: np.ndarray) -> np.ndarray:
     """Median-unbiased gains in sigma of many ends at once: those that `estimate` solves for, by a table."""
-    found = np.empty(len(t))
+    gains = np.empty(len(t))
     for look in np.unique(last):
-        found[last == look] = np.interp(t[last == look], POINTS, tabled(own, int(look)))
-    return found
+        gains[last == look] = np.interp(t[last == look], POINTS, tabulate_medians(own, int(look)))
+    return gains
 
 
 def after_stopping(page: RatesPage) -> None:
@@ -49,7 +49,7 @@ def after_stopping(page: RatesPage) -> None:
             baseline, candidate = world.arms(rng, page.worlds, (own.bank, own.most))
             candidate = candidate + gain
             t = paths(own, baseline, candidate)
-            kept, _, last = ends(boundary(own), t)
+            is_kept, _, last = ends(boundary(own), t)
             index = np.arange(page.worlds)
             mean = candidate.cumsum(axis=1)[index, last - 1] / last - baseline.mean(axis=1)
             unit = mean / t[index, last - 1]
@@ -58,9 +58,9 @@ def after_stopping(page: RatesPage) -> None:
             low, high = mean - reach[0], mean + reach[1]
             median = np.clip(medians(own, t[index, last - 1], last) * sigma, low, high)
             covered = (low <= gain) & (gain <= high)
-            what = f"{title}, gain {gain:g}"
+            label = f"{title}, gain {gain:g}"
             for name, missed in (("truth below the interval", low > gain), ("truth above it", high < gain)):
-                page.share(missed, 0.05, f"{what}: {name}", noise)
+                page.share(missed, 0.05, f"{label}: {name}", noise)
             rows.append(
                 (
                     title,
@@ -68,8 +68,8 @@ def after_stopping(page: RatesPage) -> None:
                     page.share(covered),
                     page.share(median > gain),
                     page.share(mean > gain),
-                    f"{np.median(median[kept]):.2f}",
-                    f"{np.mean(mean[kept]):.2f}",
+                    f"{np.median(median[is_kept]):.2f}",
+                    f"{np.mean(mean[is_kept]):.2f}",
                 )
             )
     page.table(
@@ -91,7 +91,7 @@ def after_stopping(page: RatesPage) -> None:
     for seed in range(20):
         rng = np.random.default_rng(seed)
         t = paths(own, rng.standard_normal((1, 5)), rng.standard_normal((1, 8)) + 1.5)
-        kept, discarded, last = ends(boundary(own), t)
+        is_kept, discarded, last = ends(boundary(own), t)
         looks = [
             Look(
                 k=k,
@@ -103,8 +103,10 @@ def after_stopping(page: RatesPage) -> None:
             )
             for k in range(1, last[0] + 1)
         ]
-        one = estimate(own, looks, "keep" if kept[0] else "discard" if discarded[0] else "undecided").median
-        checked.append(abs(one - medians(own, t[[0], last - 1], last)[0]))
+        gain_estimate = estimate(
+            own, looks, "keep" if is_kept[0] else "discard" if discarded[0] else "undecided"
+        ).median
+        checked.append(abs(gain_estimate - medians(own, t[[0], last - 1], last)[0]))
     page.parts.append(
         f"`estimate` itself, on 20 of these, differs from the table's medians by {max(checked):.3f} sigma at most."
     )
@@ -118,15 +120,15 @@ def metrics(page: RatesPage) -> None:
             own, rng = replace(DEFAULT, alpha=alpha), rng_of("metrics", count, tied, alpha)
             worlds = max(2000, page.worlds // 4)
             common = [rng.standard_normal((worlds, size)) for size in (5, 8)]
-            kept = np.zeros(worlds, dtype=bool)
+            is_kept = np.zeros(worlds, dtype=bool)
             for _ in range(count):
                 arms = [
                     math.sqrt(tied) * part + math.sqrt(1 - tied) * rng.standard_normal(part.shape) for part in common
                 ]
-                kept |= ends(integrate_paths(own)[0], paths(own, *arms))[0]
+                is_kept |= ends(integrate_paths(own)[0], paths(own, *arms))[0]
             row.append(
                 page.share(
-                    kept, None if alpha == 0.05 else 0.05, f"best of {count} metrics, paid, correlation {tied:g}"
+                    is_kept, None if alpha == 0.05 else 0.05, f"best of {count} metrics, paid, correlation {tied:g}"
                 )
             )
         rows.append(row)
@@ -140,7 +142,7 @@ def metrics(page: RatesPage) -> None:
 
 
 def boundaries(page: RatesPage) -> None:
-    worlds, found = 2 * page.worlds, []
+    worlds, rows = 2 * page.worlds, []
     grid = [
         SequentialDesign(bank=bank, most=most, plan=plan)
         for plan, banks in (("bank", (2, 3, 5, 10, 30)), ("interleaved", (2, 5)), ("paired", (0,)))
@@ -155,8 +157,8 @@ def boundaries(page: RatesPage) -> None:
         t = paths(own, baseline, candidate)
         crossed = (t >= np.array(boundary(own).keep)).any(axis=1)
         page.share(crossed, 0.05, f"boundary of {own.plan}, bank {own.bank}, most {own.most}")
-        found.append((abs(float(crossed.mean()) - 0.05), boundary(own).error, own))
-    worst, error = max(found, key=lambda row: row[0]), max(row[1] for row in found)
+        rows.append((abs(float(crossed.mean()) - 0.05), boundary(own).error, own))
+    worst, error = max(rows, key=lambda row: row[0]), max(row[1] for row in rows)
     own = worst[2]
     page.parts.append(
         "## The boundary on a grid of designs\n\n"

@@ -19,32 +19,32 @@ Figure = tuple[str, float, float, float, str]
 
 @dataclass
 class RatesPage:
-    """The tables, and every share that was promised, to be held against its promise at the end."""
+    """The tables, and every share that was promised, to be compared with its promise at the end."""
 
     worlds: int
     parts: list[str] = field(default_factory=list)
-    held: list[Figure] = field(default_factory=list)
+    promised: list[Figure] = field(default_factory=list)
     beyond: list[Figure] = field(default_factory=list)
 
     def table(self, title: str, words: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        text = tabulate(rows, headers=head, tablefmt="pipe", disable_numparse=True)
-        self.parts.append(f"## {title}\n\n{words}\n\n{text}")
+        grid = tabulate(rows, headers=head, tablefmt="pipe", disable_numparse=True)
+        self.parts.append(f"## {title}\n\n{words}\n\n{grid}")
 
-    def share(self, found: np.ndarray, promise: float | None = None, what: str = "", world: str = "normal") -> str:
-        """A share with its error; where a promise is given it is noted beside it, by the world it was found in."""
+    def share(self, hits: np.ndarray, promise: float | None = None, label: str = "", world: str = "normal") -> str:
+        """A share with its error; where a promise is given it is noted next to it, by the world it was found in."""
         if promise is not None:
-            self.note(what, float(np.mean(found)), share_error(found), promise, world)
-        return f"{np.mean(found):.3f} ± {share_error(found):.3f}"
+            self.note(label, float(np.mean(hits)), share_error(hits), promise, world)
+        return f"{np.mean(hits):.3f} ± {share_error(hits):.3f}"
 
-    def note(self, what: str, value: float, error: float, promise: float, world: str = "normal") -> None:
+    def note(self, label: str, value: float, error: float, promise: float, world: str = "normal") -> None:
         """Hold a figure against what is promised, which is so of normal worlds alone."""
-        (self.held if world == "normal" else self.beyond).append((what, value, error, promise, world))
+        (self.promised if world == "normal" else self.beyond).append((label, value, error, promise, world))
 
 
-def share_error(found: np.ndarray) -> float:
+def share_error(hits: np.ndarray) -> float:
     """Standard error of a share; of one in all worlds where it is 0 or 1."""
-    worlds = len(found)
-    value = min(max(float(np.mean(found)), 1 / worlds), 1 - 1 / worlds)
+    worlds = len(hits)
+    value = min(max(float(np.mean(hits)), 1 / worlds), 1 - 1 / worlds)
     return math.sqrt(value * (1 - value) / worlds)
 
 
@@ -54,16 +54,17 @@ def rng_of(*names: object) -> np.random.Generator:
 
 
 def promises(page: RatesPage) -> None:
-    broken = [row for row in page.held if excess(row) > SURE]
-    nearest = max(page.held, key=excess)
+    broken = [row for row in page.promised if excess(row) > SURE]
+    nearest = max(page.promised, key=excess)
     count = f"{len(broken)} of them lie" if broken else "None of them lies"
-    said = (
-        f"{len(page.held)} shares of this page are promised: errors of single candidates and of sessions, either side "
-        f"of the intervals, false shares of keeps. {count} above its promise by more than {SURE} standard errors. The "
+    summary = (
+        f"{len(page.promised)} shares of this page are promised: errors of single candidates and of sessions, either "
+        f"side of the intervals, false shares of keeps. {count} above its "
+        f"promise by more than {SURE} standard errors. The "
         f"nearest to it: {nearest[0]}, {nearest[1]:.4f} ± {nearest[2]:.4f} where {nearest[3]:g} is promised."
     )
     lines = [f"- exceeded: {row[0]}: {row[1]:.4f} ± {row[2]:.4f}, promised {row[3]:g}" for row in broken]
-    page.parts.append("\n".join(["## Are the promises kept?", "", said, *lines]))
+    page.parts.append("\n".join(["## Are the promises kept?", "", summary, *lines]))
     rows = []
     for world, its in groupby(sorted(page.beyond, key=lambda row: row[4]), key=lambda row: row[4]):
         every = list(its)

@@ -103,24 +103,24 @@ class DecisionRule:
 
     def session(self, rng: np.random.Generator, sessions: int, candidates: int) -> np.ndarray:
         """How many of a session's candidates are kept that do nothing, all against the same runs of the baseline."""
-        own, world, kept = self.design, NoiseLaw(), np.zeros(sessions)
+        own, world, keeps = self.design, NoiseLaw(), np.zeros(sessions)
         baseline_WB, _ = world.arms(rng, sessions, (own.baseline_runs(own.most), own.most))
         for _ in range(candidates):
             _, candidate_WK = world.arms(rng, sessions, (1, own.most))
-            kept += self.decide(self, simulate_paths(own, baseline_WB, candidate_WK), baseline_WB, candidate_WK)[0]
-        return kept
+            keeps += self.decide(self, simulate_paths(own, baseline_WB, candidate_WK), baseline_WB, candidate_WK)[0]
+        return keeps
 
 
 def stopping(rule: DecisionRule, t_WK: np.ndarray, *_: np.ndarray) -> Ends:
-    kept, _, runs = find_ends(integrate_paths(rule.design)[0], t_WK)
-    return kept, runs
+    is_kept, _, runs = find_ends(integrate_paths(rule.design)[0], t_WK)
+    return is_kept, runs
 
 
 def running_on(rule: DecisionRule, t_WK: np.ndarray, *_: np.ndarray) -> Ends:
     """Discards are not heeded."""
     edges = integrate_paths(rule.design)[0]
-    kept, _, runs = find_ends(replace(edges, discard=(math.nan,) * rule.design.most), t_WK)
-    return kept, runs
+    is_kept, _, runs = find_ends(replace(edges, discard=(math.nan,) * rule.design.most), t_WK)
+    return is_kept, runs
 
 
 def some_looks(*looks: int) -> Callable[..., Ends]:
@@ -135,7 +135,7 @@ def some_looks(*looks: int) -> Callable[..., Ends]:
     return decide
 
 
-def prolonged(announced: SequentialDesign) -> Callable[..., Ends]:
+def prolong(announced: SequentialDesign) -> Callable[..., Ends]:
     """Who is not kept goes on beyond the last look that was announced, with its boundary."""
 
     def decide(_: DecisionRule, t_WK: np.ndarray, *__: np.ndarray) -> Ends:
@@ -147,17 +147,17 @@ def prolonged(announced: SequentialDesign) -> Callable[..., Ends]:
 
 def first_of(keep_WK: np.ndarray) -> Ends:
     """Kept at the first look that keeps."""
-    kept = keep_WK.any(axis=1)
-    return kept, np.where(kept, keep_WK.argmax(axis=1) + 1, keep_WK.shape[1])
+    is_kept = keep_WK.any(axis=1)
+    return is_kept, np.where(is_kept, keep_WK.argmax(axis=1) + 1, keep_WK.shape[1])
 
 
-def fixed(rule: DecisionRule, t_WK: np.ndarray, *_: np.ndarray) -> Ends:
+def test_after_last_run(rule: DecisionRule, t_WK: np.ndarray, *_: np.ndarray) -> Ends:
     """One t test after the last run."""
     critical = -special.stdtrit(rule.design.df(rule.design.most), rule.design.alpha)
     return t_WK[:, -1] >= critical, np.full(len(t_WK), rule.design.most)
 
 
-def fixed_peeked(rule: DecisionRule, t_WK: np.ndarray, *_: np.ndarray) -> Ends:
+def test_after_each_run(rule: DecisionRule, t_WK: np.ndarray, *_: np.ndarray) -> Ends:
     """The same test after every run from the second on, and a keep where one is significant."""
     df = np.array([rule.design.df(look) for look in range(1, rule.design.most + 1)])
     critical = -special.stdtrit(np.maximum(df, 1), rule.design.alpha)
@@ -175,23 +175,26 @@ DEFAULT = design()
 
 
 def ours() -> list[DecisionRule]:
-    """The stopping rule in its forms, and what stands beside it."""
+    """The stopping rule in its forms, and what stands next to it."""
     rows = (
         ("stopping rule", DEFAULT, stopping),
         ("the same, discards not heeded", DEFAULT, running_on),
         ("interleaved", design(plan="interleaved"), stopping),
         ("pairs", design(0, 8, plan="paired"), stopping),
-        ("fixed n, 5 against 5", design(5, 5), fixed),
-        ("fixed n, 8 against 5", DEFAULT, fixed),
+        ("fixed n, 5 against 5", design(5, 5), test_after_last_run),
+        ("fixed n, 8 against 5", DEFAULT, test_after_last_run),
         ("a keep allowed at look 1", design(first_keep=1), stopping),
         ("`make quick`: bank 3, at most 3", design(3, 3), stopping),
     )
-    found = [DecisionRule(name=name, promise=0.05, design=terms, decide=decide) for name, terms, decide in rows]
+    rules = [DecisionRule(name=name, promise=0.05, design=terms, decide=decide) for name, terms, decide in rows]
     claim = design(5, 5, alpha=0.025)
-    return [*found, DecisionRule(name="`confirm`: 5 against 5 at 0.025", promise=0.025, design=claim, decide=fixed)]
+    return [
+        *rules,
+        DecisionRule(name="`confirm`: 5 against 5 at 0.025", promise=0.025, design=claim, decide=test_after_last_run),
+    ]
 
 
-def unannounced() -> list[DecisionRule]:
+def unannounced_looks() -> list[DecisionRule]:
     """Looks other than those that were announced."""
     eight, sixteen, many = DEFAULT, design(5, 16), design(5, 64)
     return [
@@ -199,11 +202,13 @@ def unannounced() -> list[DecisionRule]:
             name="stopping rule, of its 8 looks only 2, 5, 8", promise=0.05, design=eight, decide=some_looks(2, 5, 8)
         ),
         DecisionRule(name="stopping rule, run on after discards", promise=0.05, design=eight, decide=running_on),
+        DecisionRule(name="stopping rule of 8 looks, then 8 more", promise=None, design=sixteen, decide=prolong(eight)),
         DecisionRule(
-            name="stopping rule of 8 looks, then 8 more", promise=None, design=sixteen, decide=prolonged(eight)
+            name="t test at 0.05 after each of 2 to 8 runs", promise=None, design=eight, decide=test_after_each_run
         ),
-        DecisionRule(name="t test at 0.05 after each of 2 to 8 runs", promise=None, design=eight, decide=fixed_peeked),
-        DecisionRule(name="t test at 0.05 after each of 2 to 64 runs", promise=None, design=many, decide=fixed_peeked),
+        DecisionRule(
+            name="t test at 0.05 after each of 2 to 64 runs", promise=None, design=many, decide=test_after_each_run
+        ),
     ]
 
 
@@ -220,8 +225,8 @@ def twice_two_baselines(_: DecisionRule, __: np.ndarray, baseline_WB: np.ndarray
 
 def bootstrap(_: DecisionRule, __: np.ndarray, baseline_WB: np.ndarray, candidate_WK: np.ndarray) -> Ends:
     """autoresearch-mlx: of all pairs of resampled means of three runs, 95 in 100 are better."""
-    drawn = np.array(list(product(range(3), repeat=3)))
-    base, own = (np.sort(values[:, drawn].mean(axis=2), axis=1) for values in (baseline_WB, candidate_WK))
+    resamples = np.array(list(product(range(3), repeat=3)))
+    base, own = (np.sort(values[:, resamples].mean(axis=2), axis=1) for values in (baseline_WB, candidate_WK))
     better = np.stack([(base < own[:, [column]]).sum(axis=1) for column in range(27)]).sum(axis=0)
     return better / 27**2 >= 0.95, np.full(len(own), 3)
 
@@ -265,12 +270,12 @@ def in_use() -> list[DecisionRule]:
 
 def greedy(rng: np.random.Generator, tries: int, sessions: int) -> tuple[np.ndarray, np.ndarray]:
     """autoresearch's loop over nulls: keeps, and the gain that it shows at its end, in sigma."""
-    best, kept = rng.standard_normal(sessions), np.zeros(sessions)
+    best, keeps = rng.standard_normal(sessions), np.zeros(sessions)
     start = best
     for _ in range(tries):
         value = rng.standard_normal(sessions)
-        kept, best = kept + (value > best), np.maximum(value, best)
-    return kept, best - start
+        keeps, best = keeps + (value > best), np.maximum(value, best)
+    return keeps, best - start
 
 
 def green(rng: np.random.Generator, tries: int, sessions: int) -> np.ndarray:

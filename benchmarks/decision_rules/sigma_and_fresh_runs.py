@@ -33,7 +33,9 @@ class DrawnKeeps:
     reach: np.ndarray
 
 
-def drawn(design: PooledDesign, worlds: int, *, gain: float = 0.0, wide: float = 1.0, own: float = 1.0) -> DrawnKeeps:
+def draw_keeps(
+    design: PooledDesign, worlds: int, *, gain: float = 0.0, wide: float = 1.0, own: float = 1.0
+) -> DrawnKeeps:
     """Draw worlds: both arms spread by `wide`, the candidate by `own` times that; past runs spread by 1."""
     rng = rng_of("fresh", design.past_df, gain, wide, own)
     base_WB = wide * rng.standard_normal((worlds, design.bank))
@@ -61,13 +63,13 @@ def fresh_runs(page: RatesPage) -> None:
         design = PooledDesign(bank=DEFAULT.bank, most=DEFAULT.most, past_df=past_df)
         cells = []
         for wide in WIDTHS if past_df else (1.0,):
-            found = drawn(design, page.worlds, wide=wide)
-            cells.append(_both(found))
+            keeps = draw_keeps(design, page.worlds, wide=wide)
+            cells.append(_both(keeps))
             if wide == 1.0:
-                page.share(found.kept, 0.05, f"nulls of the looks, {past_df} past df")
+                page.share(keeps.kept, 0.05, f"nulls of the looks, {past_df} past df")
         cells = cells if past_df else [f"{cells[0]}, at any width", "", "", "", ""]
-        real = [drawn(design, page.worlds, gain=gain) for gain in GAINS[1:]]
-        runs = [drawn(design, page.worlds).runs, real[1].runs]
+        real = [draw_keeps(design, page.worlds, gain=gain) for gain in GAINS[1:]]
+        runs = [draw_keeps(design, page.worlds).runs, real[1].runs]
         of = f"and of past runs, {past_df} df" if past_df else "of the bank and the candidate (ours)"
         rows.append((of, *cells, *map(_both, real), " / ".join(f"{each.mean():.1f}" for each in runs)))
     page.table(
@@ -89,11 +91,11 @@ def fresh_runs(page: RatesPage) -> None:
         *(("3 and at most 3", replace(own, bank=3, most=3), gain, 1.0) for gain in GAINS),
         ("5 and at most 8, candidate 2x as wide", own, 0.0, 2.0),
     ):
-        found = drawn(design, page.worlds, gain=gain, own=wide)
-        shown = found.gain[found.confirmed]
-        covered = np.abs(shown - gain) <= found.reach[found.confirmed]
-        every = np.abs(found.gain - gain) <= found.reach
-        rows.append((title, f"{gain:g}", _both(found), f"{shown.mean():.2f}", page.share(covered), page.share(every)))
+        keeps = draw_keeps(design, page.worlds, gain=gain, own=wide)
+        gains = keeps.gain[keeps.confirmed]
+        covered = np.abs(gains - gain) <= keeps.reach[keeps.confirmed]
+        every = np.abs(keeps.gain - gain) <= keeps.reach
+        rows.append((title, f"{gain:g}", _both(keeps), f"{gains.mean():.2f}", page.share(covered), page.share(every)))
     page.table(
         "The gain that fresh runs tell",
         f"The mean of {FRESH} fresh runs less that of the bank, with an interval of 90 %. The fresh runs are chosen "
@@ -104,5 +106,5 @@ def fresh_runs(page: RatesPage) -> None:
     )
 
 
-def _both(found: DrawnKeeps) -> str:
-    return f"{found.kept.mean():.3f}, {found.confirmed.mean():.3f}"
+def _both(keeps: DrawnKeeps) -> str:
+    return f"{keeps.kept.mean():.3f}, {keeps.confirmed.mean():.3f}"

@@ -38,17 +38,19 @@ class MemoryBank(Bank):
         self.runs.append(BankedRun(group=group, method=method, run=run, role=role, beside=beside))
 
 
-def drawn(rng: np.random.Generator, gain: float) -> Value:
+def draw_values(rng: np.random.Generator, gain: float) -> Value:
     """Values that are drawn: lower is better, one run spreads by 1."""
     return lambda arm, seed: float(rng.standard_normal()) - (gain if arm != BASELINE else 0.0)
 
 
-def session(rng: np.random.Generator, asked: ExperimentQuestion, gains: Sequence[float]) -> list[tuple[bool, int]]:
+def session(
+    rng: np.random.Generator, base_question: ExperimentQuestion, gains: Sequence[float]
+) -> list[tuple[bool, int]]:
     """Try a candidate of each gain: whether it was kept, and after how many runs."""
-    bank, entries, found = MemoryBank(), list[LedgerEntry](), []
+    bank, entries, decisions = MemoryBank(), list[LedgerEntry](), []
     for number, gain in enumerate(gains):
-        trainer = NumbersTrainer(drawn(rng, gain), f"c{number}")
-        question = replace(asked, candidate=trainer.name)
+        trainer = NumbersTrainer(draw_values(rng, gain), f"c{number}")
+        question = replace(base_question, candidate=trainer.name)
         entry = LedgerEntry(
             kind="try", name=trainer.name, fingerprint=trainer.name, baseline="b", metric="loss", test=rule(question)
         )
@@ -58,8 +60,8 @@ def session(rng: np.random.Generator, asked: ExperimentQuestion, gains: Sequence
         require_announced(entry, plan, trainer, bank, ledger)
         decision = Experiment(terms=terms, plan=plan, trainer=trainer, bank=bank, tell=lambda line: None).conduct()
         entries += [entry, replace(entry, verdict=decision.verdict, sentence="s", runs=len(bank.runs))]
-        found.append((decision.verdict == Outcome.KEEP, sum(arm != BASELINE for arm, _ in trainer.made)))
-    return found
+        decisions.append((decision.verdict == Outcome.KEEP, sum(arm != BASELINE for arm, _ in trainer.made)))
+    return decisions
 
 
 def the_loop(page: RatesPage) -> None:
@@ -88,7 +90,7 @@ def the_loop(page: RatesPage) -> None:
 
 def _row(page: RatesPage, sessions: int, name: str, plan: Plan, least: float) -> tuple[str, ...]:
     rng = rng_of("loop", name)
-    asked = ExperimentQuestion(
+    question = ExperimentQuestion(
         name="x",
         baseline="base",
         candidate="",
@@ -99,13 +101,13 @@ def _row(page: RatesPage, sessions: int, name: str, plan: Plan, least: float) ->
         session="each",
     )
     gains = [gain + least for gain in GAINS]
-    found = [session(rng, asked, gains) for _ in range(sessions)]
-    kept_SN, runs_SN = (np.array([[one[part] for one in each] for each in found]) for part in (0, 1))
+    sessions_run = [session(rng, question, gains) for _ in range(sessions)]
+    kept_SN, runs_SN = (np.array([[candidate[part] for candidate in each] for each in sessions_run]) for part in (0, 1))
     null_N = np.array(GAINS) == 0
     null_S = kept_SN[:, null_N].mean(axis=1)
     error = float(null_S.std()) / math.sqrt(sessions)
-    page.note(f"the loop, {name}", float(null_S.mean()), error, asked.alpha)
+    page.note(f"the loop, {name}", float(null_S.mean()), error, question.alpha)
     of = [int(np.flatnonzero(np.array(GAINS) == gain)[0]) for gain in (1.0, 2.0)]
     runs = [f"{runs_SN[:, null_N].mean():.1f}", *(f"{runs_SN[:, at].mean():.1f}" for at in of)]
-    kept = [page.share(kept_SN[:, at]) for at in of]
-    return (name, f"{null_S.mean():.4f} ± {error:.4f}", *kept, " / ".join(runs))
+    shares = [page.share(kept_SN[:, at]) for at in of]
+    return (name, f"{null_S.mean():.4f} ± {error:.4f}", *shares, " / ".join(runs))

@@ -18,42 +18,39 @@ from decision_rules.rules_and_noise_laws import (
     in_use,
     ours,
     stopping,
-    unannounced,
+    unannounced_looks,
 )
 
 
 def one_candidate(page: RatesPage) -> None:
-    for title, words, rules in (
+    for title, text, rules in (
         (
             "One candidate, normal noise",
             "Five runs of the baseline and eight of the candidate at most, one-sided level 0.05, unless said. Kept is "
             "the share of candidates of that true gain; runs are the candidate's, on average.",
             ours(),
         ),
-        ("Looks that were not announced", "As above.", unannounced()),
+        ("Looks that were not announced", "As above.", unannounced_looks()),
     ):
         rows = []
         for rule in rules:
-            found = [rule.run(rng_of(rule.name, gain), NoiseLaw(), page.worlds, gain) for gain in GAINS]
-            kept = [page.share(found[0][0], rule.promise, rule.name)]
-            kept += [page.share(kept_W) for kept_W, _ in found[1:]]
+            ends = [rule.run(rng_of(rule.name, gain), NoiseLaw(), page.worlds, gain) for gain in GAINS]
+            shares = [page.share(ends[0][0], rule.promise, rule.name)]
+            shares += [page.share(kept_W) for kept_W, _ in ends[1:]]
             promise = "none" if rule.promise is None else f"{rule.promise:g}"
-            rows.append((rule.name, promise, *kept, " / ".join(f"{runs.mean():.1f}" for _, runs in found)))
+            rows.append((rule.name, promise, *shares, " / ".join(f"{runs.mean():.1f}" for _, runs in ends)))
         page.table(
-            title,
-            words,
-            ["rule", "promise", *(f"{gain:g} sigma kept" for gain in GAINS), "runs at 0 / 1 / 2 / 3"],
-            rows,
+            title, text, ["rule", "promise", *(f"{gain:g} sigma kept" for gain in GAINS), "runs at 0 / 1 / 2 / 3"], rows
         )
     rows = []
     for rule in ours():
         if rule.name in ("stopping rule", "pairs"):
             for shared in (0.0, 0.5, 0.9):
-                kept = [
+                shares = [
                     page.share(rule.run(rng_of(rule.name, shared, gain), NoiseLaw(shared=shared), page.worlds, gain)[0])
                     for gain in GAINS
                 ]
-                rows.append((rule.name, f"{shared:g}", *kept))
+                rows.append((rule.name, f"{shared:g}", *shares))
     page.table(
         "Arms that share their seed's noise",
         "The share of a run's variance that both arms have in common at one seed. Pairs are worth their price where "
@@ -65,12 +62,12 @@ def one_candidate(page: RatesPage) -> None:
 
 def other_noise(page: RatesPage) -> None:
     rows = []
-    for rule in [*ours(), *unannounced()[:2]]:
+    for rule in [*ours(), *unannounced_looks()[:2]]:
         row = []
         for name, world in WORLDS.items():
             if name != "normal":
-                kept, _ = rule.run(rng_of(rule.name, name), world, page.worlds)
-                row.append(page.share(kept, rule.promise, rule.name, name))
+                is_kept, _ = rule.run(rng_of(rule.name, name), world, page.worlds)
+                row.append(page.share(is_kept, rule.promise, rule.name, name))
         rows.append((rule.name, f"{rule.promise:g}", *row))
     page.table(
         "Noise of other shapes: nulls kept",
@@ -88,26 +85,26 @@ def rules_in_use(page: RatesPage) -> None:
         *in_use(),
         *(rule for rule in ours() if rule.name in ("stopping rule", "`make quick`: bank 3, at most 3")),
     ]:
-        found = [rule.run(rng_of("use", rule.name, gain), NoiseLaw(), page.worlds, gain) for gain in GAINS]
+        ends = [rule.run(rng_of("use", rule.name, gain), NoiseLaw(), page.worlds, gain) for gain in GAINS]
         many = rule.session(rng_of("session", rule.name), sessions, CANDIDATES)
         rows.append(
             (
                 rule.name,
-                *(page.share(kept) for kept, _ in found),
-                f"{found[0][1].mean():.1f}",
+                *(page.share(keeps) for keeps, _ in ends),
+                f"{ends[0][1].mean():.1f}",
                 page.share(many > 0),
                 f"{many.mean():.2f}",
             )
         )
     split = replace(DEFAULT, alpha=0.05 / CANDIDATES)
     rule = DecisionRule(name="stopping rule, `fwer` over 40", promise=0.05, design=split, decide=stopping)
-    found = [rule.run(rng_of("use", rule.name, gain), NoiseLaw(), page.worlds, gain) for gain in GAINS]
+    ends = [rule.run(rng_of("use", rule.name, gain), NoiseLaw(), page.worlds, gain) for gain in GAINS]
     many = rule.session(rng_of("session", rule.name), sessions, CANDIDATES)
     rows.append(
         (
             rule.name,
-            *(page.share(kept) for kept, _ in found),
-            f"{found[0][1].mean():.1f}",
+            *(page.share(keeps) for keeps, _ in ends),
+            f"{ends[0][1].mean():.1f}",
             page.share(many > 0, 0.05, "fwer over 40, one bank"),
             f"{many.mean():.2f}",
         )
@@ -125,10 +122,10 @@ def rules_in_use(page: RatesPage) -> None:
         ],
         rows,
     )
-    kept, shown = greedy(rng_of("greedy"), 50, sessions)
+    keeps, shown = greedy(rng_of("greedy"), 50, sessions)
     after = [f"{page.share(green(rng_of('green', tries), tries, sessions))} after {tries}" for tries in (3, 10, 50)]
     page.parts.append(
-        f"A loop that keeps what is better than the best so far: of 50 nulls it keeps {kept.mean():.2f} ± "
-        f"{kept.std() / math.sqrt(sessions):.2f}, and shows a gain of {shown.mean():.2f} sigma. A best gain of two "
+        f"A loop that keeps what is better than the best so far: of 50 nulls it keeps {keeps.mean():.2f} ± "
+        f"{keeps.std() / math.sqrt(sessions):.2f}, and shows a gain of {shown.mean():.2f} sigma. A best gain of two "
         f"median distances or more (pi-autoresearch) is there in {', '.join(after)} nulls."
     )

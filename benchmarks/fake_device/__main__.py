@@ -43,23 +43,23 @@ def main() -> int:
     parser.add_argument("--no-graphs", action="store_true", help="do not have torch.compile trace the models")
     parser.add_argument("--json", action="store_true", help="print the rows, and write no page")
     parser.add_argument("--write-page-only", action="store_true", help="from the rows that are there; count nothing")
-    given = parser.parse_args()
+    options = parser.parse_args()
     absent_cuda.enter()
     from benchmarks.fake_device import method_rows, page
 
-    chosen, found, wrong = method_rows.specs(given.methods), [], []
-    if given.write_page_only:
-        taken = map(json.loads, ROWS.read_text(encoding="utf-8").splitlines())
+    chosen, rows, wrong = method_rows.specs(options.methods), [], []
+    if options.write_page_only:
+        row_iterator = map(json.loads, ROWS.read_text(encoding="utf-8").splitlines())
     else:
-        taken = method_rows.rows(chosen, given.sequences, given.layers, not given.no_graphs)
-    for row in taken:
-        found.append(row)
+        row_iterator = method_rows.rows(chosen, options.sequences, options.layers, not options.no_graphs)
+    for row in row_iterator:
+        rows.append(row)
         wrong += [f"{row['method']}: {fault}" for fault in method_rows.faults(row)]
-        told = (json.dumps(row), sys.stdout) if given.json else (row["method"], sys.stderr)
-        print(told[0], file=told[1], flush=True)
-    if not given.json:
-        ROWS.write_text("".join(f"{json.dumps(row)}\n" for row in found), encoding="utf-8")
-        PAGE.write_text(page.page(found, wrong), encoding="utf-8")
+        output = (json.dumps(row), sys.stdout) if options.json else (row["method"], sys.stderr)
+        print(output[0], file=output[1], flush=True)
+    if not options.json:
+        ROWS.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+        PAGE.write_text(page.page(rows, wrong), encoding="utf-8")
     for fault in wrong:
         print(fault, file=sys.stderr)
     return 1 if wrong else 0

@@ -39,12 +39,12 @@ def require_compiler() -> str:
     Raises:
         PlumblineError: there is none.
     """
-    found = shutil.which(COMPILER)
-    if found is None:
+    compiler = shutil.which(COMPILER)
+    if compiler is None:
         raise PlumblineError(
             f"{SOURCE.name} is compiled by {COMPILER}, which is not installed (Debian: apt install g++)"
         )
-    return found
+    return compiler
 
 
 def enter() -> None:
@@ -77,15 +77,15 @@ def _persuade() -> None:
 
     answers: dict[str, Any] = {
         "is_available": lambda: True,
-        "is_bf16_supported": lambda *given, **named: True,
+        "is_bf16_supported": lambda *arguments, **keywords: True,
         "device_count": lambda: 1,
         "current_device": lambda: 0,
-        "get_device_capability": lambda *given: (9, 0),
-        "get_device_name": lambda *given: PROPERTIES.name,
-        "get_device_properties": lambda *given: PROPERTIES,
-        "get_rng_state": lambda *given: torch.zeros(16, dtype=torch.uint8),
-        "set_rng_state": lambda *given: None,
-        "synchronize": lambda *given: None,
+        "get_device_capability": lambda *arguments: (9, 0),
+        "get_device_name": lambda *arguments: PROPERTIES.name,
+        "get_device_properties": lambda *arguments: PROPERTIES,
+        "get_rng_state": lambda *arguments: torch.zeros(16, dtype=torch.uint8),
+        "set_rng_state": lambda *arguments: None,
+        "synchronize": lambda *arguments: None,
         "_lazy_init": lambda: None,
         "_exchange_device": lambda index: 0,
         "_maybe_exchange_device": lambda index: 0,

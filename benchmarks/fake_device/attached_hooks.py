@@ -33,13 +33,13 @@ class BlankPack:
         return np.zeros((len(indices), self.context), dtype=np.int64)
 
 
-def attached(spec: RunSpec, model: torch.nn.Module, device: torch.device) -> list[Intervention]:
+def attach_hooks(spec: RunSpec, model: torch.nn.Module, device: torch.device) -> list[Intervention]:
     """Build the interventions of a spec and attach them to a model of fake tensors.
 
     What they try on a processor, with numbers, they try with real ones.
     """
     hooks = build(spec.interventions)
-    progress = SimpleNamespace(say=lambda text: None, event=lambda *given, **named: None)
+    progress = SimpleNamespace(say=lambda text: None, event=lambda *arguments, **keywords: None)
     inputs = InterventionInputs(
         spec=spec,
         model=model,

@@ -1,4 +1,4 @@
-"""What would shorten a compiled step: each idea's reckoned gain, what of it needs no device, what all come to."""
+"""What would shorten a compiled step: each idea's estimated gain, what of it needs no device, what all come to."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class Idea:
     """Something that would shorten a step.
 
     Attributes:
-        gain: the name of its gain among those of `_gains`; `words` say it, with that gain's milliseconds.
+        gain: the name of its gain among those of `_gains`; `gain_text` states it, with that gain's milliseconds.
         ours: whether it is this project's to do.
         here: what can be made and tested without a device; empty for nothing.
         there: what has to be seen on a device.
     """
 
-    what: str
+    label: str
     gain: str
-    words: str
+    gain_text: str
     here: str
     there: str
     ours: bool = True
@@ -35,65 +35,65 @@ class Idea:
 #: What is left to do.
 IDEAS = (
     Idea(
-        what="micro-batches of 16 sequences instead of 8",
+        label="micro-batches of 16 sequences instead of 8",
         gain="accumulation",
-        words="{accumulation:.1f} ms for each 16 sequences: half as many additions of gradients",
+        gain_text="{accumulation:.1f} ms for each 16 sequences: half as many additions of gradients",
         here="all: the trainer takes them; the peak by fake tensors",
         there="what libraries leave free: by count a rank takes 71.1 GB (`benchmarks.fake_device --sequences 16`)",
     ),
     Idea(
-        what="bfloat16 copies of the weights, kept over the micro-batches of a step",
+        label="bfloat16 copies of the weights, kept over the micro-batches of a step",
         gain="casts",
-        words="{casts:.1f} ms a micro-batch but for the first",
+        gain_text="{casts:.1f} ms a micro-batch but for the first",
         here="all: the same bits as without, dropped by each update",
         there="the gain alone",
     ),
     Idea(
-        what="gradients added to the float32 ones by the kernel that widens them",
+        label="gradients added to the float32 ones by the kernel that widens them",
         gain="fused_accumulation",
-        words="{fused_accumulation:.1f} ms a micro-batch but for the first",
+        gain_text="{fused_accumulation:.1f} ms a micro-batch but for the first",
         here="the hook of each parameter, and its sums",
         there="a kernel of ours in that hook: Inductor does not write to `.grad`",
     ),
     Idea(
-        what="heads rotated in the layout in which the projection leaves them",
+        label="heads rotated in the layout in which the projection leaves them",
         gain="heads",
-        words="{heads:.1f} ms: copies of values and outputs by head",
+        gain_text="{heads:.1f} ms: copies of values and outputs by head",
         here="the numbers, and Inductor's plan without the copies",
         there="how fast flash attention is with heads apart",
     ),
     Idea(
-        what="rotary positions and the split into heads as one kernel of ours, or as the product's epilogue",
+        label="rotary positions and the split into heads as one kernel of ours, or as the product's epilogue",
         gain="rotary",
-        words="up to {rotary:.1f} ms",
+        gain_text="up to {rotary:.1f} ms",
         here="the kernel's numbers, in Triton's interpreter",
         there="what an epilogue costs the product",
     ),
     Idea(
-        what="a norm's gradient, its gain's included, in one kernel",
+        label="a norm's gradient, its gain's included, in one kernel",
         gain="norms",
-        words="up to {norms:.1f} ms (Inductor has the rest of norm, addition and cast in one)",
+        gain_text="up to {norms:.1f} ms (Inductor has the rest of norm, addition and cast in one)",
         here="the kernel's numbers, in Triton's interpreter",
         there="whether it is faster than Inductor's sums over tokens, which it makes in parts",
     ),
     Idea(
-        what="clipping inside AdamW's kernel",
+        label="clipping inside AdamW's kernel",
         gain="clip",
-        words="{clip:.1f} ms a step: gradients are not written and read once more",
+        gain_text="{clip:.1f} ms a step: gradients are not written and read once more",
         here="the kernel's numbers, in Triton's interpreter (`grad_scale=` of torch's writes gradients back)",
         there="the gain alone",
     ),
     Idea(
-        what="the loss in one chunk",
+        label="the loss in one chunk",
         gain="chunks",
-        words="{chunks:.1f} ms: the head's gradient is added up once",
+        gain_text="{chunks:.1f} ms: the head's gradient is added up once",
         here="all: a constant",
         there="whether that is worth {chunk_gigabytes:.1f} GB of logits more at the peak",
     ),
     Idea(
-        what="products at 700 TFLOP/s instead of 620",
+        label="products at 700 TFLOP/s instead of 620",
         gain="products",
-        words="{products:.1f} ms",
+        gain_text="{products:.1f} ms",
         here="",
         there="what cuBLAS does with these shapes, and at which clock",
         ours=False,
@@ -118,33 +118,33 @@ def section(
     numbers = {name: 1e3 * gain for name, gain in gains.items()} | {"chunk_gigabytes": more / 1e9}
     lines = [
         (
-            one.what,
-            one.words.format(**numbers),
-            1e3 * each[one.gain],
-            one.here or "nothing",
-            one.there.format(**numbers),
+            idea.label,
+            idea.gain_text.format(**numbers),
+            1e3 * each[idea.gain],
+            idea.here or "nothing",
+            idea.there.format(**numbers),
         )
-        for one in IDEAS
+        for idea in IDEAS
     ]
     columns = ("what", "gain, reckoned", "ms of a micro-batch in a step", "without a device", "waits for a device")
 
-    def without(taken: list[Idea]) -> str:
+    def without(ideas: list[Idea]) -> str:
         """What is left of a micro-batch, were all these gains had in full."""
-        left = total - sum(each[one.gain] for one in taken)
-        short = f"{1e3 * (left - needed):.1f} ms are missing to {100 * WANTED:.0f} %"
-        share = f"{1e3 * left:.1f} ms, {100 * at_peak / left:.1f} %"
-        return f"{1e3 * (total - left):.1f} ms, which leaves {share}: " + (short if left > needed else "enough")
+        rest = total - sum(each[idea.gain] for idea in ideas)
+        short = f"{1e3 * (rest - needed):.1f} ms are missing to {100 * WANTED:.0f} %"
+        share = f"{1e3 * rest:.1f} ms, {100 * at_peak / rest:.1f} %"
+        return f"{1e3 * (total - rest):.1f} ms, which leaves {share}: " + (short if rest > needed else "enough")
 
-    ours, rest = [one for one in IDEAS if one.ours], [one for one in IDEAS if not one.ours]
-    tested = [one for one in ours if one.here.startswith("all")]
+    ours, rest = [idea for idea in IDEAS if idea.ours], [idea for idea in IDEAS if not idea.ours]
+    tested = [idea for idea in ours if idea.here.startswith("all")]
     alone = total - max(each.values()) <= needed
-    untested = 1e3 * sum(each[one.gain] for one in ours if one not in tested)
+    untested = 1e3 * sum(each[idea.gain] for idea in ours if idea not in tested)
     return [
         *table(columns, lines),
         "",
-        f"{'One' if alone else 'No one'} of these is enough. "
+        f"{'One' if alone else 'No idea'} of these is enough. "
         f"All {len(IDEAS)} together come to at most {without(list(IDEAS))}. The {len(ours)} "
-        f"that are ours to do (all but {', '.join(one.what for one in rest)}) come to at most {without(ours)}. Of "
+        f"that are ours to do (all but {', '.join(idea.label for idea in rest)}) come to at most {without(ours)}. Of "
         f"these, {len(tested)} can be made and tested whole without a device, at most {without(tested)}; of the other "
         f"{len(ours) - len(tested)} ({untested:.1f} ms) only the numbers can, and whether they gain anything waits for "
         "a device. Gains are reckoned and overlap (fewer additions leave less to be fused), so that less comes of them "

@@ -58,7 +58,7 @@ class PlannedKernel:
         return max(self.bytes / rates.bytes, self.operations / speed)
 
 
-def planned(spec: RunSpec, sequences: int, *, layers: int | None = None) -> list[PlannedKernel]:
+def plan_kernels(spec: RunSpec, sequences: int, *, layers: int | None = None) -> list[PlannedKernel]:
     """The kernels of one micro-batch's forward and backward pass, in their order."""
     model_spec = spec.model if layers is None else spec.model.resized(layers=layers)
     graphs: list[list[PlannedKernel]] = []
@@ -89,14 +89,14 @@ def _planning(graphs: list[list[PlannedKernel]]) -> Iterator[None]:
         graphs.append([_kernel(phase, node) for node in graph.scheduler.nodes if not _only_named(node)])
         return SimpleNamespace(call=_run, runner=None, key="", __file__="")
 
-    held = [(GraphLowering, "compile_to_module", plan), (torch.version, "cuda", "12.8")]
-    held += [(fuse_attention, "_sfdp_init", _nothing), (misc_patterns, "_misc_patterns_init", _nothing)]
-    held += [(pad_mm, "_pad_mm_init", _nothing)]
-    before = [(owner, name, getattr(owner, name)) for owner, name, _ in held]
+    patches = [(GraphLowering, "compile_to_module", plan), (torch.version, "cuda", "12.8")]
+    patches += [(fuse_attention, "_sfdp_init", _nothing), (misc_patterns, "_misc_patterns_init", _nothing)]
+    patches += [(pad_mm, "_pad_mm_init", _nothing)]
+    before = [(owner, name, getattr(owner, name)) for owner, name, _ in patches]
     settings = {"fx_graph_cache": False, "force_disable_caches": True, "joint_graph_constant_folding": False}
     lowering = torch._functorch.config.patch(force_non_lazy_backward_lowering=True, enable_autograd_cache=False)
     try:
-        for owner, name, value in held:
+        for owner, name, value in patches:
             setattr(owner, name, value)
         with config.patch(**settings, compile_threads=1), lowering:
             yield
@@ -106,15 +106,15 @@ def _planning(graphs: list[list[PlannedKernel]]) -> Iterator[None]:
 
 
 def _only_named(node: Any) -> bool:
-    """Whether a node of the plan is no kernel: memory alone, or one of several results of a kernel."""
+    """Whether a node of the plan is not a kernel: memory alone, or one of several results of a kernel."""
     return isinstance(node, NopKernelSchedulerNode) or isinstance(node.node, ir.MultiOutput)
 
 
-def _nothing(*given: Any, **named: Any) -> None:
+def _nothing(*arguments: Any, **keywords: Any) -> None:
     """Prepare nothing."""
 
 
-def _run(given: Any) -> Any:
+def _run(arguments: Any) -> Any:
     raise _PlannedError
 
 
@@ -127,7 +127,7 @@ def _kernel(phase: str, node: Any) -> PlannedKernel:
     launched = next((part.node for part in parts if isinstance(part.node, ir.UserDefinedTritonKernel)), None)
     attention = next((name for name in FLASH if any(name in operator.split(".") for operator in names)), None)
     if launched is not None:
-        kind, operations = "ours", _launched(launched)
+        kind, operations = "ours", _count_operations(launched)
     elif attention is not None:
         kind = "flash"
         batch, heads, length, width = _argument(origins, attention).shape
@@ -145,10 +145,10 @@ def _kernel(phase: str, node: Any) -> PlannedKernel:
     )
 
 
-def _launched(launched: ir.UserDefinedTritonKernel) -> int:
+def _count_operations(kernel_node: ir.UserDefinedTritonKernel) -> int:
     """The operations of a launch of a kernel of ours, whose first argument are queries."""
-    kernel, *_ = launched.get_kernel_and_metadata()
-    return kernel_operations(kernel, tuple(map(int, launched.kwargs["q"].get_size())), launched.kwargs)
+    kernel, *_ = kernel_node.get_kernel_and_metadata()
+    return kernel_operations(kernel, tuple(map(int, kernel_node.kwargs["q"].get_size())), kernel_node.kwargs)
 
 
 def _argument(origins: list[torch.fx.Node], name: str) -> torch.Tensor:
@@ -160,7 +160,7 @@ def _argument(origins: list[torch.fx.Node], name: str) -> torch.Tensor:
 
 def _files(origin: torch.fx.Node) -> list[str]:
     """The innermost line of the model that an operator, or the one that it is the gradient of, was called from."""
-    found = re.findall(r'File "([^"]+)", line \d+', origin.meta.get("stack_trace") or "")
+    paths = re.findall(r'File "([^"]+)", line \d+', origin.meta.get("stack_trace") or "")
     model, kernels = str(ROOT / MODEL), str(ROOT / MODEL / "kernels")
-    ours = [path for path in found if path.startswith(model) and not path.startswith(kernels)]
+    ours = [path for path in paths if path.startswith(model) and not path.startswith(kernels)]
     return [str(Path(ours[-1]).relative_to(ROOT / MODEL))] if ours else []

@@ -15,7 +15,7 @@ from plumbline.specs import study_config
 
 
 def page(rows: list[dict[str, Any]], sequences: int) -> str:
-    """The page: the baseline by kind of kernel, its MFU, what is left to do, and methods beside it."""
+    """The page: the baseline by kind of kernel, its MFU, what is left to do, and methods next to it."""
     study, rates = study_config.load("transfer", "paper"), Rates()
     spec = base_scale_specs.runs("paper")[method_rows.BASELINE]
     baseline = next(row for row in rows if row["method"] == method_rows.BASELINE)
@@ -26,7 +26,7 @@ def page(rows: list[dict[str, Any]], sequences: int) -> str:
     peak = 1e12 * machines.load("h100").peak_tflops
     adding, beside = _adding(update, rates), _beside_passes(update, rates)
     total = whole[H100] + beside
-    measured = method_rows.measured(ROOT, "compiled_method_steps")
+    measured = method_rows.read_timings(ROOT, "compiled_method_steps")
     context = spec.model.context
     lines = []
     for name, entry in groups.items():
@@ -77,7 +77,11 @@ def page(rows: list[dict[str, Any]], sequences: int) -> str:
             "kernel by itself on each machine, and is where `relative_step_time` of `config/machines.yaml` is from. "
             "Planned whole, or with few layers, of which what a layer adds was multiplied. The other machines are "
             "reckoned with "
-            + " and ".join(f"{_said(one)} ({name.upper()})" for name, one in RATES.items() if name != "h100")
+            + " and ".join(
+                f"{_format_rates(machine_rates)} ({name.upper()})"
+                for name, machine_rates in RATES.items()
+                if name != "h100"
+            )
             + ".",
             "",
             *table(
@@ -88,7 +92,7 @@ def page(rows: list[dict[str, Any]], sequences: int) -> str:
                     "ms, reckoned",
                     *(f"step, of the baseline's: {name.upper()}, reckoned" for name in RATES),
                     "planned",
-                    *method_rows.measured_columns(measured),
+                    *method_rows.timing_columns(measured),
                 ),
                 [_beside_baseline(study.label(row["method"]), row, relative(rows), measured) for row in rows],
             ),
@@ -100,14 +104,14 @@ def page(rows: list[dict[str, Any]], sequences: int) -> str:
 def relative(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """Machine -> method -> its step over the baseline's, by the kernels of its passes, additions and the update."""
     baseline = next(row for row in rows if row["method"] == method_rows.BASELINE)
-    found: dict[str, dict[str, float]] = {}
+    ratios: dict[str, dict[str, float]] = {}
     for name, rates in RATES.items():
         beside = _beside_passes(baseline["update"], rates)
-        taken = {
+        times = {
             row["method"]: beside + sum(entry[seconds_on(name)] for entry in row["groups"].values()) for row in rows
         }
-        found[name] = {method: seconds / taken[method_rows.BASELINE] for method, seconds in taken.items()}
-    return found
+        ratios[name] = {method: seconds / times[method_rows.BASELINE] for method, seconds in times.items()}
+    return ratios
 
 
 def _adding(update: dict[str, Any], rates: Rates) -> float:
@@ -116,12 +120,12 @@ def _adding(update: dict[str, Any], rates: Rates) -> float:
 
 
 def _beside_passes(update: dict[str, Any], rates: Rates) -> float:
-    """Seconds beside a micro-batch's passes: additions in all but a step's first, and its share of the update."""
+    """Seconds a micro-batch takes on top of its passes: additions (all but a step's first), its share of the update."""
     parts = method_rows.ACCUMULATED
     return ((parts - 1) * _adding(update, rates) + update["update_bytes"] / rates.bytes) / parts
 
 
-def _said(rates: Rates) -> str:
+def _format_rates(rates: Rates) -> str:
     return (
         f"{rates.bytes / 1e12:g} TB/s, {rates.products / 1e12:g} TFLOP/s, {rates.flash / 1e12:g} in flash attention "
         f"and {rates.ours / 1e12:g} in our kernels"
@@ -135,5 +139,5 @@ def _beside_baseline(
     return (
         label, round(whole["kernels"]), whole["bytes"] / 1e9, 1e3 * whole[H100],
         *(f"{each[row['method']]:.2f}" for each in ratios.values()), row["planned"],
-        *method_rows.measured_cells(measured, row["method"]),
+        *method_rows.timing_cells(measured, row["method"]),
     )  # fmt: skip

@@ -29,7 +29,7 @@ ROWS = PAGE.with_suffix(".jsonl")
 SEQUENCES = 8
 #: Methods that are planned whole: `denseformer` as well, to hold the others against.
 WHOLE = ("baseline", "denseformer")
-#: Variants that are planned beside the study's methods, since their steps take another time (fake_device.md).
+#: Variants that are planned in addition to the methods, since their steps take another time (fake_device.md).
 VARIANTS = ("selective_attn.original", "hyper.official", "attnres.whole_layers")
 #: Those whose layers read all earlier ones.
 GROWING = ("attnres",)
@@ -63,18 +63,18 @@ def group(kind: str, files: Iterable[str]) -> str:
 
 
 def totals(kernels: list[PlannedKernel]) -> dict[str, dict[str, float]]:
-    """Group -> its kernels, bytes, operations and reckoned seconds on each machine, kernel by kernel."""
+    """Group -> its kernels, bytes, operations and estimated seconds on each machine, kernel by kernel."""
     from benchmarks.fake_device.machine_rates import COUNTED, RATES, seconds_on
 
-    found: dict[str, dict[str, float]] = {}
+    groups: dict[str, dict[str, float]] = {}
     for kernel in kernels:
-        entry = found.setdefault(group(kernel.kind, kernel.files), dict.fromkeys(COUNTED, 0.0))
+        entry = groups.setdefault(group(kernel.kind, kernel.files), dict.fromkeys(COUNTED, 0.0))
         entry["kernels"] += 1
         entry["bytes"] += kernel.bytes
         entry["operations"] += kernel.operations
         for name, rates in RATES.items():
             entry[seconds_on(name)] += kernel.seconds(rates)
-    return found
+    return groups
 
 
 def row(name: str, sequences: int, layers: int | None) -> dict[str, Any]:
@@ -84,39 +84,39 @@ def row(name: str, sequences: int, layers: int | None) -> dict[str, Any]:
         layers: of the model, in place of its own: then nothing is multiplied.
     """
     from benchmarks.fake_device import method_rows
-    from benchmarks.fake_device.compiled_kernels import planned
+    from benchmarks.fake_device.compiled_kernels import plan_kernels
     from benchmarks.gpu_check import base_scale_specs
 
     spec = base_scale_specs.runs("paper")[name]
     if layers is not None or name in WHOLE:
-        made = {"method": name, "planned": "whole", "groups": totals(planned(spec, sequences, layers=layers))}
-        return made | ({"update": update(spec, sequences, layers)} if name == method_rows.BASELINE else {})
+        result = {"method": name, "planned": "whole", "groups": totals(plan_kernels(spec, sequences, layers=layers))}
+        return result | ({"update": update(spec, sequences, layers)} if name == method_rows.BASELINE else {})
     counts = FEW if name.split(".")[0] in GROWING else FEW[:2]
-    tables = [totals(planned(spec, sequences, layers=count)) for count in counts]
-    words = f"with {', '.join(map(str, counts[:-1]))} and {counts[-1]} layers"
-    return {"method": name, "planned": words, "groups": grown(tables, spec.model.layers)}
+    tables = [totals(plan_kernels(spec, sequences, layers=count)) for count in counts]
+    plan = f"with {', '.join(map(str, counts[:-1]))} and {counts[-1]} layers"
+    return {"method": name, "planned": plan, "groups": extrapolate(tables, spec.model.layers)}
 
 
 def update(spec: RunSpec, sequences: int, layers: int | None) -> dict[str, Any]:
-    """What the page needs of an uncompiled step: its update, which is no part of the plan, and its passes' time."""
+    """What the page needs of an uncompiled step: its update, which is not a part of the plan, and its passes' time."""
     from benchmarks.fake_device import method_rows
     from benchmarks.fake_device.fake_step import FakeStep
 
-    found = method_rows.counted(FakeStep(spec, sequences, layers=layers))
-    return {name: found[name] for name in ("seconds", "update_bytes", "update_seconds", "parameter_bytes")}
+    counts = method_rows.count_step(FakeStep(spec, sequences, layers=layers))
+    return {name: counts[name] for name in ("seconds", "update_bytes", "update_seconds", "parameter_bytes")}
 
 
-def grown(tables: list[dict[str, dict[str, float]]], layers: int) -> dict[str, dict[str, float]]:
+def extrapolate(tables: list[dict[str, dict[str, float]]], layers: int) -> dict[str, dict[str, float]]:
     """Totals of so many layers from those of `FEW`: by the straight line through two, the parabola through three."""
     steps = (layers - FEW[0]) / (FEW[1] - FEW[0])
-    found: dict[str, dict[str, float]] = {}
+    scaled: dict[str, dict[str, float]] = {}
     for kind, entry in tables[-1].items():
-        found[kind] = {}
+        scaled[kind] = {}
         for key in entry:
             first, second, *more = (table.get(kind, {}).get(key, 0.0) for table in tables)
             bend = more[0] - 2 * second + first if more else 0.0
-            found[kind][key] = first + steps * (second - first) + steps * (steps - 1) / 2 * bend
-    return found
+            scaled[kind][key] = first + steps * (second - first) + steps * (steps - 1) / 2 * bend
+    return scaled
 
 
 def main() -> int:
@@ -133,23 +133,25 @@ def main() -> int:
     parser.add_argument("--sequences", type=command_line.positive, default=SEQUENCES, help="default: %(default)s")
     parser.add_argument("--json", action="store_true", help="print the rows, and write no page")
     parser.add_argument("--write-page-only", action="store_true", help="from the rows that are there; plan nothing")
-    given = parser.parse_args()
+    options = parser.parse_args()
     absent_cuda.enter()
     from benchmarks.fake_device import compiled_page
     from benchmarks.gpu_check import base_scale_specs
 
-    names = given.methods or [*base_scale_specs.methods(), *VARIANTS]
-    known = base_scale_specs.runs("paper")
-    if unknown := sorted(set(names) - set(known)):
-        raise command_line.PlumblineError(f"--methods {' '.join(unknown)}: there are {', '.join(known)}")
-    rows = [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()] if given.write_page_only else []
-    for name in [] if given.write_page_only else names:
-        rows.append(row(name, given.sequences, given.layers))
-        told = (json.dumps(rows[-1]), sys.stdout) if given.json else (name, sys.stderr)
-        print(told[0], file=told[1], flush=True)
-    if not given.json:
+    names = options.methods or [*base_scale_specs.methods(), *VARIANTS]
+    specs = base_scale_specs.runs("paper")
+    if unknown := sorted(set(names) - set(specs)):
+        raise command_line.PlumblineError(f"--methods {' '.join(unknown)}: there are {', '.join(specs)}")
+    rows = (
+        [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()] if options.write_page_only else []
+    )
+    for name in [] if options.write_page_only else names:
+        rows.append(row(name, options.sequences, options.layers))
+        output = (json.dumps(rows[-1]), sys.stdout) if options.json else (name, sys.stderr)
+        print(output[0], file=output[1], flush=True)
+    if not options.json:
         ROWS.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-        PAGE.write_text(compiled_page.page(rows, given.sequences), encoding="utf-8")
+        PAGE.write_text(compiled_page.page(rows, options.sequences), encoding="utf-8")
     return 0
 
 

@@ -14,7 +14,7 @@ from msgspec import structs
 from torch._dynamo.exc import TorchDynamoException
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
-from benchmarks.fake_device.attached_hooks import FOLDER, attached
+from benchmarks.fake_device.attached_hooks import FOLDER, attach_hooks
 from benchmarks.fake_device.step_counts import StepCounts, caller
 from benchmarks.kernel_costs import COSTS
 from plumbline.model.decoder import Decoder
@@ -43,7 +43,7 @@ class FakeStep:
         counts: of kernels, bytes, operations, waits and memory.
         parameters: bytes that the parameters take; `held`: and the optimizer's state with them.
         without_gradient: names of parameters that got none, or one of another type.
-        unfinished: what ended the step before its end, in words; None where nothing did.
+        unfinished: what ended the step before its end, in words; None if nothing did.
     """
 
     def __init__(self, spec: RunSpec, sequences: int, *, layers: int | None = None) -> None:
@@ -62,7 +62,7 @@ class FakeStep:
                 model = Decoder(model_spec)
                 tokens_BT = torch.zeros(sequences, model_spec.context, dtype=torch.long)
                 skip = torch.zeros(())
-            hooks = attached(spec, model, DEVICE)
+            hooks = attach_hooks(spec, model, DEVICE)
             at_once = any(hook.at_once(STEP) for hook in hooks)
             self.counts = StepCounts(declared=(FOLDER,) if at_once else ())
             for value in model.parameters():
@@ -81,12 +81,7 @@ class FakeStep:
                     self.unfinished = f"{type(fault).__name__}: {first} at {caller(fault.__traceback__)}"
 
     def _take(
-        self,
-        spec: RunSpec,
-        model: Decoder,
-        optimizer: RunOptimizer,
-        tokens_BT: torch.Tensor,
-        skip: torch.Tensor | None,
+        self, spec: RunSpec, model: Decoder, optimizer: RunOptimizer, tokens_BT: torch.Tensor, skip: torch.Tensor | None
     ) -> None:
         """Do what `plumbline.train.loop` does in a step of one micro-batch."""
         for hook in optimizer.interventions:
@@ -125,7 +120,7 @@ class FakeStep:
 
 
 def begun(hooks: Sequence[Intervention]) -> None:
-    """Begin the first step, but for what is read of held-out sequences, which are none here."""
+    """Begin the first step, except for what is read of held-out sequences, which are none here."""
     for hook in hooks:
         if hook.held_out == "none":
             hook.begin(STEP - 1)
@@ -137,18 +132,18 @@ def graphs(spec: RunSpec, sequences: int, *, layers: int | None = None) -> tuple
     Returns how many graphs there are, and why there is none.
     """
     model_spec = spec.model if layers is None else spec.model.resized(layers=layers)
-    made: list[Any] = []
+    traced_graphs: list[Any] = []
 
     def keep(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., Any]:
-        made.append(graph)
-        return _traced
+        traced_graphs.append(graph)
+        return _raise_traced
 
     torch._dynamo.reset()
     with FakeTensorMode(allow_non_fake_inputs=True):
         with DEVICE:
             model = Decoder(model_spec)
             tokens_BT = torch.zeros(sequences, model_spec.context, dtype=torch.long)
-        hooks = attached(structs.replace(spec, model=model_spec), model, DEVICE)
+        hooks = attach_hooks(structs.replace(spec, model=model_spec), model, DEVICE)
         with stand_ins(None):
             with StepCounts():
                 begun(hooks)
@@ -159,10 +154,10 @@ def graphs(spec: RunSpec, sequences: int, *, layers: int | None = None) -> tuple
                 pass
             except TorchDynamoException as fault:
                 return 0, str(fault).strip().splitlines()[0]
-    return len(made), None
+    return len(traced_graphs), None
 
 
-def _traced(*given: Any) -> Any:
+def _raise_traced(*arguments: Any) -> Any:
     raise _TracedError
 
 
@@ -177,7 +172,9 @@ def stand_ins(counts: StepCounts | None) -> Iterator[None]:
         for module in callers:
             setattr(module, plain.__name__, _flash)
         if counts is not None:
-            triton.runtime.jit.JITFunction.run = lambda kernel, *given, **named: _launched(counts, kernel, given, named)
+            triton.runtime.jit.JITFunction.run = lambda kernel, *arguments, **keywords: _count_launch(
+                counts, kernel, arguments, keywords
+            )
             FakeTensor.tolist = _read_whole
         yield
     finally:
@@ -205,13 +202,13 @@ def _flash(
     return torch.ops.aten._scaled_dot_product_flash_attention(q_BHTW, k_BGTW, v_BGTW, 0.0, True, scale=scale)[0]
 
 
-def _launched(counts: StepCounts, kernel: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+def _count_launch(counts: StepCounts, kernel: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
     """Count a launch of a kernel of ours; its tensors have to be on the device."""
-    tensors = [value for value in given if isinstance(value, torch.Tensor)]
+    tensors = [value for value in arguments if isinstance(value, torch.Tensor)]
     assert all(value.is_cuda for value in tensors), f"{name_of(kernel)} gets tensors of the host"
     moved = sum(value.numel() * value.element_size() for value in tensors)
-    operations = kernel_operations(kernel, tuple(tensors[0].shape), named)
-    counts.launched(name_of(kernel), moved=moved, operations=operations)
+    operations = kernel_operations(kernel, tuple(tensors[0].shape), keywords)
+    counts.add_launch(name_of(kernel), moved=moved, operations=operations)
 
 
 def name_of(kernel: Any) -> str:
@@ -224,10 +221,10 @@ def kernel_operations(kernel: Any, shape_BHTW: tuple[int, ...], constants: dict[
     module, function = kernel.fn.__module__.rpartition(".")[2], kernel.fn.__name__
     assert module in TABLE, f"{function} is a kernel of no mixer"
     batch, heads, length, width = shape_BHTW
-    cost, out, held = COSTS[module], constants.get("OUT", heads), constants["HELD"]
+    cost, out, rows_held = COSTS[module], constants.get("OUT", heads), constants["HELD"]
     products = {
         "_forward": cost.forward * out,
         "_queries": cost.queries * out,
         "_keys": cost.keys * out + cost.keys_per_group * constants["GROUPS"],
     }[function]
-    return batch * length * (length + held) * width * products
+    return batch * length * (length + rows_held) * width * products

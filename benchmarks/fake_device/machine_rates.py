@@ -1,11 +1,11 @@
-"""What machines are reckoned to do with the kernels of a compiled step, and what is counted of these."""
+"""What machines are estimated to do with the kernels of a compiled step, and what is counted of these."""
 
 from __future__ import annotations
 
 from benchmarks.fake_device.step_counts import Rates
 
-#: Machine of config/machines.yaml -> what it is reckoned to do. The vendors' peaks are 3.35, 4.8 and 2.0 TB/s, 989, 989
-#: and 312 TFLOP/s.
+#: Machine of config/machines.yaml -> what it is estimated to do. The vendors' peaks are 3.35, 4.8 and 2.0 TB/s, 989,
+#: 989 and 312 TFLOP/s.
 RATES = {
     "h100": Rates(),
     "h200": Rates(bytes=4.0e12),
@@ -14,7 +14,7 @@ RATES = {
 
 
 def seconds_on(machine: str) -> str:
-    """The name of a group's reckoned seconds on a machine."""
+    """The name of a group's estimated seconds on a machine."""
     return f"seconds_{machine}"
 
 

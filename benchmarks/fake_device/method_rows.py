@@ -41,21 +41,21 @@ def specs(names: list[str] | None) -> dict[str, Run]:
     Raises:
         PlumblineError: there is no such method or run.
     """
-    known = _known()
+    runs = _all_runs()
     if names is not None:
         for name in names:
-            if name not in known:
+            if name not in runs:
                 raise PlumblineError(
-                    f"--methods {name}: there is no such one{nearest(name, known)} (there are {sorted(known)})"
+                    f"--methods {name}: there is no such one{nearest(name, runs)} (there are {sorted(runs)})"
                 )
-        return {name: known[name] for name in names}
+        return {name: runs[name] for name in names}
     first: dict[str, str] = {}
-    for name, run in known.items():
+    for name, run in runs.items():
         first.setdefault(step_memory.step_kind(run.spec), name)
-    return {name: known[name] for name in first.values()}
+    return {name: runs[name] for name in first.values()}
 
 
-def _known() -> dict[str, Run]:
+def _all_runs() -> dict[str, Run]:
     """All runs of all studies at paper size; those of the transfer study's base scale by their method as well."""
     runs = {
         key: run
@@ -76,16 +76,16 @@ def rows(chosen: dict[str, Run], sequences: int | None, layers: int | None, trac
     """
     usual = machines.load(MACHINE).micro_batch
     for name, run in chosen.items():
-        spec, taken = run.spec, sequences or usual[run.size]
-        step = FakeStep(spec, taken, layers=layers)
-        row = {"method": name, "kind": step_memory.step_kind(spec), "sequences": taken, **counted(step)}
+        spec, count = run.spec, sequences or usual[run.size]
+        step = FakeStep(spec, count, layers=layers)
+        row = {"method": name, "kind": step_memory.step_kind(spec), "sequences": count, **count_step(step)}
         row |= {"without_gradient": step.without_gradient, "unfinished": step.unfinished}
         traced = min(layers or spec.model.layers, TRACED_LAYERS)
-        made, why = graphs(spec, taken, layers=traced) if trace else (None, None)
-        yield row | {"graphs": made, "no_graph": why}
+        graph_count, why = graphs(spec, count, layers=traced) if trace else (None, None)
+        yield row | {"graphs": graph_count, "no_graph": why}
 
 
-def counted(step: FakeStep) -> dict[str, Any]:
+def count_step(step: FakeStep) -> dict[str, Any]:
     """What a step's counts come to: of a micro-batch's forward and backward pass, and of an update."""
     counts, rates = step.counts, Rates()
     passes = [call for call in counts.calls if call.phase != "update"]
@@ -111,25 +111,25 @@ def counted(step: FakeStep) -> dict[str, Any]:
 
 def faults(row: dict[str, Any]) -> list[str]:
     """What a step does that none should, a sentence each."""
-    found = [f"the host waits {often} times: {what}" for what, often in row["waits"].items()]
-    products = {what: _listed(what) for what in row["single_products"]}
-    found += [
-        f"a float32 product, {row['single_products'][what]} times: {what}"
-        for what, listed in products.items()
+    sentences = [f"the host waits {often} times: {place}" for place, often in row["waits"].items()]
+    products = {place: _is_listed(place) for place in row["single_products"]}
+    sentences += [
+        f"a float32 product, {row['single_products'][place]} times: {place}"
+        for place, listed in products.items()
         # A backward pass of torch's own has no place: it is that of what is listed, if anything is.
-        if not listed and not (what.endswith(NOWHERE) and any(products.values()))
+        if not listed and not (place.endswith(NOWHERE) and any(products.values()))
     ]
-    found += [f"a gradient that is not of its parameter's type: {name}" for name in row["without_gradient"]]
+    sentences += [f"a gradient that is not of its parameter's type: {name}" for name in row["without_gradient"]]
     if row["unfinished"]:
-        found.append(f"the step cannot go on: {row['unfinished']}")
+        sentences.append(f"the step cannot go on: {row['unfinished']}")
     if row["graphs"] not in (None, 1):
         why = f": {row['no_graph']}" if row["no_graph"] else ""
-        found.append(f"{row['graphs']} graphs of torch.compile{why}")
-    return found
+        sentences.append(f"{row['graphs']} graphs of torch.compile{why}")
+    return sentences
 
 
-def _listed(what: str) -> bool:
-    return any(what.rpartition(" at ")[2].startswith(f"{file}:") for file in SINGLE_PRODUCTS)
+def _is_listed(product: str) -> bool:
+    return any(product.rpartition(" at ")[2].startswith(f"{file}:") for file in SINGLE_PRODUCTS)
 
 
 def step_seconds(row: dict[str, Any]) -> float:
@@ -141,32 +141,32 @@ def step_seconds(row: dict[str, Any]) -> float:
 Measured = dict[str, dict[str, float]]
 
 
-def measured(root: Path, section: str = "eager_steps") -> Measured:
+def read_timings(root: Path, section: str = "eager_steps") -> Measured:
     """Seconds of a step of one micro-batch by device and method, as tables of `make gpu-check` have them, the newest of
     each device. What a rehearsal left is none.
 
     Raises:
         PlumblineError: a table does not say what it was measured on.
     """
-    found: Measured = {}
+    times_by_device: Measured = {}
     for path in sorted(root.glob("benchmarks/gpu_check_*.json"), key=lambda path: path.stat().st_mtime):
         state = MeasuredRows.read(path)
-        told, rows = state.told(), state.rows(section)
-        if told["rehearsal"]:
+        call, rows = state.told(), state.rows(section)
+        if call["rehearsal"]:
             continue
         times = {key.partition(",")[0]: row["seconds"] for key, row in rows.items() if "seconds" in row}
         if times:
-            found[told["device"]] = found.get(told["device"], {}) | times
-    return found
+            times_by_device[call["device"]] = times_by_device.get(call["device"], {}) | times
+    return times_by_device
 
 
-def measured_columns(found: Measured) -> tuple[str, ...]:
+def timing_columns(times_by_device: Measured) -> tuple[str, ...]:
     """Heads of the columns of what was measured, one a device; one without any."""
-    words = "micro-batch and update, ms, measured"
-    return tuple(f"{words}: {device}" for device in found) or (words,)
+    label = "micro-batch and update, ms, measured"
+    return tuple(f"{label}: {device}" for device in times_by_device) or (label,)
 
 
-def measured_cells(found: Measured, method: str) -> tuple[str, ...]:
+def timing_cells(times_by_device: Measured, method: str) -> tuple[str, ...]:
     """A method's cells in these columns."""
-    times = found.values() or [{}]
-    return tuple(f"{1e3 * one[method]:.0f}" if method in one else "not measured" for one in times)
+    device_times = times_by_device.values() or [{}]
+    return tuple(f"{1e3 * times[method]:.0f}" if method in times else "not measured" for times in device_times)

@@ -21,7 +21,7 @@ COLUMNS = (
 
 def page(rows: list[dict[str, Any]], wrong: list[str]) -> str:
     """The page: how it was counted, tables, what ranks add, and what no step should do."""
-    measured, rates, machine = method_rows.measured(ROOT), Rates(), machines.load(method_rows.MACHINE)
+    measured, rates, machine = method_rows.read_timings(ROOT), Rates(), machines.load(method_rows.MACHINE)
     runs = method_rows.specs([row["method"] for row in rows])
     base = [row for row in rows if "/" not in row["method"]]
     others = [row for row in rows if "/" in row["method"]]
@@ -83,7 +83,7 @@ def page(rows: list[dict[str, Any]], wrong: list[str]) -> str:
 
 
 def _base(rows: list[dict[str, Any]], runs: dict[str, Run], measured: method_rows.Measured) -> list[str]:
-    """The table of the base scale's methods and variants, by their labels, beside the baseline."""
+    """The table of the base scale's methods and variants, by their labels, next to the baseline."""
     study = study_config.load("transfer", "paper")
     baseline = next((row for row in rows if row["method"] == method_rows.BASELINE), None)
     lines = [
@@ -91,11 +91,11 @@ def _base(rows: list[dict[str, Any]], runs: dict[str, Run], measured: method_row
             study.label(row["method"]),
             *_cells(row, runs[row["method"]]),
             None if baseline is None else method_rows.step_seconds(row) / method_rows.step_seconds(baseline),
-            *method_rows.measured_cells(measured, row["method"]),
+            *method_rows.timing_cells(measured, row["method"]),
         )
         for row in rows
     ]
-    return table((*COLUMNS, "step, of the baseline's, reckoned", *method_rows.measured_columns(measured)), lines)
+    return table((*COLUMNS, "step, of the baseline's, reckoned", *method_rows.timing_columns(measured)), lines)
 
 
 def _cells(row: dict[str, Any], run: Run) -> tuple[Any, ...]:
@@ -112,40 +112,40 @@ def _of_rank(row: dict[str, Any], run: Run) -> int:
 
 def _ranks(rows: list[dict[str, Any]], runs: dict[str, Run]) -> list[str]:
     """What several ranks add, in words, with the figures of the largest model of each kind."""
-    said = [
+    sentences = [
         "Nothing that ranks exchange is in the columns but the last one, *peak of a rank*, which is reckoned "
         "(`plumbline.plan.step_memory`): gradients of earlier micro-batches beside the activations, and with DDP once "
         "more in its buckets (`gradient_as_bucket_view` is off); with FSDP a part of weights, gradients and moments, a "
         "gathered model and gradients that wait for the exchange."
     ]
-    for sharded, words in ((False, "DDP"), (True, "FSDP")):
+    for sharded, name in ((False, "DDP"), (True, "FSDP")):
         there = [row for row in rows if (runs[row["method"]].size in step_memory.SHARDED) == sharded]
         there = [row for row in there if machines.load(method_rows.MACHINE).devices_of(runs[row["method"]]) > 1]
         if not there:
             continue
-        row = max(there, key=lambda one: one["parameter_bytes"])
+        row = max(there, key=lambda row_: row_["parameter_bytes"])
         run = runs[row["method"]]
         ranks = machines.load(method_rows.MACHINE).devices_of(run)
         parts = run.spec.sequences_per_batch // (ranks * row["sequences"])
         sent = step_memory.sent_bytes(row["parameter_bytes"], ranks)
-        said.append(
-            f"{words} on {ranks} devices sends {sent / 1e9:.3g} GB from each in a step of {parts} micro-batches, "
+        sentences.append(
+            f"{name} on {ranks} devices sends {sent / 1e9:.3g} GB from each in a step of {parts} micro-batches, "
             f"at {row['parameter_bytes'] / 1e9:.3g} GB of parameters (`{run.key}`)."
         )
-    return [" ".join(said)]
+    return [" ".join(sentences)]
 
 
 def _too_large(rows: list[dict[str, Any]], runs: dict[str, Run], machine: machines.Machine) -> list[str]:
     """The runs that do not fit the machine, and what becomes of them."""
-    found = []
+    lines = []
     for row in rows:
-        run, taken = runs[row["method"]], _of_rank(row, runs[row["method"]])
-        if taken + step_memory.SPARE > machine.memory_gib * 2**30:
+        run, size = runs[row["method"]], _of_rank(row, runs[row["method"]])
+        if size + step_memory.SPARE > machine.memory_gib * 2**30:
             remedy = step_memory.REMEDIES[run.size in step_memory.SHARDED]
-            words = remedy.format(size=run.size, machine=machine.name)
-            found.append(f"- `{run.key}`, {taken / 1e9:.3g} GB: {words}.")
+            text = remedy.format(size=run.size, machine=machine.name)
+            lines.append(f"- `{run.key}`, {size / 1e9:.3g} GB: {text}.")
     head = f"More than the {machine.memory_gib:g} GiB of a device, of which one is left free:"
-    return [head, "", *found] if found else [f"{head} none."]
+    return [head, "", *lines] if lines else [f"{head} none."]
 
 
 def _single(rows: Iterable[dict[str, Any]]) -> str:
@@ -156,4 +156,4 @@ def _single(rows: Iterable[dict[str, Any]]) -> str:
 
 
 def _places(rows: Iterable[dict[str, Any]], key: str) -> str:
-    return "; ".join(dict.fromkeys(what for row in rows for what in row[key]))
+    return "; ".join(dict.fromkeys(place for row in rows for place in row[key]))

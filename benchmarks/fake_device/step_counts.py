@@ -50,7 +50,7 @@ GATHERED = {"embedding", "index", "index_select", "gather"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rates:
-    """What a device is reckoned to do: bytes and operations a second, none of it measured.
+    """What a device is estimated to do: bytes and operations a second, none of it measured.
 
     Attributes:
         launch: seconds that the host takes for each kernel.
@@ -110,23 +110,23 @@ class StepCounts(TorchDispatchMode):
         """Run an operator, and count it."""
         kwargs = kwargs or {}
         name = func.overloadpacket.__name__
-        given = [value for value in tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
-        masked = name in INDEXED and any(value.dtype in (torch.bool, torch.uint8) for value in given[1:])
-        if (name in WAITING or masked) and any(value.is_cuda for value in given):
+        inputs = [value for value in tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
+        masked = name in INDEXED and any(value.dtype in (torch.bool, torch.uint8) for value in inputs[1:])
+        if (name in WAITING or masked) and any(value.is_cuda for value in inputs):
             self.wait(name)
-        if name == "_local_scalar_dense" and given[0].is_cuda:
-            return number_read(given[0])
-        made = func(*args, **kwargs)
-        results = [value for value in tree_leaves(made) if isinstance(value, torch.Tensor)]
-        self._note_moves(name, given, results)
+        if name == "_local_scalar_dense" and inputs[0].is_cuda:
+            return number_read(inputs[0])
+        result = func(*args, **kwargs)
+        results = [value for value in tree_leaves(result) if isinstance(value, torch.Tensor)]
+        self._note_moves(name, inputs, results)
         for value in results:
             self.hold(value)
-        read, written = [value for value in given if value.is_cuda], [value for value in results if value.is_cuda]
+        read, written = [value for value in inputs if value.is_cuda], [value for value in results if value.is_cuda]
         if func._schema.is_mutable and not results:  # on lists, which say nothing of what they changed
-            written = [value for place in _changed(func) for value in tree_leaves(args[place]) if value.is_cuda]
-        if written and not _only_named(func, given, written):
-            self._note(func, args, kwargs, made, read, written)
-        return made
+            written = [value for place in _written_places(func) for value in tree_leaves(args[place]) if value.is_cuda]
+        if written and not _only_named(func, inputs, written):
+            self._note(func, args, kwargs, result, read, written)
+        return result
 
     def hold(self, value: torch.Tensor) -> None:
         """Count the memory of a tensor from now on until it is freed."""
@@ -145,56 +145,56 @@ class StepCounts(TorchDispatchMode):
 
         weakref.finalize(storage, freed)
 
-    def wait(self, what: str) -> None:
+    def wait(self, operator: str) -> None:
         """Count that the host waits here.
 
         Raises:
             EndlessWaitError: it does so without end.
         """
-        waits = self.declared if called_from(self._may_wait) else self.waits
-        waits[place := f"{what} at {caller()}"] += 1
+        waits = self.declared if is_called_from(self._may_wait) else self.waits
+        waits[place := f"{operator} at {caller()}"] += 1
         if waits[place] > MOST_WAITS:
             raise EndlessWaitError(f"waits more than {MOST_WAITS:,} times")
 
-    def launched(self, name: str, *, moved: int, operations: int) -> None:
-        """Count a kernel of ours, which is no operator of torch's."""
+    def add_launch(self, name: str, *, moved: int, operations: int) -> None:
+        """Count a kernel of ours, which is not an operator of torch's."""
         self.calls.append(
             KernelCall(phase=self.phase, name=name, kind="ours", kernels=1, bytes=moved, operations=operations)
         )
 
-    def _note_moves(self, name: str, given: list[torch.Tensor], results: list[torch.Tensor]) -> None:
+    def _note_moves(self, name: str, inputs: list[torch.Tensor], results: list[torch.Tensor]) -> None:
         """A copy between host and device waits, unless it goes to the device from pinned memory."""
         if name in ("_to_copy", "copy_") and results:
-            source = given[-1] if name == "copy_" else given[0]
+            source = inputs[-1] if name == "copy_" else inputs[0]
             if source.is_cuda != results[0].is_cuda and source.numel():
                 self.wait(f"copy {source.device.type} to {results[0].device.type}")
-        elif any(value.is_cuda for value in given) and any(not value.is_cuda and value.ndim for value in given):
+        elif any(value.is_cuda for value in inputs) and any(not value.is_cuda and value.ndim for value in inputs):
             self.wait(f"{name} of tensors on both")
 
     def _note(
-        self, func: Any, args: Any, kwargs: Any, made: Any, given: list[torch.Tensor], results: list[torch.Tensor]
+        self, func: Any, args: Any, kwargs: Any, result: Any, inputs: list[torch.Tensor], results: list[torch.Tensor]
     ) -> None:
         name, kind, operations = func.overloadpacket.__name__, "pointwise", 0
         if name in FLASH:
             # Seeds of dropout, which there is none of, are on no device.
             kind = "flash"
-            q_BHTW = given[1] if name.endswith("backward") else given[0]
+            q_BHTW = inputs[1] if name.endswith("backward") else inputs[0]
             batch, heads, length, width = q_BHTW.shape
             operations = FLASH[name] * batch * heads * length * (length + 1) * width
         elif func.overloadpacket in flop_registry:
-            operations = flop_registry[func.overloadpacket](*args, **kwargs, out_val=made)
+            operations = flop_registry[func.overloadpacket](*args, **kwargs, out_val=result)
             kind = "product"
-        if (kind == "product" or name in UNCOUNTED_PRODUCTS) and given[0].dtype in SLOW_TYPES:
+        if (kind == "product" or name in UNCOUNTED_PRODUCTS) and inputs[0].dtype in SLOW_TYPES:
             kind = "single"
             self.single_products[f"{name} at {caller()}"] += 1
-        moved = 2 * sum(map(_bytes, results)) if name in GATHERED else sum(map(_bytes, [*given, *results]))
+        moved = 2 * sum(map(_bytes, results)) if name in GATHERED else sum(map(_bytes, [*inputs, *results]))
         kernels = ceil(len(args[0]) / LIST_SHARE) if name.startswith(("_foreach", "_fused")) else 1
         self.calls.append(
             KernelCall(phase=self.phase, name=name, kind=kind, kernels=kernels, bytes=moved, operations=operations)
         )
 
 
-def _changed(func: Any) -> list[int]:
+def _written_places(func: Any) -> list[int]:
     """The places of an operator's arguments that it writes to."""
     return [
         place
@@ -203,15 +203,15 @@ def _changed(func: Any) -> list[int]:
     ]
 
 
-def _only_named(func: Any, given: list[torch.Tensor], results: list[torch.Tensor]) -> bool:
+def _only_named(func: Any, inputs: list[torch.Tensor], results: list[torch.Tensor]) -> bool:
     """Whether an operator computes nothing: an allocation, or another view of what there is."""
     name = func.overloadpacket.__name__
     if "empty" in name or name in ("detach", "lift_fresh", "alias"):
         return True
     if func._schema.is_mutable:
         return False
-    held = {value.untyped_storage()._cdata for value in given}
-    return bool(held) and all(value.untyped_storage()._cdata in held for value in results)
+    storages = {value.untyped_storage()._cdata for value in inputs}
+    return bool(storages) and all(value.untyped_storage()._cdata in storages for value in results)
 
 
 def _bytes(value: torch.Tensor) -> int:
@@ -229,15 +229,15 @@ def number_read(value: torch.Tensor) -> Any:
     return READ[float] if value.is_floating_point() else READ[int]
 
 
-def called_from(folders: tuple[str, ...]) -> bool:
+def is_called_from(folders: tuple[str, ...]) -> bool:
     """Whether one of the calls that led here is in one of the folders."""
     return bool(folders) and any(frame.filename.startswith(folders) for frame in traceback.extract_stack())
 
 
-def caller(of: TracebackType | None = None) -> str:
-    """File and line of this repository that an operator was called from, or that an error `of` this trace came from; in
+def caller(trace: TracebackType | None = None) -> str:
+    """File and line of this repository that an operator was called from, or that an error with this trace came from; in
     a backward pass of torch's own there is none."""
-    for frame in reversed(traceback.extract_stack() if of is None else traceback.extract_tb(of)):
+    for frame in reversed(traceback.extract_stack() if trace is None else traceback.extract_tb(trace)):
         if frame.filename.startswith(OURS):
             return f"{Path(frame.filename).relative_to(ROOT)}:{frame.lineno}"
     return NOWHERE

@@ -1,4 +1,4 @@
-"""What a GPU does with Plumbline: correctness, speed beside its floors and beside others, and runs, ten minutes a call.
+"""What a GPU does with Plumbline: correctness, speed next to its floors and to others, and runs, ten minutes a call.
 
     make gpu-check                                                      # on a machine with a GPU; again: goes on
     python -m benchmarks.gpu_check --minutes 60                         # the same with more time
@@ -8,7 +8,7 @@
 
 From the repository's root; on a machine without an index by `benchmarks.gpu_check.bare_machine`. Sections come in the
 order of their worth, each with its share of the time (docs/gpu-box.md lists them). Rows are written as they come into
-benchmarks/gpu_check_<device>.json, and the Markdown beside it is drawn from that after every section.
+benchmarks/gpu_check_<device>.json, and the Markdown next to it is drawn from that after every section.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def place(setting: SectionCall, device: str, out: Path | None = None) -> Path:
     return (out or FOLDER) / f"gpu_check_{short}.json"
 
 
-def brought(folder: Path, path: Path, told: dict[str, object]) -> None:
+def copy_earlier_call(folder: Path, path: Path, call: dict[str, object]) -> None:
     """Copy what an earlier call left that goes on in `path`, unless that is there: JSON last, so that what belongs to
     it is there. Files of other devices stay where they are.
 
@@ -74,37 +74,37 @@ def brought(folder: Path, path: Path, told: dict[str, object]) -> None:
         print(f"--continue-from {folder}: nothing is taken, {path} is there and is gone on with", flush=True)
         return
     own = re.compile(rf"{re.escape(path.stem)}(_({'|'.join(ORDER)})_.*)?\.\w+")
-    there = sorted(folder.glob("gpu_check*"), key=lambda one: (one.suffix == ".json", one.name))
-    found = [one for one in there if own.fullmatch(one.name)]
-    left = ", ".join(one.name for one in there if one not in found)
-    left = f"; not taken: {left}, of no call on this device" if left else ""
-    if folder / path.name not in found:
-        print(f"--continue-from {folder}: no {path.name}, nothing was measured before{left}", flush=True)
+    there = sorted(folder.glob("gpu_check*"), key=lambda file: (file.suffix == ".json", file.name))
+    own_files = [file for file in there if own.fullmatch(file.name)]
+    untaken = ", ".join(file.name for file in there if file not in own_files)
+    untaken = f"; not taken: {untaken}, of no call on this device" if untaken else ""
+    if folder / path.name not in own_files:
+        print(f"--continue-from {folder}: no {path.name}, nothing was measured before{untaken}", flush=True)
         return
-    matches(MeasuredRows.read(folder / path.name), told)
-    for one in found:
-        if not one.is_file():
-            raise PlumblineError(f"{one}: not a file, as all are that a call leaves; move it away")
-    for one in found:
-        atomic_write_bytes(path.parent / one.name, one.read_bytes())
-    print(f"--continue-from {folder}: taken: {', '.join(one.name for one in found)}{left}", flush=True)
+    require_same_call(MeasuredRows.read(folder / path.name), call)
+    for file in own_files:
+        if not file.is_file():
+            raise PlumblineError(f"{file}: not a file, as all are that a call leaves; move it away")
+    for file in own_files:
+        atomic_write_bytes(path.parent / file.name, file.read_bytes())
+    print(f"--continue-from {folder}: taken: {', '.join(file.name for file in own_files)}{untaken}", flush=True)
 
 
-def matches(state: MeasuredRows, told: dict[str, object]) -> None:
+def require_same_call(state: MeasuredRows, call: dict[str, object]) -> None:
     """Nothing, if the state is of calls like this one.
 
     Raises:
         PlumblineError: it is of another device, or of other sizes.
     """
     before = state.told()
-    if before != told:
+    if before != call:
         raise PlumblineError(
             f"{state.path}: measured on {before['device']} at {before['sizes']} sizes, and this call is for "
-            f"{told['device']} at {told['sizes']} ones; name another"
+            f"{call['device']} at {call['sizes']} ones; name another"
         )
 
 
-def room(path: Path) -> None:
+def require_writable(path: Path) -> None:
     """Nothing, if the state can be written.
 
     Raises:
@@ -120,8 +120,8 @@ def room(path: Path) -> None:
 def draw(path: Path, nanogpt: str | None = None) -> Path:
     """Write the page of what is recorded; where it is."""
     state = MeasuredRows.read(path)
-    told = state.told()
-    setting = SectionCall(device=told["kind"], sizes=told["sizes"], nanogpt=nanogpt)
+    call = state.told()
+    setting = SectionCall(device=call["kind"], sizes=call["sizes"], nanogpt=nanogpt)
     atomic_write_text(path.with_suffix(".md"), page(state, setting, MODULES))
     return path.with_suffix(".md")
 
@@ -153,55 +153,55 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    given = arguments().parse_args()
-    if given.write_page_only:
-        if given.out is None or not given.out.is_file():
+    options = arguments().parse_args()
+    if options.write_page_only:
+        if options.out is None or not options.out.is_file():
             raise PlumblineError("--write-page-only draws one JSON: name it with --out")
-        print(draw(given.out))
+        print(draw(options.out))
         return 0
-    if given.device == "cpu" and given.sizes != "tiny":
+    if options.device == "cpu" and options.sizes != "tiny":
         raise PlumblineError("--device cpu: paper shapes take a processor days; add --sizes tiny for a rehearsal")
-    if given.minutes is not None and not given.minutes > 0:
-        raise PlumblineError(f"--minutes {given.minutes:g}: nothing is measured in that; give some minutes")
-    setting = SectionCall(device=given.device, sizes=given.sizes, nanogpt=given.nanogpt)
-    here = machine(given.device)
-    path = place(setting, str(here["device"]), given.out)
-    room(path)
+    if options.minutes is not None and not options.minutes > 0:
+        raise PlumblineError(f"--minutes {options.minutes:g}: nothing is measured in that; give some minutes")
+    setting = SectionCall(device=options.device, sizes=options.sizes, nanogpt=options.nanogpt)
+    here = machine(options.device)
+    path = place(setting, str(here["device"]), options.out)
+    require_writable(path)
     usual = place(setting, str(here["device"])).name
-    if given.before is not None and path.name != usual:
+    if options.before is not None and path.name != usual:
         raise PlumblineError(
             f"--continue-from goes on in a file of the same name, {usual}: give --out a folder, not {path}"
         )
-    told: dict[str, object] = {
+    call: dict[str, object] = {
         "device": here["device"],
-        "kind": given.device,
-        "sizes": given.sizes,
+        "kind": options.device,
+        "sizes": options.sizes,
         "rehearsal": setting.rehearsal,
     }
-    if given.restart:
+    if options.restart:
         path.unlink(missing_ok=True)
         shutil.rmtree(RUNS, ignore_errors=True)
-    if given.before is not None:
-        brought(given.before, path, told)
+    if options.before is not None:
+        copy_earlier_call(options.before, path, call)
     state = MeasuredRows.read(path)
     if path.exists():
-        matches(state, told)
-    state.content["told"] = told
+        require_same_call(state, call)
+    state.content["told"] = call
     state.content["machine"] = here
     commits = state.content.setdefault("commits", [])
     commits += [] if here.get("git_commit") in commits else [here.get("git_commit")]
     state.write()
-    if given.retry_failed:
+    if options.retry_failed:
         state.again()
-    minutes = setting.size.minutes if given.minutes is None else given.minutes
-    modules = {name: MODULES[name] for name in ORDER if name in given.sections}
+    minutes = setting.size.minutes if options.minutes is None else options.minutes
+    modules = {name: MODULES[name] for name in ORDER if name in options.sections}
 
-    def say(words: str) -> None:
-        print(words, flush=True)
-        draw(path, given.nanogpt)
+    def say(text: str) -> None:
+        print(text, flush=True)
+        draw(path, options.nanogpt)
 
     whole = conduct(modules, path, replace(setting, beside=str(path.with_suffix(""))), 60 * minutes, say)
-    written = draw(path, given.nanogpt)
+    written = draw(path, options.nanogpt)
     print(written.read_text(encoding="utf-8"))
     state = MeasuredRows.read(path)
     lacking = [name for name in modules if state.lacking(name)]

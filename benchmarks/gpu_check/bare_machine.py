@@ -29,9 +29,9 @@ def install() -> None:
     Raises:
         SystemExit: there are none, or no pip, or pip refuses them.
     """
-    for left in INSTALLED.parent.glob(f"{INSTALLED.name}.*"):
-        if not Path("/proc", left.name.rpartition(".")[2]).exists():  # of a call that was killed
-            shutil.rmtree(left, ignore_errors=True)
+    for folder in INSTALLED.parent.glob(f"{INSTALLED.name}.*"):
+        if not Path("/proc", folder.name.rpartition(".")[2]).exists():  # of a call that was killed
+            shutil.rmtree(folder, ignore_errors=True)
     if INSTALLED.is_dir():
         return
     wheels = sorted(map(str, WHEELS.glob("*.whl")))
@@ -70,8 +70,8 @@ def main() -> None:
     if lacking:
         install()
     paths = [Path("src"), *([INSTALLED] if lacking else [])]
-    found = [str(path.resolve()) for path in paths] + [os.environ.get("PYTHONPATH", "")]
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, found))
+    search_paths = [str(path.resolve()) for path in paths] + [os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, search_paths))
     os.execv(sys.executable, [sys.executable, "-m", "benchmarks.gpu_check", *sys.argv[1:]])
 
 

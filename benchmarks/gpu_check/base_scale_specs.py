@@ -16,11 +16,11 @@ def runs(preset: str) -> dict[str, RunSpec]:
     """The first run of each method, arm and variant of the base scale under a preset, by name."""
     from plumbline.specs import study_config
 
-    found: dict[str, RunSpec] = {}
+    specs: dict[str, RunSpec] = {}
     for run in study_config.load("transfer", preset).runs.values():
         if run.spec.scale == "base":
-            found.setdefault(run.spec.method, run.spec)
-    return found
+            specs.setdefault(run.spec.method, run.spec)
+    return specs
 
 
 @functools.cache

@@ -37,16 +37,16 @@ def main() -> None:
         "--python-version", default="3.12", metavar="3.N", help="of that machine (default: %(default)s)"
     )
     parser.add_argument("--out", type=Path, default=Path("gpu-check-bundle.tar"), help="default: %(default)s")
-    given = parser.parse_args()
-    if not re.fullmatch(r"3\.\d+", given.python_version):
-        raise PlumblineError(f"--python-version {given.python_version}: write it as 3.12")
+    options = parser.parse_args()
+    if not re.fullmatch(r"3\.\d+", options.python_version):
+        raise PlumblineError(f"--python-version {options.python_version}: write it as 3.12")
     if not PACKS.is_dir():
         raise PlumblineError(f"{PACKS} is not here: make it by `make gpu-check-packs`")
-    wheels(given.python_version)
-    atomic_write_json(TOLD, {"python": given.python_version, "code": code()})
+    wheels(options.python_version)
+    atomic_write_json(TOLD, {"python": options.python_version, "code": code()})
     atomic_write_text(BEFORE / "README", "What an earlier call of the check brought back goes here.\n")
-    size = write(given.out)
-    print(f"{given.out}: {size / 2**20:.1f} MiB, for Python {given.python_version}")
+    size = write(options.out)
+    print(f"{options.out}: {size / 2**20:.1f} MiB, for Python {options.python_version}")
 
 
 def wheels(python: str) -> None:
@@ -73,14 +73,14 @@ def code() -> dict[str, object]:
     """
     from plumbline.core.provenance import code_sha256, describe_code
 
-    said = describe_code()
-    if said.get("git_commit") is None or said.get("git_dirty"):
+    commit = describe_code()
+    if commit.get("git_commit") is None or commit.get("git_dirty"):
         raise PlumblineError("the bundle is of a commit: commit what was changed, or put it aside (git stash)")
     command = ["git", "-C", str(ROOT), "ls-files", "--others", "--exclude-standard", "src", "benchmarks"]
     added = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     if added:
         raise PlumblineError(f"{added[0]} is in no commit and would stay behind: commit it, or put it aside")
-    return {"git_commit": said["git_commit"], "git_dirty": False, "code_sha256": code_sha256()}
+    return {"git_commit": commit["git_commit"], "git_dirty": False, "code_sha256": code_sha256()}
 
 
 def write(out: Path, folders: Iterable[Path] = (CARRIED, PACKS), commit: str = "HEAD") -> int:

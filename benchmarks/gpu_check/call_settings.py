@@ -96,7 +96,7 @@ class SectionCall:
 
     @property
     def rehearsal(self) -> str | None:
-        """Why what is measured is none; None where it is one."""
+        """Why what is measured does not count as a measurement; None if it does."""
         if self.device == "cpu":
             return REHEARSAL
         return "rehearsal at toy sizes, not a measurement" if self.sizes == "tiny" else None
@@ -117,5 +117,5 @@ class SectionCall:
     @classmethod
     def from_json(cls, text: str) -> SectionCall:
         """What `to_json` wrote."""
-        given: dict[str, Any] = json.loads(text)
-        return cls(**given)
+        content: dict[str, Any] = json.loads(text)
+        return cls(**content)

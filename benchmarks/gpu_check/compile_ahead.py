@@ -19,7 +19,7 @@ import time
 from typing import Any
 
 from benchmarks.gpu_check.call_settings import SectionCall
-from benchmarks.gpu_check.section_processes import end_with_the_call, free, said
+from benchmarks.gpu_check.section_processes import end_with_the_call, format_error, free
 
 #: At most so many at a time: each has a context of its own on the device.
 PROCESSES = 16
@@ -69,14 +69,14 @@ def main() -> None:
     parser.add_argument("module")
     parser.add_argument("--section-call", type=SectionCall.from_json, required=True)
     parser.add_argument("keys", nargs="+")
-    given = parser.parse_args()
+    options = parser.parse_args()
     end_with_the_call()
-    rows = importlib.import_module(given.module).rows(given.section_call)
-    for key in given.keys:
+    rows = importlib.import_module(options.module).rows(options.section_call)
+    for key in options.keys:
         try:
             rows[key]()
         except Exception as error:
-            print(f"ahead: {key}: {said(error)}", flush=True)
+            print(f"ahead: {key}: {format_error(error)}", flush=True)
         free()
 
 

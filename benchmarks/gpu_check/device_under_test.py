@@ -28,29 +28,29 @@ def describe(kind: str) -> dict[str, Any]:
     from plumbline.core.errors import PlumblineError
     from plumbline.core.provenance import code_sha256, describe_code
 
-    said = {"device": "processor", "host": line(), **describe_code()}
-    if said.get("git_commit") is None and TOLD.is_file():
+    facts = {"device": "processor", "host": line(), **describe_code()}
+    if facts.get("git_commit") is None and TOLD.is_file():
         packed = json.loads(TOLD.read_text(encoding="utf-8"))["code"]
         changed = packed.pop("code_sha256", None) != code_sha256()
-        said |= {"code_from": "a bundle", **packed} | ({"git_dirty": True} if changed else {})
-    said |= {name: version for name in PACKAGES if (version := _version(name))}
+        facts |= {"code_from": "a bundle", **packed} | ({"git_dirty": True} if changed else {})
+    facts |= {name: version for name in PACKAGES if (version := _version(name))}
     if kind == "cpu":
-        return said
+        return facts
     if not torch.cuda.is_available():
         raise PlumblineError("--device cuda: torch sees no CUDA device here; --device cpu --sizes tiny rehearses")
     properties = torch.cuda.get_device_properties(0)
-    said |= {
+    facts |= {
         "device": properties.name,
         "memory_gib": round(properties.total_memory / 2**30, 1),
         "cuda": torch.version.cuda,
         "cudnn": torch.backends.cudnn.version(),
         "driver": _driver(),
     }
-    return said | stated(properties.name)
+    return facts | find_stated_peak(properties.name)
 
 
-def stated(name: str) -> dict[str, Any]:
-    """The peak of the entry of config/machines.yaml whose device this is; empty where none is."""
+def find_stated_peak(name: str) -> dict[str, Any]:
+    """The peak of the entry of config/machines.yaml whose device this is; empty if none is."""
     from plumbline.plan.machines import load, names_device
     from plumbline.specs.yaml_files import ROOT, read_yaml
 
@@ -70,10 +70,10 @@ def _version(name: str) -> str | None:
 def _driver() -> str | None:
     query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     try:
-        words = subprocess.run(query, capture_output=True, text=True, timeout=60).stdout.split()
+        versions = subprocess.run(query, capture_output=True, text=True, timeout=60).stdout.split()
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return words[0] if words else None
+    return versions[0] if versions else None
 
 
 def milliseconds(call: Callable[[], Any], device: str, *, repeats: int, warmup: int) -> float:
@@ -82,20 +82,20 @@ def milliseconds(call: Callable[[], Any], device: str, *, repeats: int, warmup: 
 
     for _ in range(warmup):
         call()
-    taken = []
+    timings = []
     for _ in range(repeats):
         if device == "cpu":
             began = time.perf_counter()
             call()
-            taken.append(1e3 * (time.perf_counter() - began))
+            timings.append(1e3 * (time.perf_counter() - began))
             continue
         before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         before.record()
         call()
         after.record()
         after.synchronize()
-        taken.append(before.elapsed_time(after))
-    return statistics.median(taken)
+        timings.append(before.elapsed_time(after))
+    return statistics.median(timings)
 
 
 def forget_peak(device: str) -> None:

@@ -35,9 +35,9 @@ def fastest(state: MeasuredRows) -> list[BlockChoice]:
     Raises:
         PlumblineError: nothing that counts was measured.
     """
-    told, machine = state.told(), state.content["machine"]
-    if told["rehearsal"]:
-        raise PlumblineError(f"{state.path}: a {told['rehearsal']}; name what the check wrote on a GPU")
+    call, machine = state.told(), state.content["machine"]
+    if call["rehearsal"]:
+        raise PlumblineError(f"{state.path}: a {call['rehearsal']}; name what the check wrote on a GPU")
     kernels: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for row in state.rows("kernel_block_sizes").values():
         if row["equal"] and row["path"] == row["kernel"]:
@@ -60,21 +60,21 @@ def fastest(state: MeasuredRows) -> list[BlockChoice]:
 
 
 def _beside(best: dict[str, Any], rows: list[dict[str, Any]]) -> str:
-    """How much of the default's time that is; empty where the default has no row."""
+    """How much of the default's time that is; empty if the default has no row."""
     default = next((row for row in rows if row["choice"] == list(CHOICES[0])), None)
     if default is None:
         return ""
     return f", {best['milliseconds']['both'] / default['milliseconds']['both']:.2f} of the default's"
 
 
-def merged(before: tuple[BlockChoice, ...], found: list[BlockChoice]) -> list[BlockChoice]:
+def merge(before: tuple[BlockChoice, ...], measured: list[BlockChoice]) -> list[BlockChoice]:
     """All rows, those found in the place of earlier ones for the same kernel, device, widths and size of numbers."""
-    calls = {(row.kernel, row.device, row.widths, row.size) for row in found}
-    kept = [row for row in before if (row.kernel, row.device, row.widths, row.size) not in calls]
-    return sorted([*kept, *found], key=lambda row: (row.device or "", row.kernel or "", row.widths))
+    calls = {(row.kernel, row.device, row.widths, row.size) for row in measured}
+    others = [row for row in before if (row.kernel, row.device, row.widths, row.size) not in calls]
+    return sorted([*others, *measured], key=lambda row: (row.device or "", row.kernel or "", row.widths))
 
 
-def written(source: str, rows: list[BlockChoice]) -> str:
+def insert_rows(source: str, rows: list[BlockChoice]) -> str:
     """The module's text with these rows.
 
     Raises:
@@ -95,15 +95,15 @@ def written(source: str, rows: list[BlockChoice]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("state", type=Path, metavar="GPU_CHECK.json", help="what the check wrote on a GPU")
-    given = parser.parse_args()
-    if not given.state.is_file():
-        raise PlumblineError(f"{given.state}: no such file; `make gpu-check` writes it")
-    found = fastest(MeasuredRows.read(given.state))
+    options = parser.parse_args()
+    if not options.state.is_file():
+        raise PlumblineError(f"{options.state}: no such file; `make gpu-check` writes it")
+    choices = fastest(MeasuredRows.read(options.state))
     place = Path(block_choices.__file__)
-    atomic_write_text(place, written(place.read_text(encoding="utf-8"), merged(block_choices.MEASURED, found)))
-    for row in found:
+    atomic_write_text(place, insert_rows(place.read_text(encoding="utf-8"), merge(block_choices.MEASURED, choices)))
+    for row in choices:
         print(f"{row.kernel}, width {row.widths[1]}: {'/'.join(map(str, row.blocks))}, {row.measured}")
-    print(f"{place}: written; commit it with {given.state}")
+    print(f"{place}: written; commit it with {options.state}")
 
 
 if __name__ == "__main__":

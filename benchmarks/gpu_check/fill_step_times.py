@@ -1,11 +1,11 @@
-"""Puts step times of methods that the check measured on a device into config/machines.yaml, beside the reckoned ones.
+"""Puts step times of methods that the check measured on a device into config/machines.yaml, next to the estimated ones.
 
     python -m benchmarks.gpu_check.fill_step_times benchmarks/gpu_check_h100_80gb_hbm3.json
 
 Of each component, from the section "methods by compiled step": how much more a step takes than the baseline's, over the
 baseline's share of a whole step of the trainer, compiled, where that is measured too; else over the same step, of one
 micro-batch and an update, which is longer. The plan adds components up, and so they are taken apart here. They become
-`measured_step_time` of each entry whose device it is and which has reckoned times, in the place of an earlier one, and
+`measured_step_time` of each entry whose device it is and which has estimated times, in the place of an earlier one, and
 the plan goes by them. A row that is used for nothing is named. Nothing is written from a rehearsal, another device's
 rows, or rows without the baseline's or where those drift; nor what would make the file unreadable.
 """
@@ -40,12 +40,12 @@ MACHINES = ROOT / "config" / "machines.yaml"
 KEY, BELOW = "measured_step_time", "relative_step_time"
 #: The baseline's rows, around those of the methods.
 BASELINES = (f"{BASELINE}, first", f"{BASELINE}, last")
-#: By how much the baseline's step may change from the first row to the last. Methods in between are held against the
+#: By how much the baseline's step may change from the first row to the last. Methods in between are compared with the
 #: mean of the two, and some differ from it by no more than this.
 DRIFT = 0.03
 
 
-def measured(state: MeasuredRows) -> MeasuredStepTime:
+def read_relative_times(state: MeasuredRows) -> MeasuredStepTime:
     """The relative step times of a check.
 
     Raises:
@@ -63,16 +63,16 @@ def measured(state: MeasuredRows) -> MeasuredStepTime:
 
 def _device(state: MeasuredRows) -> str:
     """The GPU that all was measured on, at paper size."""
-    told, device = state.told(), state.content["machine"].get("device")
-    wanted = "name what the check wrote on a GPU at paper sizes"
-    if told["rehearsal"]:
-        raise PlumblineError(f"{state.path}: a {told['rehearsal']}; {wanted}")
+    call, device = state.told(), state.content["machine"].get("device")
+    remedy = "name what the check wrote on a GPU at paper sizes"
+    if call["rehearsal"]:
+        raise PlumblineError(f"{state.path}: a {call['rehearsal']}; {remedy}")
     for key, value in {"kind": "cuda", "sizes": "paper"}.items():
-        if told[key] != value:
-            raise PlumblineError(f"{state.path}: told.{key}: {told[key]!r} is not {value!r}; {wanted}")
-    if not isinstance(device, str) or device != told["device"]:
+        if call[key] != value:
+            raise PlumblineError(f"{state.path}: told.{key}: {call[key]!r} is not {value!r}; {remedy}")
+    if not isinstance(device, str) or device != call["device"]:
         raise PlumblineError(
-            f"{state.path}: machine.device is {device!r} and told.device {told['device']!r}, so that nobody knows "
+            f"{state.path}: machine.device is {device!r} and told.device {call['device']!r}, so that nobody knows "
             "which one was measured; measure again (GPU_CHECK=--restart)"
         )
     return device
@@ -100,7 +100,7 @@ def _over(state: MeasuredRows) -> tuple[dict[str, float], str]:
         )
     baseline = statistics.mean(baselines)
     whole, counted = _of_whole_steps(state)
-    return {name: (taken - baseline) / (whole or baseline) for name, taken in seconds.items()}, counted
+    return {name: (duration - baseline) / (whole or baseline) for name, duration in seconds.items()}, counted
 
 
 def _seconds(state: MeasuredRows, section: str, key: str, row: dict[str, Any]) -> float:
@@ -114,7 +114,7 @@ def _seconds(state: MeasuredRows, section: str, key: str, row: dict[str, Any]) -
 
 
 def _of_whole_steps(state: MeasuredRows) -> tuple[float | None, str]:
-    """Seconds of a micro-batch in the trainer's compiled step of several, and of how many; None where none is there."""
+    """Seconds of a micro-batch in the trainer's compiled step of several, and of how many; None if none is there."""
     size, section = SIZES["paper"], "eager_steps"
     key = f"trainer, micro-batch {size.sequences}, compiled"
     row = state.rows(section).get(key)
@@ -125,29 +125,29 @@ def _of_whole_steps(state: MeasuredRows) -> tuple[float | None, str]:
 
 def by_component(over: dict[str, float]) -> Relative:
     """Slot -> component -> relative time, from how much each method takes over the baseline; a method whose components
-    are known but for one tells that one's."""
+    are known except for one tells that one's."""
     relative: Relative = {}
-    for (slot, component), (_, more) in sorted(_solved(over).items()):
+    for (slot, component), (_, more) in sorted(_solve(over).items()):
         relative.setdefault(slot, {})[component] = round(1 + more, 2)
     return relative
 
 
-def unused(over: dict[str, float]) -> list[str]:
+def list_unused(over: dict[str, float]) -> list[str]:
     """The methods of which nothing is used: all their components are told by others, or several are not."""
-    used = {name for name, _ in _solved(over).values()}
+    used = {name for name, _ in _solve(over).values()}
     return [name for name in over if name not in used]
 
 
-def _solved(over: dict[str, float]) -> dict[tuple[str, str], tuple[str, float]]:
+def _solve(over: dict[str, float]) -> dict[tuple[str, str], tuple[str, float]]:
     """Slot and component -> the method that tells it, and how much it takes over the baseline."""
-    found: dict[tuple[str, str], tuple[str, float]] = {}
-    left = {name: _components(name) for name in over}
-    while known := [name for name, slots in left.items() if sum(slot not in found for slot in slots) <= 1]:
-        name = min(known, key=lambda each: len(left[each]))
-        slots = left.pop(name)
-        for slot in (slot for slot in slots if slot not in found):
-            found[slot] = name, over[name] - sum(found[other][1] for other in slots if other != slot)
-    return found
+    solution: dict[tuple[str, str], tuple[str, float]] = {}
+    unsolved = {name: _components(name) for name in over}
+    while solvable := [name for name, slots in unsolved.items() if sum(slot not in solution for slot in slots) <= 1]:
+        name = min(solvable, key=lambda each: len(unsolved[each]))
+        slots = unsolved.pop(name)
+        for slot in (slot for slot in slots if slot not in solution):
+            solution[slot] = name, over[name] - sum(solution[other][1] for other in slots if other != slot)
+    return solution
 
 
 def _components(name: str) -> list[tuple[str, str]]:
@@ -170,26 +170,32 @@ def _lacking(over: dict[str, float]) -> str:
     return f"no component's time can be told: {why}"
 
 
-def entries(device: str, asked: str | None) -> list[Machine]:
-    """The machines whose device this is, and that have reckoned times; `asked`: the one that was named.
+def entries(device: str, machine_name: str | None) -> list[Machine]:
+    """The machines whose device this is, and that have estimated times; `machine_name`: the one that was named.
 
     Raises:
         PlumblineError: there is none, or what was named is of another device.
     """
     root = MACHINES.parents[1]
-    if asked is not None:
-        there = machines.load(asked, root)
+    if machine_name is not None:
+        there = machines.load(machine_name, root)
         if there.device == "cpu" or not machines.names_device(there.device_name, device):
-            raise PlumblineError(f"--machine {asked}: {MACHINES} says {there.device_name!r}, and {device} was measured")
+            raise PlumblineError(
+                f"--machine {machine_name}: {MACHINES} says {there.device_name!r}, and {device} was measured"
+            )
         return [there]
-    known = [machines.load(name, root) for name in read_yaml(MACHINES)]
-    found = [one for one in known if one.device != "cpu" and machines.names_device(one.device_name, device)]
-    if not (found := [one for one in found if one.relative_step_time]):
+    all_machines = [machines.load(name, root) for name in read_yaml(MACHINES)]
+    matching = [
+        machine
+        for machine in all_machines
+        if machine.device != "cpu" and machines.names_device(machine.device_name, device)
+    ]
+    if not (matching := [machine for machine in matching if machine.relative_step_time]):
         raise PlumblineError(f"{MACHINES}: no entry with `{BELOW}` is of {device}; add one, or name it with --machine")
-    return found
+    return matching
 
 
-def written(source: str, name: str, times: MeasuredStepTime) -> str:
+def insert_times(source: str, name: str, times: MeasuredStepTime) -> str:
     """The file's text with an entry's measured times; its other lines and all remarks stay as they are.
 
     Raises:
@@ -222,15 +228,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("state", type=Path, metavar="GPU_CHECK.json", help="what the check wrote on a GPU")
     parser.add_argument("--machine", help="an entry of config/machines.yaml (default: all of this device)")
-    given = parser.parse_args()
-    if not given.state.is_file():
-        raise PlumblineError(f"{given.state}: no such file; `make gpu-check` writes it")
-    state = MeasuredRows.read(given.state)
-    times = measured(state)
-    text, before = MACHINES.read_text(encoding="utf-8"), entries(times.device, given.machine)
+    options = parser.parse_args()
+    if not options.state.is_file():
+        raise PlumblineError(f"{options.state}: no such file; `make gpu-check` writes it")
+    state = MeasuredRows.read(options.state)
+    times = read_relative_times(state)
+    text, before = MACHINES.read_text(encoding="utf-8"), entries(times.device, options.machine)
     for machine in before:
-        text = written(text, machine.name, times)
-    _require_readable(text, given.state)
+        text = insert_times(text, machine.name, times)
+    _require_readable(text, options.state)
     atomic_write_text(MACHINES, text)
     for machine in before:
         now, reckoned = machines.load(machine.name, MACHINES.parents[1]), machine.relative_step_time
@@ -238,11 +244,11 @@ def main() -> None:
         for slot, each in times.relative.items():
             for component, ratio in each.items():
                 print(f"  {slot} {component}: {ratio:g}, reckoned {reckoned.get(slot, {}).get(component, 1.0):g}")
-    if spare := unused(_over(state)[0]):
+    if spare := list_unused(_over(state)[0]):
         print(f"measured, and used for nothing (other rows tell their components, or none does): {', '.join(spare)}")
     if lacking := [key for key in BASELINES if key not in state.rows(SECTION)]:
         print(f"not measured: {', '.join(lacking)}; whether the device's speed changed in between is not known")
-    print(f"{MACHINES}: written; commit it with {given.state}")
+    print(f"{MACHINES}: written; commit it with {options.state}")
 
 
 if __name__ == "__main__":

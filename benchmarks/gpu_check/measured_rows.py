@@ -41,10 +41,10 @@ class MeasuredRows:
             return cls(path, {"format": FORMAT, "machine": {}, "sections": {}})
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-            known = content["format"] == FORMAT and isinstance(content["machine"], dict) and _sections(content)
+            is_valid = content["format"] == FORMAT and isinstance(content["machine"], dict) and _sections(content)
         except (ValueError, TypeError, KeyError, AttributeError, IsADirectoryError):
-            known = False
-        if not known:
+            is_valid = False
+        if not is_valid:
             raise PlumblineError(f"{path}: not a state of this check; move it away, or name another")
         return cls(path, content)
 
@@ -54,10 +54,10 @@ class MeasuredRows:
         Raises:
             PlumblineError: it does not say.
         """
-        told = self.content.get("told")
-        if not isinstance(told, dict) or not {"device", "kind", "sizes", "rehearsal"} <= told.keys():
+        call = self.content.get("told")
+        if not isinstance(call, dict) or not {"device", "kind", "sizes", "rehearsal"} <= call.keys():
             raise PlumblineError(f"{self.path}: does not say what it was measured on (told); move it away")
-        return told
+        return call
 
     def write(self) -> None:
         """Replace the file."""
@@ -91,7 +91,7 @@ class MeasuredRows:
         return next(iter(self.rows(name, BEGUN)), None)
 
     def missing(self, name: str) -> list[str] | None:
-        """Planned rows without a final status; None where nothing is planned yet."""
+        """Planned rows without a final status; None if nothing is planned yet."""
         entry = self.section(name)
         if entry["planned"] is None:
             return None
@@ -115,9 +115,9 @@ class MeasuredRows:
         self.section(name)["rows"][key] = {"status": status, "tries": tries, "at": measured_at} | values
         self.write()
 
-    def end(self, name: str, words: str | None) -> None:
+    def end(self, name: str, reason: str | None) -> None:
         """How the section's last call ended; None while it has not."""
-        self.section(name)["ended"] = words
+        self.section(name)["ended"] = reason
         self.write()
 
     def again(self) -> None:

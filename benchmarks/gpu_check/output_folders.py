@@ -6,7 +6,7 @@ import platform
 import sys
 from pathlib import Path
 
-#: What travels to a machine without an index beside the repository's own files (`bundle`, `bare`).
+#: What travels to a machine without an index in addition to the repository's files (`bundle`, `bare`).
 CARRIED = Path("work/gpu-check")
 WHEELS, TOLD = CARRIED / "wheels", CARRIED / "bundle.json"
 #: The key_norms study's sequences of its paper size, of the corpus that mini reads.

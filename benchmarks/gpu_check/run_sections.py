@@ -36,7 +36,7 @@ def conduct(
     """Go through the sections (name -> module), at most `seconds` long (beyond that `grace` for the row at hand).
 
     Returns:
-        Whether every row of every section has its end, but for sections that cannot be carried out here.
+        Whether every row of every section has its end, except for sections that cannot be carried out here.
     """
     end = time.time() + seconds
     MeasuredRows.read(path).release()
@@ -49,11 +49,11 @@ def conduct(
         state.end(name, None)
         share = max(importlib.import_module(module).SHARE * seconds, LEAST)
         until = min(end, time.time() + share)
-        words = _section(name, module, path, setting.ending(until), grace) if time.time() < end else OUT_OF_TIME
+        ending = _section(name, module, path, setting.ending(until), grace) if time.time() < end else OUT_OF_TIME
         state = MeasuredRows.read(path)
-        state.end(name, words)
+        state.end(name, ending)
         planned, missing = state.section(name)["planned"], state.missing(name)
-        say(f"{name}: {words}" + (f" ({len(planned) - len(missing)} of {len(planned)} rows)" if missing else ""))
+        say(f"{name}: {ending}" + (f" ({len(planned) - len(missing)} of {len(planned)} rows)" if missing else ""))
     state = MeasuredRows.read(path)
     return all(state.missing(name) == [] or state.lacking(name) for name in modules)
 
@@ -65,7 +65,7 @@ def _section(name: str, module: str, path: Path, setting: SectionCall, grace: fl
         state = MeasuredRows.read(path)
         cut_off = state.begun(name)
         if cut_off is not None:
-            _cut_off(state, name, cut_off, code)
+            _record_cut_off(state, name, cut_off, code)
         elif code == 0:
             return FINISHED
         elif code not in (None, EXIT_RUN_AGAIN, EXIT_FRESH_PROCESS):
@@ -74,7 +74,7 @@ def _section(name: str, module: str, path: Path, setting: SectionCall, grace: fl
             return OUT_OF_TIME if state.missing(name) else FINISHED
 
 
-def _cut_off(state: MeasuredRows, name: str, key: str, code: int | None) -> None:
+def _record_cut_off(state: MeasuredRows, name: str, key: str, code: int | None) -> None:
     """What a row gets whose process has ended in it: by itself, or because its time was out (no code)."""
     tries = state.section(name)["rows"][key]["tries"]
     if code not in (None, EXIT_RUN_AGAIN):
@@ -99,10 +99,10 @@ def _process(name: str, module: str, path: Path, setting: SectionCall, grace: fl
             process.terminate()
             return None
         finally:
-            _ended(process, grace)
+            _wait_or_kill(process, grace)
 
 
-def _ended(process: subprocess.Popen[bytes], grace: float) -> None:
+def _wait_or_kill(process: subprocess.Popen[bytes], grace: float) -> None:
     """Wait for a process that has ended or has been told to; kill it where it does not listen."""
     try:
         process.wait(grace)
@@ -112,5 +112,5 @@ def _ended(process: subprocess.Popen[bytes], grace: float) -> None:
 
 
 def log_of(path: Path) -> Path:
-    """Where the processes' own words go, beside the state; git ignores it."""
+    """Where the processes' own words go, next to the state; git ignores it."""
     return path.with_suffix(".log")

@@ -12,7 +12,7 @@ from typing import Any
 _WHEN_THE_PARENT_DIES = 1
 
 
-def said(error: BaseException) -> str:
+def format_error(error: BaseException) -> str:
     """An error in a line."""
     return f"{type(error).__name__}: {error}".splitlines()[0][:300]
 

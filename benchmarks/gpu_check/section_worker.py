@@ -27,7 +27,7 @@ from benchmarks.gpu_check.measured_rows import (
     MeasuredRows,
     MissingOnThisMachine,
 )
-from benchmarks.gpu_check.section_processes import end_with_the_call, free, said
+from benchmarks.gpu_check.section_processes import end_with_the_call, format_error, free
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 
 EXIT_FRESH_PROCESS = 76
@@ -43,7 +43,7 @@ def carry_out(name: str, module: str, state: MeasuredRows, setting: SectionCall)
         return 1
     except Exception as error:
         traceback.print_exc()
-        state.end(name, f"failed: {said(error)}")
+        state.end(name, f"failed: {format_error(error)}")
         return 1
     state.plan(name, list(rows))
     missing = state.missing(name) or []
@@ -63,14 +63,14 @@ def carry_out(name: str, module: str, state: MeasuredRows, setting: SectionCall)
         except Exception as error:
             traceback.print_exc()
             status = NO_MEMORY if out_of_memory(error) else FAILED
-            state.record(name, key, status, reason=said(error))
+            state.record(name, key, status, reason=format_error(error))
             # An illegal access leaves a context in which every later call fails.
             if status == FAILED and "CUDA" in str(error):
                 return EXIT_FRESH_PROCESS
             traceback.clear_frames(error.__traceback__)
         else:
             status = values.pop("status", MEASURED)
-            if status == GOES_ON:  # by itself, which is no try that has failed
+            if status == GOES_ON:  # by itself, which is not a try that has failed
                 values["tries"] = 0
             state.record(name, key, status, took_seconds=round(time.monotonic() - began, 2), **values)
             if status == GOES_ON:
@@ -91,11 +91,11 @@ def main() -> int:
     parser.add_argument("module")
     parser.add_argument("--state-file", type=Path, required=True)
     parser.add_argument("--section-call", type=SectionCall.from_json, required=True)
-    given = parser.parse_args()
+    options = parser.parse_args()
     # As an exception, so that a row that has started a process of its own can end it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_RUN_AGAIN))
     end_with_the_call()
-    return carry_out(given.name, given.module, MeasuredRows.read(given.state_file), given.section_call)
+    return carry_out(options.name, options.module, MeasuredRows.read(options.state_file), options.section_call)
 
 
 if __name__ == "__main__":

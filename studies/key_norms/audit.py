@@ -24,28 +24,28 @@ def audit(ledger: AuditRows) -> None:
 def examples(ledger: AuditRows) -> None:
     """The prerequisites' arithmetic: softmax, dot products, norms of vectors."""
     check, prose = ledger.check, ledger.prose
-    given = {row: ledger.table("examples").line(row).exactly() for row in ledger.table("examples").rows}
-    for name in (row for row in given if row.startswith("softmax")):
-        for i in range(len(given[name])):
-            what = f"softmax example {name.removeprefix('softmax')}, entry {i + 1}"
-            check(f"{name}_{i}", what, "Prerequisites 2", prose(f"{name}_{i}"), softmax(given[name], i))
+    vectors = {row: ledger.table("examples").line(row).exactly() for row in ledger.table("examples").rows}
+    for name in (row for row in vectors if row.startswith("softmax")):
+        for i in range(len(vectors[name])):
+            label = f"softmax example {name.removeprefix('softmax')}, entry {i + 1}"
+            check(f"{name}_{i}", label, "Prerequisites 2", prose(f"{name}_{i}"), softmax(vectors[name], i))
     for name in ("dot_2d", "dot_4d"):
-        a, b = given[f"{name}_a"], given[f"{name}_b"]
+        a, b = vectors[f"{name}_a"], vectors[f"{name}_b"]
         check(name, f"dot product in {len(a)} dimensions", "Prerequisites 1", prose(name), total(a * b))
     for name in ("norm_original", "norm_doubled", "norm_halved"):
-        what = f"norm of the {name.removeprefix('norm_')} vector"
-        check(name, what, "Prerequisites 3", prose(name), sqrt(total(given[name] ** 2)))
+        label = f"norm of the {name.removeprefix('norm_')} vector"
+        check(name, label, "Prerequisites 3", prose(name), sqrt(total(vectors[name] ** 2)))
 
 
 def norms(ledger: AuditRows) -> None:
-    """The initial norm, and the norms of the picture beside it."""
+    """The initial norm, and the norms of the picture next to it."""
     check, prose = ledger.check, ledger.prose
     start = prose("init_norm")
     check("d_head", "head width", "L2 norm section", prose("d_head"), prose("d_model") / prose("heads"))
     check("init_norm", "norm of a key at init", "L2 norm section", start, sqrt(prose("d_head")))
     for name, norm in (("low_ratio", "early_norm"), ("high_ratio", "late_norm")):
-        what = f"{norm.replace('_', ' ')} over the initial one"
-        check(name, what, "Analyzing the image", prose(name), prose(norm) / start.exactly())
+        label = f"{norm.replace('_', ' ')} over the initial one"
+        check(name, label, "Analyzing the image", prose(name), prose(norm) / start.exactly())
     check(
         "order",
         "norms that rise from early layers over the initial value and middle layers to final layers",
@@ -63,11 +63,11 @@ def layers(ledger: AuditRows) -> None:
     for name, layer in (("middle_layer_low", count / 2 - 1), ("middle_layer_high", count / 2)):
         check(name, "a middle layer, counted from 0", "fig 1 caption", prose(name), layer)
     for name, factor in (("doubled", "doubled_by"), ("halved", "halved_by")):
-        what, norm = f"norm of the {name} vector over the original's", prose(f"norm_{name}") / prose("norm_original")
-        check(factor, what, "Prerequisites 3", prose(factor), norm)
+        label, norm = f"norm of the {name} vector over the original's", prose(f"norm_{name}") / prose("norm_original")
+        check(factor, label, "Prerequisites 3", prose(factor), norm)
     for example in ("1", "2"):
-        what, parts = f"softmax example {example} adds up to 1", [prose(f"softmax{example}_{i}") for i in range(3)]
-        check(f"softmax{example}_sum", what, "Prerequisites 2", prose("adds_up_to"), total(parts))
+        label, parts = f"softmax example {example} adds up to 1", [prose(f"softmax{example}_{i}") for i in range(3)]
+        check(f"softmax{example}_sum", label, "Prerequisites 2", prose("adds_up_to"), total(parts))
     ledger.copy(
         "steps_twice", "steps in the caption and in the analysis", "fig 1 caption", prose("steps_text"), prose("steps")
     )
@@ -80,14 +80,19 @@ def sizes(ledger: AuditRows) -> None:
     tokens = prose("steps") * prose("batch") * prose("sequence")
     check("tokens", "tokens of about 1000 steps, in millions", where, prose("tokens_m"), tokens / MILLION)
     size = decoder(ledger.settings)
-    what = (
+    label = (
         f"parameters of the authors' configuration ({size.key_value_heads} KV heads, ReLU^2 FFN {size.ffn_width}, "
         f"{size.vocabulary:,} tokens), millions"
     )
     for name, place in (("params_m", where), ("params_lead_m", "lead")):
         source = f"{place}; authors' repository"
         check(
-            name, what, source, prose(name), exact(size.total(), "counted_parameters") / MILLION, basis="outside source"
+            name,
+            label,
+            source,
+            prose(name),
+            exact(size.total(), "counted_parameters") / MILLION,
+            basis="outside source",
         )
     ledger.copy(
         "params_twice",

@@ -58,13 +58,13 @@ def groups(layers: int) -> tuple[LayerGroup, ...]:
     )
 
 
-def layers_of(study: Study) -> int:
+def count_layers(study: Study) -> int:
     """Layers of the study's models under its preset."""
     return next(run.spec.model.layers for run in study.runs.values() if run.spec.scale == SCALE)
 
 
-def spec_of(study: Study, arm: str) -> RunSpec | None:
-    """The spec of an arm's first run; None where the study has none."""
+def find_spec(study: Study, arm: str) -> RunSpec | None:
+    """The spec of an arm's first run; None if the study has none."""
     mine = [run.spec for run in study.runs.values() if (run.spec.scale, run.spec.method) == (SCALE, arm)]
     return mine[0] if mine else None
 
@@ -97,7 +97,7 @@ class StartAndFinalValues:
         return self.final - self.start
 
 
-def end(frames: RunFrames, arm: str, probe: str) -> StartAndFinalValues:
+def read_ends(frames: RunFrames, arm: str, probe: str) -> StartAndFinalValues:
     """The ends of an arm's curves, the mean over the seeds that completed.
 
     Raises:
@@ -124,7 +124,7 @@ def end(frames: RunFrames, arm: str, probe: str) -> StartAndFinalValues:
 
 
 def mean_over(values: pd.Series, layers: Iterable[int]) -> float:
-    """The mean of some layers' numbers; NaN where one has none."""
+    """The mean of some layers' numbers; NaN if one has none."""
     return math.nan if values.empty else float(values[list(layers)].mean())
 
 

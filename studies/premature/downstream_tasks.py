@@ -27,7 +27,7 @@ class PairedTaskScores:
         self.pairs = {seed: (control, other) for seed, control, other in run_values.pairs(BASE)}
 
     def scores(self, side: int) -> pd.DataFrame:
-        """Tasks by seed, the primary metric of one side, 0 for the control; NaN where there is no score."""
+        """Tasks by seed, the primary metric of one side, 0 for the control; NaN if there is no score."""
         return self._both[side]
 
     @cached_property
@@ -53,7 +53,7 @@ class PairedTaskScores:
         return NAMES.get(printed, printed)
 
     def means(self, side: int) -> pd.Series:
-        """Seed -> mean over all tasks; NaN where one of them has no score."""
+        """Seed -> mean over all tasks; NaN if one of them has no score."""
         return self.scores(side).mean(skipna=False)
 
     def values(self, printed: str, side: int) -> pd.Series:
@@ -70,11 +70,11 @@ class PairedTaskScores:
         return paired_difference(*sides)
 
 
-def losses(found: PairedResult) -> int:
+def count_losses(contests: PairedResult) -> int:
     """Pairs that the intervention lost."""
-    return found.n - found.wins - found.ties
+    return contests.n - contests.wins - contests.ties
 
 
 def sign_test(wins: int, lost: int) -> float:
-    """Exact two-sided p of so many wins and losses if each were as likely; NaN where there are none."""
+    """Exact two-sided p of so many wins and losses if each were as likely; NaN if there are none."""
     return float(stats.binomtest(wins, wins + lost, 0.5).pvalue) if wins + lost else math.nan

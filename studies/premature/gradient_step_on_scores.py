@@ -53,7 +53,7 @@ class DirectedHead:
         key = x.T @ (self.adjoint_TT.T @ (x @ self.query_DW)) / root
         return query, key
 
-    def moved(self, query_rate: float, key_rate: float) -> np.ndarray:
+    def score_change(self, query_rate: float, key_rate: float) -> np.ndarray:
         """Change dZ_P (T, T) of the scores by one step, Eq. 18."""
         query, key = self.gradients
         p = self.basis_DR
@@ -96,21 +96,21 @@ class DirectedHead:
 
     def remainder(self, query_rate: float, key_rate: float) -> float:
         """Second-order remainder R_2 of the bounds (Eq. 20)."""
-        seen = frobenius(self.x_TD @ self.key_DW) * frobenius(self.x_TD @ self.query_DW)
+        products = frobenius(self.x_TD @ self.key_DW) * frobenius(self.x_TD @ self.query_DW)
         together = query_rate * key_rate * self._common * operator(self.adjoint_TT) * self.energy
-        return together * seen / math.sqrt(self.width)
+        return together * products / math.sqrt(self.width)
 
     @cached_property
     def _common(self) -> float:
         """|X_P|_op^2 |E|_op / W."""
         return operator(self.chosen_TR) ** 2 * operator(self.adjoint_TT) / self.width
 
-    def weakened(self, energy_factor: float) -> DirectedHead:
+    def weaken(self, energy_factor: float) -> DirectedHead:
         """The same head with R_P multiplied by `energy_factor`: only what lies in the chosen directions shrinks."""
         inside_TD = self.chosen_TR @ self.basis_DR.T
         return replace(self, x_TD=self.x_TD + (math.sqrt(energy_factor) - 1) * inside_TD)
 
-    def purely_chosen(self) -> DirectedHead:
+    def restrict_to_chosen(self) -> DirectedHead:
         """The same head on a stream that lies in the chosen directions alone."""
         return replace(self, x_TD=self.chosen_TR @ self.basis_DR.T)
 
@@ -130,7 +130,7 @@ def suppression(head: DirectedHead, multiplier: float, rate: float) -> float:
 
     It is `multiplier` + O(rate), by Corollary 3.
     """
-    slow, whole = (frobenius(head.moved(r, r)) for r in (multiplier * rate, rate))
+    slow, whole = (frobenius(head.score_change(r, r)) for r in (multiplier * rate, rate))
     return slow / whole
 
 
@@ -141,7 +141,7 @@ def power(head: DirectedHead, energy_factor: float, rate: float) -> float:
     Theorem 3 gives 2 where the adjoint and the locality constants stay; they do where the stream lies in the chosen
     directions alone. With a larger rest of the stream only three of the four factors X_P are left, and it is 3/2.
     """
-    before, after = (frobenius(one.moved(rate, rate)) for one in (head, head.weakened(energy_factor)))
+    before, after = (frobenius(variant.score_change(rate, rate)) for variant in (head, head.weaken(energy_factor)))
     return math.log(after / before) / math.log(energy_factor)
 
 

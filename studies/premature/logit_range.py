@@ -14,7 +14,7 @@ from scipy import special
 from plumbline.core.errors import PlumblineError
 
 
-def needed_range(keys: int, log_odds: float) -> float:
+def least_range(keys: int, log_odds: float) -> float:
     """The least range of scores over `keys` at which one key's weight w can have log(w / (1 - w)) = `log_odds`.
 
     For w = 1 - eps the log odds are log((1 - eps) / eps).
@@ -40,4 +40,4 @@ def slack(scores_K: np.ndarray) -> float:
     others = np.delete(z, top)
     if not others.size:
         raise PlumblineError("a range of scores needs two keys or more; got 1")
-    return float(z.max() - z.min()) - needed_range(len(z), float(z[top] - special.logsumexp(others)))
+    return float(z.max() - z.min()) - least_range(len(z), float(z[top] - special.logsumexp(others)))

@@ -40,7 +40,7 @@ SETTINGS: dict[str, int | None] = {"control": 0, "intervention": 1, "difference"
 
 @dataclass(frozen=True)
 class PairedRuns:
-    """The pairs of a scale; series are by seed, NaN where there is no value."""
+    """The pairs of a scale; series are by seed, NaN if there is no value."""
 
     run_values: RunValues
     scale: str
@@ -53,8 +53,8 @@ class PairedRuns:
     def keys(self, setting: str) -> tuple[str | None, ...]:
         """The runs behind a row."""
         side = SETTINGS[setting]
-        found = [key for pair in self.pairs.values() for key in (pair if side is None else pair[side : side + 1])]
-        return tuple(found) or (None,)
+        keys = [key for pair in self.pairs.values() for key in (pair if side is None else pair[side : side + 1])]
+        return tuple(keys) or (None,)
 
     def values(self, quantity: Quantity, side: int) -> pd.Series:
         """A quantity of one side, 0 for the control; `tokens_to_control_loss_b` are billions to the final loss of the
@@ -76,8 +76,8 @@ class PairedRuns:
         """Mean, sample standard deviation (NaN of one value) and number of values."""
         side = SETTINGS[setting]
         if side is None:
-            found = paired_difference(self.values(quantity, 1), self.values(quantity, 0))
-            return found.mean, found.sigma, found.n
+            difference = paired_difference(self.values(quantity, 1), self.values(quantity, 0))
+            return difference.mean, difference.sigma, difference.n
         values = self.values(quantity, side).dropna()
         return float(values.mean()), sample_deviation(values), len(values)
 
@@ -91,14 +91,14 @@ class PairedRuns:
     @cached_property
     def short(self) -> str:
         """Words in place of a mean of tokens where some intervention never gets to its control's loss, though its runs
-        are whole: a mean of the others alone would look like a saving where most lose. Empty where all get there."""
+        are whole: a mean of the others alone would look like a saving where most lose. Empty if all get there."""
         whole = int((self.values("loss", 0) + self.values("loss", 1)).count())
         reached = int(self.values("tokens_to_control_loss_b", 1).count())
         return "" if reached == whole else f"reached by {reached} of {whole}" if reached else "not reached"
 
     @property
     def budget(self) -> float:
-        """Tokens of a run of this scale; NaN where there is none."""
+        """Tokens of a run of this scale; NaN if there is none."""
         return next((float(self.run_values.budget(key)) for key, _ in self.pairs.values() if key), math.nan)
 
     def row(self, setting: str) -> RowCells:
@@ -109,29 +109,31 @@ class PairedRuns:
         """Control, intervention and their paired difference; `names`: our quantity -> the printed columns' name,
         without ``_mean`` and ``_std``."""
         print_ = published.table(table)
-        made = []
+        rows = []
         for setting in SETTINGS:
             row = self.row(setting)
             cells = {"setting": Cell(setting), "label": Cell(print_.loc[setting, "setting"])}
             for name, source in names.items():
                 mean, sigma, n = self.moments(name, setting)
-                given = name == "tokens_to_control_loss_b" and setting == "control"
+                is_budget = name == "tokens_to_control_loss_b" and setting == "control"
                 no_spread = "one seed" if n == 1 else "not reached"
-                if name == "tokens_to_control_loss_b" and not given and self.short:
+                if name == "tokens_to_control_loss_b" and not is_budget and self.short:
                     mean, sigma, no_spread = math.nan, math.nan, self.short
                 cells[name] = row.cell(mean, self.short or "not reached")
-                cells[f"{name}_sd"] = Cell(None, word="given") if given else row.cell(sigma, no_spread)
+                cells[f"{name}_sd"] = Cell(None, word="given") if is_budget else row.cell(sigma, no_spread)
                 cells[f"{name}_published"] = printed_cell(printed(print_, setting, f"{source}_mean"))
                 cells[f"{name}_sd_published"] = printed_cell(printed(print_, setting, f"{source}_std"))
-            made.append(cells | row.facts(self.moments("loss", setting)[2]))
-        return made
+            rows.append(cells | row.facts(self.moments("loss", setting)[2]))
+        return rows
 
 
 def columns(names: dict[Quantity, str]) -> list[Column]:
     """The columns of `PairedRuns.rows`, without the facts."""
-    found = label_columns("setting", "Model")
+    all_columns = label_columns("setting", "Model")
     for name in names:
-        header, how = SHOWN[name]
+        header, number_format = SHOWN[name]
         spread = f"{name}_sd"
-        found += column_pair(name, header, how, narrow=True, noise=spread) + column_pair(spread, f"± {header}", how)
-    return found
+        all_columns += column_pair(name, header, number_format, narrow=True, noise=spread) + column_pair(
+            spread, f"± {header}", number_format
+        )
+    return all_columns

@@ -55,32 +55,33 @@ def rule(
     )
 
 
-def replay(logged: list[tuple[int, float, float]], by: ReleaseRule, steps: int) -> RuleReplay:
-    """What `by` makes of the scores of a run of `steps` steps."""
-    seen = list(follow(logged, by, steps))
-    start, end = round(by.window_start * steps), round(by.window_end * steps)
-    at = next((found for found in seen if found.released), None)
-    crossing = next((found.step for found in seen if start <= found.step <= end and found.score >= found.limit), None)
-    released = release_step(logged, by, steps)
+def replay(logged: list[tuple[int, float, float]], release_rule: ReleaseRule, steps: int) -> RuleReplay:
+    """What `release_rule` makes of the scores of a run of `steps` steps."""
+    points = list(follow(logged, release_rule, steps))
+    start, end = round(release_rule.window_start * steps), round(release_rule.window_end * steps)
+    release = next((point for point in points if point.released), None)
+    crossing = next((point.step for point in points if start <= point.step <= end and point.score >= point.limit), None)
+    released = release_step(logged, release_rule, steps)
     return RuleReplay(
         release=math.nan if released is None else released / steps,
         crossing=math.nan if crossing is None else crossing / steps,
-        forced=at is not None and at.counter < by.patience,
+        forced=release is not None and release.counter < release_rule.patience,
     )
 
 
-def decided(run_values: RunValues, key: str | None) -> dict[str, Any]:
-    """What the run itself says of its release: the step, its fraction of training, and why; empty where it has none."""
+def read_release(run_values: RunValues, key: str | None) -> dict[str, Any]:
+    """What the run itself says of its release: the step, its fraction of training, and why; empty if it has none."""
     reports = run_values.frames.outcomes.get(key or "", {}).get("interventions") or [{}]
     return next((report for report in reports if "released" in report), {})
 
 
-def matured(run_values: RunValues, key: str | None, *, from_window: bool = True) -> float:
+def find_maturity(run_values: RunValues, key: str | None, *, from_window: bool = True) -> float:
     """The first probe point, of those from the window's start on or of all, at which the lower half copies (Figure 3A;
     interpretation `maturity_event`)."""
     if key is None:
         return math.nan
-    by = rule(run_values.study.runs[key].spec.model.context)
+    release_rule = rule(run_values.study.runs[key].spec.model.context)
     score, null = (run_values.curve(key, "lower_copy", "model", column) for column in ("value", "null"))
-    asked = [fraction for fraction in score.index if fraction >= by.window_start or not from_window]
-    return next((float(fraction) for fraction in asked if score[fraction] >= by.limit(null[fraction])), math.nan)
+    limit = release_rule.limit
+    fractions = [fraction for fraction in score.index if fraction >= release_rule.window_start or not from_window]
+    return next((float(fraction) for fraction in fractions if score[fraction] >= limit(null[fraction])), math.nan)

@@ -31,7 +31,7 @@ SHARP = 0.75
 Part = Literal["upper", "lower", "first_upper", "model"]
 
 
-def slowed(architecture: str) -> str:
+def name_slowed_run(architecture: str) -> str:
     """The run of an architecture under the intervention."""
     return f"{architecture}_slow"
 
@@ -47,10 +47,10 @@ class RunValues:
     @cached_property
     def _keys(self) -> dict[tuple[str, str], dict[int, str]]:
         """Method and scale -> seed -> key, by rising seed."""
-        found: dict[tuple[str, str], dict[int, str]] = {}
+        keys: dict[tuple[str, str], dict[int, str]] = {}
         for key, run in self.frames.runs.sort_values("seed", kind="stable").iterrows():
-            found.setdefault((run["method"], run["scale"]), {})[int(run["seed"])] = str(key)
-        return found
+            keys.setdefault((run["method"], run["scale"]), {})[int(run["seed"])] = str(key)
+        return keys
 
     def key(self, method: str, scale: str = BASE, seed: int | None = None) -> str | None:
         """A method's run: of a seed, or of the first one."""
@@ -91,9 +91,9 @@ class RunValues:
         """Tokens after which a run's held-out loss is at most `level`, linear between evaluations; NaN: never."""
         if key is None or math.isnan(level) or self.outcome(key) == MISSING:
             return math.nan
-        return first_at_or_below(*self.held_out(key), level)
+        return first_at_or_below(*self.validation_curve(key), level)
 
-    def held_out(self, key: str) -> tuple[np.ndarray, np.ndarray]:
+    def validation_curve(self, key: str) -> tuple[np.ndarray, np.ndarray]:
         """Tokens and held-out loss at a run's evaluations."""
         if key not in self._held_out:
             metrics = self.frames.metrics(key)
@@ -171,6 +171,6 @@ class RunValues:
             yield seed, self.key(CONTROL, scale, seed), self.key(INTERVENTION, scale, seed)
 
 
-def completed(run_values: RunValues, keys: Iterable[str | None]) -> int:
+def count_completed(run_values: RunValues, keys: Iterable[str | None]) -> int:
     """How many runs are complete."""
     return sum(run_values.outcome(key) == COMPLETED for key in keys)

@@ -1,4 +1,4 @@
-"""Makes rows of one setting each beside the control: what Tables 6, 7, 9, 10 and 12 have in common.
+"""Makes rows of one setting each next to the control: what Tables 6, 7, 9, 10 and 12 have in common.
 
 Source: premature study, appendices D to G and I; each table names its quantities.
 """
@@ -29,7 +29,7 @@ class SettingColumn:
     relative: bool = False
 
 
-def probed(probe: str, fraction: float, part: Part = "upper", column: str = "value") -> Read:
+def probe_reader(probe: str, fraction: float, part: Part = "upper", column: str = "value") -> Read:
     """Reads a probe."""
     return lambda run_values, _, key: run_values.value(key, probe, fraction, part, column)
 
@@ -47,43 +47,51 @@ QUANTITIES = {
     "tokens_saved_pct": SettingColumn(
         "tokens saved (%)", ".2f", lambda r, control, key: r.tokens_saved_percent(control, key), relative=True
     ),
-    "upper_entropy_3pct": SettingColumn("entropy @3%", ".4f", probed("entropy", EARLY)),
-    "upper_logit_3pct": SettingColumn("logit @3%", ".4f", probed("logit_mean_abs", EARLY)),
-    "qk_displacement_3pct": SettingColumn("Q/K displacement @3%", ".3f", probed("bilinear_displacement", EARLY)),
+    "upper_entropy_3pct": SettingColumn("entropy @3%", ".4f", probe_reader("entropy", EARLY)),
+    "upper_logit_3pct": SettingColumn("logit @3%", ".4f", probe_reader("logit_mean_abs", EARLY)),
+    "qk_displacement_3pct": SettingColumn("Q/K displacement @3%", ".3f", probe_reader("bilinear_displacement", EARLY)),
     "qk_relative_displacement_3pct": SettingColumn(
-        "Q/K displacement @3%, relative to the start", ".3f", probed("bilinear_relative", EARLY)
+        "Q/K displacement @3%, relative to the start", ".3f", probe_reader("bilinear_relative", EARLY)
     ),
-    "lower_copy_score_20pct": SettingColumn("lower-copy score @20%", ".4f", probed("lower_copy", FIFTH, "model")),
+    "lower_copy_score_20pct": SettingColumn("lower-copy score @20%", ".4f", probe_reader("lower_copy", FIFTH, "model")),
     "lower_copy_score_chance": SettingColumn(
-        "lower-copy score, chance level", ".4f", probed("lower_copy", FIFTH, "model", "null")
+        "lower-copy score, chance level", ".4f", probe_reader("lower_copy", FIFTH, "model", "null")
     ),
-    "upper_entropy_20pct": SettingColumn("entropy @20%", ".3f", probed("entropy", FIFTH)),
-    "locality_query": SettingColumn("λ_Q", ".3f", probed("locality_query", EARLY)),
-    "locality_query_chance": SettingColumn("λ_Q of random P", ".3f", probed("locality_query", EARLY, "upper", "null")),
-    "locality_key": SettingColumn("λ_K", ".3f", probed("locality_key", EARLY)),
-    "locality_key_chance": SettingColumn("λ_K of random P", ".3f", probed("locality_key", EARLY, "upper", "null")),
-    "locality_query_calibrated": SettingColumn("λ_Q calibrated", ".3f", probed("locality_query_calibrated", EARLY)),
-    "locality_key_calibrated": SettingColumn("λ_K calibrated", ".3f", probed("locality_key_calibrated", EARLY)),
-    "immature_energy_share": SettingColumn("energy share R_P/‖X‖²", ".3f", probed("projector_share", EARLY, "model")),
+    "upper_entropy_20pct": SettingColumn("entropy @20%", ".3f", probe_reader("entropy", FIFTH)),
+    "locality_query": SettingColumn("λ_Q", ".3f", probe_reader("locality_query", EARLY)),
+    "locality_query_chance": SettingColumn(
+        "λ_Q of random P", ".3f", probe_reader("locality_query", EARLY, "upper", "null")
+    ),
+    "locality_key": SettingColumn("λ_K", ".3f", probe_reader("locality_key", EARLY)),
+    "locality_key_chance": SettingColumn(
+        "λ_K of random P", ".3f", probe_reader("locality_key", EARLY, "upper", "null")
+    ),
+    "locality_query_calibrated": SettingColumn(
+        "λ_Q calibrated", ".3f", probe_reader("locality_query_calibrated", EARLY)
+    ),
+    "locality_key_calibrated": SettingColumn("λ_K calibrated", ".3f", probe_reader("locality_key_calibrated", EARLY)),
+    "immature_energy_share": SettingColumn(
+        "energy share R_P/‖X‖²", ".3f", probe_reader("projector_share", EARLY, "model")
+    ),
     "immature_energy_share_chance": SettingColumn(
-        "energy share of random P", ".3f", probed("projector_share", EARLY, "model", "null")
+        "energy share of random P", ".3f", probe_reader("projector_share", EARLY, "model", "null")
     ),
-    "projector_rank": SettingColumn("rank of P", ".1f", probed("projector_rank", EARLY)),
+    "projector_rank": SettingColumn("rank of P", ".1f", probe_reader("projector_rank", EARLY)),
 }
 
 
 def columns(names: dict[str, str], narrow: tuple[str, ...] = ()) -> list[Column]:
     """The columns of `rows`, without the facts."""
-    found = label_columns("setting", "Setting")
+    all_columns = label_columns("setting", "Setting")
     for name, source in names.items():
         quantity = QUANTITIES[name]
         make = column_pair if source else _alone
-        found += make(name, quantity.header, quantity.format, narrow=name in narrow)
-    return found
+        all_columns += make(name, quantity.header, quantity.format, narrow=name in narrow)
+    return all_columns
 
 
-def _alone(name: str, header: str, how: str, *, narrow: bool) -> list[Column]:
-    return [number_column(name, header, how, narrow=narrow)]
+def _alone(name: str, header: str, number_format: str, *, narrow: bool) -> list[Column]:
+    return [number_column(name, header, number_format, narrow=narrow)]
 
 
 def rows(
@@ -95,7 +103,7 @@ def rows(
         names: our quantity -> the printed column; empty for one that is not printed.
     """
     print_, control = published.table(table), run_values.key(CONTROL)
-    made = []
+    table_rows = []
     for setting, method in runs.items():
         key = run_values.key(method)
         row = RowCells(run_values, (key,), BASE)
@@ -109,5 +117,5 @@ def rows(
                 reason = "not reached" if name == "tokens_saved_pct" else "not read"
                 cells[name] = row.cell(quantity.read(run_values, control, key), reason, behind)
         printed = {name: source for name, source in names.items() if source}
-        made.append(cells | published_cells(print_, setting, printed) | row.facts())
-    return made
+        table_rows.append(cells | published_cells(print_, setting, printed) | row.facts())
+    return table_rows

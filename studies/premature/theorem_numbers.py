@@ -1,4 +1,4 @@
-"""Computes the paper's theorems as numbers, at the sizes of its 270M model: what is printed can be held against them.
+"""Computes the paper's theorems as numbers, at the sizes of its 270M model: what is printed can be compared with them.
 
 Source: premature study, section 6 and appendix B. Nothing is trained; heads, streams and weights are drawn. That the
 same holds on steps of a model in training is tested (tests/studies/premature/test_theory_on_models.py).
@@ -17,15 +17,8 @@ from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec
 
 from .gated_energy import energy_ratio, gelu, silu
-from .gradient_step_on_scores import (
-    DirectedHead,
-    frobenius,
-    power,
-    random_head,
-    sharp_head,
-    suppression,
-)
-from .logit_range import needed_range, slack
+from .gradient_step_on_scores import DirectedHead, frobenius, power, random_head, sharp_head, suppression
+from .logit_range import least_range, slack
 from .run_values import BASE
 
 Gate = Literal["gelu", "silu"]
@@ -71,41 +64,43 @@ def heads(model: ModelSpec) -> list[DirectedHead]:
     ]
 
 
-def largest_share(found: list[DirectedHead], bound: str) -> float:
+def largest_share(heads: list[DirectedHead], bound: str) -> float:
     """The largest |dZ_P| over its bound among heads and rates; above 1 a bound is broken."""
-    return max(frobenius(head.moved(rate, rate)) / getattr(head, bound)(rate, rate) for head in found for rate in RATES)
+    return max(
+        frobenius(head.score_change(rate, rate)) / getattr(head, bound)(rate, rate) for head in heads for rate in RATES
+    )
 
 
 def sharpest_share(model: ModelSpec) -> float:
     """The same at the head for which Theorem 1 is an equality to first order."""
     head, rate = sharp_head(TOKENS, model.width, model.head_width), SMALL / 1000
-    return frobenius(head.moved(rate, rate)) / head.bound(rate, rate)
+    return frobenius(head.score_change(rate, rate)) / head.bound(rate, rate)
 
 
-def learning_rate_factor(found: list[DirectedHead], multiplier: float) -> float:
+def learning_rate_factor(heads: list[DirectedHead], multiplier: float) -> float:
     """Corollary 3: what is left of the step at a multiplier, the value furthest from it."""
-    return max((suppression(head, multiplier, SMALL) for head in found), key=lambda left: abs(left - multiplier))
+    return max((suppression(head, multiplier, SMALL) for head in heads), key=lambda factor: abs(factor - multiplier))
 
 
-def energy_power(found: list[DirectedHead], *, alone: bool) -> float:
+def energy_power(heads: list[DirectedHead], *, alone: bool) -> float:
     """Theorem 3: the power of R_P by which a step shrinks; `alone`: in a stream that has nothing but X_P."""
-    return float(np.mean([power(head.purely_chosen() if alone else head, 0.5, SMALL) for head in found]))
+    return float(np.mean([power(head.restrict_to_chosen() if alone else head, 0.5, SMALL) for head in heads]))
 
 
-def ratio_of_steps(found: DirectedHead, share: float = 0.25) -> float:
-    """Theorem 3's gap: |dZ_P| of a head with `share` of the energy R_P of `found` and the same C_t, over share^2 times
-    |dZ_P| of `found`. Eq. 59 has at most 1.
+def ratio_of_steps(head: DirectedHead, share: float = 0.25) -> float:
+    """Theorem 3's gap: |dZ_P| of a head with `share` of the energy R_P of `head` and the same C_t, over share^2 times
+    |dZ_P| of `head`. Eq. 59 has at most 1.
 
-    Its proof divides two bounds. The other head is the one that meets its bound (rank one, aligned); `found` is far
+    Its proof divides two bounds. The other head is the one that meets its bound (rank one, aligned); `head` is far
     below its own, so that the quotient of the steps themselves is not that of the bounds.
     """
     rate = SMALL / 1000
-    aligned = sharp_head(TOKENS, found.x_TD.shape[1], found.width)
-    aligned = replace(aligned, x_TD=aligned.x_TD * math.sqrt(share * found.energy / aligned.energy))
-    first_order = [one.localised_bound(rate, rate) - one.remainder(rate, rate) for one in (found, aligned)]
-    constants = [bound / one.energy**2 for bound, one in zip(first_order, (found, aligned), strict=True)]
+    aligned = sharp_head(TOKENS, head.x_TD.shape[1], head.width)
+    aligned = replace(aligned, x_TD=aligned.x_TD * math.sqrt(share * head.energy / aligned.energy))
+    first_order = [member.localised_bound(rate, rate) - member.remainder(rate, rate) for member in (head, aligned)]
+    constants = [bound / member.energy**2 for bound, member in zip(first_order, (head, aligned), strict=True)]
     aligned = replace(aligned, adjoint_TT=aligned.adjoint_TT * constants[0] / constants[1])
-    return frobenius(aligned.moved(rate, rate)) / (share**2 * frobenius(found.moved(rate, rate)))
+    return frobenius(aligned.score_change(rate, rate)) / (share**2 * frobenius(head.score_change(rate, rate)))
 
 
 def rho(these: MatchedModelSizes, gate: Gate) -> float:
@@ -113,7 +108,7 @@ def rho(these: MatchedModelSizes, gate: Gate) -> float:
     return energy_ratio(these.single.ffn_width, these.gated.ffn_width, these.variance, gate=gate)
 
 
-def drawn_energies(these: MatchedModelSizes, gate: Gate, seed: int = 0) -> tuple[float, float, float, float]:
+def draw_energies(these: MatchedModelSizes, gate: Gate, seed: int = 0) -> tuple[float, float, float, float]:
     """Of networks drawn at full width: energies of single and gated output, and of the stream plus each.
 
     P_out is the whole stream, which is layer-normalised; output weights are divided by the root of twice the depth, as
@@ -137,13 +132,13 @@ def drawn_energies(these: MatchedModelSizes, gate: Gate, seed: int = 0) -> tuple
 def least_slack(model: ModelSpec, rows: int = 200) -> float:
     """The least slack of the range inequality over rows of drawn scores, from flat to one key's alone."""
     draw = np.random.default_rng(0)
-    found = []
+    slacks = []
     for number in range(rows):
         keys = int(draw.integers(2, model.context))
-        found.append(slack(draw.standard_normal(keys) * 10 ** draw.uniform(-2, 1.3) + 5 * (number % 3)))
-    return min(found)
+        slacks.append(slack(draw.standard_normal(keys) * 10 ** draw.uniform(-2, 1.3) + 5 * (number % 3)))
+    return min(slacks)
 
 
 def equality_slack(keys: int = 100, epsilon: float = 0.01) -> float:
     """The slack of a row whose other keys are all alike: none."""
-    return slack(np.concatenate([[needed_range(keys, math.log((1 - epsilon) / epsilon))], np.zeros(keys - 1)]))
+    return slack(np.concatenate([[least_range(keys, math.log((1 - epsilon) / epsilon))], np.zeros(keys - 1)]))

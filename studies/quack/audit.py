@@ -33,14 +33,14 @@ def audit(ledger: AuditRows) -> None:
             basis="outside source",
         )
     removed = exact(1, "query_norm") + exact(1, "key_norm")
-    what = "RMS norms that go with QK norm: one on queries, one on keys"
-    check("norms", what, "Key Results", prose("norms_removed"), removed)
-    for name, what, where, first, again in (
+    label = "RMS norms that go with QK norm: one on queries, one on keys"
+    check("norms", label, "Key Results", prose("norms_removed"), removed)
+    for name, label, where, first, again in (
         ("faster", "how much faster than QK norm", "Design tradeoffs", "faster_pct_results", "faster_pct_tradeoffs"),
         ("highest_lr", "highest rate in results and mechanism", "Mechanism 2", HIGHEST, "lr_highest_mechanism"),
         ("highest_lr_grid", "highest rate of the proposed grid", "First 3 experiments", HIGHEST, "lr_highest_grid"),
     ):
-        copy(name, what, f"Key Results, {where}", prose(first), prose(again))
+        copy(name, label, f"Key Results, {where}", prose(first), prose(again))
     check(
         "lr_grid",
         "middle of the rate grid is the geometric mean of its ends",

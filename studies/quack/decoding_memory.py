@@ -28,7 +28,7 @@ def paper(study: str) -> study_config.Study:
     return study_config.load(study, "paper")
 
 
-def model_of(study: study_config.Study, scale: str, method: str = DEFAULT) -> ModelSpec:
+def find_model(study: study_config.Study, scale: str, method: str = DEFAULT) -> ModelSpec:
     """The model of a method's runs at a scale."""
     return next(
         run.spec.model
@@ -37,25 +37,25 @@ def model_of(study: study_config.Study, scale: str, method: str = DEFAULT) -> Mo
     )
 
 
-def remembered(model: ModelSpec) -> float:
+def count_cached_bytes(model: ModelSpec) -> float:
     """Bytes a token in bfloat16, all layers together, in the cache of a prompt that was read in two parts."""
-    decoder, kept = on_meta(model).to(torch.bfloat16), DecodingCache()
+    decoder, decoding_cache = on_meta(model).to(torch.bfloat16), DecodingCache()
     sizes = []
     for tokens in (2, 3):
-        decoder(torch.zeros(1, tokens, dtype=torch.long, device="meta"), cache=kept)
-        sizes.append(kept.bytes)
+        decoder(torch.zeros(1, tokens, dtype=torch.long, device="meta"), cache=decoding_cache)
+        sizes.append(decoding_cache.bytes)
     return (sizes[1] - sizes[0]) / 3
 
 
-def materialised(model: ModelSpec) -> float:
+def count_materialised_bytes(model: ModelSpec) -> float:
     """Bytes a token in bfloat16 of every head's key and value, all layers together."""
     return float(2 * model.layers * model.key_value_heads * model.head_width * BFLOAT16)
 
 
-def refused(study: study_config.Study, scale: str) -> str:
-    """Why a model of a scale cannot have QK norm; empty where it can."""
-    model = model_of(study, scale)
-    norm = model_of(study, "mha", QK_NORM).slots["query_key"]
+def explain_refusal(study: study_config.Study, scale: str) -> str:
+    """Why a model of a scale cannot have QK norm; empty if it can."""
+    model = find_model(study, scale)
+    norm = find_model(study, "mha", QK_NORM).slots["query_key"]
     try:
         on_meta(ModelSpec.from_dict(model.to_dict() | {"query_key": dict(norm)}))
     except PlumblineError as error:

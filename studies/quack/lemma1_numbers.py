@@ -25,7 +25,7 @@ SMALL = (1e-3, 5e-4)
 def sizes(study: str) -> HeadSizes:
     """A head of multi-head attention at the summary's size, at the middle base rate and tau = 1."""
     paper = decoding_memory.paper(study)
-    model = decoding_memory.model_of(paper, "mha")
+    model = decoding_memory.find_model(paper, "mha")
     return HeadSizes(
         width=model.width,
         head_width=model.head_width,
@@ -36,7 +36,7 @@ def sizes(study: str) -> HeadSizes:
 
 
 @cache
-def found(study: str) -> tuple[LemmaRow, ...]:
+def compute_rows(study: str) -> tuple[LemmaRow, ...]:
     """Every combination of weights, updates, norm, rates and scale."""
     return tuple(logit_change.rows(sizes(study), scales=SHOWN))
 
@@ -45,7 +45,7 @@ def power_of_the_rest(study: str) -> float:
     """The power of the rates by which what first order leaves out shrinks: 2 if first order is all there is to it."""
     these = sizes(study)
     steps = [
-        logit_change.drawn(these, weights, directions, seed=0)
+        logit_change.draw_head(these, weights, directions, seed=0)
         for weights in ("drawn", "rank one")
         for directions in ("random", "muon", "worst")
     ]

@@ -52,7 +52,7 @@ class HeadUpdate:
     x_TD: np.ndarray
     y_SD: np.ndarray
 
-    def scaled(self, query: float, key: float) -> HeadUpdate:
+    def multiply_weights(self, query: float, key: float) -> HeadUpdate:
         """The same head and step with the weights of queries and keys multiplied by two factors."""
         return replace(self, query_WD=query * self.query_WD, key_WD=key * self.key_WD)
 
@@ -195,27 +195,33 @@ class HeadSizes:
 def rows(sizes: HeadSizes, *, scales: Iterable[float] = SCALES, seeds: Iterable[int] = range(3)) -> list[LemmaRow]:
     """Compute the table `lemma1`: for every kind of weights, directions, norm and rates a row at every scale."""
     scales, seeds = tuple(scales), tuple(seeds)
-    found = []
+    table_rows = []
     for weights, directions in itertools.product(get_args(Weights), get_args(Directions)):
-        starts = [drawn(sizes, weights, directions, seed) for seed in seeds]
-        scaled = {scale: [start.scaled(scale, scale) for start in starts] for scale in scales}
+        starts = [draw_head(sizes, weights, directions, seed) for seed in seeds]
+        scaled = {scale: [start.multiply_weights(scale, scale) for start in starts] for scale in scales}
         for kind, name, scale in itertools.product(get_args(Norm), get_args(Rates), scales):
             measured = [
-                _measured(now, rates(name, now, start, rate=sizes.rate, tau=sizes.tau, kind=kind))
+                _measure(now, rates(name, now, start, rate=sizes.rate, tau=sizes.tau, kind=kind))
                 | {"bound": bound(start, sizes.tau * sizes.rate, kind)}
                 for now, start in zip(scaled[scale], starts)
             ]
-            most = max(measured, key=lambda one: one["first_order"])
-            found.append(LemmaRow(rates=name, kind=kind, weights=weights, directions=directions, scale=scale, **most))
-    return found
+            most = max(measured, key=lambda row: row["first_order"])
+            table_rows.append(
+                LemmaRow(rates=name, kind=kind, weights=weights, directions=directions, scale=scale, **most)
+            )
+    return table_rows
 
 
-def _measured(now: HeadUpdate, at: tuple[float, float]) -> dict[str, float]:
-    parts = {"exact": now.exact(*at), "first_order": now.first_order(*at), "second_order": now.second_order(*at)}
+def _measure(now: HeadUpdate, step_rates: tuple[float, float]) -> dict[str, float]:
+    parts = {
+        "exact": now.exact(*step_rates),
+        "first_order": now.first_order(*step_rates),
+        "second_order": now.second_order(*step_rates),
+    }
     return {name: float(np.abs(part).max()) for name, part in parts.items()}
 
 
-def drawn(sizes: HeadSizes, weights: Weights, directions: Directions, seed: int) -> HeadUpdate:
+def draw_head(sizes: HeadSizes, weights: Weights, directions: Directions, seed: int) -> HeadUpdate:
     """Draw a head at its start, and a step of it."""
     draw = np.random.default_rng(seed)
     shape, root = (sizes.head_width, sizes.width), math.sqrt(sizes.width)

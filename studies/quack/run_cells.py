@@ -33,10 +33,10 @@ LOSS = number_column("validation_loss", "loss", ".3f", narrow=True)
 TROUBLE = text_column("diverged_or_spiked", "diverged or spiked", narrow=True)
 
 
-def row_facts(grid: RunGrid, scale: str, keys: Iterable[str | None], shown: str | None) -> dict[str, Cell]:
-    """Make the FACTS cells of a row with several runs, of which `shown` gave its value."""
+def row_facts(grid: RunGrid, scale: str, keys: Iterable[str | None], source_key: str | None) -> dict[str, Cell]:
+    """Make the FACTS cells of a row with several runs, of which `source_key` gave its value."""
     there = tuple(key for key in keys if key is not None)
-    outcomes, seeds = [grid.outcome(key) for key in there], int(grid.outcome(shown) == COMPLETED)
+    outcomes, seeds = [grid.outcome(key) for key in there], int(grid.outcome(source_key) == COMPLETED)
     return fact_cells(grid.frames, grid.study, scale, there, outcomes=outcomes, seeds=seeds)
 
 

@@ -33,7 +33,7 @@ DIFFERENT, COMPETITIVE = 0.01, 0.05
 
 
 class RunGrid:
-    """Runs by (scale, method, eta, tau); tau is None for a method that has none. A key is None where the study has no
+    """Runs by (scale, method, eta, tau); tau is None for a method that has none. A key is None if the study has no
     such run; NaN is a value that is not there, whatever the reason."""
 
     def __init__(self, frames: RunFrames, study: Study) -> None:
@@ -60,13 +60,13 @@ class RunGrid:
 
     @cached_property
     def _keys(self) -> dict[tuple[str, str, float, float | None], str]:
-        found = {}
+        keys = {}
         for key, run in self.frames.runs.iterrows():
             point = self.study.points(run["method"]).get(run["method"])
             if point:
                 tau = float(point["tau"]) if "tau" in point else None
-                found[run["scale"], run["method"].partition(".")[0], float(point["eta"]), tau] = str(key)
-        return found
+                keys[run["scale"], run["method"].partition(".")[0], float(point["eta"]), tau] = str(key)
+        return keys
 
     def methods(self, scale: str) -> list[str]:
         """Methods with a run at a scale, in the YAML's order."""
@@ -83,8 +83,8 @@ class RunGrid:
 
     def keys(self, scale: str, method: str, eta: float) -> dict[float | None, str]:
         """tau -> run, of all taus of a method at a base rate."""
-        named = {tau: self.key(scale, method, eta, tau) for tau in self.taus_of(method)}
-        return {tau: key for tau, key in named.items() if key is not None}
+        keys = {tau: self.key(scale, method, eta, tau) for tau in self.taus_of(method)}
+        return {tau: key for tau, key in keys.items() if key is not None}
 
     @property
     def middle_eta(self) -> float:
@@ -93,30 +93,30 @@ class RunGrid:
 
     def wide(self, scale: str) -> dict[float, str]:
         """tau -> QuacK's run at the middle base rate, those of the wider grid among them."""
-        found = {tau: key for tau, key in self.keys(scale, QUACK, self.middle_eta).items() if tau is not None}
+        runs = {tau: key for tau, key in self.keys(scale, QUACK, self.middle_eta).items() if tau is not None}
         for key, run in self.frames.select(scale).iterrows():
             arm = self.study.definition.get("arms", {}).get(run["method"])
             if arm is not None and arm["variant_of"].startswith(f"{QUACK}."):
-                found[self._chosen_tau(str(key), QUACK)] = str(key)
-        return found
+                runs[self._read_tau(str(key), QUACK)] = str(key)
+        return runs
 
     def variants(self, scale: str) -> dict[str, str]:
         """Variant (``method.variant``) -> its run at a scale, in the YAML's order."""
         there = {run["method"]: str(key) for key, run in self.frames.select(scale).iterrows()}
-        named = [
+        names = [
             f"{method}.{variant}"
             for method, entry in self.study.definition["methods"].items()
             for variant in entry.get("variants", {})
         ]
-        return {method: there[method] for method in named if method in there}
+        return {method: there[method] for method in names if method in there}
 
     def read_from(self, scale: str, variant: str) -> str | None:
         """The run of the default variant at the same base rate and tau."""
         method, key = variant.partition(".")[0], self.variants(scale)[variant]
-        tau = None if None in self.taus_of(method) else self._chosen_tau(key, method)
+        tau = None if None in self.taus_of(method) else self._read_tau(key, method)
         return self.key(scale, method, self.spec(key).optimizer.learning_rate, tau)
 
-    def _chosen_tau(self, key: str, method: str) -> float:
+    def _read_tau(self, key: str, method: str) -> float:
         """The tau in a run's spec, where the sweep of its method sets it."""
         _, name, option = self.study.definition["methods"][method]["sweep"]["tau"]["sets"].split(".")
         return float(next(entry[option] for entry in self.spec(key).interventions if entry["name"] == name))
@@ -136,7 +136,7 @@ class RunGrid:
         there = self.outcome(key) == COMPLETED
         return float(self.frames.runs.loc[key, "validation_loss"]) if there else math.nan
 
-    def held_out(self, key: str | None) -> tuple[np.ndarray, np.ndarray]:
+    def validation_curve(self, key: str | None) -> tuple[np.ndarray, np.ndarray]:
         """Steps and held-out losses of a run's evaluations."""
         if key is None:
             return np.array([]), np.array([])
@@ -147,8 +147,8 @@ class RunGrid:
         return self._held_out[key]
 
     def rise(self, key: str) -> float:
-        """By how much a held-out loss after the warm-up is above the lowest before it, at most (nats); infinite where
-        one is not finite, NaN where nothing was read after the warm-up."""
+        """By how much a held-out loss after the warm-up is above the lowest before it, at most (nats); infinite if
+        one is not finite, NaN if nothing was read after the warm-up."""
         above = self._above(key)
         return float(above.max()) if above.size else math.nan
 
@@ -158,7 +158,7 @@ class RunGrid:
         return int((high[1:] & ~high[:-1]).sum()) + int(high[:1].sum())
 
     def _above(self, key: str) -> np.ndarray:
-        steps, losses = self.held_out(key)
+        steps, losses = self.validation_curve(key)
         late = losses[steps >= self.spec(key).schedule.warmup_steps]
         late = np.where(np.isfinite(late), late, np.inf)
         lowest = np.minimum.accumulate(late)
@@ -170,7 +170,7 @@ class RunGrid:
         return self.outcome(key) == COMPLETED and not self.rise(key) > SPIKE
 
     def trouble(self, key: str) -> str:
-        """What went wrong with a run that was not stable: a word, empty where nothing did."""
+        """What went wrong with a run that was not stable: a word, empty if nothing did."""
         outcome = self.outcome(key)
         if outcome != COMPLETED:
             return outcome
@@ -186,8 +186,8 @@ class RunGrid:
         return min(done, key=self.loss) if done else next(iter(keys), None)
 
     def tau(self, key: str | None) -> float:
-        """A run's tau; NaN where its method has none."""
-        mine = next((tau for (*_, tau), one in self._keys.items() if one == key), None)
+        """A run's tau; NaN if its method has none."""
+        mine = next((tau for (*_, tau), run_key in self._keys.items() if run_key == key), None)
         return math.nan if mine is None else mine
 
     def at_best_rate(self, scale: str, methods: Iterable[str]) -> str | None:
@@ -212,17 +212,17 @@ class RunGrid:
         }
 
     def curve(self, key: str | None, probe: str) -> pd.Series:
-        """Step -> what `logit_change` read of its one head; empty where nothing was."""
+        """Step -> what `logit_change` read of its one head; empty if nothing was."""
         return self._online.get((str(key), probe), pd.Series(dtype=float))
 
     def largest_logit(self, key: str) -> pd.Series:
-        """Step -> largest scaled score of all heads and layers; empty where nothing was read."""
+        """Step -> largest scaled score of all heads and layers; empty if nothing was read."""
         probes = self.frames.probes
         mine = probes[(probes["key"] == key) & (probes["probe"] == "logit_max") & probes["layer"].notna()]
         return mine.groupby("step")["value"].max().astype(float).sort_index()
 
     def report(self, key: str, name: str) -> dict[str, Any]:
-        """What an intervention of a run decided; empty where it has none or is missing."""
+        """What an intervention of a run decided; empty if it has none or is missing."""
         reports = self.frames.outcomes.get(key, {}).get("interventions", [])
         names = [entry["name"] for entry in self.spec(key).interventions]
         return next((report for own, report in zip(names, reports, strict=False) if own == name), {})

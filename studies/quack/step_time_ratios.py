@@ -15,7 +15,7 @@ STEP_TIME = "step_time"
 
 
 def seconds(frames: RunFrames) -> dict[str, pd.Series]:
-    """Method -> seconds by repeat, of the runs that were timed; empty where nothing was."""
+    """Method -> seconds by repeat, of the runs that were timed; empty if nothing was."""
     frame = frames.read_measurement(STEP_TIME)
     if frame is None:
         return {}
@@ -26,7 +26,7 @@ def seconds(frames: RunFrames) -> dict[str, pd.Series]:
 
 
 def ratio(frames: RunFrames, method: str, other: str) -> PairedRatio | None:
-    """A method's time over another one's; None where one of them was not timed."""
+    """A method's time over another one's; None if one of them was not timed."""
     timed = seconds(frames)
     return paired_ratio(timed[method], timed[other]) if {method, other} <= set(timed) else None
 
@@ -39,6 +39,6 @@ def device(frames: RunFrames) -> str:
     return str(facts.get("device_name") or facts["device"])
 
 
-def saved_percent(found: PairedRatio) -> float:
+def time_saved_percent(ratio: PairedRatio) -> float:
     """The share of the other method's time that is saved."""
-    return 100 * (1 - found.median)
+    return 100 * (1 - ratio.median)

@@ -1,4 +1,4 @@
-"""Reads what the measurement `basis_transfer` says at its end, by width. Empty where it was not made.
+"""Reads what the measurement `basis_transfer` says at its end, by width. Empty if it was not made.
 
 Source: query_free study, appendix 8.4 and Figure 2; what is measured: `theory.basis_transfer`.
 """

@@ -9,9 +9,9 @@ from plumbline.results.tables.table import Cell, number_cell
 from .run_values import SCALE, RunValues
 
 
-def value(values: RunValues, found: float, *methods: str) -> Cell:
+def make_cell(values: RunValues, result: float, *methods: str) -> Cell:
     """Make the cell of a number that some runs gave, or the word for why they gave none."""
-    return number_cell(found, values.word(*methods) or MISSING, values.keys(*methods))
+    return number_cell(result, values.word(*methods) or MISSING, values.keys(*methods))
 
 
 def run_facts(values: RunValues, method: str) -> dict[str, Cell]:

@@ -48,7 +48,7 @@ class ParameterCounts:
 
     @property
     def body(self) -> int:
-        """Those that are no embedding, of tokens or of positions."""
+        """Those that are not embeddings, of tokens or of positions."""
         return self.total - self.roles["embedding"]
 
     def of(self, *roles: str) -> int:
@@ -61,18 +61,18 @@ def _counts(model: str) -> ParameterCounts:
     from plumbline.model.decoder import on_meta  # a table that counts nothing waits for no torch
 
     decoder = on_meta(ModelSpec.from_dict(json.loads(model)))
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for name, value in decoder.named_parameters():
-        found[decoder.parameter_roles[name].role] += value.numel()
-    return ParameterCounts(dict(found))
+        counts[decoder.parameter_roles[name].role] += value.numel()
+    return ParameterCounts(dict(counts))
 
 
-def counts(model: ModelSpec) -> ParameterCounts:
+def count_parameters(model: ModelSpec) -> ParameterCounts:
     """Parameters of a model, from its own modules."""
     return _counts(canonical_json(model.to_dict()))
 
 
-def spec_of(study: Study, method: str) -> RunSpec:
+def find_spec(study: Study, method: str) -> RunSpec:
     """What a method's first run is."""
     return next(run.spec for run in study.runs.values() if (run.spec.scale, run.spec.method) == (SCALE, method))
 
@@ -83,7 +83,7 @@ def smallest_rate(spec: RunSpec) -> float:
 
 
 def divisor(model: ModelSpec) -> float:
-    """By what scores are divided beside sqrt(d_k)."""
+    """By what scores are divided in addition to sqrt(d_k)."""
     return float(model.slots["mixer"].get("divisor", 1.0))
 
 
@@ -95,7 +95,7 @@ class RunValues:
     study: Study
 
     def key(self, method: str) -> str | None:
-        """The key of a method's run; None where none is expected."""
+        """The key of a method's run; None if none is expected."""
         return self.frames.key(SCALE, method)
 
     def keys(self, *methods: str) -> tuple[str, ...]:
@@ -134,4 +134,9 @@ class RunValues:
     def devices(self, *methods: str) -> list[str]:
         """What the runs were made on."""
         manifests = [self.frames.manifests[key] for key in self.keys(*methods) if key in self.frames.manifests]
-        return sorted({f"{one['device_name']}" if one.get("device_name") else one["device"] for one in manifests})
+        return sorted(
+            {
+                f"{manifest['device_name']}" if manifest.get("device_name") else manifest["device"]
+                for manifest in manifests
+            }
+        )

@@ -19,7 +19,7 @@ from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec
 from plumbline.specs.study_config import Study
 
-from .run_values import BASELINE, spec_of
+from .run_values import BASELINE, find_spec
 from .theory import initial_scores, norm_semiconjugacy, query_elimination_checks, skip_absorption
 from .theory.initial_scores import InitialScoreSd
 from .theory.theorem_check import TheoremCheck
@@ -32,58 +32,58 @@ TOKENS = 64
 
 
 @cache
-def document(study: str) -> Study:
+def load_paper(study: str) -> Study:
     """The study at the paper's own size."""
     return study_config.load(study, "paper")
 
 
-def model_of(study: str, method: str = BASELINE) -> ModelSpec:
+def find_model(study: str, method: str = BASELINE) -> ModelSpec:
     """A method's model at the paper's size."""
-    return spec_of(document(study), method).model
+    return find_spec(load_paper(study), method).model
 
 
 @cache
 def theorems() -> dict[str, TheoremCheck]:
     """Every statement that is tried, in the paper's order, by its short name."""
-    made = [
+    checks = [
         *query_elimination_checks.query_elimination_checks(),
         *norm_semiconjugacy.checks(),
         *skip_absorption.checks(),
     ]
-    return {one.id: one for one in made}
+    return {check.id: check for check in checks}
 
 
 def by_formula(model: ModelSpec, length: float = 1.0) -> InitialScoreSd:
     """Standard deviations of appendix 8.2 for inputs of a length, not yet divided by sqrt(d_k)."""
-    return initial_scores.expected(width=model.width, heads=model.heads, init_std=model.init_std, length=length)
+    return initial_scores.expected_spread(width=model.width, heads=model.heads, init_std=model.init_std, length=length)
 
 
 @cache
-def _drawn(width: int, heads: int, init_std: float) -> InitialScoreSd:
+def _mean_spread(width: int, heads: int, init_std: float) -> InitialScoreSd:
     sizes = {"width": width, "heads": heads, "init_std": init_std, "length": 1.0}
-    found = [initial_scores.drawn(**sizes, seed=seed) for seed in range(DRAWS)]
-    standard, reduced = ([getattr(one, name) for one in found] for name in ("standard", "reduced"))
+    spreads = [initial_scores.measure_spread(**sizes, seed=seed) for seed in range(DRAWS)]
+    standard, reduced = ([getattr(spread, name) for spread in spreads] for name in ("standard", "reduced"))
     return InitialScoreSd(standard=float(np.mean(standard)), reduced=float(np.mean(reduced)))
 
 
-def drawn(model: ModelSpec, length: float = 1.0) -> InitialScoreSd:
+def draw_spread(model: ModelSpec, length: float = 1.0) -> InitialScoreSd:
     """The same of drawn weights and inputs, the mean of several draws. (Scores go by the square of the length.)"""
-    return _drawn(model.width, model.heads, model.init_std).divided(1 / length**2)
+    return _mean_spread(model.width, model.heads, model.init_std).divide(1 / length**2)
 
 
 def first_scores(model: ModelSpec, seed: int = 0) -> torch.Tensor:
     """Scores (B, H, Q, K) with which a model's first layer starts, before any mask, on a drawn sequence."""
     small = msgspec.structs.replace(model, layers=1, ffn_width=1, vocabulary=TOKENS, context=TOKENS)
     decoder = create(small, seed)
-    seen: list[torch.Tensor] = []
+    scores: list[torch.Tensor] = []
 
-    def note(mixer: torch.nn.Module, given: tuple[torch.Tensor, ...]) -> None:
-        seen.append(mixer.scores(given[0], given[1]))
+    def note(mixer: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
+        scores.append(mixer.scores(inputs[0], inputs[1]))
 
     decoder.blocks[0].attention.mixer.register_forward_pre_hook(note)
     with torch.no_grad():
         decoder(torch.randperm(TOKENS, generator=torch.Generator().manual_seed(seed))[None])
-    return seen[0]
+    return scores[0]
 
 
 @cache

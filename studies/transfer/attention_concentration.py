@@ -61,6 +61,6 @@ def _mean(values: pd.Series) -> float:
     return float(values.astype(float).mean(skipna=False))
 
 
-def before(found: list[ConcentrationPoint], fraction: float) -> ConcentrationPoint | None:
+def latest_before(history: list[ConcentrationPoint], fraction: float) -> ConcentrationPoint | None:
     """The latest of some points at or before a share of training."""
-    return next((point for point in reversed(found) if point.fraction <= fraction), None)
+    return next((point for point in reversed(history) if point.fraction <= fraction), None)

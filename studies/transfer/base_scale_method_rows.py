@@ -41,14 +41,14 @@ class BaseScaleMethodRows:
     and the numbers of `plumbline.stats.noise_floor.compute_verdicts`.
 
     `spreads`: sigma of the reference, then of the study's other seeded methods (`noise_floor.others`) that have one;
-    empty where the reference has none.
+    empty if the reference has none.
     """
 
     cells: dict[str, dict[str, Cell]]
     floor: NoiseFloor
     spreads: tuple[SigmaEstimate, ...]
     floor_runs: pd.DataFrame
-    judged: pd.DataFrame
+    verdicts: pd.DataFrame
 
 
 def base_scale_method_rows(frames: RunFrames, study: Study, reference: str) -> BaseScaleMethodRows:
@@ -60,7 +60,7 @@ def base_scale_method_rows(frames: RunFrames, study: Study, reference: str) -> B
     with warnings.catch_warnings():
         # A missing floor is a word in every cell that needs it.
         warnings.filterwarnings("ignore", message="no noise floor")
-        judged = compute_verdicts(values, floor, m=study.m, baseline=reference)
+        table = compute_verdicts(values, floor, m=study.m, baseline=reference)
     cells = {}
     for method in best_first(values):
         mine, behind = runs[runs["method"] == method], headline_runs(runs, method, reference)
@@ -69,7 +69,7 @@ def base_scale_method_rows(frames: RunFrames, study: Study, reference: str) -> B
         compared = tuple(dict.fromkeys((*own, *floor_runs.index)))
         no_z = word if math.isnan(values[method]) else NO_FLOOR
         no_p = REFERENCE if method == reference else no_z
-        verdict = judged.loc[method].astype(float)
+        verdict = table.loc[method].astype(float)
         cells[method] = (
             {
                 "method": Cell(method),
@@ -95,8 +95,8 @@ def base_scale_method_rows(frames: RunFrames, study: Study, reference: str) -> B
         )
     seeded = [reference, *(study.noise_floor or {}).get("others", ())]
     own, *others = (_spread(runs[runs["method"] == method]) for method in seeded)
-    spreads = (own, *(one for one in others if one.df)) if own.df else ()
-    return BaseScaleMethodRows(cells=cells, floor=floor, spreads=spreads, floor_runs=floor_runs, judged=judged)
+    spreads = (own, *(estimate for estimate in others if estimate.df)) if own.df else ()
+    return BaseScaleMethodRows(cells=cells, floor=floor, spreads=spreads, floor_runs=floor_runs, verdicts=table)
 
 
 def _spread(runs: pd.DataFrame) -> SigmaEstimate:

@@ -68,11 +68,11 @@ class Divergence:
 
 
 def classify(steps: Iterable[int], norms: Iterable[float], *, warmup_steps: int) -> Divergence:
-    """Classify the history of gradient norms before a divergence; norms that are no finite number are left out."""
+    """Classify the history of gradient norms before a divergence; norms that are not finite are left out."""
     step, norm = np.asarray(list(steps), dtype=float), np.asarray(list(norms), dtype=float)
     end = float(step[-1]) if step.size else math.nan
-    kept = np.isfinite(norm) & (step > warmup_steps)
-    step, norm = step[kept], norm[kept]
+    usable = np.isfinite(norm) & (step > warmup_steps)
+    step, norm = step[usable], norm[usable]
     if norm.size < ENOUGH:
         peak = float(norm.max()) if norm.size else math.nan
         return Divergence(
@@ -118,7 +118,7 @@ def chain(step: np.ndarray, high: np.ndarray, end: float) -> int:
     return begin
 
 
-def norms_of(frames: RunFrames, key: str) -> pd.Series:
+def read_norms(frames: RunFrames, key: str) -> pd.Series:
     """A run's gradient norms before clipping, on their steps, after the warm-up that it had."""
     metrics = frames.metrics(key)
     train = metrics[metrics["split"] == "train"]
@@ -126,7 +126,7 @@ def norms_of(frames: RunFrames, key: str) -> pd.Series:
     return train[train["step"] > warmup].set_index("step")["grad_norm"]
 
 
-def divergence_of(frames: RunFrames, key: str) -> Divergence:
+def read_divergence(frames: RunFrames, key: str) -> Divergence:
     """A diverged run's classified history, by the warm-up that the run had."""
     metrics = frames.metrics(key)
     train = metrics[metrics["split"] == "train"]

@@ -34,30 +34,30 @@ class HardwareComparison:
         return self.word == DIFFERENT
 
 
-def pair(frames: RunFrames, study: Study, first: str | None, second: str | None) -> HardwareComparison:
+def compare_hardware(frames: RunFrames, study: Study, first: str | None, second: str | None) -> HardwareComparison:
     """Two runs by their keys; None for a run that the study has not."""
     if first is None or second is None or not {first, second} <= set(frames.manifests):
         return HardwareComparison(word=MISSING, why="one of the two runs is missing")
-    one, other = (_devices(frames.manifests[key]) for key in (first, second))
-    same = [_same(*both) for both in product(one, other)]
+    first_devices, second_devices = (_devices(frames.manifests[key]) for key in (first, second))
+    same = [_same(*both) for both in product(first_devices, second_devices)]
     if True in same:
-        on = " and ".join(dict.fromkeys((_spell(one), _spell(other))))
+        on = " and ".join(dict.fromkeys((_spell(first_devices), _spell(second_devices))))
         return HardwareComparison(word=SAME, why=f"{first} and {second} were made on the same device ({on})")
     if None in same:
         return HardwareComparison(word=UNKNOWN, why=f"the manifests of {first} and {second} do not name both devices")
     change = stand_in(study)
     if change:
         return HardwareComparison(word=STAND_IN, why=f"{second} is a stand-in, which differs from {first} by {change}")
-    return HardwareComparison(word=DIFFERENT, why=f"{_spell(one)} and {_spell(other)}")
+    return HardwareComparison(word=DIFFERENT, why=f"{_spell(first_devices)} and {_spell(second_devices)}")
 
 
-def device(manifest: Mapping[str, Any]) -> str:
+def describe_device(manifest: Mapping[str, Any]) -> str:
     """What a run was made on, in words."""
     return _spell(_devices(manifest))
 
 
 def stand_in(study: Study) -> str:
-    """What the arm changes under this preset, in words; empty where its spec is the baseline's own."""
+    """What the arm changes under this preset; empty if its spec is the baseline's own."""
     return describe_arm(study, ARM)
 
 
@@ -67,19 +67,19 @@ _Device = tuple[str | None, str | None]
 
 def _devices(manifest: Mapping[str, Any]) -> list[_Device]:
     """The device of a run; several where it went on elsewhere; a start that another went back behind left nothing."""
-    found: list[_Device] = []
+    devices: list[_Device] = []
     after = math.inf
     for start in reversed(manifest.get("starts") or [{"step": 0}]):
         if start["step"] < after:
-            told = {**manifest, **start}
-            found.append((told.get("device") or None, told.get("device_name") or None))
+            facts = {**manifest, **start}
+            devices.append((facts.get("device") or None, facts.get("device_name") or None))
             after = start["step"]
-    return list(dict.fromkeys(reversed(found)))
+    return list(dict.fromkeys(reversed(devices)))
 
 
-def _same(one: _Device, other: _Device) -> bool | None:
-    """Whether two devices are one by kind and name; None where that is not known. A host's name says nothing."""
-    (kind, name), (other_kind, other_name) = one, other
+def _same(first: _Device, second: _Device) -> bool | None:
+    """Whether two devices are one by kind and name; None if that is not known. A host's name says nothing."""
+    (kind, name), (other_kind, other_name) = first, second
     if kind is None or other_kind is None:
         return None
     if kind != other_kind:

@@ -31,7 +31,7 @@ def first_seed(runs: pd.DataFrame, method: str) -> pd.DataFrame:
 
 
 def base_values(frames: RunFrames, study: Study, reference: str) -> pd.Series:
-    """Each method's average at the base scale, in the study's order; NaN where there is none."""
+    """Each method's average at the base scale, in the study's order; NaN if there is none."""
     runs = frames.select(BASE, study.methods)
     values = {method: headline_runs(runs, method, reference)["average"].mean() for method in study.methods}
     return pd.Series(values, dtype=float)
@@ -51,14 +51,14 @@ def lead(
     Args:
         rows: cells of the columns significance, label and the corrected p-values of Table 2.
         chance: task -> "at", "below" or "above" it.
-        resolves: the difference of averages that these seeds and items tell from nothing; NaN where it is not known.
+        resolves: the difference of averages that these seeds and items tell from nothing; NaN if it is not known.
     """
     listed = list(rows)
     of_reference = study.label(str(study.reference))
-    words = [
+    by_word = [
         (word, [row["label"].value for row in listed if row["significance"].value == word]) for word in (BETTER, WORSE)
     ]
-    which = "; ".join(f"{word}: {', '.join(map(str, named))}" for word, named in words if named)
+    text = "; ".join(f"{word}: {', '.join(map(str, names))}" for word, names in by_word if names)
 
     def survivors(name: str) -> str:
         values = [value for row in listed if isinstance(value := row[name].value, float)]
@@ -70,22 +70,22 @@ def lead(
             f"Nothing could be tested: {of_reference} or every other method has no finished run that is scored at this "
             f"size. Of {study.m} methods nothing is known."
         ]
-    count = sum(len(named) for _, named in words)
+    count = sum(len(names) for _, names in by_word)
     sentences = [
         f"Significant (Bonferroni): {count or 'none'} of {study.m} methods differ from {of_reference} on other "
-        f"seeds and other items{f' ({which})' if which else ''}; {survivors('p_items_bonferroni')} on other items "
+        f"seeds and other items{f' ({text})' if text else ''}; {survivors('p_items_bonferroni')} on other items "
         f"alone, {survivors('p_run_vs_seeds_bonferroni')} on other seeds alone (prediction t), "
         f"{survivors('p_bonferroni')} by the paper's z."
     ]
     if math.isfinite(resolves):
         sentences[0] += f" With these seeds and items a difference of averages is seen from {resolves:.3f} on."
     tasks = len(study.suite.tasks) if study.suite else 0
-    named = {word: [task for task, where in chance.items() if where == word] for word in ("at", "below")}
-    if named["at"]:
+    names = {word: [task for task, where in chance.items() if where == word] for word in ("at", "below")}
+    if names["at"]:
         sentences.append(
-            f"At chance: {len(named['at'])} of {tasks} tasks, on which {of_reference} is within two standard errors of "
-            f"guessing ({', '.join(named['at'])})."
+            f"At chance: {len(names['at'])} of {tasks} tasks, on which {of_reference} is within two standard errors of "
+            f"guessing ({', '.join(names['at'])})."
         )
-    if named["below"]:
-        sentences.append(f"Below chance by more than two standard errors: {', '.join(named['below'])}.")
+    if names["below"]:
+        sentences.append(f"Below chance by more than two standard errors: {', '.join(names['below'])}.")
     return sentences

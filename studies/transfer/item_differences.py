@@ -47,7 +47,7 @@ NO_SPREAD = "no spread"
 
 def answers(frames: RunFrames, keys: Iterable[object]) -> list[pd.Series]:
     """What each item gave, on (task, item), of those runs that have scores."""
-    return [found for key in keys if len(found := frames.examples(str(key)))]
+    return [scores for key in keys if len(scores := frames.examples(str(key)))]
 
 
 def item_cells(
@@ -61,40 +61,40 @@ def item_cells(
     Raises:
         PlumblineError: runs that did not answer the same items, in a table that was not asked to take what is there.
     """
-    found, words = _distances(frames, study, reference, behind)
+    distances, reasons = _distances(frames, study, reference, behind)
     pooled = combine_estimates(*rows.spreads) if len(rows.spreads) > 1 else None
-    judged = item_verdicts(found, rows.floor, m=study.m, pooled=pooled)
+    verdicts = item_verdicts(distances, rows.floor, m=study.m, pooled=pooled)
     cells = {}
     for method, row in rows.cells.items():
         runs = row["z"].runs
-        if method not in found:
-            word = REFERENCE if method == reference else words.get(method) or row["climb_avg"].word or MISSING
-            cells[method] = {name: number_cell(None, word, runs) for name in (*judged.columns, SEEDS_NEEDED)} | {
+        if method not in distances:
+            word = REFERENCE if method == reference else reasons.get(method) or row["climb_avg"].word or MISSING
+            cells[method] = {name: number_cell(None, word, runs) for name in (*verdicts.columns, SEEDS_NEEDED)} | {
                 name: Cell(word, runs) for name in ("significance", "significance_pooled")
             }
             continue
-        said = judged.loc[method]
-        few = TOO_FEW if math.isnan(said["se_items"]) else NO_SPREAD
+        verdict = verdicts.loc[method]
+        few = TOO_FEW if math.isnan(verdict["se_items"]) else NO_SPREAD
         own, over_all = (
             significance(
-                found[method].delta,
-                p_items=said["p_items_bonferroni"],
-                p_both=said[f"{p_both}_bonferroni"],
-                p_z=rows.judged.loc[method, "p_bonferroni"],
+                distances[method].delta,
+                p_items=verdict["p_items_bonferroni"],
+                p_both=verdict[f"{p_both}_bonferroni"],
+                p_z=rows.verdicts.loc[method, "p_bonferroni"],
             )
             for p_both in ("p_seeds_and_items", "p_pooled_seeds_and_items")
         )
-        needed = seeds_that_decide(found[method], rows.floor, LEVEL / study.m)
+        needed = seeds_that_decide(distances[method], rows.floor, LEVEL / study.m)
         cells[method] = {
             name: number_cell(float(value), few if "items" in name or few == TOO_FEW else NO_FLOOR, runs)
-            for name, value in said.items()
+            for name, value in verdict.items()
         } | {
             "significance": Cell(own, runs),
             "significance_pooled": Cell(over_all if pooled else ONE_REFERENCE, runs),
             SEEDS_NEEDED: number_cell(needed, f"more than {MOST_SEEDS}", runs),
         }
         if pooled is None:
-            cells[method] |= {name: number_cell(None, ONE_REFERENCE, runs) for name in judged if "pooled" in name}
+            cells[method] |= {name: number_cell(None, ONE_REFERENCE, runs) for name in verdicts if "pooled" in name}
     return cells
 
 
@@ -103,17 +103,17 @@ def _distances(
 ) -> tuple[dict[str, MeanDifference], dict[str, str]]:
     """Distance of each method that has a value from the reference; and words for those that have none."""
     runs = frames.select(BASE, study.methods)
-    found: dict[str, MeanDifference] = {}
-    words: dict[str, str] = {}
+    distances: dict[str, MeanDifference] = {}
+    reasons: dict[str, str] = {}
     for method in [method for method in study.methods if method != reference and behind]:
         for mine in answers(frames, headline_runs(runs, method, reference).index):
             try:
-                found[method] = item_distance(mine, behind)
+                distances[method] = item_distance(mine, behind)
             except PlumblineError:
                 if not frames.mixed:
                     raise
-                words[method] = OTHER_ITEMS
-    return found, words
+                reasons[method] = OTHER_ITEMS
+    return distances, reasons
 
 
 def chance_words(frames: RunFrames, study: Study, behind: Sequence[pd.Series]) -> dict[str, str]:
@@ -132,9 +132,9 @@ def accuracy_resolves(rows: BaseScaleMethodRows, cells: dict[str, dict[str, Cell
     or the items' errors.
     """
     errors = [row["se_items"].value for row in cells.values()]
-    known = [float(error) for error in errors if error is not None]
-    if not known or not rows.floor.usable:
+    known_errors = [float(error) for error in errors if error is not None]
+    if not known_errors or not rows.floor.usable:
         return math.nan
     n = rows.floor.n
     critical = float(t_isf(LEVEL / m / 2, n - 1))
-    return critical * math.sqrt(float(np.median(known)) ** 2 + rows.floor.sigma**2 * (1 + 1 / n))
+    return critical * math.sqrt(float(np.median(known_errors)) ** 2 + rows.floor.sigma**2 * (1 + 1 / n))

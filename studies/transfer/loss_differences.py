@@ -68,9 +68,9 @@ def loss_cells(
     with warnings.catch_warnings():
         # A missing floor is a word in every cell that needs it.
         warnings.filterwarnings("ignore", message="no noise floor")
-        judged = compute_verdicts(values, floor, m=study.m, baseline=reference)
+        table = compute_verdicts(values, floor, m=study.m, baseline=reference)
     return {
-        method: _cells(judged.loc[method].astype(float), row, floor, study.m, is_reference=method == reference)
+        method: _cells(table.loc[method].astype(float), row, floor, study.m, is_reference=method == reference)
         for method, row in rows.cells.items()
     }
 
@@ -100,9 +100,9 @@ def _cells(
 
 
 def _seeds(delta: float, floor: NoiseFloor, m: int) -> int | None:
-    """Seeds that would resolve this difference, were it and the floor's sigma true; None where they are too many.
+    """Seeds that would resolve this difference, were it and the floor's sigma true; None if they are too many.
 
-    Beside as many of the reference, or those that it has, where these are more.
+    Next to as many of the reference, or those that it has, where these are more.
     """
     try:
         needed = seeds_needed(delta, floor.sigma, alpha=LEVEL, power=POWER, m=m, reference=floor.n)
@@ -121,14 +121,14 @@ def loss_lead(study: Study, rows: Sequence[dict[str, Cell]], floor: NoiseFloor) 
     if not floor.usable:
         return []
     listed = sorted((row for row in rows if row[DELTA].value is not None), key=lambda row: float(row[DELTA].value or 0))
-    told = {word: [row for row in listed if row["loss_resolved"].value == word] for word in (LOWER, HIGHER)}
-    count = sum(map(len, told.values()))
-    which = "; ".join(f"{word}: {', '.join(map(_with_delta, found))}" for word, found in told.items() if found)
-    which = f". {which[0].upper()}{which[1:]}" if which else ""
+    by_direction = {word: [row for row in listed if row["loss_resolved"].value == word] for word in (LOWER, HIGHER)}
+    count = sum(map(len, by_direction.values()))
+    text = "; ".join(f"{word}: {', '.join(map(_with_delta, group))}" for word, group in by_direction.items() if group)
+    text = f". {text[0].upper()}{text[1:]}" if text else ""
     reference, steps = study.label(str(study.reference)), _budget(study)
     sentences = [
         f"Resolved by validation loss at {study.scale_label(BASE)}{steps}: {count or 'none'} of {study.m} methods, one "
-        f"run each against {floor.n} seeds of {reference} (prediction t, Bonferroni){which}."
+        f"run each against {floor.n} seeds of {reference} (prediction t, Bonferroni){text}."
     ]
     if others := [row for row in listed if row["loss_resolved"].value == NOT_RESOLVED]:
         sentences.append(
@@ -137,8 +137,8 @@ def loss_lead(study: Study, rows: Sequence[dict[str, Cell]], floor: NoiseFloor) 
             f"true ones: {_by_seeds(others)}."
         )
     if without := [row for row in rows if row[DELTA].value is None]:
-        named = [f"{row['label'].value} ({row[DELTA].word})" for row in without]
-        sentences.append(f"Without a loss to judge: {', '.join(named)}.")
+        names = [f"{row['label'].value} ({row[DELTA].word})" for row in without]
+        sentences.append(f"Without a loss to judge: {', '.join(names)}.")
     return sentences
 
 
@@ -155,10 +155,10 @@ def _by_seeds(rows: list[dict[str, Cell]]) -> str:
     """Methods in groups by the seeds that each would need."""
     parts, low = [], 2
     for high in GROUPS:
-        found = [
+        names = [
             str(row["label"].value) for row in rows if low <= (row["seeds_to_resolve_loss"].value or math.inf) <= high
         ]
-        parts += [f"{low} to {high}: {', '.join(found)}"] if found else []
+        parts += [f"{low} to {high}: {', '.join(names)}"] if names else []
         low = high + 1
-    found = [str(row["label"].value) for row in rows if row["seeds_to_resolve_loss"].value is None]
-    return "; ".join([*parts, *([f"more than {MANY_SEEDS}: {', '.join(found)}"] if found else [])])
+    names = [str(row["label"].value) for row in rows if row["seeds_to_resolve_loss"].value is None]
+    return "; ".join([*parts, *([f"more than {MANY_SEEDS}: {', '.join(names)}"] if names else [])])

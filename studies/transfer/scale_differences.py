@@ -32,7 +32,7 @@ class ScaleDifferences:
     """Differences from the reference by one metric at one scale, each on the method.
 
     Attributes:
-        means: over all seeds; NaN where a method has none that finished, or one that diverged.
+        means: over all seeds; NaN if a method has none that finished, or one that diverged.
         delta: mean minus the reference's.
         error: standard error of `delta`, from `sigma`.
         spread: standard deviation of a method's own seeds; NaN below two.
@@ -40,7 +40,7 @@ class ScaleDifferences:
         diverged: how many diverged.
         p: two-sided, t with `freedom` degrees.
         p_bonferroni: `p` times the study's comparisons, at most 1.
-        sigma: the pooled spread of seeds; NaN where no method has two, or none of them differ.
+        sigma: the pooled spread of seeds; NaN if no method has two, or none of them differ.
         runs: keys of the runs behind a method.
     """
 
@@ -61,11 +61,11 @@ class ScaleDifferences:
         """Half the width of the 95 % interval of each difference, one comparison at a time."""
         return self.error * (t_isf(HALF, self.freedom) if self.freedom > 0 else math.nan)
 
-    def resolved(self) -> pd.Series:
+    def is_resolved(self) -> pd.Series:
         """Whether each difference is significant after Bonferroni; False where it is not known."""
         return self.p_bonferroni <= LEVEL
 
-    def told_apart(self, methods: list[str]) -> np.ndarray:
+    def pairs_apart(self, methods: list[str]) -> np.ndarray:
         """Pairs of methods whose difference is significant at the level, one pair at a time: methods x methods."""
         mean, n = self.means[methods].to_numpy(), self.seeds[methods].to_numpy(dtype=float)
         with np.errstate(divide="ignore", invalid="ignore"):  # without seeds, or without a spread, nothing is told
@@ -78,7 +78,7 @@ def scale_differences(
 ) -> ScaleDifferences:
     """Compare all methods that ran at a scale with the reference there."""
     runs = frames.select(scale, study.methods)
-    of_runs = metric.of(frames, runs)
+    of_runs = metric.read_values(frames, runs)
     methods = [method for method in study.methods if (runs["method"] == method).any()]
     behind = {method: tuple(runs.index[runs["method"] == method]) for method in methods}
     diverged = pd.Series(

@@ -1,6 +1,6 @@
 """Names the metrics that a run of the study is judged by, with the value of each run.
 
-Source: ours. The paper judges by CLIMB-avg alone (section 3.3) and prints losses beside it (Table 7).
+Source: ours. The paper judges by CLIMB-avg alone (section 3.3) and prints losses next to it (Table 7).
 """
 
 from __future__ import annotations
@@ -31,12 +31,14 @@ class SignalMetric:
         """Its label, with the direction in which it is better."""
         return f"{self.label} {'↑' if self.better == 'higher' else '↓'}"
 
-    def of(self, frames: RunFrames, runs: pd.DataFrame) -> pd.Series:
-        """Value of each run, on its key; NaN where it has none."""
+    def read_values(self, frames: RunFrames, runs: pd.DataFrame) -> pd.Series:
+        """Value of each run, on its key; NaN if it has none."""
         if not self.scored_as:
             return runs[self.run_column].astype(float)
         values = {key: frames.metric_scores(str(key), self.scored_as).astype(float) for key in runs.index}
-        return pd.Series({key: one.mean() if len(one) else math.nan for key, one in values.items()}, dtype=float)
+        return pd.Series(
+            {key: scores.mean() if len(scores) else math.nan for key, scores in values.items()}, dtype=float
+        )
 
 
 METRICS = [

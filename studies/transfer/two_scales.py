@@ -19,7 +19,7 @@ from .headline_runs import LARGE, base_values, first_seed
 
 
 def two_scales(frames: RunFrames, study: Study, reference: str) -> pd.DataFrame:
-    """On the method: base and large average, their deltas from the reference, ranks; NaN where there is none.
+    """On the method: base and large average, their deltas from the reference, ranks; NaN if there is none.
 
     At the base scale the reference is the mean of its seeds and ranks go over all methods; at the large scale every
     method is one seed, the reference too, and ranks go over the methods that completed.

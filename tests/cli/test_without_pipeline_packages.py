@@ -55,7 +55,7 @@ def test_the_audit_of_five_papers_is_the_same(repository: Path, tmp_path: Path) 
 def test_a_gate_and_a_board_need_no_more(repository: Path, tmp_path: Path) -> None:
     rng, folder, rules = np.random.default_rng(3), tmp_path / "records", tmp_path / "rules.toml"
     folder.mkdir()
-    runs = gate_faults.made(rng, 5)
+    runs = gate_faults.make_runs(rng, 5)
     gate_faults.write_table(folder, runs, f"{gate_faults.mean_at(runs, 3000):.4f}", 3000, 5, rng)
     rules.write_text(gate_faults.TABLE_RULES)
     for words in (("gate", str(folder)), ("board", str(folder), "--out", str(tmp_path / "board"))):

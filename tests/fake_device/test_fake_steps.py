@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from benchmarks.fake_device import method_rows
-from benchmarks.fake_device.compiled_step import FEW, grown
+from benchmarks.fake_device.compiled_step import FEW, extrapolate
 from plumbline.specs import study_config
 from tests.conftest import REPOSITORY
 
@@ -204,7 +204,7 @@ def test_few_layers_tell_of_many() -> None:
         return {"loss": {"bytes": 7.0}, "rest": {"bytes": 5.0 + 3.0 * layers + bend * layers**2}}
 
     for bend, counts in ((0.0, FEW[:2]), (0.5, FEW)):
-        assert grown([table(count, bend) for count in counts], 24) == table(24, bend)
+        assert extrapolate([table(count, bend) for count in counts], 24) == table(24, bend)
 
 
 def state(device: str, seconds: float, rehearsal: str | None = None) -> str:
@@ -220,7 +220,7 @@ def state(device: str, seconds: float, rehearsal: str | None = None) -> str:
 
 def test_measured_steps_stand_by_device_and_rehearsals_nowhere(tmp_path: Path) -> None:
     (tmp_path / "benchmarks").mkdir()
-    assert method_rows.measured(tmp_path) == {}
+    assert method_rows.read_timings(tmp_path) == {}
     for name, content in {
         "a100": state("NVIDIA A100", 0.5),
         "h100": state("NVIDIA H100", 0.25),
@@ -228,16 +228,14 @@ def test_measured_steps_stand_by_device_and_rehearsals_nowhere(tmp_path: Path) -
         "tiny": state("NVIDIA H100", 0.001, "rehearsal at toy sizes, not a measurement"),
     }.items():
         (tmp_path / f"benchmarks/gpu_check_{name}.json").write_text(content)
-    found = method_rows.measured(tmp_path)
+    found = method_rows.read_timings(tmp_path)
     assert found == {"NVIDIA A100": {"baseline": 0.5}, "NVIDIA H100": {"baseline": 0.25}}
-    columns = dict(zip(method_rows.measured_columns(found), method_rows.measured_cells(found, "baseline")))
+    columns = dict(zip(method_rows.timing_columns(found), method_rows.timing_cells(found, "baseline")))
     assert {head.rpartition(": ")[2]: cell for head, cell in columns.items()} == {
         "NVIDIA A100": "500", "NVIDIA H100": "250",
     }  # fmt: skip
-    assert method_rows.measured_cells(found, "qknorm") == ("not measured",) * 2
-    assert (
-        method_rows.measured_cells({}, "baseline") == ("not measured",) and len(method_rows.measured_columns({})) == 1
-    )
+    assert method_rows.timing_cells(found, "qknorm") == ("not measured",) * 2
+    assert method_rows.timing_cells({}, "baseline") == ("not measured",) and len(method_rows.timing_columns({})) == 1
 
 
 @pytest.mark.parametrize(("required", "said"), [("1", "1 failed in"), ("0", "1 skipped in")])

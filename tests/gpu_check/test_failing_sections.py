@@ -166,16 +166,16 @@ def test_goes_on_from_an_earlier_call_on_this_device(tmp_path: Path, capsys: pyt
     others = ("gpu_check_a_large_key_norms_x.zip", ".gpu_check_a.json.0123abcd", "other.json")
     for name in ("gpu_check_a_key_norms_x.zip", *others):
         (before / name).write_text("before")
-    command_line.brought(before, now / "gpu_check_a.json", TOLD)
+    command_line.copy_earlier_call(before, now / "gpu_check_a.json", TOLD)
     assert {path.name for path in now.iterdir()} == {"gpu_check_a.json", "gpu_check_a_key_norms_x.zip"}
     said = capsys.readouterr().out
     assert "taken: gpu_check_a_key_norms_x.zip, gpu_check_a.json; not taken: gpu_check_a_large_key_norms_x.zip" in said
     (before / "gpu_check_a_key_norms_y.zip").touch()
-    command_line.brought(before, now / "gpu_check_a.json", TOLD)
+    command_line.copy_earlier_call(before, now / "gpu_check_a.json", TOLD)
     assert "nothing is taken, " in capsys.readouterr().out and len(list(now.iterdir())) == 2
     with pytest.raises(PlumblineError, match="no such folder; in a first call leave it out"):
-        command_line.brought(tmp_path / "nowhere", now / "gpu_check_a.json", TOLD)
-    command_line.brought(before, now / "gpu_check_b.json", TOLD)
+        command_line.copy_earlier_call(tmp_path / "nowhere", now / "gpu_check_a.json", TOLD)
+    command_line.copy_earlier_call(before, now / "gpu_check_b.json", TOLD)
     assert "no gpu_check_b.json, nothing was measured before" in capsys.readouterr().out
 
 
@@ -191,14 +191,14 @@ def test_nothing_is_taken_of_a_damaged_call(tmp_path: Path, content: str, words:
     (tmp_path / "gpu_check_a.json").write_text(content)
     (tmp_path / "gpu_check_a.md").touch()
     with pytest.raises(PlumblineError, match=words):
-        command_line.brought(tmp_path, tmp_path / "now" / "gpu_check_a.json", TOLD)
+        command_line.copy_earlier_call(tmp_path, tmp_path / "now" / "gpu_check_a.json", TOLD)
     assert not (tmp_path / "now").exists()
     (tmp_path / "gpu_check_a.json").unlink()
     left(tmp_path, "gpu_check_a.json")
     (tmp_path / "gpu_check_a.md").unlink()
     (tmp_path / "gpu_check_a.md").mkdir()
     with pytest.raises(PlumblineError, match="not a file, as all are that a call leaves"):
-        command_line.brought(tmp_path, tmp_path / "now" / "gpu_check_a.json", TOLD)
+        command_line.copy_earlier_call(tmp_path, tmp_path / "now" / "gpu_check_a.json", TOLD)
     assert not (tmp_path / "now").exists()
 
 

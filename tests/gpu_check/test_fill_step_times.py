@@ -55,7 +55,7 @@ def filled(monkeypatch: pytest.MonkeyPatch, state: MeasuredRows, *more: str) -> 
 
 
 def test_components_are_told_apart_so_that_the_plan_adds_them_up_again(tmp_path: Path) -> None:
-    times = fill_step_times.measured(left(tmp_path, STEPS))
+    times = fill_step_times.read_relative_times(left(tmp_path, STEPS))
     assert times.relative == {
         "mixer": {"selective": 1.15, "ssmax": 1.0},
         "output": {"head_gate": 1.06},
@@ -66,7 +66,7 @@ def test_components_are_told_apart_so_that_the_plan_adds_them_up_again(tmp_path:
     assert "1 micro-batch" in times.source
     state = left(tmp_path, STEPS)
     add(state, "eager_steps", {"trainer, micro-batch 8, compiled": 4 * 80.0})
-    again = fill_step_times.measured(state)
+    again = fill_step_times.read_relative_times(state)
     assert again.relative["residual"] == {"attention_residuals": 2.0}, "80 ms beside a step of 80 ms"
     assert "4 micro-batches" in again.source
 
@@ -155,8 +155,8 @@ def test_another_board_or_part_of_one(
     with pytest.raises(PlumblineError, match=f"is of {device}"):
         filled(monkeypatch, left(tmp_path, STEPS, device=device))
     assert table.read_text() == before
-    assert device_under_test.stated(device) == {}, "no peak either"
-    assert device_under_test.stated(DEVICE) == {"machine": "h100", "peak_tflops": 989}
+    assert device_under_test.find_stated_peak(device) == {}, "no peak either"
+    assert device_under_test.find_stated_peak(DEVICE) == {"machine": "h100", "peak_tflops": 989}
 
 
 def without_seconds(state: MeasuredRows) -> None:
@@ -180,10 +180,10 @@ def without_seconds(state: MeasuredRows) -> None:
 )
 def test_a_file_that_lacks_something_is_named_with_the_key(tmp_path: Path, edit: Any, says: str) -> None:
     state = left(tmp_path, STEPS)
-    fill_step_times.measured(state)
+    fill_step_times.read_relative_times(state)
     edit(state)
     with pytest.raises(PlumblineError, match=rf"gpu_check_x\.json: .*{says}"):
-        fill_step_times.measured(state)
+        fill_step_times.read_relative_times(state)
 
 
 def test_a_baseline_that_was_measured_once_is_said_to_be(

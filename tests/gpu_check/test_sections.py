@@ -79,7 +79,7 @@ def test_a_mixer_that_is_not_its_reference_is_found(tmp_path: Path, monkeypatch:
 def test_the_floor_of_a_call_is_by_hand(tmp_path: Path) -> None:
     """Paper shape, T 1024, 16 sequences: 524,800 pairs each; 32 heads of width 64, scores and values."""
     spec = base_scale_specs.runs("paper")[base_scale_specs.BASELINE].model
-    mixer = kernel_accuracy.built({"name": "softmax"}, 64, heads=32, groups=8)
+    mixer = kernel_accuracy.build_mixer({"name": "softmax"}, 64, heads=32, groups=8)
     operations, moved = attention_times.counts(mixer, spec, 16, 1024)
     forward = 2 * 16 * 524_800 * 2 * 32 * 64
     assert operations == {"forward": forward, "both": forward * 7 // 2}
@@ -196,7 +196,7 @@ def test_a_choice_of_blocks_is_what_the_kernel_is_launched_with(tmp_path: Path) 
 
     q_BHTW = torch.zeros(1, 1, 1, 64, dtype=torch.bfloat16)
     today = softpick.blocks_for("softpick", q_BHTW)
-    with kernel_block_sizes.launched_with("softpick", (64, 16, 4, 3), "cuda"):
+    with kernel_block_sizes.launch_with("softpick", (64, 16, 4, 3), "cuda"):
         assert softpick.blocks_for("softpick", q_BHTW) == BlockSizes(held=64, walked=16, warps=4, stages=3)
     assert (
         softpick.blocks_for("softpick", q_BHTW)
@@ -329,6 +329,6 @@ def test_paper_shapes_are_not_for_a_processor(monkeypatch: pytest.MonkeyPatch) -
 
 def test_ceilings_are_rates(tmp_path: Path) -> None:
     rows = {key: measure() for key, measure in device_ceilings.rows(TINY).items()}
-    rate, bandwidth = device_ceilings.reached(state_of(tmp_path, device_ceilings=rows))
+    rate, bandwidth = device_ceilings.read_ceilings(state_of(tmp_path, device_ceilings=rows))
     product = rows[device_ceilings.PRODUCT]
     assert rate == pytest.approx(2 * 128**3 / (product["milliseconds"] / 1e3)) and bandwidth

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from benchmarks.attention_memory import HEADS, peaks, small
+from benchmarks.attention_memory import HEADS, measure_peaks, small
 from benchmarks.autograd_memory import HeldByAutograd
 from plumbline.specs.spec import ModelSpec
 from tests.model.transfer_methods import ALL, overlay
@@ -14,7 +14,7 @@ MIXERS = {str(sorted(entry["mixer"].items())): entry["mixer"] for entry in ALL.v
 
 
 def counted(mixer: dict, tokens: int) -> tuple[int, int]:
-    return peaks(small(ModelSpec.from_dict(overlay("baseline") | {"mixer": mixer}), tokens), tokens)
+    return measure_peaks(small(ModelSpec.from_dict(overlay("baseline") | {"mixer": mixer}), tokens), tokens)
 
 
 @pytest.mark.parametrize("mixer", MIXERS.values(), ids=list(MIXERS))
@@ -28,7 +28,7 @@ def test_memory_is_linear_in_time(mixer: dict) -> None:
 def test_what_is_kept_is_counted_once_and_only_while_it_is() -> None:
     x_N, scale_N = (torch.ones(1000, requires_grad=True) for _ in range(2))  # of 4,000 bytes each
     kept = HeldByAutograd(scale_N)
-    with kept.counted():
+    with kept.count():
         (x_N * 2.0).exp().sum().backward()  # keeps exp's result, until backward
         assert (kept.now, kept.most) == (0, 4000)
         product_N = x_N * scale_N  # keeps both, of which the parameter is not counted

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.claim_rates.__main__ import STUDIES, UNDRAWN, drawn_study, undrawn, write_rates
-from benchmarks.claim_rates.drawn_worlds import WORLDS, counted
+from benchmarks.claim_rates.__main__ import STUDIES, UNDRAWN, import_study, list_undrawn_claims, write_rates
+from benchmarks.claim_rates.drawn_worlds import WORLDS, count_verdicts
 from plumbline.core.errors import PlumblineError
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.claims.claim_registry import ClaimChecks
@@ -78,9 +78,9 @@ def test_a_claim_without_a_rate_has_empty_cells_and_a_page_without_rates_no_colu
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_kept_rates_are_those_of_the_checks_as_they_are(name: str) -> None:
     """A few fresh draws: none is so far from its kept rate as chance makes it once in a million."""
-    drawn, kept = drawn_study(name), read(ROOT / "studies" / name)
+    drawn, kept = import_study(name), read(ROOT / "studies" / name)
     assert kept.draws >= 1000 and kept.noise == drawn.noise and kept.not_drawn == dict(drawn.not_drawn)
-    again = counted(drawn, DRAWS[name], seed=kept.seed + 1)
+    again = count_verdicts(drawn, DRAWS[name], seed=kept.seed + 1)
     assert set(again.claims) == set(kept.claims)
     for claim, rates in again.claims.items():
         for world in WORLDS:
@@ -95,7 +95,7 @@ def test_the_kept_rates_are_those_of_the_checks_as_they_are(name: str) -> None:
 @pytest.mark.parametrize("name", list(UNDRAWN))
 def test_a_study_of_which_nothing_can_be_drawn_says_so(name: str) -> None:
     kept = read(ROOT / "studies" / name)
-    assert kept == undrawn(name) and not kept.claims and len(kept.not_drawn) > 5
+    assert kept == list_undrawn_claims(name) and not kept.claims and len(kept.not_drawn) > 5
     assert kept.summary({}) == [f"What a perfect replication would get is not drawn: {UNDRAWN[name]}."]
 
 

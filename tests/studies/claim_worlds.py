@@ -173,7 +173,7 @@ def query_free() -> StudyWorlds:
         return JudgedWorld(claim=name, kind="false", name="other code", verdict=verdict)
 
     def document(monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(theorem_checks, "document", runs.another)
+        monkeypatch.setattr(theorem_checks, "load_paper", runs.another)
 
     def theorem(name: str) -> Callable[[pytest.MonkeyPatch], None]:
         def patch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,14 +235,14 @@ def quack() -> StudyWorlds:
     def code(name: str) -> JudgedWorld:
         def patch(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setattr(lemma1_numbers, "sizes", lambda study: tests.SMALL)
-            lemma1_numbers.found.cache_clear()
+            lemma1_numbers.compute_rows.cache_clear()
             tests.CODE_MUTANTS[name](monkeypatch)
 
         def verdict() -> str:
             try:
                 return _patched(patch, lambda: one(name, lambda root: Written(root, {}, "smoke")))()
             finally:
-                lemma1_numbers.found.cache_clear()
+                lemma1_numbers.compute_rows.cache_clear()
 
         return JudgedWorld(claim=name, kind="false", name="other code", verdict=verdict)
 
@@ -257,12 +257,12 @@ def quack() -> StudyWorlds:
 def key_norms() -> StudyWorlds:
     """Worlds of the key_norms study."""
     from plumbline.specs import study_config
-    from plumbline.studies.key_norms.norm_curves import layers_of
+    from plumbline.studies.key_norms.norm_curves import count_layers
     from tests.studies.key_norms import synthetic_runs
     from tests.studies.key_norms import test_key_norms_claims as tests
 
     def arms() -> dict[str, synthetic_runs.Arm]:
-        return synthetic_runs.as_the_document_says(layers_of(study_config.load("key_norms", "paper")))
+        return synthetic_runs.as_the_document_says(count_layers(study_config.load("key_norms", "paper")))
 
     def world(name: str, kind: Kind, of: str, change: Callable[[dict], dict]) -> JudgedWorld:
         def verdict() -> str:

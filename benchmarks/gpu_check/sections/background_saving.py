@@ -1,5 +1,5 @@
-"""A checkpoint that is written while steps are taken, beside one for which training waits: the same bytes, and how long
-the next step has to wait for either."""
+"""A checkpoint that is written while steps are taken, next to one for which training waits: the same bytes, and how
+long the next step has to wait for either."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ STEPS = 3
 def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """One row, of the baseline."""
     return {
-        "baseline": lambda: _saved_twice(
+        "baseline": lambda: _save_twice(
             base_scale_specs.runs(setting.size.mini)[base_scale_specs.BASELINE], setting.device
         )
     }
 
 
-def _saved_twice(spec: RunSpec, device: str) -> dict[str, Any]:
+def _save_twice(spec: RunSpec, device: str) -> dict[str, Any]:
     """The same state written in both ways. The first save of either kind is not timed: it allots memory."""
     from plumbline.core.stop_request import StopRequest
     from plumbline.model.distributed import ranks

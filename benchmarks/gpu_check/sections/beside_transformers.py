@@ -71,12 +71,12 @@ def _side(build: Callable[..., Any], shape: dict[str, int], compiled: bool, sett
         optimizer.zero_grad()
 
     size = setting.size
-    taken = milliseconds(step, setting.device, repeats=size.repeats, warmup=size.warmup)
+    duration = milliseconds(step, setting.device, repeats=size.repeats, warmup=size.warmup)
     tokens = shape["sequences"] * shape["context"]
     return {
         "parameters": parameters,
-        "seconds": taken / 1e3,
-        "tokens_per_second": 1e3 * tokens / taken,
+        "seconds": duration / 1e3,
+        "tokens_per_second": 1e3 * tokens / duration,
         "peak_gib": peak_gib(setting.device),
     }
 

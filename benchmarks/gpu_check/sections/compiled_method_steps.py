@@ -1,4 +1,4 @@
-"""Every method's step at paper size by torch.compile, beside the baseline's, as `eager_steps` takes the eager ones.
+"""Every method's step at paper size by torch.compile, next to the baseline's, as `eager_steps` takes the eager ones.
 
 A method that the compiler refuses has no row, and is named with its words: the trainer would go on without it. Nothing
 is compiled at toy sizes, where that alone takes a processor minutes.
@@ -20,7 +20,7 @@ TITLE = "Methods by compiled step"
 SHARE = 0.6
 #: A graph of all layers is compiled first.
 LEAST = 75.0
-#: Methods that are reckoned to cost most over the baseline, or go through kernels of ours: a call has time for some.
+#: Methods that are estimated to cost most over the baseline, or go through kernels of ours: a call has time for some.
 FIRST = ("attnres", "denseformer", "softpick", "selective_attn", "hyper", "sandwich_norm", "diff_attn")
 
 

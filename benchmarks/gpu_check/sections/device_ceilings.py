@@ -1,4 +1,4 @@
-"""What the device reaches by itself: the two ceilings that every other time is held against."""
+"""What the device reaches by itself: the two ceilings that every other time is compared with."""
 
 from __future__ import annotations
 
@@ -28,19 +28,15 @@ def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     def copy() -> dict[str, Any]:
         source = torch.randint(256, (size.copied,), dtype=torch.uint8, device=setting.device)
         target = torch.empty_like(source)
-        taken = milliseconds(lambda: target.copy_(source), setting.device, **how)
-        return {"milliseconds": taken, "bytes_per_second": 2e3 * size.copied / taken}
+        duration = milliseconds(lambda: target.copy_(source), setting.device, **how)
+        return {"milliseconds": duration, "bytes_per_second": 2e3 * size.copied / duration}
 
     def product(dtype: torch.dtype) -> dict[str, Any]:
-        left, right = (torch.randn(size.product, size.product, device=setting.device).to(dtype) for _ in range(2))
-        taken = milliseconds(lambda: left @ right, setting.device, **how)
-        return {"milliseconds": taken, "operations_per_second": 2e3 * size.product**3 / taken}
+        a, b = (torch.randn(size.product, size.product, device=setting.device).to(dtype) for _ in range(2))
+        duration = milliseconds(lambda: a @ b, setting.device, **how)
+        return {"milliseconds": duration, "operations_per_second": 2e3 * size.product**3 / duration}
 
-    return {
-        COPY: copy,
-        PRODUCT: lambda: product(torch.bfloat16),
-        "product float32": lambda: product(torch.float32),
-    }
+    return {COPY: copy, PRODUCT: lambda: product(torch.bfloat16), "product float32": lambda: product(torch.float32)}
 
 
 def page(state: MeasuredRows) -> list[str]:
@@ -49,25 +45,17 @@ def page(state: MeasuredRows) -> list[str]:
     return table(
         ("ceiling", "ms", "GB/s", "TFLOP/s"),
         (
-            (
-                key,
-                row["milliseconds"],
-                _scaled(row, "bytes_per_second", 1e9),
-                _scaled(row, "operations_per_second", 1e12),
-            )
+            (key, row["milliseconds"], _scale(row, "bytes_per_second", 1e9), _scale(row, "operations_per_second", 1e12))
             for key, row in measured.items()
         ),
     )
 
 
-def _scaled(row: dict[str, Any], name: str, unit: float) -> float | None:
+def _scale(row: dict[str, Any], name: str, unit: float) -> float | None:
     return row[name] / unit if name in row else None
 
 
-def reached(state: MeasuredRows) -> tuple[float | None, float | None]:
-    """Operations and bytes a second that the device was seen to reach; None where that is not measured."""
+def read_ceilings(state: MeasuredRows) -> tuple[float | None, float | None]:
+    """Operations and bytes a second that the device was seen to reach; None if that is not measured."""
     measured = state.rows("device_ceilings")
-    return (
-        measured.get(PRODUCT, {}).get("operations_per_second"),
-        measured.get(COPY, {}).get("bytes_per_second"),
-    )
+    return (measured.get(PRODUCT, {}).get("operations_per_second"), measured.get(COPY, {}).get("bytes_per_second"))

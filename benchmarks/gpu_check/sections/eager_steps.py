@@ -1,4 +1,4 @@
-"""A training step at paper size: the baseline's as the trainer takes it, and every method's beside it.
+"""A training step at paper size: the baseline's as the trainer takes it, and every method's next to it.
 
 The first rows are whole steps of the trainer (`train.step_time`): data, accumulation, clipping, update. Methods take
 theirs without the data and with one micro-batch, one method at a time, the baseline first and last, so that what the
@@ -70,7 +70,7 @@ def trainer(
         device=setting.device,
         compile=compiled,
     )
-    steps = measure([spec], how, lambda words: None)
+    steps = measure([spec], how, lambda text: None)
     return _row(spec.model, sequences, float(steps["seconds"].median()), peak_gib(setting.device))
 
 
@@ -90,9 +90,9 @@ def method(spec: RunSpec, setting: SectionCall, compiled: bool = False) -> dict[
     size, device = setting.size, torch.device(setting.device)
     numerics(device)
     forget_peak(setting.device)
-    model = drawn_there(spec.model, device)
+    model = draw_on_device(spec.model, device)
     began = time.perf_counter()
-    forward = _compiled(model, spec, size.sequences, device) if compiled else model
+    forward = _compile(model, spec, size.sequences, device) if compiled else model
     taken_by_compiler = {"compiled_in_seconds": round(time.perf_counter() - began, 1)} if compiled else {}
     optimizer = RunOptimizer(model, model.parameter_roles, spec.optimizer, precision=spec.train.precision)
     tokens_BT = torch.randint(spec.model.vocabulary, (size.sequences, spec.model.context), device=device)
@@ -107,13 +107,13 @@ def method(spec: RunSpec, setting: SectionCall, compiled: bool = False) -> dict[
         optimizer.zero_grad()
         losses.append(loss.detach())
 
-    taken = milliseconds(step, setting.device, repeats=size.repeats, warmup=size.warmup)
+    duration = milliseconds(step, setting.device, repeats=size.repeats, warmup=size.warmup)
     if not math.isfinite(losses[-1].item()):
         raise ArithmeticError(f"the loss is {losses[-1].item()}, and such a step's time says nothing")
-    return _row(spec.model, size.sequences, taken / 1e3, peak_gib(setting.device)) | taken_by_compiler
+    return _row(spec.model, size.sequences, duration / 1e3, peak_gib(setting.device)) | taken_by_compiler
 
 
-def _compiled(model: Decoder, spec: RunSpec, sequences: int, device: Any) -> Callable[..., Any]:
+def _compile(model: Decoder, spec: RunSpec, sequences: int, device: Any) -> Callable[..., Any]:
     """The model as the trainer compiles it.
 
     Raises:
@@ -126,13 +126,13 @@ def _compiled(model: Decoder, spec: RunSpec, sequences: int, device: Any) -> Cal
     from plumbline.train.compiling import CompiledModel
 
     torch._dynamo.reset()  # what the last method left
-    made = CompiledModel(model, model, "ddp", RankGroup(rank=0, world=1, device=device), None)
-    if (fault := made.attempt(sequences, spec.train.precision)) is not None:
+    compiled_model = CompiledModel(model, model, "ddp", RankGroup(rank=0, world=1, device=device), None)
+    if (fault := compiled_model.attempt(sequences, spec.train.precision)) is not None:
         raise PlumblineError(f"{spec.key} is not compiled: {fault}")
-    return made
+    return compiled_model
 
 
-def drawn_there(spec: ModelSpec, device: Any) -> Decoder:
+def draw_on_device(spec: ModelSpec, device: Any) -> Decoder:
     """A decoder whose random weights are drawn on the device: other numbers than `create`'s, of the same spread."""
     import torch
 

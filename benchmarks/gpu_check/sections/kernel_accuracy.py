@@ -1,7 +1,7 @@
 """Every mixer and variant against its own reference in float64: outputs and gradients, grouped heads.
 
 Here in the first case of the sizes, the type and head width of the paper; the others are a later section
-(`more_kernel_cases`). Nothing is asked of what is inside: `Mixer.forward` on the device, in the type, is held against
+(`more_kernel_cases`). Nothing is asked of what is inside: `Mixer.forward` on the device, in the type, is compared with
 `Mixer.reference` of the same numbers in double precision. An error is a norm of the difference over the norm of the
 reference's.
 """
@@ -39,15 +39,15 @@ def mixers() -> dict[str, dict[str, Any]]:
     """Every mixer that a study's YAML chooses, methods and variants, as its slot is written; by name and options."""
     from plumbline.specs.yaml_files import ROOT, load_study
 
-    found: dict[str, dict[str, Any]] = {}
+    slots: dict[str, dict[str, Any]] = {}
     for folder in sorted((ROOT / "studies").glob("*/study.yaml")):
         definition = load_study(folder.parent.name, ROOT)
         for entry in definition.get("methods", {}).values():
             own = entry.get("model", {}).get("mixer", {"name": "softmax"})
             others = (variant.get("model", {}).get("mixer") for variant in entry.get("variants", {}).values())
             for chosen in (own, *(other for other in others if other)):
-                found.setdefault(label(chosen), chosen)
-    return dict(sorted(found.items()))
+                slots.setdefault(label(chosen), chosen)
+    return dict(sorted(slots.items()))
 
 
 def label(chosen: dict[str, Any]) -> str:
@@ -56,7 +56,7 @@ def label(chosen: dict[str, Any]) -> str:
     return " ".join([chosen["name"], *options])
 
 
-def built(
+def build_mixer(
     chosen: dict[str, Any], width: int, *, heads: int = HEADS, groups: int = GROUPS, context: int = 1024
 ) -> Mixer:
     """A mixer on the CPU, from a decoder of one layer."""
@@ -104,24 +104,24 @@ def _compare(chosen: dict[str, Any], dtype: str, width: int, length: int, device
     from plumbline.model.numerics import numerics
 
     numerics(torch.device(device))
-    exact = built(chosen, width).to(device).double()
+    exact = build_mixer(chosen, width).to(device).double()
     draw = torch.Generator(device).manual_seed(11)
     for value in exact.parameters():
         value.data += 0.5 * torch.randn(value.shape, generator=draw, device=device, dtype=value.dtype)
     single = copy.deepcopy(exact).float()
     sizes = [(BATCH, length, heads, width) for heads in (HEADS, exact.groups, exact.groups)]
     # As projections leave them: the axis of heads is not the outer one.
-    drawn = [torch.randn(shape, generator=draw, device=device) for shape in sizes]
-    inputs = [x.to(getattr(torch, dtype)).transpose(1, 2) for x in drawn]
+    tensors = [torch.randn(shape, generator=draw, device=device) for shape in sizes]
+    inputs = [x.to(getattr(torch, dtype)).transpose(1, 2) for x in tensors]
     attention_mask = AttentionMask.of(torch.zeros(1, length, dtype=torch.long, device=device), None, None)
     expected = results(exact.reference, [x.double() for x in inputs], exact, attention_mask)
-    found = results(single, inputs, single, attention_mask)
+    outputs = results(single, inputs, single, attention_mask)
     names = ["output", "queries", "keys", "values", *(name for name, _ in exact.named_parameters())]
     errors = {
-        name: ((one.double() - other).norm() / other.norm().clamp(min=1e-12)).item()
-        for name, one, other in zip(names, found, expected, strict=True)
+        name: ((output.double() - reference).norm() / reference.norm().clamp(min=1e-12)).item()
+        for name, output, reference in zip(names, outputs, expected, strict=True)
     }
-    # Not `max`, which may pass over what is no number.
+    # Not `max`, which may pass over what is not a number.
     equal = all(error <= TOLERANCE[dtype] for error in errors.values())
     return {
         "mixer": label(chosen),

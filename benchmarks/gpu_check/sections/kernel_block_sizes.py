@@ -55,9 +55,11 @@ def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """A row for each choice and kernel; two choices at toy sizes."""
     choices = CHOICES if setting.size.compiles else CHOICES[:2]
     return {
-        f"{kernel_accuracy.label(one)}, {'/'.join(map(str, choice))}": functools.partial(_measure, one, choice, setting)
+        f"{kernel_accuracy.label(mixer)}, {'/'.join(map(str, choice))}": functools.partial(
+            _measure, mixer, choice, setting
+        )
         for choice in choices
-        for one in MIXERS
+        for mixer in MIXERS
     }
 
 
@@ -67,10 +69,10 @@ def _measure(chosen: dict[str, Any], choice: tuple[int, int, int, int], setting:
     from plumbline.model.attention_mask import AttentionMask
 
     spec = base_scale_specs.runs(setting.size.preset)[base_scale_specs.BASELINE].model
-    made = functools.partial(
-        kernel_accuracy.built, chosen, spec.head_width, heads=spec.heads, groups=spec.key_value_heads
+    build = functools.partial(
+        kernel_accuracy.build_mixer, chosen, spec.head_width, heads=spec.heads, groups=spec.key_value_heads
     )
-    mixer = made(context=spec.context).to(setting.device)
+    mixer = build(context=spec.context).to(setting.device)
     draw = torch.Generator(setting.device).manual_seed(5)
     # Not a whole number of blocks: the last one has an edge of its own.
     length = spec.context - 3
@@ -80,19 +82,22 @@ def _measure(chosen: dict[str, Any], choice: tuple[int, int, int, int], setting:
     ]
     attention_mask = AttentionMask.of(torch.zeros(1, length, dtype=torch.long, device=setting.device), None, None)
     expected = kernel_accuracy.results(mixer, inputs, mixer, attention_mask)
-    with launched_with(mixer.kernel, choice, setting.device):
-        found = kernel_accuracy.results(mixer, inputs, mixer, attention_mask)
-        row = attention_times.timed(chosen, spec.context, spec, setting)
-    pairs = zip(found, expected, strict=True)
-    errors = [((one.double() - two.double()).norm() / two.double().norm()).item() for one, two in pairs]
+    with launch_with(mixer.kernel, choice, setting.device):
+        outputs = kernel_accuracy.results(mixer, inputs, mixer, attention_mask)
+        row = attention_times.time_call(chosen, spec.context, spec, setting)
+    pairs = zip(outputs, expected, strict=True)
+    errors = [
+        ((output.double() - reference.double()).norm() / reference.double().norm()).item()
+        for output, reference in pairs
+    ]
     finite = all(error == error for error in errors)
-    told = {"label": kernel_accuracy.label(chosen), "choice": list(choice), "error": max(errors) if finite else "nan"}
-    told |= {"kernel": mixer.kernel, "width": spec.head_width}
-    return row | told | {"equal": all(error <= kernel_accuracy.TOLERANCE["bfloat16"] for error in errors)}
+    facts = {"label": kernel_accuracy.label(chosen), "choice": list(choice), "error": max(errors) if finite else "nan"}
+    facts |= {"kernel": mixer.kernel, "width": spec.head_width}
+    return row | facts | {"equal": all(error <= kernel_accuracy.TOLERANCE["bfloat16"] for error in errors)}
 
 
 @contextlib.contextmanager
-def launched_with(kernel: str, choice: tuple[int, int, int, int], device: str) -> Iterator[None]:
+def launch_with(kernel: str, choice: tuple[int, int, int, int], device: str) -> Iterator[None]:
     """Have a kernel launched with these blocks; a processor runs none."""
     if device == "cpu":
         yield
@@ -100,10 +105,12 @@ def launched_with(kernel: str, choice: tuple[int, int, int, int], device: str) -
     from plumbline.model.kernels.selection import TABLE
     from plumbline.model.kernels.tiles import BlockSizes
 
-    held, walked, warps, stages = choice
+    rows_held, rows_walked, warps, stages = choice
     module: Any = importlib.import_module(str(TABLE[kernel].module))
     before = module.blocks_for
-    module.blocks_for = lambda kernel, q_BHTW: BlockSizes(held=held, walked=walked, warps=warps, stages=stages)
+    module.blocks_for = lambda kernel, q_BHTW: BlockSizes(
+        held=rows_held, walked=rows_walked, warps=warps, stages=stages
+    )
     try:
         yield
     finally:
@@ -117,9 +124,12 @@ def page(state: MeasuredRows) -> list[str]:
     lines = []
     for row in sorted(measured.values(), key=lambda row: (row["label"], row["milliseconds"]["both"])):
         cells: list[Any] = [row["label"], "/".join(map(str, row["choice"])), row["path"]]
-        for which in ("forward", "both"):
+        for pass_name in ("forward", "both"):
             today = first.get(row["label"])
-            cells += [row["milliseconds"][which], row["milliseconds"][which] / today[which] if today else None]
+            cells += [
+                row["milliseconds"][pass_name],
+                row["milliseconds"][pass_name] / today[pass_name] if today else None,
+            ]
         lines.append((*cells, row["error"], row["equal"]))
     columns = ("kernel", "held/walked/warps/stages", "path", "forward ms", "over today's", "both ms", "over today's")
     return table((*columns, "off today's numbers", "equal"), lines)

@@ -2,8 +2,8 @@
 
 The paper's model, steps, batch, learning rates and weight decay, carried out by the trainer as a study's run is. Not
 the paper's corpus (FineWeb-Edu and Cosmopedia), which only a network has: the packaged prose of `mini` stands in, in
-packs that travel with the check (`make gpu-check-packs`), so the numbers are no reproduction of the printed. What a run
-leaves but for its weights is kept beside the check's JSON, in an archive an arm.
+packs that travel with the check (`make gpu-check-packs`), so these numbers do not reproduce the printed ones. What a
+run leaves except for its weights is kept next to the check's JSON, in an archive an arm.
 
 An arm that is stopped goes on from its checkpoint on the same machine. Checkpoints are a gigabyte and stay there: on
 another machine the arm begins again.
@@ -40,7 +40,7 @@ TITLE = "key_norms at paper size, on packaged prose"
 SHARE = 1.0
 
 SOURCE = "packaged_large"
-#: An arm is three minutes by reckoning.
+#: An arm is three minutes by estimate.
 LEAST = 120.0
 #: Seconds before the end at which the trainer is told to save.
 STOPPING = 20.0
@@ -72,7 +72,7 @@ def _arm(spec: RunSpec, read: dict[str, Path] | None, setting: SectionCall) -> d
     from plumbline.train.step_time import random_pack
 
     folder = RUNS / "key_norms" / spec.run_id
-    left = setting.until - time.time()
+    seconds_left = setting.until - time.time()
     folder.mkdir(parents=True, exist_ok=True)
     if read is None:
         read = dict.fromkeys(("train", "validation"), random_pack(folder / "random.json", spec, 16))
@@ -80,12 +80,12 @@ def _arm(spec: RunSpec, read: dict[str, Path] | None, setting: SectionCall) -> d
     command = [sys.executable, "-m", "plumbline.train", "--spec", spec.to_json(), "--device", setting.device]
     command += ["--training-pack", str(read["train"]), "--validation-pack", str(read["validation"])]
     command += ["--state", str(state), "--out", str(out), "--checkpoint-seconds", "60"]
-    code = _train(command, left)
+    code = _train(command, seconds_left)
     if code == EXIT_RUN_AGAIN:
         return {"status": GOES_ON, "reason": f"stopped at step {_step(state)}; on this machine it goes on from there"}
     if code:
         raise PlumblineError(f"the trainer ended with exit code {code}: its words are in the check's log")
-    return _kept(out, spec, setting)
+    return _keep_row(out, spec, setting)
 
 
 def _train(command: list[str], seconds: float) -> int:
@@ -108,12 +108,12 @@ def _train(command: list[str], seconds: float) -> int:
 
 def _step(state: Path) -> int:
     """The last step that the trainer has told of; 0 where it was not that far."""
-    told = state / "progress.jsonl"
-    return int(json.loads(told.read_text(encoding="utf-8").splitlines()[-1])["step"]) if told.exists() else 0
+    progress = state / "progress.jsonl"
+    return int(json.loads(progress.read_text(encoding="utf-8").splitlines()[-1])["step"]) if progress.exists() else 0
 
 
-def _kept(out: Path, spec: RunSpec, setting: SectionCall) -> dict[str, Any]:
-    """The row of a run that has ended; what it left goes into an archive beside the check's JSON."""
+def _keep_row(out: Path, spec: RunSpec, setting: SectionCall) -> dict[str, Any]:
+    """The row of a run that has ended; what it left goes into an archive next to the check's JSON."""
     import pandas as pd
 
     from plumbline.studies.key_norms.norm_curves import ENTROPY, KEY_NORM, decay, groups
@@ -129,7 +129,7 @@ def _kept(out: Path, spec: RunSpec, setting: SectionCall) -> dict[str, Any]:
     read = pd.read_parquet(out / "points" / "online.parquet")
     norms, entropies = _by_layer(read, KEY_NORM), _by_layer(read, ENTROPY)
     layers = spec.model.layers
-    named = {group.title: list(group.layers) for group in groups(layers)[:3]}
+    layers_by_title = {group.title: list(group.layers) for group in groups(layers)[:3]}
     return {
         "outcome": outcome["outcome"],
         "steps": outcome["step"],
@@ -138,7 +138,7 @@ def _kept(out: Path, spec: RunSpec, setting: SectionCall) -> dict[str, Any]:
         "wall_seconds": manifest["wall_seconds"],
         "key_norm": {"start": norms.iloc[0].tolist(), "end": norms.iloc[-1].tolist()},
         "entropy": {"start": entropies.iloc[0].tolist(), "end": entropies.iloc[-1].tolist()},
-        "groups": [[title, float(norms.iloc[-1][chosen].mean())] for title, chosen in named.items()],
+        "groups": [[title, float(norms.iloc[-1][chosen].mean())] for title, chosen in layers_by_title.items()],
         "by_decay_alone": float(norms.iloc[0].mean() * decay(spec)[-1]),
     }
 

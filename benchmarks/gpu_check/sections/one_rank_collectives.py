@@ -1,4 +1,4 @@
-"""Many ranks' code on one rank: the collectives of `train.distributed`, and DDP's gradients beside a bare model's.
+"""Many ranks' code on one rank: the collectives of `train.distributed`, and DDP's gradients next to a bare model's.
 
 One rank is enough to see that NCCL is there, starts and takes the tensors that are handed to it.
 """
@@ -61,7 +61,7 @@ def _collectives(device: str) -> dict[str, Any]:
     from torch import distributed
 
     with _one_rank(device) as group:
-        said = {
+        results = {
             "sum": group.sum([1.5, -2.0]) == [1.5, -2.0],
             "max": group.max([1.5, -2.0]) == [1.5, -2.0],
             "broadcast": group.broadcast({"step": 3}) == {"step": 3},
@@ -69,7 +69,7 @@ def _collectives(device: str) -> dict[str, Any]:
         }
         group.barrier()
         backend = distributed.get_backend()
-    wrong = [name for name, right in said.items() if not right]
+    wrong = [name for name, right in results.items() if not right]
     return {"backend": backend, "equal": not wrong, "wrong": wrong, "error": None}
 
 
@@ -85,7 +85,7 @@ def _gradients(setting: SectionCall) -> dict[str, Any]:
     spec = base_scale_specs.runs(setting.size.mini)[base_scale_specs.BASELINE].model
     draw = torch.Generator().manual_seed(0)
     tokens_BT = torch.randint(spec.vocabulary, (4, spec.context), generator=draw).to(setting.device)
-    found: dict[str, torch.Tensor] = {}
+    gradients: dict[str, torch.Tensor] = {}
     for way in ("bare", "wrapped"):
         with _one_rank(setting.device) if way == "wrapped" else contextlib.nullcontext() as group:
             model = create(spec, 0, setting.device)
@@ -93,10 +93,10 @@ def _gradients(setting: SectionCall) -> dict[str, Any]:
             for number, part_BT in enumerate(tokens_BT.split(2)):
                 with gradient_sync(forward, last=number == 1):
                     (forward(part_BT, loss=True) / tokens_BT.numel()).backward()
-            found[way] = torch.cat([value.grad.flatten().double() for value in model.parameters()])
+            gradients[way] = torch.cat([value.grad.flatten().double() for value in model.parameters()])
             backend = None if group is None else distributed.get_backend()
             del forward
-    error = ((found["wrapped"] - found["bare"]).norm() / found["bare"].norm()).item()
+    error = ((gradients["wrapped"] - gradients["bare"]).norm() / gradients["bare"].norm()).item()
     return {"backend": backend, "equal": error <= TOLERANCE, "error": error}
 
 

@@ -37,11 +37,11 @@ def target(setting: SectionCall) -> str:
 
 def command(setting: SectionCall) -> list[str]:
     """As docs/gpu-box.md has it, of this interpreter."""
-    words = [sys.executable, "-m", "snakemake", target(setting)]
+    arguments = [sys.executable, "-m", "snakemake", target(setting)]
     if setting.size.profile:
-        words += ["--profile", setting.size.profile]
-        return [*words, "--config", f"preset={setting.size.mini}", "machine=one_h100"]
-    return [*words, "--cores", "2", "--config", f"preset={setting.size.mini}"]
+        arguments += ["--profile", setting.size.profile]
+        return [*arguments, "--config", f"preset={setting.size.mini}", "machine=one_h100"]
+    return [*arguments, "--cores", "2", "--config", f"preset={setting.size.mini}"]
 
 
 def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
@@ -70,12 +70,12 @@ def _make(setting: SectionCall) -> dict[str, Any]:
             code, stopped = stop(process), True
         finally:
             stop(process)  # also where this process is itself told to end
-    said = LOG.read_text(encoding="utf-8", errors="replace")
+    output = LOG.read_text(encoding="utf-8", errors="replace")
     if code and not stopped:
-        last = [line.strip() for line in said.splitlines() if "rror" in line] or [f"exit code {code}"]
+        last = [line.strip() for line in output.splitlines() if "rror" in line] or [f"exit code {code}"]
         raise PlumblineError(f"snakemake: {last[0]} (see {LOG})")
     outcomes = list(Path("work", setting.size.mini, "runs", "transfer").glob("*/*/*/outcome.json"))
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     return {
         "status": GOES_ON if code else MEASURED,
         "reason": "stopped; the next call goes on",

@@ -18,11 +18,11 @@ from ..norm_curves import (
     NO_DECAY,
     SCALE,
     StartAndFinalValues,
+    count_layers,
     decay,
-    end,
+    find_spec,
     groups,
-    layers_of,
-    spec_of,
+    read_ends,
 )
 
 
@@ -31,23 +31,23 @@ class Evidence(claim_registry.ClaimEvidence):
 
     def __init__(self, frames: RunFrames, study: Study, published: PrintedNumbers) -> None:
         super().__init__(frames, study, published)
-        self.groups = {group.name: group for group in groups(layers_of(study))}
+        self.groups = {group.name: group for group in groups(count_layers(study))}
 
     @property
     def spec(self) -> RunSpec:
         """The spec of the paper's run under this preset."""
-        found = spec_of(self.study, AS_PUBLISHED)
-        if found is None:
+        spec = find_spec(self.study, AS_PUBLISHED)
+        if spec is None:
             raise MissingRun(MISSING, f"{SCALE}/{AS_PUBLISHED}")
-        return found
+        return spec
 
     def end(self, probe: str, arm: str = AS_PUBLISHED) -> StartAndFinalValues:
         """What a probe read of an arm at both ends of its training."""
-        found = end(self.frames, arm, probe)
-        if found.word:
-            raise MissingRun(found.word, found.runs[0] if found.runs else f"{SCALE}/{arm}")
-        self.used |= set(found.runs)
-        return found
+        ends = read_ends(self.frames, arm, probe)
+        if ends.word:
+            raise MissingRun(ends.word, ends.runs[0] if ends.runs else f"{SCALE}/{arm}")
+        self.used |= set(ends.runs)
+        return ends
 
     def of_group(self, values: pd.Series, group: str) -> float:
         """The mean over a group's layers."""
@@ -65,12 +65,12 @@ class Evidence(claim_registry.ClaimEvidence):
         """Final attention entropy by layer in the paper's run."""
         return self.end(ENTROPY).final
 
-    def beside(self, group: str) -> dict[str, float]:
-        """What a reader must see beside a group's key norm: what decay alone leaves of it, and the same layers trained
+    def reference_norms(self, group: str) -> dict[str, float]:
+        """What a reader must see next to a group's key norm: what decay alone leaves of it, and the same layers trained
         without decay (where that run is there)."""
-        shown = {"decay_alone": self.start() * float(decay(self.spec)[-1])}
-        other = end(self.frames, NO_DECAY, KEY_NORM)
+        norms = {"decay_alone": self.start() * float(decay(self.spec)[-1])}
+        other = read_ends(self.frames, NO_DECAY, KEY_NORM)
         if not other.word:
             self.used |= set(other.runs)
-            shown["without_decay"] = self.of_group(other.final, group)
-        return shown
+            norms["without_decay"] = self.of_group(other.final, group)
+        return norms

@@ -99,8 +99,8 @@ def temperature(e: Evidence, claim: PaperClaim) -> Values:
     sizes = [float(scores[scale].abs().mean()) for scale in SCALES]
     entropies_BHQ = [_entropy(scores[scale]) for scale in SCALES]
     sharper = all(bool((after < before).all()) for before, after in pairwise(entropies_BHQ))
-    shown = {"mean_score": sizes, "entropy": [float(entropy_BHQ.mean()) for entropy_BHQ in entropies_BHQ]}
-    return ComputedValues(holds=sharper and sizes == sorted(sizes), shown=shown)
+    means = {"mean_score": sizes, "entropy": [float(entropy_BHQ.mean()) for entropy_BHQ in entropies_BHQ]}
+    return ComputedValues(holds=sharper and sizes == sorted(sizes), shown=means)
 
 
 def _scores(e: Evidence) -> dict[float, torch.Tensor]:
@@ -169,7 +169,7 @@ def dots(a_ND: torch.Tensor, b_ND: torch.Tensor) -> torch.Tensor:
 @CHECKS.of(**ARITHMETIC)
 def dot_examples(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the two dot products of the running text by the same code as that of random vectors."""
-    return {name: int(dots(torch.tensor([one]), torch.tensor([other]))) for name, (one, other) in DOTS.items()}
+    return {name: int(dots(torch.tensor([first]), torch.tensor([second]))) for name, (first, second) in DOTS.items()}
 
 
 @CHECKS.of(**ARITHMETIC)

@@ -1,8 +1,8 @@
 """Checks claims about key norms and attention over training.
 
 One function for each claim, named as the claim; what it says is in studies/key_norms/published/claims.yaml. All
-are about the paper's run; what it leaves open (near 8, very few, goes with) is an interpretation of the study. Beside a
-norm stands what weight decay alone would leave of it, and the same layers trained without decay."""
+are about the paper's run; what it leaves open (near 8, very few, goes with) is an interpretation of the study. Next to
+a norm stands what weight decay alone would leave of it, and the same layers trained without decay."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .claim_evidence import Evidence
 
 CHECKS = ClaimChecks()
 
-#: Half a unit of the last digit that the paper prints of a norm: less is no change.
+#: Half a unit of the last digit that the paper prints of a norm: less is not a change.
 HALF_UNIT = 0.05
 
 #: A layer within this share of the initial norm stays near it; very few are at most this share of the layers, most are
@@ -27,7 +27,7 @@ NEAR, VERY_FEW, MOST = 0.05, 0.2, 0.5
 def final_norm(e: Evidence, claim: PaperClaim) -> Values:
     """Read the final key norm of the claim's group of layers, the mean over them, in the paper's run."""
     group = {"early": "early", "middle": "middle", "late": "final"}[claim.id.partition("_")[0]]
-    return ComputedValues(values={"norm": e.norm(group)}, shown=e.beside(group))
+    return ComputedValues(values={"norm": e.norm(group)}, shown=e.reference_norms(group))
 
 
 @CHECKS.of()
@@ -37,7 +37,7 @@ def early_falls(e: Evidence, claim: PaperClaim) -> Values:
     values = {"start": e.start(), "end": e.norm("early")}
     fall = values["start"] - values["end"]
     return ComputedValues(
-        holds=fall > HALF_UNIT, values=values, shown=e.beside("early"), limits={"fall": (fall, HALF_UNIT)}
+        holds=fall > HALF_UNIT, values=values, shown=e.reference_norms("early"), limits={"fall": (fall, HALF_UNIT)}
     )
 
 
@@ -48,7 +48,7 @@ def late_rises(e: Evidence, claim: PaperClaim) -> Values:
     values = {"start": e.start(), "end": e.norm("final")}
     rise = values["end"] - values["start"]
     return ComputedValues(
-        holds=rise > HALF_UNIT, values=values, shown=e.beside("final"), limits={"rise": (rise, HALF_UNIT)}
+        holds=rise > HALF_UNIT, values=values, shown=e.reference_norms("final"), limits={"rise": (rise, HALF_UNIT)}
     )
 
 
@@ -68,8 +68,8 @@ def ratio(e: Evidence, claim: PaperClaim) -> Values:
 
 def _sides(e: Evidence) -> dict[str, int]:
     """How many layers end near the initial norm, below it and above it."""
-    found = e.end(KEY_NORM)
-    share = found.change() / found.start
+    norms = e.end(KEY_NORM)
+    share = norms.change() / norms.start
     return {
         "near": int((share.abs() <= NEAR).sum()),
         "dampened": int((share < -NEAR).sum()),
@@ -107,12 +107,12 @@ def _attention(e: Evidence, group: str) -> tuple[float, float, dict[str, float]]
 @CHECKS.of()
 def early_attends_many(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether the early layers end with a key norm below, and an entropy above, the mean over all layers."""
-    norm, entropy, shown = _attention(e, "early")
-    return ComputedValues(holds=norm < 0 < entropy, shown=shown)
+    norm, entropy, numbers = _attention(e, "early")
+    return ComputedValues(holds=norm < 0 < entropy, shown=numbers)
 
 
 @CHECKS.of()
 def late_attends_few(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether the final layers end with a key norm above, and an entropy below, the mean over all layers."""
-    norm, entropy, shown = _attention(e, "final")
-    return ComputedValues(holds=entropy < 0 < norm, shown=shown)
+    norm, entropy, numbers = _attention(e, "final")
+    return ComputedValues(holds=entropy < 0 < norm, shown=numbers)

@@ -17,7 +17,7 @@ from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, RunFrames
 from plumbline.results.tables.table import summarize_outcomes
 from plumbline.specs.study_config import Study
 
-from ..norm_curves import AS_PUBLISHED, FROZEN, NO_DECAY, SCALE, LayerGroup, curve, groups, layers_of, spec_of
+from ..norm_curves import AS_PUBLISHED, FROZEN, NO_DECAY, SCALE, LayerGroup, count_layers, curve, find_spec, groups
 
 ARMS = (AS_PUBLISHED, NO_DECAY, FROZEN)
 
@@ -33,32 +33,32 @@ def panels(study: Study) -> tuple[Figure, dict[str, Axes]]:
     """A figure with one panel for each arm, on common axes."""
     figure = Figure(figsize=(figure_style.PAGE, 3.2))
     axes = figure.subplots(1, len(ARMS), sharey=True, sharex=True)
-    for one, arm in zip(axes, ARMS, strict=True):
-        one.set_title(study.label(arm).replace(" (", "\n("), fontsize=8)
-        one.set_xlabel("training step")
-        one.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.format_thousands))
+    for panel, arm in zip(axes, ARMS, strict=True):
+        panel.set_title(study.label(arm).replace(" (", "\n("), fontsize=8)
+        panel.set_xlabel("training step")
+        panel.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.format_thousands))
     return figure, dict(zip(ARMS, axes, strict=True))
 
 
-def named(study: Study) -> list[LayerGroup]:
+def printed_groups(study: Study) -> list[LayerGroup]:
     """The groups that are drawn thick: those that the paper names."""
-    return [one for one in groups(layers_of(study)) if one.name in COLOURS]
+    return [group for group in groups(count_layers(study)) if group.name in COLOURS]
 
 
 def thin_line(study: Study, layer: int) -> dict[str, object]:
     """How a single layer is drawn: in its group's colour, or grey."""
-    for group in named(study):
+    for group in printed_groups(study):
         if layer in group.layers:
             return THIN | (FIRST if layer == group.layers[0] else SECOND) | {"color": COLOURS[group.name]}
     return THIN | OTHER | {"linewidth": 0.6, "zorder": 2}
 
 
 def draw(
-    axes: Axes, frames: RunFrames, study: Study, arm: str, probe: str, how: str
+    axes: Axes, frames: RunFrames, study: Study, arm: str, probe: str, number_format: str
 ) -> tuple[list[dict[str, object]], list[tuple[float, str, str]]]:
     """An arm's curves into its panel; returns the plotted points, and the thick curves' ends with their labels.
 
-    `how`: the format of the numbers at the ends.
+    `number_format`: the format of the numbers at the ends.
     """
     over = curve(frames, arm, probe)
     outcome = summarize_outcomes(frames.select(SCALE, [arm])["outcome"])
@@ -69,11 +69,11 @@ def draw(
     for layer in over.columns:
         axes.plot(over.index, over[layer], **thin_line(study, layer))
         points += _points(arm, f"layer {layer}", over[layer])
-    for group in named(study):
+    for group in printed_groups(study):
         mean = over[list(group.layers)].mean(axis=1)
         axes.plot(mean.index, mean, color=COLOURS[group.name], linewidth=2.2, zorder=4)
         points += _points(arm, group.name, mean)
-        note = f"{mean.iloc[-1]:{how}}"
+        note = f"{mean.iloc[-1]:{number_format}}"
         if outcome == DIVERGED:
             axes.plot(mean.index[-1], mean.iloc[-1], "x", color=COLOURS[group.name], markersize=7, zorder=5)
             note = "diverged"
@@ -100,14 +100,16 @@ def finish(
     extra: Sequence[Line2D] = (),
 ) -> None:
     """Title, legend, and the numbers at the curves' ends; limits must be set before."""
-    steps = spec_of(study, AS_PUBLISHED)
+    steps = find_spec(study, AS_PUBLISHED)
     if steps is not None:
         axes[AS_PUBLISHED].set_xlim(0, steps.train.steps)
-    words = f"{title}\npreset {study.preset_named} · {study.scale_label(SCALE)}"
-    figure.suptitle(words, fontsize=8.5, x=0.01, ha="left")
-    lines = [Line2D([], [], color=COLOURS[group.name], linewidth=2.2, label=group.title) for group in named(study)]
+    heading = f"{title}\npreset {study.preset_named} · {study.scale_label(SCALE)}"
+    figure.suptitle(heading, fontsize=8.5, x=0.01, ha="left")
+    lines = [
+        Line2D([], [], color=COLOURS[group.name], linewidth=2.2, label=group.title) for group in printed_groups(study)
+    ]
     thin = [(FIRST, "a pair's first layer"), (SECOND, "its second layer")]
-    thin += [(OTHER, "any other layer")] if layers_of(study) > 2 * len(lines) else []
+    thin += [(OTHER, "any other layer")] if count_layers(study) > 2 * len(lines) else []
     lines += [Line2D([], [], **{"color": figure_style.GREY} | THIN | look, label=label) for look, label in thin]
     figure.legend(handles=[*lines, *extra], loc="outside lower center", ncols=4, fontsize=7.5)
     figure.draw_without_rendering()  # limits and transforms must be final before labels are placed
@@ -115,7 +117,7 @@ def finish(
         figure_style.label_curves(axes[arm], listed, gap=0.068)
 
 
-def padded(points: Sequence[dict[str, object]], *more: float) -> tuple[float, float]:
+def axis_limits(points: Sequence[dict[str, object]], *more: float) -> tuple[float, float]:
     """Limits with room around all values that are drawn."""
     values = np.array([*(point["value"] for point in points), *more], dtype=float)
     values = values[np.isfinite(values)]

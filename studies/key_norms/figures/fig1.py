@@ -1,4 +1,4 @@
-"""Draws Figure 1: key norms over training, beside what weight decay alone makes of a gain.
+"""Draws Figure 1: key norms over training, next to what weight decay alone makes of a gain.
 
 Source: key_norms study, figure 1 (three means of two layers each, one arm).
 """
@@ -14,8 +14,8 @@ from plumbline.results.figures.figure_style import FigureWithData, with_house_st
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
-from ..norm_curves import AS_PUBLISHED, KEY_NORM, decay, spec_of
-from ._panels import ARMS, COLOURS, draw, finish, frame, named, padded, panels
+from ..norm_curves import AS_PUBLISHED, KEY_NORM, decay, find_spec
+from ._panels import ARMS, COLOURS, axis_limits, draw, finish, frame, panels, printed_groups
 
 
 @with_house_style
@@ -28,7 +28,7 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     for arm in ARMS:
         mine, ends[arm] = draw(axes[arm], frames, study, arm, KEY_NORM, ".2f")
         points += mine
-        spec = spec_of(study, arm)
+        spec = find_spec(study, arm)
         if spec is None:
             continue
         line = spec.model.head_width**0.5 * decay(spec)
@@ -39,9 +39,9 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
             {"arm": arm, "curve": "weight decay alone", "step": step, "value": float(value)}
             for step, value in enumerate(line)
         ]
-    printed = [float(prose[group.printed].text) for group in named(study)]
-    spec = spec_of(study, AS_PUBLISHED)
-    for group, value in zip(named(study), printed, strict=True):
+    printed = [float(prose[group.printed].text) for group in printed_groups(study)]
+    spec = find_spec(study, AS_PUBLISHED)
+    for group, value in zip(printed_groups(study), printed, strict=True):
         marker = {"marker": "D", "markersize": 5, "markeredgecolor": "white", "color": COLOURS[group.name]}
         axes[AS_PUBLISHED].plot(spec.train.steps if spec else 0, value, clip_on=False, zorder=6, **marker)
     points += [
@@ -51,9 +51,9 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
             "step": spec.train.steps if spec else 0,
             "value": value,
         }
-        for group, value in zip(named(study), printed, strict=True)
+        for group, value in zip(printed_groups(study), printed, strict=True)
     ]
-    axes[AS_PUBLISHED].set_ylim(*padded(points))
+    axes[AS_PUBLISHED].set_ylim(*axis_limits(points))
     axes[AS_PUBLISHED].set_ylabel("key norm")
     extra = [
         Line2D([], [], color=figure_style.BLACK, linestyle=(0, (4, 2)), linewidth=1.1, label="weight decay alone"),

@@ -11,7 +11,7 @@ from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
 from ..norm_curves import AS_PUBLISHED, ENTROPY
-from ._panels import ARMS, draw, finish, frame, padded, panels
+from ._panels import ARMS, axis_limits, draw, finish, frame, panels
 
 
 @with_house_style
@@ -22,7 +22,7 @@ def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     for arm in ARMS:
         mine, ends[arm] = draw(axes[arm], frames, study, arm, ENTROPY, ".3f")
         points += mine
-    axes[AS_PUBLISHED].set_ylim(*padded(points))
+    axes[AS_PUBLISHED].set_ylim(*axis_limits(points))
     axes[AS_PUBLISHED].set_ylabel("attention entropy (1: uniform)")
     finish(figure, axes, study, "Attention entropy of each row over that of uniform attention", ends)
     return FigureWithData(figure, frame(study, points, "attention_entropy"))

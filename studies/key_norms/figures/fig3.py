@@ -11,7 +11,7 @@ from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
 from ..norm_curves import AS_PUBLISHED, QUERY_NORM
-from ._panels import ARMS, draw, finish, frame, padded, panels
+from ._panels import ARMS, axis_limits, draw, finish, frame, panels
 
 
 @with_house_style
@@ -22,7 +22,7 @@ def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     for arm in ARMS:
         mine, ends[arm] = draw(axes[arm], frames, study, arm, QUERY_NORM, ".2f")
         points += mine
-    axes[AS_PUBLISHED].set_ylim(*padded(points))
+    axes[AS_PUBLISHED].set_ylim(*axis_limits(points))
     axes[AS_PUBLISHED].set_ylabel("query norm")
     finish(figure, axes, study, "Query norm: mean L2 over tokens and heads, after the gain, before RoPE", ends)
     return FigureWithData(figure, frame(study, points, "query_l2_norm"))

@@ -1,4 +1,4 @@
-"""Makes Table 1: the final key norm of each layer and arm, beside what weight decay alone would leave of it.
+"""Makes Table 1: the final key norm of each layer and arm, next to what weight decay alone would leave of it.
 
 Source: key_norms study, "Analyzing the image" and "Experimental Analysis", which print three means of two layers each.
 """
@@ -33,12 +33,12 @@ from ..norm_curves import (
     NO_DECAY,
     SCALE,
     StartAndFinalValues,
+    count_layers,
     decay,
-    end,
+    find_spec,
     groups,
-    layers_of,
     mean_over,
-    spec_of,
+    read_ends,
 )
 
 ARMS = (AS_PUBLISHED, NO_DECAY, FROZEN)
@@ -56,55 +56,55 @@ STILL = 0.005
 
 def columns(study: Study) -> list[Column]:
     """The table's columns; arms are called by their weight decay."""
-    own = spec_of(study, AS_PUBLISHED)
-    named = {AS_PUBLISHED: "decay" if own is None else f"decay {own.optimizer.weight_decay:g}"}
-    named |= {NO_DECAY: "no decay", FROZEN: "frozen"}
+    own = find_spec(study, AS_PUBLISHED)
+    headers = {AS_PUBLISHED: "decay" if own is None else f"decay {own.optimizer.weight_decay:g}"}
+    headers |= {NO_DECAY: "no decay", FROZEN: "frozen"}
     return [
         *label_columns("layers", "Layers"),
-        number_column("key_l2_norm", named[AS_PUBLISHED], ".2f", narrow=True),
+        number_column("key_l2_norm", headers[AS_PUBLISHED], ".2f", narrow=True),
         published_column("key_l2_norm", "printed", narrow=True),
-        *(number_column(f"key_l2_norm{_of(arm)}", named[arm], ".2f", narrow=True) for arm in (NO_DECAY, FROZEN)),
+        *(number_column(f"key_l2_norm{_suffix(arm)}", headers[arm], ".2f", narrow=True) for arm in (NO_DECAY, FROZEN)),
         number_column("key_l2_norm_decay_only", "decay alone", ".2f", narrow=True),
         number_column("key_l2_norm_change_over_decay_only_change", "change of key norm / decay alone's", "+.2f"),
-        *(number_column(f"entropy{_of(arm)}", f"entropy, {named[arm]}", ".3f") for arm in ARMS),
+        *(number_column(f"entropy{_suffix(arm)}", f"entropy, {headers[arm]}", ".3f") for arm in ARMS),
         OUTCOME,
         SEEDS,
         *CONTEXT_ALONE,
     ]
 
 
-def _of(arm: str) -> str:
+def _suffix(arm: str) -> str:
     return "" if arm == AS_PUBLISHED else f"_{arm}"
 
 
 def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each group of layers that the paper prints, then one for each layer."""
-    norms = {arm: end(frames, arm, KEY_NORM) for arm in ARMS}
-    entropies = {arm: end(frames, arm, ENTROPY) for arm in ARMS}
-    prose, own = published.prose(), spec_of(study, AS_PUBLISHED)
-    left = math.nan if own is None else float(decay(own)[-1])
-    named = [(one.name, one.title, one.layers, one.printed) for one in groups(layers_of(study))]
-    single = [(f"layer_{layer}", f"Layer {layer}", (layer,), "") for layer in range(layers_of(study))]
+    norms = {arm: read_ends(frames, arm, KEY_NORM) for arm in ARMS}
+    entropies = {arm: read_ends(frames, arm, ENTROPY) for arm in ARMS}
+    prose, own = published.prose(), find_spec(study, AS_PUBLISHED)
+    gain = math.nan if own is None else float(decay(own)[-1])
+    group_rows = [(group.name, group.title, group.layers, group.printed) for group in groups(count_layers(study))]
+    layer_rows = [(f"layer_{layer}", f"Layer {layer}", (layer,), "") for layer in range(count_layers(study))]
     outcomes = frames.select(SCALE, list(ARMS))["outcome"]
     rows = []
-    for name, label, layers, printed in named + single:
-        values = {f"key_l2_norm{_of(arm)}": _cell(norms[arm], layers) for arm in ARMS}
-        values |= {f"entropy{_of(arm)}": _cell(entropies[arm], layers) for arm in ARMS}
-        one = norms[AS_PUBLISHED]
-        pure = mean_over(one.start, layers) * left
-        moved = mean_over(one.change(), layers) / (pure - mean_over(one.start, layers)) if left < 1 else math.nan
+    for name, label, layers, printed in group_rows + layer_rows:
+        values = {f"key_l2_norm{_suffix(arm)}": _cell(norms[arm], layers) for arm in ARMS}
+        values |= {f"entropy{_suffix(arm)}": _cell(entropies[arm], layers) for arm in ARMS}
+        ends = norms[AS_PUBLISHED]
+        pure = mean_over(ends.start, layers) * gain
+        moved = mean_over(ends.change(), layers) / (pure - mean_over(ends.start, layers)) if gain < 1 else math.nan
         facts = {
             "layers": Cell(name),
             "label": Cell(label),
-            "key_l2_norm_decay_only": number_cell(pure, one.word, one.runs),
+            "key_l2_norm_decay_only": number_cell(pure, ends.word, ends.runs),
         }
-        facts |= {"key_l2_norm_change_over_decay_only_change": number_cell(moved, one.word or "no decay", one.runs)}
+        facts |= {"key_l2_norm_change_over_decay_only_change": number_cell(moved, ends.word or "no decay", ends.runs)}
         facts |= {
             "outcome": Cell(summarize_outcomes(outcomes), tuple(outcomes.index)),
-            "n_seeds": Cell(one.n, one.runs),
+            "n_seeds": Cell(ends.n, ends.runs),
         }
-        shown = {"key_l2_norm_published": printed_cell(prose[printed].text if printed else "not printed")}
-        rows.append(facts | values | shown | context_cells(study, SCALE))
+        printed_norm = {"key_l2_norm_published": printed_cell(prose[printed].text if printed else "not printed")}
+        rows.append(facts | values | printed_norm | context_cells(study, SCALE))
     return make_table(
         "table1",
         f"Final key norm of each layer by what happens to gains, and attention entropy, at {study.scale_label(SCALE)}.",
@@ -112,55 +112,55 @@ def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         key="layers",
         columns=columns(study),
         rows=rows,
-        notes=found(study, norms),
+        notes=describe_changes(study, norms),
         published=published.shown("prose"),
         demo=DEMO,
     )
 
 
-def _cell(one: StartAndFinalValues, layers: tuple[int, ...]) -> Cell:
-    return number_cell(mean_over(one.final, layers), one.word, one.runs)
+def _cell(ends: StartAndFinalValues, layers: tuple[int, ...]) -> Cell:
+    return number_cell(mean_over(ends.final, layers), ends.word, ends.runs)
 
 
-def found(study: Study, norms: dict[str, StartAndFinalValues]) -> list[str]:
+def describe_changes(study: Study, norms: dict[str, StartAndFinalValues]) -> list[str]:
     """What these runs say about the question, in numbers: what decay alone does to a norm, how far each layer went of
     that way in each arm, and which changes are there without decay."""
-    own = spec_of(study, AS_PUBLISHED)
-    one = norms[AS_PUBLISHED]
-    if own is None or one.word:
-        return [f"{study.label(AS_PUBLISHED)}: {one.word}, so that nothing is said of weight decay."]
-    start, left = float(one.start.mean()), float(decay(own)[-1])
-    alone = start * left - start
-    said = [
+    own = find_spec(study, AS_PUBLISHED)
+    ends = norms[AS_PUBLISHED]
+    if own is None or ends.word:
+        return [f"{study.label(AS_PUBLISHED)}: {ends.word}, so that nothing is said of weight decay."]
+    start, gain = float(ends.start.mean()), float(decay(own)[-1])
+    alone = start * gain - start
+    sentences = [
         f"Over these {own.train.steps:,} steps weight decay alone takes a key norm from {start:.2f} to "
-        f"{start * left:.2f} ({alone:+.2f}). What each layer's norm changed by, as a share of that (1: decay explains "
+        f"{start * gain:.2f} ({alone:+.2f}). What each layer's norm changed by, as a share of that (1: decay explains "
         "all of it; between 0 and 1: gradients push against it; above 1: they push the same way; below 0: it rose):",
-        *(_arm(study, arm, norms[arm], alone) for arm in ARMS),
+        *(_describe_arm(study, arm, norms[arm], alone) for arm in ARMS),
     ]
     other = norms[NO_DECAY]
     if not other.word:
-        fell, fell_too = one.change() < -STILL, other.change() < -STILL
-        rose, rose_too = one.change() > STILL, other.change() > STILL
-        apart = other.final - one.final
-        said.append(
-            f"Of {len(one.final)} layers {int(fell.sum())} end lower than they started as published, "
+        fell, fell_too = ends.change() < -STILL, other.change() < -STILL
+        rose, rose_too = ends.change() > STILL, other.change() > STILL
+        apart = other.final - ends.final
+        sentences.append(
+            f"Of {len(ends.final)} layers {int(fell.sum())} end lower than they started as published, "
             f"{int((fell & fell_too).sum())} of these without weight decay on gains too; {int(rose.sum())} end higher, "
             f"{int((rose & rose_too).sum())} of these without it too. Without it the final norms are higher by "
             f"{apart.min():.2f} to {apart.max():.2f}."
         )
-    return said
+    return sentences
 
 
-def _arm(study: Study, arm: str, one: StartAndFinalValues, alone: float) -> str:
+def _describe_arm(study: Study, arm: str, ends: StartAndFinalValues, alone: float) -> str:
     """How far each layer's norm went, as a share of what decay alone does."""
-    label, change = study.label(arm), one.change()
-    if one.word:
-        return f"{label}: {one.word}."
+    label, change = study.label(arm), ends.change()
+    if ends.word:
+        return f"{label}: {ends.word}."
     if (change.abs() < STILL).all():
         return f"{label}: no layer's norm moved by {STILL:g}."
-    return f"{label}: {_listed(change / alone if alone else change)}" + ("." if alone else " (no decay).")
+    return f"{label}: {_list_layers(change / alone if alone else change)}" + ("." if alone else " (no decay).")
 
 
-def _listed(values: pd.Series) -> str:
+def _list_layers(values: pd.Series) -> str:
     """As ``layer 0 +1.19, 1 +0.40``."""
     return "layer " + ", ".join(f"{layer} {value:+.2f}" for layer, value in values.items())

@@ -12,7 +12,7 @@ def audit(ledger: AuditRows) -> None:
     """Rows of sections 5.5 and 5.6 and appendix C."""
     attribution(ledger)
     single_changes(ledger)
-    repeated(ledger)
+    check_repeats(ledger)
     table_5(ledger)
     residual_writes(ledger)
 
@@ -26,25 +26,25 @@ def attribution(ledger: AuditRows) -> None:
         check(f"t4_{arch}", f"perplexity gain of {arch}", "table 4", t4[arch, "ppl_reduction"], gain)
     for arch in ("gpt", "gpt_swiglu"):
         for column, other in (("ppl_reduction", "ppl_reduction"), ("entropy_3pct", "upper_entropy_3pct")):
-            what = f"{column} of {arch} is Table 4's"
-            copy(f"t3_{column}_{arch}", what, "tables 3, 4", t3[arch, column], t4[arch, other])
-    what, gain = "perplexity gain of the LLaMA-style block", prose("llama_control") - prose("llama_intervention")
-    check("llama_gain", what, "sec 5.5", prose("llama_gain"), gain)
+            label = f"{column} of {arch} is Table 4's"
+            copy(f"t3_{column}_{arch}", label, "tables 3, 4", t3[arch, column], t4[arch, other])
+    label, gain = "perplexity gain of the LLaMA-style block", prose("llama_control") - prose("llama_intervention")
+    check("llama_gain", label, "sec 5.5", prose("llama_gain"), gain)
 
 
 def single_changes(ledger: AuditRows) -> None:
     """What section 5.5 says of the order of Table 3's rows."""
     check, t3 = ledger.check, ledger.table("table3")
     for column in ("logit_3pct", "entropy_3pct"):
-        what = f"{column} of GPT + RMSNorm is the reference's"
-        ledger.copy(f"t3_rmsnorm_{column}", what, "sec 5.5, table 3", t3["gpt_rmsnorm", column], t3["gpt", column])
-    kept = t3.column("ppl_reduction", ["gpt_rmsnorm", "gpt_biasless"])
+        label = f"{column} of GPT + RMSNorm is the reference's"
+        ledger.copy(f"t3_rmsnorm_{column}", label, "sec 5.5, table 3", t3["gpt_rmsnorm", column], t3["gpt", column])
+    remaining_gains = t3.column("ppl_reduction", ["gpt_rmsnorm", "gpt_biasless"])
     check(
         "t3_kept",
         "single changes that keep most of the reference's gain: RMSNorm, no biases",
         "sec 1, 5.5, table 3",
-        exact(len(kept)),
-        count(kept > t3["gpt", "ppl_reduction"] / 2),
+        exact(len(remaining_gains)),
+        count(remaining_gains > t3["gpt", "ppl_reduction"] / 2),
     )
     gains = t3.column("ppl_reduction", ["gpt", "gpt_rmsnorm", "gpt_biasless", "gpt_swiglu"])
     check(
@@ -55,10 +55,10 @@ def single_changes(ledger: AuditRows) -> None:
         falling(gains),
     )
     # "LLaMA-style+LayerNorm sits between the two" ends a passage about gains; SwiGLU's stands before it.
-    what = "gain of LLaMA-style + LayerNorm lies between those of matched SwiGLU and the GPT-style reference"
+    label = "gain of LLaMA-style + LayerNorm lies between those of matched SwiGLU and the GPT-style reference"
     gains = between(t3["gpt_swiglu", "ppl_reduction"], t3["gpt", "ppl_reduction"])
     layernorm = t3["llama_layernorm", "ppl_reduction"]
-    check("t3_between", what, "sec 5.5, table 3", layernorm, gains, basis="other interpretation")
+    check("t3_between", label, "sec 5.5, table 3", layernorm, gains, basis="other interpretation")
     check(
         "entropy_order",
         "pairs of architectures where the higher entropy goes with the larger gain",
@@ -68,19 +68,19 @@ def single_changes(ledger: AuditRows) -> None:
     )
 
 
-def repeated(ledger: AuditRows) -> None:
+def check_repeats(ledger: AuditRows) -> None:
     """What text and appendices repeat of Tables 3 and 4."""
     copy, prose, t3 = ledger.copy, ledger.prose, ledger.table("table3")
     copy("t3_llama", "the same in Table 3", "table 3", t3["llama", "ppl_reduction"], prose("llama_gain"))
-    what, original = "GEGLU's entropy in the text", ledger.table("table4")["gpt_geglu", "upper_entropy_3pct"]
-    copy("geglu_entropy", what, "sec 5.6, table 4", prose("geglu_entropy"), original)
+    label, original = "GEGLU's entropy in the text", ledger.table("table4")["gpt_geglu", "upper_entropy_3pct"]
+    copy("geglu_entropy", label, "sec 5.6, table 4", prose("geglu_entropy"), original)
     for it in ("entropy", "logit"):
-        what, printed = f"the control's {it} in appendix B.4", prose(f"control_{it}_b4")
-        copy(f"{it}_b4", what, "B.4, table 3", printed, t3["gpt", f"{it}_3pct"])
+        label, printed = f"the control's {it} in appendix B.4", prose(f"control_{it}_b4")
+        copy(f"{it}_b4", label, "B.4, table 3", printed, t3["gpt", f"{it}_3pct"])
 
 
 def table_5(ledger: AuditRows) -> None:
-    """The order of Table 5's statistics of attention, beside the diagnostics."""
+    """The order of Table 5's statistics of attention, next to the diagnostics."""
     check, prose, t3, t5 = ledger.check, ledger.prose, ledger.table("table3"), ledger.table("table5")
     # Appendix C trains these models to 20 % of the budget: other runs than the diagnostics', with other values. Their
     # order at "the same 3% checkpoint" of section 5.6 is what both should have.
@@ -118,9 +118,9 @@ def residual_writes(ledger: AuditRows) -> None:
             written = t5[f"{gate}_2560", "upper_ffn_write_rms"] / t5[f"gelu_{width}", "upper_ffn_write_rms"]
             name = f"write_{gate}_{width}"
             check(name, f"{gate} write below GELU-{width}", "sec 5.6", prose(name), 100 * (1 - written))
-    for side, what, gated, gelu in (
+    for side, label, gated, gelu in (
         ("low", "smallest reduction in the first upper layer (GEGLU against GELU-2560)", "geglu_2560", "gelu_2560"),
         ("high", "largest reduction (SwiGLU against GELU-3840)", "swiglu_2560", "gelu_3840"),
     ):
         written = t5[gated, "first_upper_write_rms"] / t5[gelu, "first_upper_write_rms"]
-        check(f"first_upper_{side}", what, "App C", prose(f"first_upper_{side}"), 100 * (1 - written))
+        check(f"first_upper_{side}", label, "App C", prose(f"first_upper_{side}"), 100 * (1 - written))

@@ -27,27 +27,27 @@ def entropy_floor(ledger: AuditRows) -> None:
         check(f"t6_{arm}", f"perplexity gain of {arm}", "table 6", t6[arm, "ppl_reduction"], gain)
     for arm in ("control", "intervention"):
         for column in ("final_ppl", "entropy_3pct", "logit_3pct"):
-            what = f"{column} of {arm} is Table 9's"
-            copy(f"t6_{column}_{arm}", what, "tables 6, 9", t6[arm, column], t9[arm, column])
+            label = f"{column} of {arm} is Table 9's"
+            copy(f"t6_{column}_{arm}", label, "tables 6, 9", t6[arm, column], t9[arm, column])
     for column, moves, does in (("entropy_3pct", rising, "raises"), ("logit_3pct", falling, "reduces")):
-        what, arms = f"the entropy floor {does} {column}", t6.column(column, ["control", "entropy_floor"])
-        check(f"t6_{column}_order", what, "App D, table 6", exact(1), moves(arms))
-    what, original = "the intervention's gain is Table 9's", t9["intervention", "ppl_reduction"]
-    copy("t6_gain_copy", what, "tables 6, 9", t6["intervention", "ppl_reduction"], original)
+        label, arms = f"the entropy floor {does} {column}", t6.column(column, ["control", "entropy_floor"])
+        check(f"t6_{column}_order", label, "App D, table 6", exact(1), moves(arms))
+    label, original = "the intervention's gain is Table 9's", t9["intervention", "ppl_reduction"]
+    copy("t6_gain_copy", label, "tables 6, 9", t6["intervention", "ppl_reduction"], original)
 
 
 def table_7(ledger: AuditRows) -> None:
     """Global learning-rate control."""
     check, t7 = ledger.check, ledger.table("table7")
     for arm in t7.rows:
-        what, ppl = f"perplexity of {arm} against its loss", t7[arm, "final_ppl"]
-        check(f"t7_ppl_{arm}", what, "table 7", ppl, exp(t7[arm, "final_loss"]))
+        label, ppl = f"perplexity of {arm} against its loss", t7[arm, "final_ppl"]
+        check(f"t7_ppl_{arm}", label, "table 7", ppl, exp(t7[arm, "final_loss"]))
         for column in ("loss", "ppl") if arm != "control" else ():
             difference = t7[arm, f"final_{column}"] - t7["control", f"final_{column}"]
-            what = f"difference of {column}, {arm}"
-            check(f"t7_{column}_{arm}_difference", what, "table 7", t7[arm, f"delta_{column}"], difference)
-    what, original = "perplexity at half the rate in the text", t7["global_half_lr", "final_ppl"]
-    ledger.copy("half_lr_ppl", what, "sec 5.1", ledger.prose("half_lr_ppl"), original)
+            label = f"difference of {column}, {arm}"
+            check(f"t7_{column}_{arm}_difference", label, "table 7", t7[arm, f"delta_{column}"], difference)
+    label, original = "perplexity at half the rate in the text", t7["global_half_lr", "final_ppl"]
+    ledger.copy("half_lr_ppl", label, "sec 5.1", ledger.prose("half_lr_ppl"), original)
 
 
 def table_8(ledger: AuditRows) -> None:
@@ -57,39 +57,39 @@ def table_8(ledger: AuditRows) -> None:
     for rule in t8.rows:
         printed = t8[rule, "release_pct"]
         if rule == "higher_threshold":
-            what = "an evaluation of the grid (when the score passes is data)"
-            found = nearest_evaluation(printed.exactly(), tokens, batch)
+            label = "an evaluation of the grid (when the score passes is data)"
+            expected = nearest_evaluation(printed.exactly(), tokens, batch)
         else:
-            what = f"first release that rule {rule} allows when the score passes at 3 %"
+            label = f"first release that rule {rule} allows when the score passes at 3 %"
             start, patience = t8[rule, "window_start_pct"].exactly(), t8[rule, "patience"].exactly()
-            found = release_checkpoint(start, patience, tokens, batch)
-        check(f"t8_{rule}", what, "table 8", printed, found)
+            expected = release_checkpoint(start, patience, tokens, batch)
+        check(f"t8_{rule}", label, "table 8", printed, expected)
     releases, forced = t8.column("release_pct"), t8.column("window_end_pct")
     early = count(releases < prose("release_high"))
     check("t8_window_high", "rules that release before 6 %", "sec 5.1", prose("rules_in_window"), early)
     check("t8_window_low", "earliest release", "sec 5.1", prose("release_low").rounded(), smallest(releases))
-    what = "rules that release before the end of their window"
-    check("t8_not_forced", what, "App F, table 8", exact(len(forced)), count(forced > releases))
-    what = "start of the main rule's window is the earliest release of section 2"
+    label = "rules that release before the end of their window"
+    check("t8_not_forced", label, "App F, table 8", exact(len(forced)), count(forced > releases))
+    label = "start of the main rule's window is the earliest release of section 2"
     start = t8["main", "window_start_pct"].exactly()
-    ledger.copy("t8_maturity", what, "sec 2, table 8", start, prose("maturity_pct"))
+    ledger.copy("t8_maturity", label, "sec 2, table 8", start, prose("maturity_pct"))
 
 
 def table_9(ledger: AuditRows) -> None:
-    """Fixed releases beside the adaptive rule."""
+    """Fixed releases next to the adaptive rule."""
     check, t1, t9 = ledger.check, ledger.table("table1"), ledger.table("table9")
     for arm in ("intervention", "fixed_3pct", "fixed_6pct"):
         gain = t9["control", "final_ppl"] - t9[arm, "final_ppl"]
         check(f"t9_{arm}", f"perplexity gain of {arm}", "table 9", t9[arm, "ppl_reduction"], gain)
     for arm in ("control", "intervention"):
-        what, original = f"perplexity of {arm} is Table 4's", ledger.table("table4")["gpt", f"{arm}_ppl"]
-        ledger.copy(f"t9_copy_{arm}", what, "tables 4, 9", t9[arm, "final_ppl"], original)
+        label, original = f"perplexity of {arm} is Table 4's", ledger.table("table4")["gpt", f"{arm}_ppl"]
+        ledger.copy(f"t9_copy_{arm}", label, "tables 4, 9", t9[arm, "final_ppl"], original)
     for column in ("ppl_reduction", "tokens_saved_pct"):
         adaptive, fixed = t9["intervention", column], t9.column(column, ["fixed_3pct", "fixed_6pct"])
-        what = f"rank of the adaptive rule by {column}"
-        check(f"t9_best_{column}", what, "App F, table 9", exact(1), rank(adaptive, fixed))
-        what, most = f"fixed releases that keep most of {column}", count(fixed > adaptive / 2)
-        check(f"t9_retained_{column}", what, "sec 5.1, App F, table 9", exact(len(fixed)), most)
+        label = f"rank of the adaptive rule by {column}"
+        check(f"t9_best_{column}", label, "App F, table 9", exact(1), rank(adaptive, fixed))
+        label, most = f"fixed releases that keep most of {column}", count(fixed > adaptive / 2)
+        check(f"t9_retained_{column}", label, "sec 5.1, App F, table 9", exact(len(fixed)), most)
     # Tables 4 and 9 show one matched comparison, Table 1 three pairs under the same rule; that it is one of them is
     # not said.
     for row, column, mean in (
@@ -110,14 +110,14 @@ def table_9(ledger: AuditRows) -> None:
 def table_10(ledger: AuditRows) -> None:
     """The multiplier sweep."""
     check, t10 = ledger.check, ledger.table("table10")
-    for column, moves, said in (
+    for column, moves, direction in (
         ("lr_multiplier", falling, "falling"),
         ("upper_entropy_3pct", rising, "rising"),
         ("upper_logit_3pct", falling, "falling"),
         ("qk_displacement_3pct", falling, "falling"),
     ):
-        what, steps = f"steps of the sweep in which {column} is {said}", exact(len(t10.rows) - 1)
-        check(f"t10_{column}", what, "App G", steps, moves(t10.column(column)))
+        label, steps = f"steps of the sweep in which {column} is {direction}", exact(len(t10.rows) - 1)
+        check(f"t10_{column}", label, "App G", steps, moves(t10.column(column)))
     reduced = t10.column("final_ppl", ["mult_0p5", "mult_0p25", "mult_0p125"])
-    what, improved = "reduced multipliers that improve perplexity", count(reduced < t10["control", "final_ppl"])
-    check("t10_improved", what, "App G", exact(len(reduced)), improved)
+    label, improved = "reduced multipliers that improve perplexity", count(reduced < t10["control", "final_ppl"])
+    check("t10_improved", label, "App G", exact(len(reduced)), improved)

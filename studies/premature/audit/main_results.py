@@ -26,14 +26,14 @@ def table_1(ledger: AuditRows) -> None:
     needed, needed_sd = (t1["intervention", f"tokens_to_baseline_loss_b_{it}"] for it in ("mean", "std"))
     saving, saving_pct = t1["intervention", "token_saving_m_mean"], t1["intervention", "token_saving_pct_mean"]
     check("t1_saving", "tokens saved, in millions", "table 1", saving, 1000 * (budget - needed))
-    what = "tokens saved, per cent of the budget"
-    check("t1_saving_pct", what, "table 1", saving_pct, 100 * saving / (1000 * budget))
+    label = "tokens saved, per cent of the budget"
+    check("t1_saving_pct", label, "table 1", saving_pct, 100 * saving / (1000 * budget))
     saving_pct_sd = t1["intervention", "token_saving_pct_std"]
     check("t1_saving_pct_sd", "sd of the same", "table 1", saving_pct_sd, 100 * needed_sd / budget)
     gain = abs(t1["difference", "ppl_mean"])
     check("ppl_gain_abstract", "perplexity gain in the introduction", "sec 1", prose("ppl_gain_abstract"), gain)
-    what = "tokens saved in the introduction"
-    ledger.copy("tokens_saved_intro", what, "sec 1", prose("tokens_saved_pct_intro"), saving_pct)
+    label = "tokens saved in the introduction"
+    ledger.copy("tokens_saved_intro", label, "sec 1", prose("tokens_saved_pct_intro"), saving_pct)
 
 
 def table_2(ledger: AuditRows) -> None:
@@ -41,9 +41,9 @@ def table_2(ledger: AuditRows) -> None:
     check, prose, t2 = ledger.check, ledger.prose, ledger.table("table2")
     tasks = [task for task in t2.rows if task != "mean"]
     for task in tasks:
-        what = f"paired difference on {task}, points"
+        label = f"paired difference on {task}, points"
         difference = 100 * (t2[task, "intervention_mean"] - t2[task, "control_mean"])
-        check(f"t2_{task}", what, "table 2", t2[task, "delta_pp_mean"], difference)
+        check(f"t2_{task}", label, "table 2", t2[task, "delta_pp_mean"], difference)
         a, b = t2[task, "intervention_std"], t2[task, "control_std"]
         possible = 100 * between(abs(a - b), a + b)
         check(f"t2_sd_{task}", f"its sd on {task} is a possible one", "table 2", t2[task, "delta_pp_std"], possible)
@@ -74,8 +74,8 @@ def table_11(ledger: AuditRows) -> None:
     for name, column in (("ppl_gain_0p7b", "final_ppl_mean"), ("tokens_saved_0p7b", "tokens_to_target_b_mean")):
         gain = abs(t11["difference", column])
         ledger.check(name, f"{column} difference in the text", "sec 5.1", prose(name), gain)
-    what, budget = "the control's tokens are the budget", t11["control", "tokens_to_target_b_mean"]
-    ledger.copy("t11_budget", what, "App J, table 11", prose("tokens_0p7b_b"), budget)
+    label, budget = "the control's tokens are the budget", t11["control", "tokens_to_target_b_mean"]
+    ledger.copy("t11_budget", label, "App J, table 11", prose("tokens_0p7b_b"), budget)
 
 
 def _levels(ledger: AuditRows, name: str, prefix: str, loss: str, ppl: str) -> None:
@@ -86,10 +86,10 @@ def _levels(ledger: AuditRows, name: str, prefix: str, loss: str, ppl: str) -> N
         mean_ppl, sd_ppl = table[arm, f"{ppl}_mean"], table[arm, f"{ppl}_std"]
         # Mean of exp over n values with sample sd: second order of exp around the mean loss.
         expected = exp(mean_loss) * (1 + (1 - 1 / n) * sd**2 / 2)
-        what = f"mean perplexity of {arm} against its loss"
-        ledger.check(f"{prefix}_ppl_{arm}", what, where, mean_ppl, expected)
-        what = f"sd of perplexity of {arm} against that of its loss"
-        ledger.check(f"{prefix}_ppl_sd_{arm}", what, where, sd_ppl, mean_ppl * sd)
+        label = f"mean perplexity of {arm} against its loss"
+        ledger.check(f"{prefix}_ppl_{arm}", label, where, mean_ppl, expected)
+        label = f"sd of perplexity of {arm} against that of its loss"
+        ledger.check(f"{prefix}_ppl_sd_{arm}", label, where, sd_ppl, mean_ppl * sd)
 
 
 def _differences(ledger: AuditRows, name: str, prefix: str, columns: tuple[str, ...]) -> None:
@@ -97,13 +97,13 @@ def _differences(ledger: AuditRows, name: str, prefix: str, columns: tuple[str, 
     table, where = ledger.table(name), name.replace("table", "table ")
     for column in columns:
         difference = table["intervention", f"{column}_mean"] - table["control", f"{column}_mean"]
-        what = f"difference of {column}"
-        ledger.check(f"{prefix}_{column}_difference", what, where, table["difference", f"{column}_mean"], difference)
+        label = f"difference of {column}"
+        ledger.check(f"{prefix}_{column}_difference", label, where, table["difference", f"{column}_mean"], difference)
         id, printed = f"{prefix}_{column}_sd", table["difference", f"{column}_std"]
         a = table["intervention", f"{column}_std"]
         if "tokens" in column:  # the control's tokens are the budget: the difference has the arm's own sd
             ledger.copy(id, f"sd of the difference of {column}", where, printed, a)
         else:
             b = table["control", f"{column}_std"]
-            what = f"sd of the paired difference of {column} is a possible one"
-            ledger.check(id, what, where, printed, between(abs(a - b), a + b))
+            label = f"sd of the paired difference of {column} is a possible one"
+            ledger.check(id, label, where, printed, between(abs(a - b), a + b))

@@ -24,15 +24,15 @@ def decoders(ledger: AuditRows) -> None:
         make(ledger.settings) for make in (decoder_sizes.base, decoder_sizes.llama, decoder_sizes.large)
     )
     # Both of the first two are said to have "roughly 270M".
-    for name, what, where, printed, size in (
+    for name, label, where, printed, size in (
         ("270m", "parameters", "sec 4", "params_m", base),
         ("llama", "parameters of the LLaMA-style variant of the same size", "sec 4", "params_m", llama),
         ("0p7b", "parameters at 0.7B", "App H", "params_0p7b_m", large),
     ):
         total = exact(size.total(), "counted_parameters") / MILLION
-        check(f"params_{name}", f"{what}, in millions", where, prose(printed), total)
-    what = f"GELU width that three maps of width {prose('ffn_gated')} equal in parameters"
-    check("ffn_match", what, "sec 4", prose("ffn_single"), 3 * prose("ffn_gated") / 2)
+        check(f"params_{name}", f"{label}, in millions", where, prose(printed), total)
+    label = f"GELU width that three maps of width {prose('ffn_gated')} equal in parameters"
+    check("ffn_match", label, "sec 4", prose("ffn_single"), 3 * prose("ffn_gated") / 2)
 
 
 def constants(ledger: AuditRows) -> None:
@@ -45,14 +45,14 @@ def constants(ledger: AuditRows) -> None:
         exact(decoder_sizes.base(ledger.settings).width, "width"),
         ledger.settings.number("external_init", "std"),
     )
-    what = "variance of the pre-activations: width x 0.02^2 (initial sd not printed)"
-    check("nu", what, "theorem 2", nu, width * sd**2, basis="outside source")
+    label = "variance of the pre-activations: width x 0.02^2 (initial sd not printed)"
+    check("nu", label, "theorem 2", nu, width * sd**2, basis="outside source")
     for name, ratio in (("GEGLU", rho_geglu), ("SwiGLU", rho_swiglu)):
-        id, what = f"rho_{name.lower()}", f"energy ratio of {name} at init"
-        check(id, what, "sec 6, theorem 2", prose(id), ratio(m, r, nu))
-    what = "step at a quarter of R_P and equal C_t, over rho^2 times the other's: at most this"
+        id, label = f"rho_{name.lower()}", f"energy ratio of {name} at init"
+        check(id, label, "sec 6, theorem 2", prose(id), ratio(m, r, nu))
+    label = "step at a quarter of R_P and equal C_t, over rho^2 times the other's: at most this"
     ratio = exact(float(counterexamples.ratio_of_steps()), "ratio_of_steps")
-    check("theorem_3_ratio", what, "sec 6, App B, theorem 3", exact(1), ratio)
+    check("theorem_3_ratio", label, "sec 6, App B, theorem 3", exact(1), ratio)
     check("fourfold", "factor of the multiplier 0.25", "corollary 3", prose("fourfold"), 1 / prose("alpha"))
 
 
@@ -60,12 +60,12 @@ def table_12(ledger: AuditRows) -> None:
     """Immature energies and locality ratios."""
     check, prose, t12 = ledger.check, ledger.prose, ledger.table("table12")
     for arm in t12.rows:
-        what, energy = f"immature energy of {arm} in the text", t12[arm, "immature_energy_share"]
-        ledger.copy(f"energy_{arm}", what, "App I, table 12", prose(f"energy_{arm}"), energy)
+        label, energy = f"immature energy of {arm} in the text", t12[arm, "immature_energy_share"]
+        ledger.copy(f"energy_{arm}", label, "App I, table 12", prose(f"energy_{arm}"), energy)
     columns, below = ("locality_query", "locality_key", "immature_energy_share"), prose("locality_below")
     control, intervention = (t12.line(arm, columns) for arm in t12.rows)
-    what = "values of Table 12 that are larger in the control"
-    check("t12_order", what, "App I, table 12", exact(len(columns)), count(control > intervention))
+    label = "values of Table 12 that are larger in the control"
+    check("t12_order", label, "App I, table 12", exact(len(columns)), count(control > intervention))
     ratios = [t12.column("locality_query"), t12.column("locality_key")]
     small = count(ratios[0] < below) + count(ratios[1] < below)
     check("locality", "locality ratios below one", "sec 6, table 12", exact(sum(map(len, ratios))), small)

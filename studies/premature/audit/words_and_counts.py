@@ -12,19 +12,19 @@ def audit(ledger: AuditRows) -> None:
     """Rows of sections 3, 4, 5.2 and 5.4, and of references to sections, corollaries and tables."""
     check, prose, t2, t4 = ledger.check, ledger.prose, ledger.table("table2"), ledger.table("table4")
     tasks = [task for task in t2.rows if task != "mean"]
-    what = "pairs won, of those that means and sd of three paired differences allow"
+    label = "pairs won, of those that means and sd of three paired differences allow"
     won = possible_wins(t2.column("delta_pp_mean", tasks), t2.column("delta_pp_std", tasks))
-    check("wins", what, "sec 5.2, table 2", prose("wins"), won)
-    what = "GEGLU suppresses the gain at least as strongly as SwiGLU"
+    check("wins", label, "sec 5.2, table 2", prose("wins"), won)
+    label = "GEGLU suppresses the gain at least as strongly as SwiGLU"
     stronger = t4["gpt_geglu", "ppl_reduction"] < t4["gpt_swiglu", "ppl_reduction"]
-    check("geglu_suppresses", what, "sec 3, table 4", exact(1), stronger)
+    check("geglu_suppresses", label, "sec 3, table 4", exact(1), stronger)
     # W_Q and W_K are d x d_k by Eq. 13: W_Q^t W_K is d_k x d_k, the bilinear form B = W_Q W_K^t is d x d.
-    what = "rows of W_Q^t W_K by Eq. 13, said to be the bilinear form, which has as many as the stream is wide"
-    check("bilinear_rows", what, "sec 2, 5.4, fig 3, App G", prose("width"), prose("width") / prose("heads"))
-    what = "feed-forward width at 0.7B: four times the width, as at 270M"
+    label = "rows of W_Q^t W_K by Eq. 13, said to be the bilinear form, which has as many as the stream is wide"
+    check("bilinear_rows", label, "sec 2, 5.4, fig 3, App G", prose("width"), prose("width") / prose("heads"))
+    label = "feed-forward width at 0.7B: four times the width, as at 270M"
     ratio = prose("ffn_single") / prose("width")
     ffn = ratio * prose("width_0p7b")
-    check("ffn_0p7b", what, "sec 4, App H", prose("ffn_0p7b"), ffn, basis="other interpretation")
+    check("ffn_0p7b", label, "sec 4, App H", prose("ffn_0p7b"), ffn, basis="other interpretation")
     references(ledger)
 
 

@@ -8,7 +8,7 @@ from plumbline.results.claims.claim_registry import ClaimChecks, Values
 from plumbline.results.claims.claim_tolerances import near
 from plumbline.stats.rank_correlation import spearman
 
-from ..run_values import CONTROL, Part, slowed
+from ..run_values import CONTROL, Part, name_slowed_run
 from ..tables.table3 import ARCHITECTURES
 from ..tables.table5 import RUNS, reduction
 from .claim_evidence import ENTROPY, GAIN, LEVEL, LOGIT, WRITE, Evidence
@@ -48,7 +48,7 @@ CHECKS.of(*(f"t3_{name}" for name in ARCHITECTURES if name != "gpt_geglu"), near
 def llama_gain(e: Evidence, claim: PaperClaim) -> Values:
     """Read the final perplexities of the LLaMA-style control and of its slowed run, and their difference, which is
     less than half of what the GPT-style block gains."""
-    control, intervention, gpt = e.ppl("llama"), e.ppl(slowed("llama")), e.architecture_gain(CONTROL)
+    control, intervention, gpt = e.ppl("llama"), e.ppl(name_slowed_run("llama")), e.architecture_gain(CONTROL)
     gain = control - intervention
     values = {"control": control, "intervention": intervention, "gain": gain, "barely": gain < MOST * gpt}
     return ComputedValues(values=values, limits=_share_kept(gain, gpt))
@@ -65,9 +65,9 @@ def gain_order(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(values={"order": ranking(gains, highest_first=True)}, shown=gains)
 
 
-def _beside_gpt(e: Evidence, architecture: str) -> tuple[dict[str, float], dict[str, float]]:
+def _read_with_gpt(e: Evidence, architecture: str) -> tuple[dict[str, float], dict[str, float]]:
     """Gain, upper logit and upper entropy of an architecture, and of the GPT-style block that it is compared with."""
-    mine, gpt = ({"gain": e.architecture_gain(one)} | _readouts(e, one) for one in (architecture, CONTROL))
+    mine, gpt = ({"gain": e.architecture_gain(name)} | _readouts(e, name) for name in (architecture, CONTROL))
     return mine, gpt
 
 
@@ -75,12 +75,12 @@ def _beside_gpt(e: Evidence, architecture: str) -> tuple[dict[str, float], dict[
 def rmsnorm_alone(e: Evidence, claim: PaperClaim) -> Values:
     """Compare RMSNorm alone with the GPT-style block: more than half of its gain, and the same upper logit and entropy
     of the controls at 3 % of training."""
-    mine, gpt = _beside_gpt(e, "gpt_rmsnorm")
-    kept = {
+    mine, gpt = _read_with_gpt(e, "gpt_rmsnorm")
+    same_readouts = {
         "keeps_logit": LOGIT(gpt["logit"], mine["logit"]),
         "keeps_entropy": ENTROPY(gpt["entropy"], mine["entropy"]),
     }
-    values = mine | {"keeps_most": 0 < MOST * gpt["gain"] < mine["gain"]} | kept
+    values = mine | {"keeps_most": 0 < MOST * gpt["gain"] < mine["gain"]} | same_readouts
     return ComputedValues(values=values, limits=_share_kept(mine["gain"], gpt["gain"]))
 
 
@@ -100,7 +100,7 @@ def biasless_partial(e: Evidence, claim: PaperClaim) -> Values:
 def swiglu_suppressor(e: Evidence, claim: PaperClaim) -> Values:
     """Compare matched SwiGLU with the GPT-style block, which gains some: a smaller gain, and a lower upper logit and
     higher upper entropy of the control at 3 % of training."""
-    mine, gpt = _beside_gpt(e, "gpt_swiglu")
+    mine, gpt = _read_with_gpt(e, "gpt_swiglu")
     lower, higher = mine["logit"] < gpt["logit"], mine["entropy"] > gpt["entropy"]
     gains_less = gpt["gain"] > max(0.0, mine["gain"])
     return mine | {"gains_less": gains_less, "lowers_logit": lower, "raises_entropy": higher}
@@ -111,14 +111,14 @@ def entropy_gain_relation(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether controls of low upper entropy at 3 % go with large gains: their rank correlation over the seven
     architectures is at most -0.5."""
     gains = _gains(e)
-    found = spearman([e.entropy(name) for name in gains], gains.values())
-    shown = {"rho": found.rho, "p": found.p_permutation}
-    return ComputedValues(holds=found.rho <= RELATED, shown=shown, limits={"rho": (found.rho, RELATED)})
+    correlation = spearman([e.entropy(name) for name in gains], gains.values())
+    numbers = {"rho": correlation.rho, "p": correlation.p_permutation}
+    return ComputedValues(holds=correlation.rho <= RELATED, shown=numbers, limits={"rho": (correlation.rho, RELATED)})
 
 
 def _table4(e: Evidence, claim: PaperClaim) -> Values:
     name = claim.id.removeprefix("t4_")
-    control, intervention = e.ppl(name), e.ppl(slowed(name))
+    control, intervention = e.ppl(name), e.ppl(name_slowed_run(name))
     values = {"control": control, "intervention": intervention, "gain": control - intervention}
     return values | {"entropy": e.entropy(name)}
 
@@ -135,8 +135,8 @@ CHECKS.of(
 @CHECKS.of(compare=order("order"))
 def control_ppl_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the controls of the claim's architectures by final perplexity, lowest first."""
-    found = {name: e.ppl(name) for name in claim.values["order"]}
-    return ComputedValues(values={"order": ranking(found, highest_first=False)}, shown=found)
+    perplexities = {name: e.ppl(name) for name in claim.values["order"]}
+    return ComputedValues(values={"order": ranking(perplexities, highest_first=False)}, shown=perplexities)
 
 
 @CHECKS.of()
@@ -168,7 +168,7 @@ def _reductions(e: Evidence, reference: str, part: Part = "upper") -> dict[str, 
     """By how many percent each gated network writes less than a reference."""
     other = e.key(reference)
     return {
-        gate: e.there(reduction(e.run_values, e.key(f"gpt_{gate}"), other, part), e.key(f"gpt_{gate}"), other)
+        gate: e.require_number(reduction(e.run_values, e.key(f"gpt_{gate}"), other, part), e.key(f"gpt_{gate}"), other)
         for gate in ("swiglu", "geglu")
     }
 
@@ -189,24 +189,29 @@ def write_reduction_2560(e: Evidence, claim: PaperClaim) -> Values:
 def first_upper_reduction(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the least and largest percent by which SwiGLU and GEGLU write less than either GELU network in the first
     upper layer."""
-    found = [*_reductions(e, "gpt", "first_upper").values(), *_reductions(e, "gpt_gelu2560", "first_upper").values()]
-    return {"range": [min(found), max(found)]}
+    reductions = [
+        *_reductions(e, "gpt", "first_upper").values(),
+        *_reductions(e, "gpt_gelu2560", "first_upper").values(),
+    ]
+    return {"range": [min(reductions), max(reductions)]}
 
 
 @CHECKS.of(compare=order("order"))
 def write_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the four feed-forward networks by the size of their writes in the upper half at 3 %, smallest first."""
-    found = {name: e.read(method, "ffn_write_rms") for name, method in RUNS.items()}
-    return ComputedValues(values={"order": ranking(found, highest_first=False)}, shown=found)
+    writes = {name: e.read(method, "ffn_write_rms") for name, method in RUNS.items()}
+    return ComputedValues(values={"order": ranking(writes, highest_first=False)}, shown=writes)
 
 
 @CHECKS.of()
 def gated_logit_entropy(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether every gated network has a lower upper logit and a higher upper entropy at 3 % than both GELU
     networks."""
-    found = {name: _readouts(e, method) for name, method in RUNS.items()}
-    gated = [one for name, one in found.items() if "glu" in name]
-    single = [one for name, one in found.items() if "glu" not in name]
-    lower = max(one["logit"] for one in gated) < min(one["logit"] for one in single)
-    higher = min(one["entropy"] for one in gated) > max(one["entropy"] for one in single)
-    return ComputedValues(holds=lower and higher, shown={name: list(one.values()) for name, one in found.items()})
+    readouts = {name: _readouts(e, method) for name, method in RUNS.items()}
+    gated = [readout for name, readout in readouts.items() if "glu" in name]
+    single = [readout for name, readout in readouts.items() if "glu" not in name]
+    lower = max(readout["logit"] for readout in gated) < min(readout["logit"] for readout in single)
+    higher = min(readout["entropy"] for readout in gated) > max(readout["entropy"] for readout in single)
+    return ComputedValues(
+        holds=lower and higher, shown={name: list(readout.values()) for name, readout in readouts.items()}
+    )

@@ -24,8 +24,8 @@ from plumbline.specs.study_config import Study
 from ..downstream_tasks import PairedTaskScores
 from ..paired_runs import PairedRuns, Quantity
 from ..release_rule_replay import RuleReplay
-from ..run_values import BASE, CONTROL, EARLY, INTERVENTION, Part, RunValues, slowed
-from ..tables.table8 import replayed
+from ..run_values import BASE, CONTROL, EARLY, INTERVENTION, Part, RunValues, name_slowed_run
+from ..tables.table8 import replay_rule
 
 #: Levels of perplexity and loss; gains of perplexity and loss at the base scale; standard deviations of three.
 LEVEL, LOSS_LEVEL, SPREAD = factor(1.05), near(math.log(1.05)), factor(3.0)
@@ -62,7 +62,7 @@ class Evidence(claim_registry.ClaimEvidence):
     def replays(self) -> dict[str, RuleReplay]:
         """Every printed rule over the scores of the intervention's first seed: eight claims ask for them."""
         key, rules = self.run_values.key(INTERVENTION, BASE, None), self.published.table("table8")
-        return {str(name): replayed(self.run_values, key, printed) for name, printed in rules.iterrows()}
+        return {str(name): replay_rule(self.run_values, key, printed) for name, printed in rules.iterrows()}
 
     def key(self, method: str, scale: str = BASE, seed: int | None = None) -> str:
         """A run that is there, of the first seed unless one is named; it is used from here on."""
@@ -73,24 +73,24 @@ class Evidence(claim_registry.ClaimEvidence):
         self.used.add(key)
         return key
 
-    def there(self, value: float, *keys: str | None) -> float:
+    def require_number(self, value: float, *keys: str | None) -> float:
         """`value`, if it is a number.
 
         Raises:
             MissingRun: it is none; one of the runs is missing, diverged, or was not read.
         """
-        named = [key for key in keys if key is not None]
-        self.used |= set(named)
+        expected = [key for key in keys if key is not None]
+        self.used |= set(expected)
         if math.isnan(value):
             word = self.run_values.word(*keys, otherwise="without a value")
-            blamed = [key for key in named if self.run_values.outcome(key) == word]
-            raise MissingRun(word, (blamed or named or ["a run"])[0])
+            blamed = [key for key in expected if self.run_values.outcome(key) == word]
+            raise MissingRun(word, (blamed or expected or ["a run"])[0])
         return value
 
     def read(self, method: str, probe: str, fraction: float = EARLY, part: Part = "upper", scale: str = BASE) -> float:
         """A readout of the first seed's run."""
         key = self.key(method, scale)
-        return self.there(self.run_values.value(key, probe, fraction, part), key)
+        return self.require_number(self.run_values.value(key, probe, fraction, part), key)
 
     def entropy(self, method: str, fraction: float = EARLY) -> float:
         """Upper attention entropy."""
@@ -103,12 +103,12 @@ class Evidence(claim_registry.ClaimEvidence):
     def ppl(self, method: str) -> float:
         """Final perplexity of the first seed's run."""
         key = self.key(method)
-        return self.there(self.run_values.perplexity(key), key)
+        return self.require_number(self.run_values.perplexity(key), key)
 
     def loss(self, method: str) -> float:
         """Final loss of the first seed's run."""
         key = self.key(method)
-        return self.there(self.run_values.loss(key), key)
+        return self.require_number(self.run_values.loss(key), key)
 
     def gain(self, method: str, control: str = CONTROL) -> float:
         """Perplexity of a control less a run's, of the first seed."""
@@ -116,9 +116,9 @@ class Evidence(claim_registry.ClaimEvidence):
 
     def architecture_gain(self, architecture: str) -> float:
         """What the intervention gains in an architecture."""
-        return self.gain(slowed(architecture), architecture)
+        return self.gain(name_slowed_run(architecture), architecture)
 
-    def saved(self, method: str) -> float:
+    def percent_saved(self, method: str) -> float:
         """Percent of the budget that a run does not need to reach the control's loss; minus infinity: it never does."""
         control, key = self.key(CONTROL), self.key(method)
         self.loss(CONTROL), self.loss(method)
@@ -130,7 +130,7 @@ class Evidence(claim_registry.ClaimEvidence):
         for key in paired.keys(setting):
             if key is None:
                 raise MissingRun("missing", f"{paired.scale}/{CONTROL}")
-            self.there(self.run_values.loss(self._used(key)), key)
+            self.require_number(self.run_values.loss(self._used(key)), key)
         mean, sigma, n = paired.moments(quantity, setting)
         if n < len(paired.pairs):
             # Every run is whole: the intervention of some pair never reaches its control's loss.
@@ -143,10 +143,10 @@ class Evidence(claim_registry.ClaimEvidence):
 
     def by_seed(self, value: Callable[[str, str], float], scale: str = BASE) -> list[float]:
         """A number of each pair (control, intervention)."""
-        found = []
+        values = []
         for seed, _, _ in self.run_values.pairs(scale):
             control, other = self.key(CONTROL, scale, seed), self.key(INTERVENTION, scale, seed)
-            found.append(self.there(value(control, other), control, other))
-        if not found:
+            values.append(self.require_number(value(control, other), control, other))
+        if not values:
             raise MissingRun("missing", f"{scale}/{CONTROL}")
-        return found
+        return values

@@ -50,8 +50,7 @@ HALF_RATE = factor(1.25)
 
 
 @CHECKS.of(
-    effect=signs("delta_ppl", "delta_loss"),
-    near={"ppl": LEVEL, "delta_ppl": HALF_RATE, "delta_loss": HALF_RATE},
+    effect=signs("delta_ppl", "delta_loss"), near={"ppl": LEVEL, "delta_ppl": HALF_RATE, "delta_loss": HALF_RATE}
 )
 def global_half_lr(e: Evidence, claim: PaperClaim) -> Values:
     """Read the final perplexity at half the global rate, and its perplexity and loss above the control's."""
@@ -84,7 +83,7 @@ def _table9(e: Evidence, claim: PaperClaim) -> Values:
     method = table9.RUNS[claim.id.removeprefix("t9_")]
     values = {"final_ppl": e.ppl(method), "entropy": e.entropy(method), "logit": e.logit(method)}
     if method != CONTROL:
-        values |= {"ppl_reduction": e.gain(method), "tokens_saved_pct": e.saved(method)}
+        values |= {"ppl_reduction": e.gain(method), "tokens_saved_pct": e.percent_saved(method)}
     return values
 
 
@@ -102,21 +101,23 @@ CHECKS.of(
 def fixed_releases_keep_most(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether the releases at fixed shares of training keep more than half of what the adaptive one gains, in
     perplexity and in tokens, where that gains some of both."""
-    adaptive = {"ppl": e.gain(INTERVENTION), "tokens": e.saved(INTERVENTION)}
-    fixed = {name: {"ppl": e.gain(name), "tokens": e.saved(name)} for name in ("fixed_3pct", "fixed_6pct")}
-    most = all(own[one] > MUCH * whole > 0 for own in fixed.values() for one, whole in adaptive.items())
-    shown = {f"{one}_gain": [whole, *(own[one] for own in fixed.values())] for one, whole in adaptive.items()}
+    adaptive = {"ppl": e.gain(INTERVENTION), "tokens": e.percent_saved(INTERVENTION)}
+    fixed = {name: {"ppl": e.gain(name), "tokens": e.percent_saved(name)} for name in ("fixed_3pct", "fixed_6pct")}
+    most = all(own[quantity] > MUCH * whole > 0 for own in fixed.values() for quantity, whole in adaptive.items())
+    gains = {
+        f"{quantity}_gain": [whole, *(own[quantity] for own in fixed.values())] for quantity, whole in adaptive.items()
+    }
     limits = {}
-    for one, whole in adaptive.items():
-        limits |= _part(f"least share of {one}", min(own[one] for own in fixed.values()), whole)
-    return ComputedValues(holds=most, shown=shown, limits=limits)
+    for quantity, whole in adaptive.items():
+        limits |= _part(f"least share of {quantity}", min(own[quantity] for own in fixed.values()), whole)
+    return ComputedValues(holds=most, shown=gains, limits=limits)
 
 
 @CHECKS.of(compare=order("order"))
 def release_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the control, the intervention and the two fixed releases of Table 9 by final perplexity, lowest first."""
-    found = {name: e.ppl(method) for name, method in table9.RUNS.items()}
-    return ComputedValues(values={"order": ranking(found, highest_first=False)}, shown=found)
+    perplexities = {name: e.ppl(method) for name, method in table9.RUNS.items()}
+    return ComputedValues(values={"order": ranking(perplexities, highest_first=False)}, shown=perplexities)
 
 
 #: The Frobenius norm of a displacement grows with the steps' number and size: a quarter either way.
@@ -137,19 +138,19 @@ def dose_monotone(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether each smaller multiplier of Table 10 has a higher entropy, a lower logit and a smaller displacement
     at 3 % of training."""
     methods = list(table10.RUNS.values())
-    entropy, logit = [e.entropy(one) for one in methods], [e.logit(one) for one in methods]
-    displacement = [e.read(one, "bilinear_displacement") for one in methods]
-    falling = [one > other for values in (logit, displacement) for one, other in pairwise(values)]
-    rising = [one < other for one, other in pairwise(entropy)]
-    shown = {"entropy": entropy, "logit": logit, "displacement": displacement}
-    return ComputedValues(holds=all(falling) and all(rising), shown=shown)
+    entropy, logit = [e.entropy(method) for method in methods], [e.logit(method) for method in methods]
+    displacement = [e.read(method, "bilinear_displacement") for method in methods]
+    falling = [before > after for values in (logit, displacement) for before, after in pairwise(values)]
+    rising = [before < after for before, after in pairwise(entropy)]
+    readouts = {"entropy": entropy, "logit": logit, "displacement": displacement}
+    return ComputedValues(holds=all(falling) and all(rising), shown=readouts)
 
 
 @CHECKS.of()
 def dose_ppl_saturates(e: Evidence, claim: PaperClaim) -> Values:
     """The last halving changes less than the first does: half of it or less."""
     ppl = [e.ppl(method) for method in table10.RUNS.values()]
-    better = all(one < ppl[0] for one in ppl[1:])
+    better = all(value < ppl[0] for value in ppl[1:])
     first, last = ppl[0] - ppl[1], abs(ppl[3] - ppl[2])
     limits = _part("the last halving's share of the first's", last, first)
     return ComputedValues(holds=better and last <= MUCH * first, shown={"ppl": ppl}, limits=limits)

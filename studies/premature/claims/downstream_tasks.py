@@ -9,7 +9,7 @@ from plumbline.results.claims.claim_tolerances import near
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING
 from plumbline.stats.paired_runs import PairedResult
 
-from ..downstream_tasks import PairedTaskScores, losses, sign_test
+from ..downstream_tasks import PairedTaskScores, count_losses, sign_test
 from .claim_evidence import Evidence
 
 CHECKS = ClaimChecks()
@@ -17,7 +17,7 @@ CHECKS = ClaimChecks()
 TASKS = ("piqa", "hellaswag", "arc_easy", "arc_challenge", "race", "lambada", "mmlu")
 
 
-def _compared(e: Evidence) -> PairedTaskScores:
+def _require_scores(e: Evidence) -> PairedTaskScores:
     """The comparison, if every run of it has all its scores."""
     comparison = e.tasks
     for seed, pair in comparison.pairs.items():
@@ -31,15 +31,17 @@ def _compared(e: Evidence) -> PairedTaskScores:
 
 
 def _delta(e: Evidence, task: str) -> PairedResult:
-    return _compared(e).difference(task)
+    return _require_scores(e).difference(task)
 
 
 def _task(e: Evidence, claim: PaperClaim) -> Values:
     task = claim.id.removeprefix("t2_")
-    found = _delta(e, task)
-    shown = {"delta_pp_std": 100 * found.sigma, "wins": f"{found.wins} of {found.n}"}
-    shown |= {side: float(e.tasks.values(task, place).mean()) for place, side in enumerate(("control", "intervention"))}
-    return ComputedValues(values={"delta_pp_mean": 100 * found.mean}, shown=shown)
+    difference = _delta(e, task)
+    numbers = {"delta_pp_std": 100 * difference.sigma, "wins": f"{difference.wins} of {difference.n}"}
+    numbers |= {
+        side: float(e.tasks.values(task, place).mean()) for place, side in enumerate(("control", "intervention"))
+    }
+    return ComputedValues(values={"delta_pp_mean": 100 * difference.mean}, shown=numbers)
 
 
 CHECKS.of(*(f"t2_{task}" for task in (*TASKS, "mean")), compare=signs("delta_pp_mean"))(_task)
@@ -58,10 +60,12 @@ def downstream_mean(e: Evidence, claim: PaperClaim) -> Values:
 
 @CHECKS.of(near=WINS)
 def downstream_wins(e: Evidence, claim: PaperClaim) -> Values:
-    """Count the pairs of a seed and a task that the intervention wins, with the sign test's p beside them."""
-    found = _compared(e).everything()
-    p = sign_test(found.wins, losses(found))
-    return ComputedValues(values={"wins": found.wins}, shown={"out_of": found.n, "ties": found.ties, "p_sign_test": p})
+    """Count the pairs of a seed and a task that the intervention wins, with the sign test's p next to them."""
+    contests = _require_scores(e).everything()
+    p = sign_test(contests.wins, count_losses(contests))
+    return ComputedValues(
+        values={"wins": contests.wins}, shown={"out_of": contests.n, "ties": contests.ties, "p_sign_test": p}
+    )
 
 
 #: A task is nearly flat if its difference is at most this share of the smallest of the gains that are called largest.

@@ -125,7 +125,7 @@ def mechanism_0p7b(e: Evidence, claim: PaperClaim) -> Values:
     entropy, logit = ([e.read(side, name, scale=LARGE) for side in sides] for name in ("entropy", "logit_mean_abs"))
     copy = [e.read(side, "lower_copy", EARLY, "model", LARGE) for side in sides]
     alike = max(copy) <= COMPARABLE * min(copy)
-    shown = {"entropy": entropy, "logit": logit, "lower_copy": copy}
+    readouts = {"entropy": entropy, "logit": logit, "lower_copy": copy}
     holds = entropy[0] < entropy[1] and logit[0] > logit[1] and alike
     limits = {"larger copy score over the smaller": (max(copy) / min(copy), COMPARABLE)}
-    return ComputedValues(holds=holds, shown=shown, limits=limits)
+    return ComputedValues(holds=holds, shown=readouts, limits=limits)

@@ -11,7 +11,7 @@ from plumbline.results.claims.claim_checkers import ComputedValues, statements
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 from plumbline.results.claims.claim_tolerances import factor, near
 
-from ..release_rule_replay import matured
+from ..release_rule_replay import find_maturity
 from ..run_values import CONTROL, EARLY, END, FIFTH, INTERVENTION
 from .claim_evidence import ENTROPY, LOGIT, Evidence
 
@@ -39,23 +39,23 @@ def _curve(e: Evidence, method: str, probe: str) -> pd.Series:
     return _late(e, key, e.run_values.curve(key, probe))
 
 
-def _lost(e: Evidence, method: str) -> pd.Series:
+def _read_ablation_cost(e: Evidence, method: str) -> pd.Series:
     """Perplexity lost by the ablation, from 3 % on."""
     key = e.key(method)
     return _late(e, key, e.run_values.ablation(key, "loss_neither"))
 
 
 def _late(e: Evidence, key: str, curve: pd.Series) -> pd.Series:
-    found = curve[curve.index >= EARLY]
+    late_points = curve[curve.index >= EARLY]
     for fraction in (EARLY, END):
-        e.there(float(found.get(fraction, math.nan)), key)
-    return found
+        e.require_number(float(late_points.get(fraction, math.nan)), key)
+    return late_points
 
 
 @CHECKS.of("ablation_control", "ablation_intervention", near=COST)
 def ablation(e: Evidence, claim: PaperClaim) -> Values:
     """Read the perplexity that the claim's side loses without upper queries and keys, at 3 % and at the end."""
-    lost = _lost(e, SIDES[claim.id.removeprefix("ablation_")])
+    lost = _read_ablation_cost(e, SIDES[claim.id.removeprefix("ablation_")])
     return {"at_3pct": float(lost[EARLY]), "at_end": float(lost[END])}
 
 
@@ -63,7 +63,7 @@ def ablation(e: Evidence, claim: PaperClaim) -> Values:
 def ablation_order(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether without upper queries and keys the control loses more than the intervention, at every point from
     3 % of training on."""
-    control, intervention = _lost(e, CONTROL), _lost(e, INTERVENTION)
+    control, intervention = _read_ablation_cost(e, CONTROL), _read_ablation_cost(e, INTERVENTION)
     return ComputedValues(holds=bool((control > intervention).all()), shown={"points": len(control)})
 
 
@@ -71,7 +71,7 @@ def ablation_order(e: Evidence, claim: PaperClaim) -> Values:
 def ablation_grows(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether what the intervention loses without upper queries and keys grows gradually: from each point to the
     next, and in no one step by more than half of the whole."""
-    lost = _lost(e, INTERVENTION)
+    lost = _read_ablation_cost(e, INTERVENTION)
     steps = lost.diff().dropna()
     largest, whole = float(steps.max()), float(steps.sum())
     gradual = bool((steps > 0).all()) and largest <= GRADUAL * whole
@@ -85,11 +85,11 @@ def ablation_equivalent(e: Evidence, claim: PaperClaim) -> Values:
     worst = 0.0
     for method in SIDES.values():
         key = e.key(method)
-        found = [e.there(e.run_values.value(key, kind, END, "model"), key) for kind in ABLATIONS]
-        perplexities = [math.exp(loss) for loss in found]
+        losses = [e.require_number(e.run_values.value(key, kind, END, "model"), key) for kind in ABLATIONS]
+        perplexities = [math.exp(loss) for loss in losses]
         worst = max(worst, max(perplexities) / min(perplexities) - 1)
-    shown = {"largest difference (%)": 100 * worst}
-    return ComputedValues(holds=worst <= SAME, shown=shown, limits={"largest difference": (worst, SAME)})
+    numbers = {"largest difference (%)": 100 * worst}
+    return ComputedValues(holds=worst <= SAME, shown=numbers, limits={"largest difference": (worst, SAME)})
 
 
 ABLATIONS = ("loss_no_query", "loss_no_key", "loss_neither")
@@ -101,9 +101,11 @@ def lower_routing_same(e: Evidence, claim: PaperClaim) -> Values:
     intervention."""
     keys = {side: _read(e, method) for side, method in SIDES.items()}
     return ComputedValues(
-        values={f"{side}_pct": 100 * matured(e.run_values, key) for side, key in keys.items()},
+        values={f"{side}_pct": 100 * find_maturity(e.run_values, key) for side, key in keys.items()},
         near=AT,
-        shown={f"{side}_of_all": 100 * matured(e.run_values, key, from_window=False) for side, key in keys.items()},
+        shown={
+            f"{side}_of_all": 100 * find_maturity(e.run_values, key, from_window=False) for side, key in keys.items()
+        },
     )
 
 
@@ -122,15 +124,15 @@ def _read(e: Evidence, method: str) -> str:
 @CHECKS.of(effect=statements("higher"), near=ENTROPY)
 def entropy_3pct(e: Evidence, claim: PaperClaim) -> Values:
     """Read upper attention entropy at 3 % of training, of control and intervention, which has the higher one."""
-    found = {side: e.entropy(method) for side, method in SIDES.items()}
-    return found | {"higher": found["intervention"] > found["control"]}
+    entropies = {side: e.entropy(method) for side, method in SIDES.items()}
+    return entropies | {"higher": entropies["intervention"] > entropies["control"]}
 
 
 @CHECKS.of(effect=statements("lower"), near=LOGIT)
 def logit_3pct(e: Evidence, claim: PaperClaim) -> Values:
     """Read the upper logit at 3 % of training, of control and intervention, which has the lower one."""
-    found = {side: e.logit(method) for side, method in SIDES.items()}
-    return found | {"lower": found["intervention"] < found["control"]}
+    logits = {side: e.logit(method) for side, method in SIDES.items()}
+    return logits | {"lower": logits["intervention"] < logits["control"]}
 
 
 @CHECKS.of()
@@ -154,9 +156,9 @@ def singular_value(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether the intervention's top singular value of upper W_Q^T W_K at 3 % is below two thirds of the
     control's."""
     control, intervention = (e.read(method, "bilinear_top") for method in SIDES.values())
-    shown = {"control": control, "intervention": intervention}
+    values = {"control": control, "intervention": intervention}
     limits = {"share of the control's": (intervention / control, MUCH)}
-    return ComputedValues(holds=intervention < MUCH * control, shown=shown, limits=limits)
+    return ComputedValues(holds=intervention < MUCH * control, shown=values, limits=limits)
 
 
 def _ratios(e: Evidence) -> dict[str, list[float]]:
@@ -172,22 +174,24 @@ def locality(e: Evidence, claim: PaperClaim) -> Values:
     for side, method in SIDES.items():
         key = e.key(method)
         nulls[f"null {side}"] = [e.run_values.null(key, probe, EARLY) for probe in ("locality_query", "locality_key")]
-    found = _ratios(e)
-    below = max(max(ratios) for ratios in found.values()) < 1
-    return ComputedValues(values=found | {"below_one": below}, near=RATIOS, shown=nulls)
+    by_side = _ratios(e)
+    below = max(max(ratios) for ratios in by_side.values()) < 1
+    return ComputedValues(values=by_side | {"below_one": below}, near=RATIOS, shown=nulls)
 
 
 @CHECKS.of()
 def locality_order(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether the control's locality ratios of queries and of keys both exceed the intervention's at 3 %."""
-    found = _ratios(e)
-    both = [one > other for one, other in zip(found["control"], found["intervention"], strict=True)]
-    return ComputedValues(holds=all(both), shown=found)
+    ratios = _ratios(e)
+    both = [
+        control > intervention for control, intervention in zip(ratios["control"], ratios["intervention"], strict=True)
+    ]
+    return ComputedValues(holds=all(both), shown=ratios)
 
 
 @CHECKS.of(effect=statements("higher_in_control"), near=ENERGY)
 def immature_energy(e: Evidence, claim: PaperClaim) -> Values:
     """Read the immature directions' share of the input's energy at 3 % of training, of control and intervention, which
     has the smaller one."""
-    found = {side: e.read(method, "projector_share", EARLY, "model") for side, method in SIDES.items()}
-    return found | {"higher_in_control": found["control"] > found["intervention"]}
+    shares = {side: e.read(method, "projector_share", EARLY, "model") for side, method in SIDES.items()}
+    return shares | {"higher_in_control": shares["control"] > shares["intervention"]}

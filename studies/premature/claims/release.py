@@ -24,7 +24,7 @@ def _replays(e: Evidence) -> dict[str, RuleReplay]:
     """Every printed rule over the first seed's scores."""
     key = e.key(INTERVENTION)
     for replay in e.replays.values():
-        e.there(replay.release, key)
+        e.require_number(replay.release, key)
     return e.replays
 
 
@@ -44,7 +44,7 @@ def release_window(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether every printed rule, replayed over the intervention's logged scores, releases within the window."""
     releases = [100 * replay.release for replay in _replays(e).values()]
     low, high = claim.values["window"]
-    inside = all(FIRST(low, one) or low <= one <= high for one in releases)
+    inside = all(FIRST(low, release) or low <= release <= high for release in releases)
     return ComputedValues(holds=inside, shown={"earliest": min(releases), "latest": max(releases)})
 
 

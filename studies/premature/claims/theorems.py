@@ -14,7 +14,7 @@ CHECKS = ClaimChecks()
 
 ARITHMETIC = {"scope": "arithmetic"}
 
-#: Rounding of float64 beside quantities of order one, and beside their logarithms' differences.
+#: Rounding of float64 next to quantities of order one, and next to their logarithms' differences.
 ROUNDING, EQUAL = 1e-9, 1e-6
 #: Energy ratios, of which "approximately" is printed and the digits are there all the same; a small step's factor, and
 #: its power; a head meets a bound that is no larger than it has to be.
@@ -65,13 +65,15 @@ def theorem1(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of(compare=parts("alone", "beside_a_rest"), **ARITHMETIC)
 def rho_squared(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether a small step on drawn heads shrinks with the square of the immature energy: where nothing else is
-    in the stream, and beside a mature rest, of which the theorem's text makes no exception."""
-    found = theorem_numbers.heads(_sizes(e).single)
-    beside = theorem_numbers.energy_power(found, alone=False)
-    power = theorem_numbers.energy_power(found, alone=True)
+    in the stream, and next to a mature rest, of which the theorem's text makes no exception."""
+    heads = theorem_numbers.heads(_sizes(e).single)
+    beside = theorem_numbers.energy_power(heads, alone=False)
+    power = theorem_numbers.energy_power(heads, alone=True)
     printed = claim.values["power"]
     values = {"alone": POWER(printed, power), "beside_a_rest": POWER(printed, beside)}
-    limits = {name: (abs(one - printed), POWER.limit) for name, one in (("alone", power), ("beside_a_rest", beside))}
+    limits = {
+        name: (abs(value - printed), POWER.limit) for name, value in (("alone", power), ("beside_a_rest", beside))
+    }
     return ComputedValues(values=values, shown={"power_alone": power, "power_beside_a_rest": beside}, limits=limits)
 
 

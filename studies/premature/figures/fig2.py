@@ -18,7 +18,7 @@ from plumbline.results.figures.figure_style import FigureWithData, format_label,
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
-from ..run_values import BASE, EARLY, RunValues, slowed
+from ..run_values import BASE, EARLY, RunValues, name_slowed_run
 from ..tables.table3 import ARCHITECTURES
 
 #: Whether gated -> how its bar is hatched: nobody needs colours to tell them.
@@ -30,26 +30,21 @@ GATED = ("gpt_swiglu", "gpt_geglu", "llama_layernorm", "llama")
 
 @with_house_style
 def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
-    """Bars with the printed gains beside them; points with the printed ones hollow where sizes are the paper's."""
+    """Bars with the printed gains next to them; points with the printed ones hollow where sizes are the paper's."""
     table = _values(RunValues(frames, study), published)
     figure = Figure(figsize=(figure_style.PAGE, 3.7))
-    left, right = figure.subplots(1, 2, width_ratios=[1.0, 1.0])
-    _bars(left, table, study)
-    _scatter(right, table, study)
+    bars_axes, points_axes = figure.subplots(1, 2, width_ratios=[1.0, 1.0])
+    _bars(bars_axes, table, study)
+    _scatter(points_axes, table, study)
     kinds = [
-        Patch(facecolor=_colour(gated), hatch=HATCH[gated], edgecolor="white", label=words)
-        for gated, words in ((False, "single branch"), (True, "gated"))
+        Patch(facecolor=_colour(gated), hatch=HATCH[gated], edgecolor="white", label=label)
+        for gated, label in ((False, "single branch"), (True, "gated"))
     ]
     handles = [
-        left.plot([], [], MARKS[row.architecture], color=_colour(row.gated_ffn), ms=4.5, label=row.label)[0]
+        bars_axes.plot([], [], MARKS[row.architecture], color=_colour(row.gated_ffn), ms=4.5, label=row.label)[0]
         for row in table.itertuples()
     ]
-    figure.legend(
-        handles=[*kinds, *handles],
-        loc="outside lower center",
-        ncols=3,
-        fontsize=figure_style.SMALL,
-    )
+    figure.legend(handles=[*kinds, *handles], loc="outside lower center", ncols=3, fontsize=figure_style.SMALL)
     return FigureWithData(figure, table.assign(preset=study.preset_named))
 
 
@@ -58,7 +53,7 @@ def _values(run_values: RunValues, published: PrintedNumbers) -> pd.DataFrame:
     print3, print4 = published.table("table3"), published.table("table4")
     rows = []
     for name in ARCHITECTURES:
-        control, slow = run_values.key(name), run_values.key(slowed(name))
+        control, slow = run_values.key(name), run_values.key(name_slowed_run(name))
         gain, entropy = printed(print3, name, "ppl_reduction"), printed(print3, name, "entropy_3pct")
         if name in print4.index:
             gain, entropy = print4.loc[name, "ppl_reduction"], print4.loc[name, "upper_entropy_3pct"]
@@ -91,16 +86,16 @@ def _bars(axes: Axes, table: pd.DataFrame, study: Study) -> None:
     low, high = (min(0.0, there.min()), max(0.0, there.max())) if len(there) else (0.0, 1.0)
     span = max(high - low, 1e-9)
     for place, row in zip(places, table.itertuples(), strict=True):
-        shown = "" if math.isnan(row.ppl_reduction_published) else f" (printed {row.ppl_reduction_published:+.3f})"
+        note = "" if math.isnan(row.ppl_reduction_published) else f" (printed {row.ppl_reduction_published:+.3f})"
         if math.isnan(row.ppl_reduction):
-            axes.text(0, place, f" {row.missing_reason}{shown}", va="center", fontsize=7, color=figure_style.GREY)
+            axes.text(0, place, f" {row.missing_reason}{note}", va="center", fontsize=7, color=figure_style.GREY)
             continue
         look = {"color": _colour(row.gated_ffn), "hatch": HATCH[row.gated_ffn], "edgecolor": "white", "linewidth": 0}
         axes.barh(place, row.ppl_reduction, height=0.62, **look)
-        axes.text(max(row.ppl_reduction, 0), place, f" {row.ppl_reduction:+.3f}{shown}", va="center", fontsize=7)
+        axes.text(max(row.ppl_reduction, 0), place, f" {row.ppl_reduction:+.3f}{note}", va="center", fontsize=7)
     axes.axvline(0, color="black", linewidth=0.7)
     axes.set_yticks(list(places), list(table["label"]), fontsize=7)
-    # Room for the numbers beside the longest bar.
+    # Room for the numbers next to the longest bar.
     axes.set_xlim(low - 0.05 * span, high + 1.05 * span)
     axes.set_ylim(-0.6, len(table) - 0.4)
     axes.set_axisbelow(True)
@@ -109,7 +104,7 @@ def _bars(axes: Axes, table: pd.DataFrame, study: Study) -> None:
     figure_style.set_preset_title(axes, study, "Gained by slowing", BASE)
 
 
-#: A mark for each architecture, in the order of the bars: points lie too close for names beside them.
+#: A mark for each architecture, in the order of the bars: points lie too close for names next to them.
 MARKS = dict(zip(ARCHITECTURES, "osDv^P*", strict=True))
 
 

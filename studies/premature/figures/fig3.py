@@ -20,7 +20,7 @@ from plumbline.results.figures.figure_style import FigureWithData, with_house_st
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
-from ..release_rule_replay import matured
+from ..release_rule_replay import find_maturity
 from ..run_values import BASE, EARLY, SHARP, RunValues
 
 #: Side of a pair -> name and colour.
@@ -47,7 +47,7 @@ EARLY_MARK = 2.5
 @with_house_style
 def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Thin lines are seeds, thick ones their mean; hollow marks are printed numbers, of the paper's own size."""
-    table = pd.concat([_measured(RunValues(frames, study)), _printed(published)], ignore_index=True)
+    table = pd.concat([_tabulate_runs(RunValues(frames, study)), _tabulate_print(published)], ignore_index=True)
     figure = Figure(figsize=(figure_style.PAGE, 5.4))
     grid = figure.subplots(2, 2)
     _events(grid[0, 0], table)
@@ -73,7 +73,7 @@ def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     return FigureWithData(figure, table.assign(preset=study.preset_named))
 
 
-def _measured(run_values: RunValues) -> pd.DataFrame:
+def _tabulate_runs(run_values: RunValues) -> pd.DataFrame:
     """Rows of panel, side, seed, percent of training, value and null; an event's value is the percent itself."""
     rows: list[dict[str, Any]] = []
     for seed, *pair in run_values.pairs():
@@ -90,13 +90,13 @@ def _measured(run_values: RunValues) -> pd.DataFrame:
                 rows += [
                     run | {"panel": panel, "training_pct": 100 * at, "value": value} for at, value in curve.items()
                 ]
-            for panel, at in (("matured", matured(run_values, key)), ("sharp", run_values.sharp(key))):
+            for panel, at in (("matured", find_maturity(run_values, key)), ("sharp", run_values.sharp(key))):
                 rows.append(run | {"panel": panel, "training_pct": 100 * at, "value": math.nan})
     columns = ["panel", "arm", "seed", "training_pct", "value", "run", "missing_reason"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def _printed(published: PrintedNumbers) -> pd.DataFrame:
+def _tabulate_print(published: PrintedNumbers) -> pd.DataFrame:
     rows = []
     for claim, (panel, values) in PRINTED.items():
         printed = published.claim(claim)
@@ -133,8 +133,8 @@ def _curves(axes: Axes, table: pd.DataFrame, panel: str, label: str) -> None:
     for side, colour in SIDES.items():
         mine = table[(table["panel"] == panel) & (table["arm"] == side)]
         measured, printed = mine[mine["seed"] != "printed"], mine[mine["seed"] == "printed"]
-        for _, one in measured.groupby("seed"):
-            axes.plot(one["training_pct"], one["value"], color=colour, linewidth=0.6, alpha=0.5)
+        for _, run in measured.groupby("seed"):
+            axes.plot(run["training_pct"], run["value"], color=colour, linewidth=0.6, alpha=0.5)
         mean = measured.groupby("training_pct")["value"].mean()
         axes.plot(mean.index, mean.to_numpy(), color=colour, marker=".", ms=4)
         axes.plot(printed["training_pct"], printed["value"], "D", mfc="none", mec=colour, ms=5)

@@ -37,7 +37,7 @@ def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     for cells in rows:
         setting = str(cells["setting"].value)
         mine = setting == "intervention"
-        cells |= _saved(paired) if mine else dict.fromkeys(SAVED, Cell(None, word="see intervention"))
+        cells |= _make_saving_cells(paired) if mine else dict.fromkeys(SAVED, Cell(None, word="see intervention"))
         cells |= published_cells(print1, setting, SAVED)
     saved = column_pair("tokens_saved_m", "tokens saved (M)", ".4g") + column_pair(
         "tokens_saved_pct", "tokens saved (%)", ".2f", narrow=True, noise="tokens_saved_pct_sd"
@@ -54,7 +54,7 @@ def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     )
 
 
-def _saved(paired: PairedRuns) -> dict[str, Cell]:
+def _make_saving_cells(paired: PairedRuns) -> dict[str, Cell]:
     percent, row = paired.saved, paired.row("difference")
     if paired.short:
         return {name: row.cell(None, paired.short) for name in SAVED}

@@ -14,7 +14,7 @@ from plumbline.results.tables.table import Cell, Column, Table, printed_cell, pu
 from plumbline.specs.study_config import Study
 from plumbline.stats.sample_spread import sample_deviation
 
-from ..downstream_tasks import PairedTaskScores, losses, sign_test
+from ..downstream_tasks import PairedTaskScores, count_losses, sign_test
 from ..row_cells import RowCells
 from ..run_values import BASE, RunValues
 
@@ -60,7 +60,7 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         sides = [comparison.values(str(task), side) for side in (0, 1)]
         delta = comparison.difference(str(task))
         contests = comparison.everything() if mean else delta
-        lost, few = losses(contests), "one seed" if delta.n == 1 else "no score"
+        lost, few = count_losses(contests), "one seed" if delta.n == 1 else "no score"
         cells = {
             "task": Cell(task),
             "label": Cell(label),

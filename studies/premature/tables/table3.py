@@ -13,7 +13,7 @@ from plumbline.results.tables.table import Cell, Table, published_cells
 from plumbline.specs.study_config import Study
 
 from ..row_cells import RowCells
-from ..run_values import BASE, EARLY, RunValues, slowed
+from ..run_values import BASE, EARLY, RunValues, name_slowed_run
 
 #: Architectures in the printed order; the one that Table 3 leaves to Table 4 comes last.
 ARCHITECTURES = ("gpt", "gpt_rmsnorm", "gpt_biasless", "gpt_swiglu", "llama_layernorm", "llama", "gpt_geglu")
@@ -44,7 +44,7 @@ def table3(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     run_values, print3 = RunValues(frames, study), published.table("table3")
     rows = []
     for architecture in ARCHITECTURES:
-        control, slow = run_values.key(architecture), run_values.key(slowed(architecture))
+        control, slow = run_values.key(architecture), run_values.key(name_slowed_run(architecture))
         row, alone = RowCells(run_values, (control, slow), BASE), (control,)
         upper, lower = (run_values.value(control, "logit_mean_abs", EARLY, part) for part in ("upper", "lower"))
         rows.append(

@@ -1,4 +1,4 @@
-"""Makes Table 4: the intervention in gated blocks, beside the single-branch one.
+"""Makes Table 4: the intervention in gated blocks, next to the single-branch one.
 
 Source: premature study, section 5.6 and Table 4.
 """
@@ -12,7 +12,7 @@ from plumbline.results.tables.table import Cell, Table, published_cells
 from plumbline.specs.study_config import Study
 
 from ..row_cells import RowCells
-from ..run_values import BASE, EARLY, RunValues, slowed
+from ..run_values import BASE, EARLY, RunValues, name_slowed_run
 
 PRINTED = {
     "control_ppl": "control_ppl",
@@ -37,7 +37,7 @@ def table4(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     run_values, print4 = RunValues(frames, study), published.table("table4")
     rows = []
     for architecture, label in print4["architecture"].items():
-        control, slow = run_values.key(str(architecture)), run_values.key(slowed(str(architecture)))
+        control, slow = run_values.key(str(architecture)), run_values.key(name_slowed_run(str(architecture)))
         row, alone = RowCells(run_values, (control, slow), BASE), (control,)
         parameters = None if control is None else frames.runs.loc[control, "parameters"]
         rows.append(

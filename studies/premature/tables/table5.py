@@ -103,5 +103,5 @@ def table5(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
 
 def reduction(run_values: RunValues, key: str | None, reference: str | None, part: Part = "upper") -> float:
     """By how many percent a run's early write is below a reference's."""
-    write, other = (run_values.value(one, "ffn_write_rms", EARLY, part) for one in (key, reference))
+    write, other = (run_values.value(run, "ffn_write_rms", EARLY, part) for run in (key, reference))
     return 100 * (1 - write / other)

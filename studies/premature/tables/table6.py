@@ -1,4 +1,4 @@
-"""Makes Table 6: an entropy floor for upper attention, beside slowing its queries and keys.
+"""Makes Table 6: an entropy floor for upper attention, next to slowing its queries and keys.
 
 Source: premature study, appendix D and Table 6.
 """

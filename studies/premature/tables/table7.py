@@ -1,4 +1,4 @@
-"""Makes Table 7: every parameter at half the rate, beside slowing the upper half's early queries and keys.
+"""Makes Table 7: every parameter at half the rate, next to slowing the upper half's early queries and keys.
 
 Source: premature study, appendix E and Table 7; the readouts at 20 % of training are in the appendix's text.
 """
@@ -61,9 +61,9 @@ def table7(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
 
 
 def _columns() -> list[Column]:
-    found = []
+    columns = []
     for column in setting_rows.columns(NAMES, ("final_loss", "final_ppl", "ppl_minus_control")):
-        found.append(column)
+        columns.append(column)
         if column.name in ("lower_copy_score_20pct", "upper_entropy_20pct"):
-            found.append(published_column(column.name, column.header))
-    return found
+            columns.append(published_column(column.name, column.header))
+    return columns

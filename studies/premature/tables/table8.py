@@ -25,7 +25,7 @@ from plumbline.results.tables.table import Cell, Column, Table, published_cells
 from plumbline.specs.study_config import Study
 from plumbline.train.interventions._release_rule import ReleaseRule
 
-from ..release_rule_replay import RuleReplay, decided, replay, rule, scores
+from ..release_rule_replay import RuleReplay, read_release, replay, rule, scores
 from ..row_cells import RowCells
 from ..run_values import BASE, INTERVENTION, RunValues
 
@@ -44,14 +44,14 @@ COLUMNS = [
 
 
 def table8(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
-    """One row for each rule; the first seed's release beside the printed one."""
+    """One row for each rule; the first seed's release next to the printed one."""
     run_values, print8 = RunValues(frames, study), published.table("table8")
     keys = tuple(run_values.key(INTERVENTION, BASE, seed) for seed in run_values.seeds(INTERVENTION)) or (None,)
     rows = []
     for name, printed in print8.iterrows():
-        found = [replayed(run_values, key, printed) for key in keys]
-        row, first = RowCells(run_values, keys, BASE), found[0]
-        releases = [100 * one.release for one in found if not math.isnan(one.release)]
+        replays = [replay_rule(run_values, key, printed) for key in keys]
+        row, first = RowCells(run_values, keys, BASE), replays[0]
+        releases = [100 * replay.release for replay in replays if not math.isnan(replay.release)]
         rows.append(
             {
                 "rule": Cell(name),
@@ -63,7 +63,7 @@ def table8(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
                 "threshold_first_met_pct": row.cell(100 * first.crossing, "never", keys[:1]),
                 "release_pct_earliest_seed": row.cell(min(releases, default=math.nan), "not logged"),
                 "release_pct_latest_seed": row.cell(max(releases, default=math.nan), "not logged"),
-                "forced_releases": Cell(_forced(found), row.runs),
+                "forced_releases": Cell(_count_forced(replays), row.runs),
             }
             | published_cells(print8, name, {"release_pct": "release_pct"})
             | row.facts(len(releases))
@@ -76,7 +76,7 @@ def table8(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         columns=COLUMNS,
         rows=rows,
         notes=_notes(
-            run_values, keys, found=[rule_of(run_values, keys[0], printed) for _, printed in print8.iterrows()]
+            run_values, keys, rules=[rule_of(run_values, keys[0], printed) for _, printed in print8.iterrows()]
         ),
         published=published.shown("table8"),
     )
@@ -89,7 +89,7 @@ def rule_of(run_values: RunValues, key: str | None, printed: pd.Series) -> Relea
     return rule(context, float(printed["threshold"]), int(printed["patience"]), window)
 
 
-def replayed(run_values: RunValues, key: str | None, printed: pd.Series) -> RuleReplay:
+def replay_rule(run_values: RunValues, key: str | None, printed: pd.Series) -> RuleReplay:
     """A printed rule over one run's scores."""
     if key is None:
         return RuleReplay()
@@ -97,18 +97,18 @@ def replayed(run_values: RunValues, key: str | None, printed: pd.Series) -> Rule
     return replay(scores(run_values, key), rule_of(run_values, key, printed), steps)
 
 
-def _forced(found: list[RuleReplay]) -> str:
-    there = [one for one in found if not math.isnan(one.release)]
-    return "not logged" if not there else f"{sum(one.forced for one in there)} of {len(there)}"
+def _count_forced(replays: list[RuleReplay]) -> str:
+    there = [replay for replay in replays if not math.isnan(replay.release)]
+    return "not logged" if not there else f"{sum(replay.forced for replay in there)} of {len(there)}"
 
 
-def _notes(run_values: RunValues, keys: tuple[str | None, ...], found: list[ReleaseRule]) -> list[str]:
+def _notes(run_values: RunValues, keys: tuple[str | None, ...], rules: list[ReleaseRule]) -> list[str]:
     notes = ["Only evaluations inside the window count (interpretation patience_inside_the_window)."]
-    if found and found[0].relative:
-        scaled = ", ".join(f"{one.threshold:g} as {one.threshold_over_null:.2f}" for one in found[:3])
+    if rules and rules[0].relative:
+        scaled = ", ".join(f"{rule.threshold:g} as {rule.threshold_over_null:.2f}" for rule in rules[:3])
         notes.append(f"Thresholds are for a context of 1,024; here each counts as a multiple of its null: {scaled}.")
-    own = [decided(run_values, key).get("fraction") for key in keys]
+    own = [read_release(run_values, key).get("fraction") for key in keys]
     if any(fraction is not None for fraction in own):
-        shown = ", ".join("none" if fraction is None else f"{100 * fraction:.2f} %" for fraction in own)
-        notes.append(f"The runs themselves were released at {shown} of training, by seed.")
+        text = ", ".join("none" if fraction is None else f"{100 * fraction:.2f} %" for fraction in own)
+        notes.append(f"The runs themselves were released at {text} of training, by seed.")
     return notes

@@ -1,4 +1,4 @@
-"""Makes Table 9: releases at a fixed point, beside the release by the lower-copy score.
+"""Makes Table 9: releases at a fixed point, next to the release by the lower-copy score.
 
 Source: premature study, appendix F and Table 9.
 """
@@ -12,7 +12,7 @@ from plumbline.results.tables.table import Cell, Column, Table
 from plumbline.specs.study_config import Study
 
 from .. import setting_rows
-from ..release_rule_replay import decided
+from ..release_rule_replay import read_release
 from ..row_cells import RowCells
 from ..run_values import BASE, CONTROL, INTERVENTION, RunValues
 
@@ -29,15 +29,15 @@ def table9(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     rows = setting_rows.rows(run_values, published, "table9", RUNS, NAMES)
     for cells in rows:
         key = run_values.key(RUNS[str(cells["setting"].value)])
-        row, found = RowCells(run_values, (key,), BASE), decided(run_values, key)
-        released = found.get("fraction")
+        row, report = RowCells(run_values, (key,), BASE), read_release(run_values, key)
+        released = report.get("fraction")
         control = cells["setting"].value == "control"
         cells["release_pct"] = (
             Cell(None, row.runs, word="never slowed")
             if control
             else row.cell(None if released is None else 100 * released, "not released")
         )
-        cells["released_by"] = Cell("none" if control else str(found.get("why") or "unknown"), row.runs)
+        cells["released_by"] = Cell("none" if control else str(report.get("why") or "unknown"), row.runs)
     release = [
         number_column("release_pct", "released at (%)", ".2f"),
         Column(name="released_by", header="released by", kind="fact"),

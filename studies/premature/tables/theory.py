@@ -18,13 +18,13 @@ from .. import theorem_numbers
 #: Where the numbers are from.
 SOURCE = "plumbline.studies.premature.theorem_numbers, at the sizes of the paper preset"
 
-#: Rounding of float64 beside quantities of order one.
+#: Rounding of float64 next to quantities of order one.
 ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class TheoremRow:
-    """One row. `drawn`: the same from networks that were drawn, where `computed` is a formula."""
+    """One row. `drawn_value`: the same from networks that were drawn, where `computed` is a formula."""
 
     id: str
     says: str
@@ -32,7 +32,7 @@ class TheoremRow:
     computed: float
     holds: bool
     printed: str = NOT_PRINTED
-    drawn: float | None = None
+    drawn_value: float | None = None
 
 
 COLUMNS = [
@@ -50,16 +50,18 @@ def theory(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each statement, at the sizes of the paper's 270M model whatever the preset."""
     rows = [
         {
-            "check": Cell(one.id),
-            "label": Cell(one.says),
-            "source": Cell(one.source),
-            "computed_value": Cell(one.computed, source=SOURCE),
-            "computed_value_published": printed_cell(one.printed),
-            "value_random_weights": Cell(one.drawn, source=SOURCE, word="" if one.drawn is not None else "not drawn"),
-            "statement_holds": Cell("yes" if one.holds else "no", source=SOURCE),
+            "check": Cell(row.id),
+            "label": Cell(row.says),
+            "source": Cell(row.source),
+            "computed_value": Cell(row.computed, source=SOURCE),
+            "computed_value_published": printed_cell(row.printed),
+            "value_random_weights": Cell(
+                row.drawn_value, source=SOURCE, word="" if row.drawn_value is not None else "not drawn"
+            ),
+            "statement_holds": Cell("yes" if row.holds else "no", source=SOURCE),
             "preset": Cell(study.preset),
         }
-        for one in performed(study.code, published)
+        for row in check_theorems(study.code, published)
     ]
     return make_table(
         "theory",
@@ -82,21 +84,21 @@ def theory(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     )
 
 
-def performed(study: str, published: PrintedNumbers) -> list[TheoremRow]:
+def check_theorems(study: str, published: PrintedNumbers) -> list[TheoremRow]:
     """All checks."""
     these = theorem_numbers.sizes(study)
-    found = theorem_numbers.heads(these.single)
+    heads = theorem_numbers.heads(these.single)
     rho, fourfold = published.claim("rho_init"), published.claim("fourfold")
     square = published.claim("rho_squared")
     shares = {
-        name: theorem_numbers.largest_share(found, name) for name in ("bound", "unconditional_bound", "localised_bound")
+        name: theorem_numbers.largest_share(heads, name) for name in ("bound", "unconditional_bound", "localised_bound")
     }
     sharp, multiplier = theorem_numbers.sharpest_share(these.single), float(fourfold["alpha"])
-    left = theorem_numbers.learning_rate_factor(found, multiplier)
-    alone, beside = (theorem_numbers.energy_power(found, alone=alone) for alone in (True, False))
+    factor = theorem_numbers.learning_rate_factor(heads, multiplier)
+    alone, beside = (theorem_numbers.energy_power(heads, alone=alone) for alone in (True, False))
     least, equal = theorem_numbers.least_slack(these.single), theorem_numbers.equality_slack()
     share = "share of the bound that a step reaches"
-    made = [
+    rows = [
         TheoremRow("theorem_1", f"Theorem 1, {share}", "Eqs. 19-20", shares["bound"], shares["bound"] <= 1),
         TheoremRow(
             "theorem_1_sharp", "the same at an aligned head of rank one", "Eqs. 19-20", sharp, abs(sharp - 1) < 1e-3
@@ -107,28 +109,28 @@ def performed(study: str, published: PrintedNumbers) -> list[TheoremRow]:
             "corollary_3",
             "Corollary 3, what a multiplier leaves of a step",
             "Eq. 37",
-            left,
-            abs(left - multiplier) < 1e-4,
+            factor,
+            abs(factor - multiplier) < 1e-4,
             printed=f"{multiplier:g}",
         ),
     ]
     for gate, name in (("gelu", "geglu"), ("silu", "swiglu")):
-        single, gated, with_single, with_gated = theorem_numbers.drawn_energies(these, gate)
+        single, gated, with_single, with_gated = theorem_numbers.draw_energies(these, gate)
         ratio = theorem_numbers.rho(these, gate)
         holds = abs(gated / single / ratio - 1) < 0.03
         text = f"{float(rho[name]):g}"
-        made.append(
+        rows.append(
             TheoremRow(f"theorem_2_{name}", f"Theorem 2, ρ of {name}", "Eq. 44", ratio, holds, text, gated / single)
         )
         stream = with_single - single
         contracted = (stream + ratio * single) / (stream + single)
         holds = contracted < 1 and abs(with_gated / with_single / contracted - 1) < 0.03
         says = f"Corollary 4, stream energy after {name} over that after GELU"
-        made.append(
-            TheoremRow(f"corollary_4_{name}", says, "Eq. 55", contracted, holds, drawn=with_gated / with_single)
+        rows.append(
+            TheoremRow(f"corollary_4_{name}", says, "Eq. 55", contracted, holds, drawn_value=with_gated / with_single)
         )
-    power, ratio = f"{square['power']:g}", max(theorem_numbers.ratio_of_steps(head) for head in found)
-    made += [
+    power, ratio = f"{square['power']:g}", max(theorem_numbers.ratio_of_steps(head) for head in heads)
+    rows += [
         TheoremRow(
             "theorem_3", "Theorem 3, power of R_P, nothing but X_P", "Eq. 59", alone, abs(alone - 2) < 0.01, power
         ),
@@ -145,7 +147,7 @@ def performed(study: str, published: PrintedNumbers) -> list[TheoremRow]:
         TheoremRow("logit_range", "least slack of the range of a row", "Eq. 64", least, least >= -ROUNDING),
         TheoremRow("logit_range_sharp", "slack where the other keys are alike", "Eq. 64", equal, abs(equal) < 1e-6),
     ]
-    return made
+    return rows
 
 
 def _within(share: float) -> tuple[float, bool]:

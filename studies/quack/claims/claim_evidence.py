@@ -28,7 +28,7 @@ class Evidence(claim_registry.ClaimEvidence):
         super().__init__(frames, study, published)
         self.grid = RunGrid(frames, study)
 
-    def there(self, key: str | None, name: str = "a run") -> str:
+    def require_run(self, key: str | None, name: str = "a run") -> str:
         """A run that is there; it is used from here on."""
         if key is None or self.grid.outcome(key) == MISSING:
             raise MissingRun(MISSING, key or name)
@@ -38,8 +38,8 @@ class Evidence(claim_registry.ClaimEvidence):
     def best(self, scale: str, method: str, eta: float) -> str:
         """The run that stands for a method at a base rate; every tau of it must be there."""
         for key in self.grid.keys(scale, method, eta).values():
-            self.there(key)
-        return self.there(self.grid.best(scale, method, eta), f"{scale}/{method} at {eta:g}")
+            self.require_run(key)
+        return self.require_run(self.grid.best(scale, method, eta), f"{scale}/{method} at {eta:g}")
 
     def loss_at(self, scale: str, method: str, eta: float) -> float:
         """Its final held-out loss; infinite if it diverged."""
@@ -47,7 +47,7 @@ class Evidence(claim_registry.ClaimEvidence):
 
     def loss(self, key: str) -> float:
         """A run's final held-out loss; infinite if it diverged."""
-        value = self.grid.loss(self.there(key))
+        value = self.grid.loss(self.require_run(key))
         return math.inf if math.isnan(value) else value
 
     def lowest(self, scale: str, methods: Iterable[str]) -> float:
@@ -77,7 +77,7 @@ class Evidence(claim_registry.ClaimEvidence):
 
     def largest_logits(self, key: str) -> tuple[float, float]:
         """The largest logit of all heads before the first step, and the largest ever after."""
-        curve = self.grid.largest_logit(self.there(key))
+        curve = self.grid.largest_logit(self.require_run(key))
         if len(curve) < 2:
             raise MissingRun("not read", key)
         return float(curve.iloc[0]), float(curve.iloc[1:].max())
@@ -96,9 +96,9 @@ def gap(first: float, other: float) -> float:
 
 def in_each(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
     """Rule: `holds_in` is true in both kinds of attention: reproduced; in one: partly; in none: not reproduced."""
-    found = dict(zip(BOTH, measured.values["holds_in"], strict=True))
-    where = [ATTENTION[scale] for scale, holds in found.items() if holds]
-    verdict: Verdict = "reproduced" if all(found.values()) else "partly" if where else "not reproduced"
+    holds_by_scale = dict(zip(BOTH, measured.values["holds_in"], strict=True))
+    where = [ATTENTION[scale] for scale, holds in holds_by_scale.items() if holds]
+    verdict: Verdict = "reproduced" if all(holds_by_scale.values()) else "partly" if where else "not reproduced"
     return verdict, f"it holds in {' and '.join(where) or 'neither'}"
 
 
@@ -125,6 +125,6 @@ def slightly_worse(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict
 Statement = Callable[[str], bool]
 
 
-def each(statement: Statement, **shown: object) -> ComputedValues:
+def try_each(statement: Statement, **numbers: object) -> ComputedValues:
     """What `in_each` judges."""
-    return ComputedValues(values={"holds_in": [statement(scale) for scale in BOTH]}, shown=shown)
+    return ComputedValues(values={"holds_in": [statement(scale) for scale in BOTH]}, shown=numbers)

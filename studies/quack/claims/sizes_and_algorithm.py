@@ -44,7 +44,7 @@ def scale_tested(e: Evidence, claim: PaperClaim) -> Values:
     """The kind of attention whose size is further from the printed one."""
     paper = decoding_memory.paper(e.study.code)
     sizes = [
-        sum(value.numel() for value in on_meta(decoding_memory.model_of(paper, at)).parameters()) / 1e9 for at in BOTH
+        sum(value.numel() for value in on_meta(decoding_memory.find_model(paper, at)).parameters()) / 1e9 for at in BOTH
     ]
     steps = {run.spec.train.steps for run in paper.runs.values()}
     furthest = max(sizes, key=lambda size: abs(size - float(claim.values["params_b"])))
@@ -74,7 +74,7 @@ def suggested_tau_wide(e: Evidence, claim: PaperClaim) -> Values:
 def two_norms_removed(e: Evidence, claim: PaperClaim) -> Values:
     """Norms of a block with QK norm, less those under QuacK."""
     paper = decoding_memory.paper(e.study.code)
-    norms = {method: norms_per_block(decoding_memory.model_of(paper, "mha", method)) for method in (QK_NORM, QUACK)}
+    norms = {method: norms_per_block(decoding_memory.find_model(paper, "mha", method)) for method in (QK_NORM, QUACK)}
     return ComputedValues(values={"norms": norms[QK_NORM] - norms[QUACK]}, near={"norms": near(0.0)}, shown=norms)
 
 
@@ -82,11 +82,13 @@ def two_norms_removed(e: Evidence, claim: PaperClaim) -> Values:
 def mla_applicable(e: Evidence, claim: PaperClaim) -> Values:
     """QK norm is refused where decoding keeps latents; QuacK's model decodes from them, and is the default's model."""
     paper = decoding_memory.paper(e.study.code)
-    model = decoding_memory.model_of(paper, "mla", QUACK)
-    kept, needed = decoding_memory.remembered(model), decoding_memory.materialised(model)
-    needs = bool(decoding_memory.refused(paper, "mla")) and not decoding_memory.refused(paper, "mha")
-    same = model == decoding_memory.model_of(paper, "mla", DEFAULT)
-    return ComputedValues(holds=needs and same and kept < needed, shown={"bytes kept": kept, "bytes of keys": needed})
+    model = decoding_memory.find_model(paper, "mla", QUACK)
+    cached, needed = decoding_memory.count_cached_bytes(model), decoding_memory.count_materialised_bytes(model)
+    needs = bool(decoding_memory.explain_refusal(paper, "mla")) and not decoding_memory.explain_refusal(paper, "mha")
+    same = model == decoding_memory.find_model(paper, "mla", DEFAULT)
+    return ComputedValues(
+        holds=needs and same and cached < needed, shown={"bytes kept": cached, "bytes of keys": needed}
+    )
 
 
 @CHECKS.of(**ARITHMETIC)
@@ -122,8 +124,8 @@ def updates(spec: RunSpec, chosen: tuple[dict[str, Any], ...], factors: dict[str
     for hook in hooks:
         hook.attach(InterventionInputs(spec=spec, model=model, ranks=ALONE, validation=None, progress=SilentProgress()))
         hook.begin(1)
-    named = {role.role: name for name, role in model.parameter_roles.items() if role.layer == 0 and role.matrix}
-    weights = {role: model.get_parameter(named[role]) for role in ("query", "key", "value")}
+    names = {role.role: name for name, role in model.parameter_roles.items() if role.layer == 0 and role.matrix}
+    weights = {role: model.get_parameter(names[role]) for role in ("query", "key", "value")}
     optimizer = RunOptimizer(model, model.parameter_roles, spec.optimizer, hooks)
     draw = torch.Generator().manual_seed(0)
     with torch.no_grad():

@@ -26,28 +26,30 @@ ABOUT = 3.0
 @CHECKS.of("speed")
 def faster(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the percent of a step's time that QuacK saves against QK norm, from the median ratio of timed steps."""
-    found = _ratio(e)
+    ratio = _ratio(e)
     return ComputedValues(
-        values={"pct": step_time_ratios.saved_percent(found)}, near={"pct": near(ABOUT)}, shown=_shown(e, found)
+        values={"pct": step_time_ratios.time_saved_percent(ratio)},
+        near={"pct": near(ABOUT)},
+        shown=_describe_ratio(e, ratio),
     )
 
 
 @CHECKS.of()
 def cheaper(e: Evidence, claim: PaperClaim) -> Values:
     """In three pairs of four and more."""
-    found = _ratio(e)
-    limits = {"upper quartile of the ratio": (found.high, 1)}
-    return ComputedValues(holds=found.high < 1, shown=_shown(e, found), limits=limits)
+    ratio = _ratio(e)
+    limits = {"upper quartile of the ratio": (ratio.high, 1)}
+    return ComputedValues(holds=ratio.high < 1, shown=_describe_ratio(e, ratio), limits=limits)
 
 
 def _ratio(e: Evidence) -> PairedRatio:
     key = e.frames.find_measurement_key(step_time_ratios.STEP_TIME)
-    found = step_time_ratios.ratio(e.frames, QUACK, QK_NORM)
-    if found is None:
+    ratio = step_time_ratios.ratio(e.frames, QUACK, QK_NORM)
+    if ratio is None:
         raise MissingRun(MISSING, key)
     e.used.add(key)
-    return found
+    return ratio
 
 
-def _shown(e: Evidence, found: PairedRatio) -> dict[str, object]:
-    return {"ratio": found.median, "quartiles": [found.low, found.high], "device": step_time_ratios.device(e.frames)}
+def _describe_ratio(e: Evidence, ratio: PairedRatio) -> dict[str, object]:
+    return {"ratio": ratio.median, "quartiles": [ratio.low, ratio.high], "device": step_time_ratios.device(e.frames)}

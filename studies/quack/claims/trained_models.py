@@ -14,7 +14,7 @@ from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Val
 from plumbline.train.optimizers._orthogonal import QUINTIC, orthogonalised
 
 from ..run_grid import ABLATION, COMPETITIVE, DEFAULT, DIFFERENT, QK_CLIPS, QK_NORM, QUACK
-from .claim_evidence import BOTH, Evidence, each, gap, in_each, lower, slightly_worse
+from .claim_evidence import BOTH, Evidence, gap, in_each, lower, slightly_worse, try_each
 
 CHECKS = ClaimChecks()
 
@@ -59,8 +59,8 @@ def ablation_underperforms(e: Evidence, claim: PaperClaim) -> Values:
     """At the printed rate, the best tau of each; MHA, then MLA."""
     eta = float(claim.values["lr"])
     quack, ablation = ([e.loss_at(scale, method, eta) for scale in BOTH] for method in (QUACK, ABLATION))
-    gaps = [gap(one, other) for one, other in zip(quack, ablation, strict=True)]
-    limits = {f"gap in {scale}": (one, DIFFERENT) for scale, one in zip(BOTH, gaps, strict=True)}
+    gaps = [gap(value, other) for value, other in zip(quack, ablation, strict=True)]
+    limits = {f"gap in {scale}": (value, DIFFERENT) for scale, value in zip(BOTH, gaps, strict=True)}
     return ComputedValues(values={"gap": gaps}, shown={"quack": quack, "ablation": ablation}, limits=limits)
 
 
@@ -68,7 +68,7 @@ def ablation_underperforms(e: Evidence, claim: PaperClaim) -> Values:
 def higher_lr_enabled(e: Evidence, claim: PaperClaim) -> Values:
     """Decide, for each kind of attention, whether QuacK's highest usable base rate is above the default method's."""
     rates = {method: [e.highest_usable(scale, method) for scale in BOTH] for method in (DEFAULT, QUACK)}
-    raised = [one < other for one, other in zip(rates[DEFAULT], rates[QUACK], strict=True)]
+    raised = [default < quack for default, quack in zip(rates[DEFAULT], rates[QUACK], strict=True)]
     return ComputedValues(values={"holds_in": raised}, shown=rates)
 
 
@@ -97,8 +97,8 @@ def frobenius_enough(e: Evidence, claim: PaperClaim) -> Values:
     gains = []
     for scale in BOTH:
         variant = f"{QUACK}.spectral"
-        spectral = e.there(e.grid.variants(scale).get(variant), f"{scale}/{variant}")
-        frobenius = e.there(e.grid.read_from(scale, variant), f"{scale}/{QUACK}")
+        spectral = e.require_run(e.grid.variants(scale).get(variant), f"{scale}/{variant}")
+        frobenius = e.require_run(e.grid.read_from(scale, variant), f"{scale}/{QUACK}")
         gains.append(gap(e.loss(spectral), e.loss(frobenius)))
     limits = {f"gain in {scale}": (gain, DIFFERENT) for scale, gain in zip(BOTH, gains, strict=True)}
     holds = [gain <= DIFFERENT for gain in gains]
@@ -108,14 +108,14 @@ def frobenius_enough(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of(compare=in_each)
 def tau_too_high(e: Evidence, claim: PaperClaim) -> Values:
     """At some base rate the largest tau is not stable, where a smaller one is."""
-    return each(lambda scale: any(_breaks(e, scale, eta) for eta in e.grid.etas))
+    return try_each(lambda scale: any(_breaks(e, scale, eta) for eta in e.grid.etas))
 
 
 def _breaks(e: Evidence, scale: str, eta: float) -> bool:
     keys = e.grid.keys(scale, QUACK, eta)
     if eta == e.grid.middle_eta:
         keys = {**keys, **e.grid.wide(scale)}
-    stable = [e.grid.stable(e.there(keys[tau])) for tau in sorted(keys, key=lambda tau: tau or 0.0)]
+    stable = [e.grid.stable(e.require_run(keys[tau])) for tau in sorted(keys, key=lambda tau: tau or 0.0)]
     return any(stable) and not stable[-1]
 
 
@@ -125,11 +125,11 @@ def tau_too_low(e: Evidence, claim: PaperClaim) -> Values:
     eta, losses = e.grid.etas[0], []
     holds = []
     for scale in BOTH:
-        keys = [e.there(e.grid.key(scale, QUACK, eta, tau), f"{scale}/{QUACK}") for tau in e.grid.taus]
+        keys = [e.require_run(e.grid.key(scale, QUACK, eta, tau), f"{scale}/{QUACK}") for tau in e.grid.taus]
         all_losses = [e.loss(key) for key in keys]
         holds.append(e.grid.stable(keys[0]) and all_losses[0] - min(all_losses) > DIFFERENT)
         losses.append(all_losses[0] - min(all_losses))
-    limits = {f"above the best in {scale}": (one, DIFFERENT) for scale, one in zip(BOTH, losses, strict=True)}
+    limits = {f"above the best in {scale}": (above, DIFFERENT) for scale, above in zip(BOTH, losses, strict=True)}
     return ComputedValues(values={"holds_in": holds}, shown={"above the best": losses}, limits=limits)
 
 
@@ -141,15 +141,15 @@ def assumptions(e: Evidence, claim: PaperClaim) -> Values:
     bounded = max(map(update_size, GRADIENT_SIZES)) < LARGEST_UPDATE
     holds, lowest = [], []
     for scale in BOTH:
-        keys = [e.there(key) for eta in e.grid.etas for key in e.grid.keys(scale, QUACK, eta).values()]
+        keys = [e.require_run(key) for eta in e.grid.etas for key in e.grid.keys(scale, QUACK, eta).values()]
         reports = [e.grid.report(key, QUACK) for key in keys if e.grid.stable(key)]
         if not reports:
             raise MissingRun("without a stable run", f"{scale}/{QUACK}")
         holds.append(bounded and not any(report["ratios_clamped"] for report in reports))
         lowest.append(1 / max(float(report["ratio_highest"]) for report in reports))
     update = update_size(1.0)
-    shown = {"lowest norm": lowest, "update": update}
-    return ComputedValues(values={"holds_in": holds}, shown=shown, limits={"update": (update, LARGEST_UPDATE)})
+    numbers = {"lowest norm": lowest, "update": update}
+    return ComputedValues(values={"holds_in": holds}, shown=numbers, limits={"update": (update, LARGEST_UPDATE)})
 
 
 #: Sizes of gradients that span what training gives; what five quintic steps leave of singular values, rounded up.

@@ -55,7 +55,7 @@ def methods(grid: RunGrid) -> list[str]:
 
 def legend(figure: Figure, grid: RunGrid, extra: Iterable[Line2D] = (), *, marks: bool = False) -> None:
     """Below the panels: a line for each method, and what else there is to say."""
-    shown = [
+    lines = [
         Line2D(
             [],
             [],
@@ -65,32 +65,32 @@ def legend(figure: Figure, grid: RunGrid, extra: Iterable[Line2D] = (), *, marks
         )
         for method in methods(grid)
     ]
-    figure.legend(handles=[*shown, *extra], loc="outside lower center", ncols=4, fontsize=7.5)
+    figure.legend(handles=[*lines, *extra], loc="outside lower center", ncols=4, fontsize=7.5)
 
 
-def title(figure: Figure, grid: RunGrid, words: str) -> None:
+def title(figure: Figure, grid: RunGrid, text: str) -> None:
     """What is shown, at which preset and scales."""
     scales = " and ".join(grid.study.scale_label(scale) for scale in grid.scales)
-    figure.suptitle(f"{words}\npreset {grid.study.preset_named} · {scales}", fontsize=8.5, x=0.01, ha="left")
+    figure.suptitle(f"{text}\npreset {grid.study.preset_named} · {scales}", fontsize=8.5, x=0.01, ha="left")
 
 
 def best_taus(grid: RunGrid, scale: str, eta: float) -> list[str]:
     """As ``QuacK 0.1``: which tau stands for each method that has one."""
-    said = []
+    labels = []
     for method in grid.methods(scale):
         tau = grid.tau(grid.best(scale, method, eta))
         if not math.isnan(tau):
-            said.append(f"{grid.study.definition['methods'][method]['label']} {tau:g}")
-    return said
+            labels.append(f"{grid.study.definition['methods'][method]['label']} {tau:g}")
+    return labels
 
 
-def panel_title(axes: Axes, grid: RunGrid, scale: str, eta: float, drawn: Mapping[str, pd.Series]) -> None:
+def panel_title(axes: Axes, grid: RunGrid, scale: str, eta: float, curves: Mapping[str, pd.Series]) -> None:
     """Attention and base rate, the taus that stand for methods there, and which of the curves drawn are one."""
     best = best_taus(grid, scale, eta)
     lines = [f"{ATTENTION[scale]}, base rate {eta:g}"]
     lines += [f"tau: {', '.join(best)}"] if best else []
-    for said in alike(grid, drawn):
-        lines += textwrap.wrap(said, TITLE_WIDTH)
+    for sentence in find_equal_curves(grid, curves):
+        lines += textwrap.wrap(sentence, TITLE_WIDTH)
     axes.set_title("\n".join(lines), fontsize=7.5)
 
 
@@ -105,28 +105,30 @@ def over_training(panels: Iterable[Axes], grid: RunGrid) -> None:
 
 def note(axes: Axes, lines: Iterable[str]) -> None:
     """A few small words in the upper right corner of a panel."""
-    words = "\n".join(lines)
-    if words:
+    text = "\n".join(lines)
+    if text:
         box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 1.5}
         place = {"transform": axes.transAxes, "va": "top", "ha": "right", "zorder": 6}
-        axes.text(0.98, 0.98, words, fontsize=7, color=figure_style.GREY, bbox=box, **place)
+        axes.text(0.98, 0.98, text, fontsize=7, color=figure_style.GREY, bbox=box, **place)
 
 
-def alike(grid: RunGrid, drawn: Mapping[str, pd.Series]) -> list[str]:
+def find_equal_curves(grid: RunGrid, curves: Mapping[str, pd.Series]) -> list[str]:
     """Methods whose curves in a panel are the same to the last digit, so that one hides the other."""
-    left, lines = list(drawn), []
-    while left:
-        first, *others = left
-        same = [first, *(other for other in others if drawn[first].equals(drawn[other]))]
+    remaining, lines = list(curves), []
+    while remaining:
+        first, *others = remaining
+        same = [first, *(other for other in others if curves[first].equals(curves[other]))]
         if len(same) > 1:
-            lines.append("the same curve: " + ", ".join(grid.study.definition["methods"][one]["label"] for one in same))
-        left = [other for other in others if other not in same]
+            lines.append(
+                "the same curve: " + ", ".join(grid.study.definition["methods"][method]["label"] for method in same)
+            )
+        remaining = [other for other in others if other not in same]
     return lines
 
 
-def absent(grid: RunGrid, scale: str, eta: float, *, drawn: Iterable[str]) -> list[str]:
+def list_absent(grid: RunGrid, scale: str, eta: float, *, drawn_methods: Iterable[str]) -> list[str]:
     """Methods that a panel lacks, with the reason."""
-    have = set(drawn)
+    have = set(drawn_methods)
     lines = []
     for method in grid.methods(scale):
         key = grid.best(scale, method, eta)

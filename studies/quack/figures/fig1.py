@@ -18,16 +18,7 @@ from plumbline.results.runs.finished_runs import DIVERGED, RunFrames
 from plumbline.specs.study_config import Study
 
 from ..run_grid import ATTENTION, RunGrid
-from ._panels import (
-    absent,
-    colour,
-    curve,
-    legend,
-    note,
-    over_training,
-    panel_title,
-    title,
-)
+from ._panels import colour, curve, legend, list_absent, note, over_training, panel_title, title
 
 #: The share of training before which curves are steep and alike, and which does not set the limits.
 EARLY = 0.15
@@ -43,9 +34,9 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     for scale, across in zip(grid.scales, panels, strict=False):
         late = []
         for eta, axes in zip(grid.etas, across, strict=True):
-            found, seen = _panel(axes, grid, scale, eta)
-            rows += found
-            late += seen
+            panel_rows, panel_losses = _panel(axes, grid, scale, eta)
+            rows += panel_rows
+            late += panel_losses
         if late:
             room = 0.06 * (max(late) - min(late)) or 0.1
             across[0].set_ylim(min(late) - room, max(late) + room)
@@ -62,21 +53,21 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
 def _panel(axes: Axes, grid: RunGrid, scale: str, eta: float) -> tuple[list[dict[str, object]], list[float]]:
     """Draws the curves; returns the plotted points, and the losses that limits are set by."""
     rows, late = [], []
-    drawn: dict[str, pd.Series] = {}
+    curves: dict[str, pd.Series] = {}
     for method in grid.methods(scale):
         key = grid.best(scale, method, eta)
-        steps, losses = grid.held_out(key)
+        steps, losses = grid.validation_curve(key)
         steps, losses = steps[np.isfinite(losses)], losses[np.isfinite(losses)]
         if key is None or not steps.size:
             continue
-        drawn[method] = pd.Series(losses, index=steps)
+        curves[method] = pd.Series(losses, index=steps)
         axes.plot(steps, losses, **curve(method))
         if grid.outcome(key) == DIVERGED:
             axes.plot(steps[-1], losses[-1], "x", color=colour(method), markersize=7, markeredgewidth=1.8, zorder=5)
-        kept = losses[steps >= EARLY * grid.spec(key).train.steps]
-        late += (kept if kept.size else losses).tolist()
+        late_losses = losses[steps >= EARLY * grid.spec(key).train.steps]
+        late += (late_losses if late_losses.size else losses).tolist()
         entry = {"run": key, "attention": ATTENTION[scale], "method": method, "base_lr": eta, "tau": grid.tau(key)}
         rows += [entry | {"step": int(a), "validation_loss": float(b)} for a, b in zip(steps, losses, strict=True)]
-    panel_title(axes, grid, scale, eta, drawn)
-    note(axes, absent(grid, scale, eta, drawn=drawn))
+    panel_title(axes, grid, scale, eta, curves)
+    note(axes, list_absent(grid, scale, eta, drawn_methods=curves))
     return rows, late

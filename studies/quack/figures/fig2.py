@@ -57,7 +57,7 @@ def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
             any(not row["is_best_tau"] for row in completed),
         ),
     }
-    extra = [Line2D([], [], label=label, **grey, **look) for label, (look, drawn) in keys.items() if drawn]
+    extra = [Line2D([], [], label=label, **grey, **look) for label, (look, is_drawn) in keys.items() if is_drawn]
     legend(figure, grid, extra, marks=True)
     title(figure, grid, "Final validation loss against the base rate")
     columns = [

@@ -40,10 +40,10 @@ def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     rows: list[dict[str, object]] = []
     pairs = [(scale, probe) for scale in grid.scales for probe in QUANTITIES]
     for (scale, probe), line in zip(pairs, panels, strict=False):
-        drawn = []
+        line_rows = []
         for eta, axes in zip(grid.etas, line, strict=True):
-            drawn += _panel(axes, grid, scale, eta, probe)
-        rows += drawn
+            line_rows += _panel(axes, grid, scale, eta, probe)
+        rows += line_rows
         line[0].set_ylabel(QUANTITIES[probe])
         if probe == FIRST:
             line[0].set_yscale("symlog", linthresh=LINEAR)
@@ -55,19 +55,19 @@ def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
                 line[0].yaxis.set_major_formatter(mpl.ticker.ScalarFormatter())
             line[0].yaxis.set_minor_locator(mpl.ticker.NullLocator())
             line[0].set_ylim(bottom=min(0.0, line[0].get_ylim()[0]))
-        elif any(row["value"] > 0 for row in drawn):
+        elif any(row["value"] > 0 for row in line_rows):
             line[0].set_yscale("log")
     over_training(panels[-1], grid)
     legend(figure, grid)
-    words = "Logits of the middle layer's middle head: the largest (linear to 10), and how far one step moves them"
-    title(figure, grid, words)
+    text = "Logits of the middle layer's middle head: the largest (linear to 10), and how far one step moves them"
+    title(figure, grid, text)
     columns = ["run", "attention", "method", "base_lr", "tau", "probe", "step", "value"]
     return FigureWithData(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset_named))
 
 
 def _panel(axes: Axes, grid: RunGrid, scale: str, eta: float, probe: str) -> list[dict[str, object]]:
     rows, gaps = [], []
-    drawn: dict[str, pd.Series] = {}
+    curves: dict[str, pd.Series] = {}
     for method in grid.methods(scale):
         key = grid.best(scale, method, eta)
         read = grid.curve(key, probe)
@@ -75,12 +75,12 @@ def _panel(axes: Axes, grid: RunGrid, scale: str, eta: float, probe: str) -> lis
         if key is None or read.empty:
             gaps.append(f"{grid.study.definition['methods'][method]['label']}: {_why(grid, key)}")
             continue
-        drawn[method] = read
+        curves[method] = read
         axes.plot(read.index, read, marker=".", markersize=2.5, **curve(method))
         entry = {"run": key, "attention": ATTENTION[scale], "method": method, "base_lr": eta, "tau": grid.tau(key)}
         rows += [entry | {"probe": probe, "step": int(at), "value": float(value)} for at, value in read.items()]
     if probe == FIRST:
-        panel_title(axes, grid, scale, eta, drawn)
+        panel_title(axes, grid, scale, eta, curves)
     note(axes, gaps)
     return rows
 

@@ -1,1 +1,1 @@
-"""Measures what the quack study needs beside training: one module for each, a function of its name."""
+"""Measures what the quack study needs in addition to training: one module for each, a function of its name."""

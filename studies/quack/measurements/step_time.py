@@ -52,7 +52,7 @@ def step_time(study: Study, options: dict[str, Any], say: Callable[[str], None])
     where = f"studies/{study.name}/study.yaml: measurements.step_time.{study.preset}"
     chosen: StepTimeConfig = convert(StepTimeConfig, options, where)
     specs = [_spec(study, chosen.scale, method, where) for method in chosen.methods]
-    how = TimingSettings(
+    settings = TimingSettings(
         sequences=chosen.sequences,
         micro_batch=chosen.micro_batch,
         repeats=chosen.repeats,
@@ -60,7 +60,7 @@ def step_time(study: Study, options: dict[str, Any], say: Callable[[str], None])
         device=chosen.device,
         compile=chosen.compile,
     )
-    frame = measure(specs, how, say)
+    frame = measure(specs, settings, say)
     facts = {
         spec.key: {
             "scale": spec.scale,
@@ -79,13 +79,13 @@ def step_time(study: Study, options: dict[str, Any], say: Callable[[str], None])
 
 def _spec(study: Study, scale: str, method: str, where: str) -> RunSpec:
     """The first run of a method at a scale, without what only watches it."""
-    found = {run.spec.method: run.spec for run in reversed(study.runs.values()) if run.spec.scale == scale}
-    if method not in found:
-        known = sorted(found)
+    specs = {run.spec.method: run.spec for run in reversed(study.runs.values()) if run.spec.scale == scale}
+    if method not in specs:
+        methods = sorted(specs)
         raise PlumblineError(
-            f"{where}.methods: there is no run {method!r} at scale {scale!r}{nearest(method, known)} "
-            f"(there are {known}; a measurement sees the runs of the groups that its `runs` names)"
+            f"{where}.methods: there is no run {method!r} at scale {scale!r}{nearest(method, methods)} "
+            f"(there are {methods}; a measurement sees the runs of the groups that its `runs` names)"
         )
-    spec = found[method]
-    kept = tuple(entry for entry in spec.interventions if entry["name"] not in OBSERVERS)
-    return msgspec.structs.replace(spec, interventions=kept)
+    spec = specs[method]
+    interventions = tuple(entry for entry in spec.interventions if entry["name"] not in OBSERVERS)
+    return msgspec.structs.replace(spec, interventions=interventions)

@@ -32,13 +32,21 @@ COLUMNS = [
 def cache(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """Multi-head attention; latent attention as it is decoded here; the same with keys and values of every head."""
     paper = decoding_memory.paper(study.code)
-    mha, mla = (decoding_memory.model_of(paper, scale) for scale in ("mha", "mla"))
-    whole, reason = decoding_memory.remembered(mha), decoding_memory.refused(paper, "mla")
-    takes = {scale: "refused" if decoding_memory.refused(paper, scale) else "possible" for scale in ("mha", "mla")}
+    mha, mla = (decoding_memory.find_model(paper, scale) for scale in ("mha", "mla"))
+    whole, reason = decoding_memory.count_cached_bytes(mha), decoding_memory.explain_refusal(paper, "mla")
+    takes = {
+        scale: "refused" if decoding_memory.explain_refusal(paper, scale) else "possible" for scale in ("mha", "mla")
+    }
     sizes = [
         ("mha", "keys and values", mha, whole, takes["mha"]),
-        ("mla", "latents and rotary keys", mla, decoding_memory.remembered(mla), takes["mla"]),
-        ("mla_materialised", "all keys and values", mla, decoding_memory.materialised(mla), "would need these"),
+        ("mla", "latents and rotary keys", mla, decoding_memory.count_cached_bytes(mla), takes["mla"]),
+        (
+            "mla_materialised",
+            "all keys and values",
+            mla,
+            decoding_memory.count_materialised_bytes(mla),
+            "would need these",
+        ),
     ]
     rows = [
         {

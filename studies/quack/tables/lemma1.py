@@ -43,9 +43,11 @@ COLUMNS = [
 
 def lemma1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each kind of weights, updates, norm and rates; at rank one both norms are the same."""
-    shown = [row for row in lemma1_numbers.found(study.code) if row.rates in RATES and row.directions in UPDATES]
-    shown = sorted((row for row in shown if (row.weights, row.kind) != SAME), key=_key)
-    groups = groupby(shown, key=_key)
+    lemma_rows = [
+        row for row in lemma1_numbers.compute_rows(study.code) if row.rates in RATES and row.directions in UPDATES
+    ]
+    lemma_rows = sorted((row for row in lemma_rows if (row.weights, row.kind) != SAME), key=_key)
+    groups = groupby(lemma_rows, key=_key)
     rows = [_row(study, list(group)) for _, group in groups]
     these = lemma1_numbers.sizes(study.code)
     return make_table(
@@ -79,14 +81,14 @@ def _key(row: LemmaRow) -> tuple[int, ...]:
 
 
 def _row(study: Study, group: list[LemmaRow]) -> dict[str, Cell]:
-    one, by_scale = group[0], {row.scale: row for row in group}
+    first, by_scale = group[0], {row.scale: row for row in group}
     cells = {
-        "setting": Cell("/".join((one.weights, one.directions, one.kind, one.rates)).replace(" ", "_")),
-        "label": Cell(WEIGHTS[one.weights]),
-        "update_direction": Cell(UPDATES[one.directions]),
-        "weight_matrix_norm": Cell(one.kind),
-        "lr_rule": Cell(RATES[one.rates]),
-        "lemma_bound": Cell(one.bound, source=SOURCE),
+        "setting": Cell("/".join((first.weights, first.directions, first.kind, first.rates)).replace(" ", "_")),
+        "label": Cell(WEIGHTS[first.weights]),
+        "update_direction": Cell(UPDATES[first.directions]),
+        "weight_matrix_norm": Cell(first.kind),
+        "lr_rule": Cell(RATES[first.rates]),
+        "lemma_bound": Cell(first.bound, source=SOURCE),
         "bound_over_largest_change": Cell(min(row.slack for row in group), source=SOURCE),
         "within_bound": Cell("yes" if all(row.within for row in group) else "no", source=SOURCE),
         "largest_higher_order_change": Cell(max(row.second_order for row in group), source=SOURCE),

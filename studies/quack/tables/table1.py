@@ -33,7 +33,7 @@ def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         key="setting",
         columns=columns(grid),
         rows=rows,
-        notes=[BEST_NOTE, *_at_an_end(grid), STABLE_NOTE, *_found(grid)],
+        notes=[BEST_NOTE, *_at_an_end(grid), STABLE_NOTE, *_count_stable_runs(grid)],
     )
 
 
@@ -46,7 +46,7 @@ def columns(grid: RunGrid) -> list[Column]:
         Column(name="base_lr", header="base LR", kind="label", format="g", narrow=True),
         number_column("validation_loss_best_tau", "loss", ".3f", narrow=True),
         number_column("best_tau", "best tau", "g", narrow=True),
-        *(number_column(_of(tau), f"tau {tau:g}", ".3f", narrow=True) for tau in grid.taus),
+        *(number_column(_tau_column(tau), f"tau {tau:g}", ".3f", narrow=True) for tau in grid.taus),
         text_column("best_tau_grid_position", "best tau in its grid"),
         text_column("stable", "stable", narrow=True),
         text_column("diverged_or_spiked", "diverged or spiked"),
@@ -56,7 +56,7 @@ def columns(grid: RunGrid) -> list[Column]:
     ]
 
 
-def _of(tau: float) -> str:
+def _tau_column(tau: float) -> str:
     return f"validation_loss_tau_{tau:g}"
 
 
@@ -66,7 +66,7 @@ def _row(grid: RunGrid, scale: str, method: str, eta: float) -> dict[str, Cell]:
     behind, mine = tuple(keys.values()), () if best is None else (best,)
     rise = math.nan if best is None else grid.rise(best)
     troubles = {tau: grid.trouble(key) for tau, key in keys.items()}
-    named = [f"tau {tau:g}: {word}" if tau is not None else word for tau, word in troubles.items() if word]
+    trouble_texts = [f"tau {tau:g}: {word}" if tau is not None else word for tau, word in troubles.items() if word]
     outcome = grid.outcome(best)
     cells = {
         "setting": Cell(f"{scale}/{method}/{eta:g}"),
@@ -80,14 +80,14 @@ def _row(grid: RunGrid, scale: str, method: str, eta: float) -> dict[str, Cell]:
         ),
         "best_tau_grid_position": Cell(_place(grid, best), behind),
         "stable": Cell(_word(grid, best), mine),
-        "diverged_or_spiked": Cell("; ".join(named) or "none", behind),
+        "diverged_or_spiked": Cell("; ".join(trouble_texts) or "none", behind),
         "largest_loss_rise": number_cell(
             rise if math.isfinite(rise) else math.nan, "not read" if math.isnan(rise) else "not finite", mine
         ),
         "loss_spikes": number_cell(None if best is None else grid.spikes(best), outcome, mine),
     }
     for tau in grid.taus:
-        cells[_of(tau)] = loss(grid, keys.get(tau)) if tuned else Cell(None, word="")
+        cells[_tau_column(tau)] = loss(grid, keys.get(tau)) if tuned else Cell(None, word="")
     return cells | row_facts(grid, scale, behind, best)
 
 
@@ -117,18 +117,20 @@ def _at_an_end(grid: RunGrid) -> list[str]:
     ]
     tuned = [place for place in chosen if place]
     ends = sum(place != "inside" for place in tuned)
-    said = f"Of {len(tuned)} best taus {ends} are the lowest or highest of the grid: a better one may lie beyond it."
-    return [said] if ends else []
+    sentence = (
+        f"Of {len(tuned)} best taus {ends} are the lowest or highest of the grid: a better one may lie beyond it."
+    )
+    return [sentence] if ends else []
 
 
-def _found(grid: RunGrid) -> list[str]:
+def _count_stable_runs(grid: RunGrid) -> list[str]:
     """How many of the runs are stable at each base rate, in numbers."""
-    said_of = []
+    sentences = []
     for scale in grid.scales:
         shares = []
         for eta in grid.etas:
             keys = [key for method in grid.methods(scale) for key in grid.keys(scale, method, eta).values()]
             there = [key for key in keys if grid.outcome(key) != "missing"]
             shares.append(f"{sum(map(grid.stable, there))} of {len(there)} at {eta:g}")
-        said_of.append(f"Stable runs, {ATTENTION[scale]}: {', '.join(shares)}.")
-    return said_of
+        sentences.append(f"Stable runs, {ATTENTION[scale]}: {', '.join(shares)}.")
+    return sentences

@@ -77,17 +77,17 @@ def _row(frames: RunFrames, study: Study, frame: pd.DataFrame, method: str, prin
     """`frame`: the measurement, or one without rows."""
     behind = (frames.find_measurement_key(step_time_ratios.STEP_TIME),)
     mine = frame[frame["method"].map(lambda name: name.partition(".")[0]) == method]
-    found = None if method == QK_NORM else step_time_ratios.ratio(frames, method, QK_NORM)
+    ratio = None if method == QK_NORM else step_time_ratios.ratio(frames, method, QK_NORM)
     word = REFERENCE if method == QK_NORM and len(mine) else MISSING
     low, median, high = 1000 * mine["seconds"].quantile([0.25, 0.5, 0.75])
     cells = {"step_ms": median, "step_ms_lower_quartile": low, "step_ms_upper_quartile": high}
-    cells |= {"norms_per_block": mine["norms_per_block"].max(), "timed_pairs": found and found.n}
+    cells |= {"norms_per_block": mine["norms_per_block"].max(), "timed_pairs": ratio and ratio.n}
     cells |= {
-        "step_time_ratio": found and found.median,
-        "step_time_ratio_lower_quartile": found and found.low,
-        "step_time_ratio_upper_quartile": found and found.high,
+        "step_time_ratio": ratio and ratio.median,
+        "step_time_ratio_lower_quartile": ratio and ratio.low,
+        "step_time_ratio_upper_quartile": ratio and ratio.high,
     }
-    cells |= {"time_saved_pct": found and step_time_ratios.saved_percent(found)}
+    cells |= {"time_saved_pct": ratio and step_time_ratios.time_saved_percent(ratio)}
     return {
         "method": Cell(method),
         "label": Cell(study.definition["methods"][method]["label"]),
@@ -102,5 +102,5 @@ def _work(mine: pd.DataFrame) -> str:
     """What one step was."""
     if mine.empty:
         return MISSING
-    one = mine.iloc[0]
-    return f"{one['sequences']} x {one['context']:,} tokens, {one['micro_batch']} at a time, {one['precision']}"
+    row = mine.iloc[0]
+    return f"{row['sequences']} x {row['context']:,} tokens, {row['micro_batch']} at a time, {row['precision']}"

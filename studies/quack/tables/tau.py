@@ -60,9 +60,9 @@ def _row(grid: RunGrid, scale: str, value: float, key: str) -> dict[str, Cell]:
     change = grid.curve(key, "logit_change")
     mine = (key,)
 
-    def read(found: float | int | None) -> Cell:
-        finite = found is not None and math.isfinite(found)
-        return number_cell(found if finite else None, outcome if outcome == "missing" else "not read", mine)
+    def read(reading: float | int | None) -> Cell:
+        finite = reading is not None and math.isfinite(reading)
+        return number_cell(reading if finite else None, outcome if outcome == "missing" else "not read", mine)
 
     return {
         "setting": Cell(f"{scale}/{value:g}"),

@@ -1,4 +1,4 @@
-"""Makes the table of variants: other interpretations of what the summary leaves open, each beside the run that it is a
+"""Makes the table of variants: other interpretations of what the summary leaves open, each next to the run that it is a
 variant of.
 
 Source: interpretations of studies/quack/study.yaml. Not a table of the summary, which says what came of one alone

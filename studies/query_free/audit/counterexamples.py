@@ -10,7 +10,7 @@ from itertools import product
 #: Weights that are drawn for the corollary: width h, hidden units m = 4 h, and the corners of the grid of points.
 WIDTH, HIDDEN, CORNER, DRAWS = 2, 8, 3, 20
 
-#: Multiples of lambda0 that are tried beside it, and what counts as equal in floating point.
+#: Multiples of lambda0 that are tried in addition to it, and what counts as equal in floating point.
 SHARES, ROUNDING = (0.9, 0.5, -0.5, -1.0), 1e-9
 
 #: The epsilon of the norm.
@@ -25,17 +25,17 @@ def same_function_at_another_skip() -> int:
     W1' is W1 with the rows of a set J negated, W2' = W2 and Z' = Z + W2[:, J] W1[J, :], since ReLU(a) - ReLU(-a) = a.
     Compared at all whole points of a square, in exact fractions.
     """
-    draw, found = random.Random(0), 0
+    draw, count = random.Random(0), 0
     for _ in range(DRAWS):
-        w1, w2, z = (_drawn(draw, *shape) for shape in ((HIDDEN, WIDTH), (WIDTH, HIDDEN), (WIDTH, WIDTH)))
+        w1, w2, z = (_draw_matrix(draw, *shape) for shape in ((HIDDEN, WIDTH), (WIDTH, HIDDEN), (WIDTH, WIDTH)))
         units = draw.sample(range(HIDDEN), WIDTH + 1)
-        by = [[sum((w2[i][j] * w1[j][k] for j in units), Fraction()) for k in range(WIDTH)] for i in range(WIDTH)]
+        shift = [[sum((w2[i][j] * w1[j][k] for j in units), Fraction()) for k in range(WIDTH)] for i in range(WIDTH)]
         negated = [[-entry for entry in row] if j in units else row for j, row in enumerate(w1)]
-        moved = [[z[i][k] + by[i][k] for k in range(WIDTH)] for i in range(WIDTH)]
+        moved = [[z[i][k] + shift[i][k] for k in range(WIDTH)] for i in range(WIDTH)]
         points = list(product(range(-CORNER, CORNER + 1), repeat=WIDTH))
         same = all(_value(w1, w2, z, x) == _value(negated, w2, moved, x) for x in points)
-        found += same and by[0][0] * by[1][1] != by[0][1] * by[1][0]
-    return found
+        count += same and shift[0][0] * shift[1][1] != shift[0][1] * shift[1][0]
+    return count
 
 
 def other_multiples() -> int:
@@ -50,7 +50,7 @@ def other_multiples() -> int:
     turned = (a - b, c - d)  # A (1, -1)
     factor = v[0] * turned[0]
     assert math.isclose(factor, -v[1] * turned[1])
-    found = 0
+    count = 0
     for share in SHARES:
         scale = share / abs(factor)
         worst = 0.0
@@ -60,8 +60,8 @@ def other_multiples() -> int:
             y = moved * math.sqrt(2 * EPSILON / (2 - 2 * moved**2))
             image = _norm((y, -y))
             worst = max(worst, *(abs(sign * image / (scale * v[i]) - s * turned[i]) for i, sign in ((0, 1), (1, -1))))
-        found += worst <= ROUNDING
-    return found
+        count += worst <= ROUNDING
+    return count
 
 
 def solutions_without_an_inverse() -> int:
@@ -84,7 +84,7 @@ def _norm(x: tuple[float, float]) -> float:
     return half / math.sqrt(half**2 + EPSILON)
 
 
-def _drawn(draw: random.Random, rows: int, columns: int) -> Matrix:
+def _draw_matrix(draw: random.Random, rows: int, columns: int) -> Matrix:
     return [[Fraction(draw.randint(-50, 50), 7) for _ in range(columns)] for _ in range(rows)]
 
 

@@ -18,7 +18,7 @@ def audit(ledger: AuditRows) -> None:
     clamping(ledger)
     inverse_of_layernorm(ledger)
     slices(ledger)
-    unchanged(ledger)
+    check_unchanged(ledger)
     distances(ledger)
 
 
@@ -36,10 +36,10 @@ def clamping(ledger: AuditRows) -> None:
     check, prose = ledger.check, ledger.prose
     spread = prose("singular_squared_high")
     # "The metric defect of the clamped matrix" is what the passage is about: unclamped the trace is 1.
-    what = "Tr(S^2) / d of the clamped matrix, said to be about 1"
-    check("clamped_trace", what, "App 8.3.1", prose("trace_over_d"), clamped_trace(spread))
-    what = "norm of what clamping changes, said to be O(d^-1/2): its limit"
-    check("clamping_cost", what, "App 8.3.1", exact(0), sqrt(spread) - 1)
+    label = "Tr(S^2) / d of the clamped matrix, said to be about 1"
+    check("clamped_trace", label, "App 8.3.1", prose("trace_over_d"), clamped_trace(spread))
+    label = "norm of what clamping changes, said to be O(d^-1/2): its limit"
+    check("clamping_cost", label, "App 8.3.1", exact(0), sqrt(spread) - 1)
 
 
 def inverse_of_layernorm(ledger: AuditRows) -> None:
@@ -48,42 +48,42 @@ def inverse_of_layernorm(ledger: AuditRows) -> None:
     r, epsilon = exact(1, "r"), exact(1, "eps")
     step = (r * sqrt(epsilon) / sqrt(d - r**2)) / r
     inverse = sqrt(d * epsilon / (d - r**2))
-    what = "c / z by the proof's s over c / z by the inverse that it gives (any r and eps)"
-    ledger.check("lemma_8_2_step", what, "App 8.3, lemma 8.2", exact(1), step / inverse)
+    label = "c / z by the proof's s over c / z by the inverse that it gives (any r and eps)"
+    ledger.check("lemma_8_2_step", label, "App 8.3, lemma 8.2", exact(1), step / inverse)
 
 
 def slices(ledger: AuditRows) -> None:
     """Appendix 8.1: how many entries the slice (x_m, ..., x_n) has, m = a d_k and n = (a + 1) d_k."""
     d_k, a = exact(decoder_sizes.decoder(ledger.settings).head_width, "d_k"), exact(1, "a")
-    what = "entries of (x_m, ..., x_n) for m = a d_k, n = (a + 1) d_k, against a head's"
-    ledger.check("slice_entries", what, "App 8.1", d_k, (a + 1) * d_k - a * d_k + 1)
+    label = "entries of (x_m, ..., x_n) for m = a d_k, n = (a + 1) d_k, against a head's"
+    ledger.check("slice_entries", label, "App 8.1", d_k, (a + 1) * d_k - a * d_k + 1)
 
 
-def unchanged(ledger: AuditRows) -> None:
-    """Section 6: all hyperparameters beside the learning rate "remain unchanged".
+def check_unchanged(ledger: AuditRows) -> None:
+    """Section 6: all hyperparameters other than the learning rate "remain unchanged".
 
     Section 5.1 lists the divisor of scores among the "practical adjustments"; who calls it no hyperparameter, or counts
     the floor of the schedule to the learning rate, sees no contradiction.
     """
     t2, reduced, base = ledger.table("table2"), "wq_identity", "baseline"
-    for name, column, what in (
+    for name, column, label in (
         ("unchanged_scale", "extra_score_divisor", "divisor of scores"),
         ("unchanged_floor", "min_lr", "smallest rate"),
     ):
         printed, other = (t2[row, column].exactly() for row in (reduced, base))
-        what += " without W_Q, beside the baseline's"
-        ledger.check(name, what, "sec 6, table 2", printed, other, basis="other interpretation")
+        label += " without W_Q, beside the baseline's"
+        ledger.check(name, label, "sec 6, table 2", printed, other, basis="other interpretation")
 
 
 def distances(ledger: AuditRows) -> None:
     """Figure 2: no prediction with a relative error e is further off than 1 - sqrt(1 - e^2) by the cosine."""
     check, prose = ledger.check, ledger.prose
     largest = 1 - sqrt(1 - (prose("transfer_linear_low_pct") / 100) ** 2)
-    what = "whether an error of the linear baseline's low end leaves a cosine distance above 0.009"
+    label = "whether an error of the linear baseline's low end leaves a cosine distance above 0.009"
     above = largest > prose("linear_distance_above")
-    check("linear_distance", what, "fig 2 caption", exact(1), above, basis="other interpretation")
+    check("linear_distance", label, "fig 2 caption", exact(1), above, basis="other interpretation")
     for end in ("low", "high"):
-        what = f"largest cosine distance that the MLP's {end} error allows"
+        label = f"largest cosine distance that the MLP's {end} error allows"
         largest = 1 - sqrt(1 - (prose(f"transfer_mlp_{end}_pct") / 100) ** 2)
         printed = prose("transfer_cosine_distance")
-        check(f"mlp_distance_{end}", what, "fig 2 caption", printed, largest, basis="other interpretation")
+        check(f"mlp_distance_{end}", label, "fig 2 caption", printed, largest, basis="other interpretation")

@@ -48,19 +48,19 @@ def table_2(ledger: AuditRows) -> None:
         everything, body = (
             derived(count, multiple, name="counted_parameters") for count in (size.total(), size.body())
         )
-        what = f"parameters of {config}, in millions"
-        check(f"t2_total_{config}", what, "table 2", total, everything / MILLION, basis="outside source")
-        what = f"parameters of {config} without token and position embeddings"
-        check(f"t2_body_{config}", what, "table 2", t2[config, "non_embedding_params_m"], body / MILLION)
+        text = f"parameters of {config}, in millions"
+        check(f"t2_total_{config}", text, "table 2", total, everything / MILLION, basis="outside source")
+        text = f"parameters of {config} without token and position embeddings"
+        check(f"t2_body_{config}", text, "table 2", t2[config, "non_embedding_params_m"], body / MILLION)
         copy(f"t2_label_{config}", f"size in the name of {config}", "sec 5.1", prose(f"label_{label}_m"), total)
         d_k = exact(size.width, "d") / exact(size.heads, "heads")
         check(f"t2_d_k_{config}", f"head width of {config}", "table 2", t2[config, "head_width"].exactly(), d_k)
-        what = f"weight decay of {config} is that of the text"
+        text = f"weight decay of {config} is that of the text"
         decay = ledger.settings.number("train", "weight_decay")
-        copy(f"t2_weight_decay_{config}", what, "sec 5.1, table 2", t2[config, "weight_decay"], decay)
+        copy(f"t2_weight_decay_{config}", text, "sec 5.1, table 2", t2[config, "weight_decay"], decay)
         if config != "baseline":
-            what, gap = f"loss of {config} against the baseline", 100 * (losses[config] / losses["baseline"] - 1)
-            check(f"t2_pct_{config}", what, "table 2", t2[config, "loss_vs_baseline_pct"], gap)
+            text, gap = f"loss of {config} against the baseline", 100 * (losses[config] / losses["baseline"] - 1)
+            check(f"t2_pct_{config}", text, "table 2", t2[config, "loss_vs_baseline_pct"], gap)
     for name, config in (
         ("loss_reduced", "wq_identity"),
         ("loss_large", "wq_identity_large_mlp"),
@@ -68,18 +68,18 @@ def table_2(ledger: AuditRows) -> None:
         ("loss_small_high", NARROW),
     ):
         copy(name, f"loss of {config} in the text", "sec 5.1", prose(name), losses[config])
-    best, what = smallest(t2.column("val_loss_60k")), "best loss of the five configurations"
-    check("loss_best", what, "sec 5.1, table 2", prose("loss_large"), best)
-    what = "the model without W_Q matches the full baseline"
-    copy("loss_matches", what, "sec 5.1, table 2", prose("loss_reduced"), losses["baseline"])
-    what, largest = "largest model of the scale that section 1 names", t2["baseline", "params_m"]
-    copy("scale_high", what, "sec 1", prose("scale_high_m"), largest)
+    best, text = smallest(t2.column("val_loss_60k")), "best loss of the five configurations"
+    check("loss_best", text, "sec 5.1, table 2", prose("loss_large"), best)
+    text = "the model without W_Q matches the full baseline"
+    copy("loss_matches", text, "sec 5.1, table 2", prose("loss_reduced"), losses["baseline"])
+    text, largest = "largest model of the scale that section 1 names", t2["baseline", "params_m"]
+    copy("scale_high", text, "sec 1", prose("scale_high_m"), largest)
     hidden = t2["baseline", "ffn_multiple"].exactly() * prose("width")
     check("mlp_hidden", "feed-forward width", "sec 5.1", prose("mlp_hidden"), hidden)
     equal = prose("equal_non_emb_m")
     for config in ("baseline_small_mlp", NARROW):
-        what = f"non-embedding count of {config}, said to be the same {equal}M"
-        copy(f"equal_{config}", what, "sec 5.1", equal, t2[config, "non_embedding_params_m"])
+        text = f"non-embedding count of {config}, said to be the same {equal}M"
+        copy(f"equal_{config}", text, "sec 5.1", equal, t2[config, "non_embedding_params_m"])
 
 
 def shares(ledger: AuditRows) -> None:
@@ -102,8 +102,8 @@ def tokens(ledger: AuditRows) -> None:
     """Training and validation tokens."""
     check, prose = ledger.check, ledger.prose
     steps, per_step, training = prose("steps_k"), prose("tokens_per_step"), prose("tokens_b")
-    what = f"{steps}k steps of about {per_step.value / 1000:g}k tokens, in billions"
-    check("tokens", what, "sec 5.1", training, steps * per_step / MILLION)
+    label = f"{steps}k steps of about {per_step.value / 1000:g}k tokens, in billions"
+    check("tokens", label, "sec 5.1", training, steps * per_step / MILLION)
     # "Approximately 12x" is said of "models of this size": of the largest, not of each to two digits. Twenty tokens a
     # parameter is the usual interpretation of the law that the text names.
     check(
@@ -123,13 +123,13 @@ def learning_rates(ledger: AuditRows) -> None:
     check, prose, t2 = ledger.check, ledger.prose, ledger.table("table2")
     peak, least = ({config: t2[config, f"{end}_lr"].exactly() for config in LABELS} for end in ("peak", "min"))
     for side, config in zip(("low", "high"), REDUCED, strict=True):
-        what, name = f"peak rate of {config} over the standard one", f"lr_ratio_{side}"
-        check(name, what, "sec 6", prose(name), peak[config] / peak["baseline"])
-        what, name = f"peak over smallest rate of {config}", f"peak_min_{side}"
-        check(name, what, "sec 6", prose(name), peak[config] / least[config])
+        label, name = f"peak rate of {config} over the standard one", f"lr_ratio_{side}"
+        check(name, label, "sec 6", prose(name), peak[config] / peak["baseline"])
+        label, name = f"peak over smallest rate of {config}", f"peak_min_{side}"
+        check(name, label, "sec 6", prose(name), peak[config] / least[config])
     for config in (name for name in LABELS if name not in REDUCED):
-        what, ratio = f"peak over smallest rate of {config}", peak[config] / least[config]
-        check(f"peak_min_{config}", what, "sec 6", prose("peak_min_standard"), ratio)
+        label, ratio = f"peak over smallest rate of {config}", peak[config] / least[config]
+        check(f"peak_min_{config}", label, "sec 6", prose("peak_min_standard"), ratio)
     for config in REDUCED:
         check(
             f"divisor_{config}",

@@ -31,11 +31,11 @@ def _read(e: Evidence) -> pd.DataFrame:
     Raises:
         MissingRun: it was not made.
     """
-    found, key = finals(e.frames), e.frames.find_measurement_key(NAME)
-    if found is None:
+    table, key = finals(e.frames), e.frames.find_measurement_key(NAME)
+    if table is None:
         raise MissingRun(MISSING, key)
     e.used.add(key)
-    return found
+    return table
 
 
 def _values(e: Evidence, arm: str, quantity: str) -> list[float]:
@@ -121,8 +121,8 @@ def mlp_transfer_dim(e: Evidence, claim: PaperClaim) -> Values:
         later <= (1 + GROWN) * earlier for earlier, later in combinations(errors, 2)
     )
     most = max(later / earlier - 1 for earlier, later in combinations(errors, 2))
-    shown = {"h": widths, "error_pct": [100 * error for error in errors]}
-    return ComputedValues(holds=holds, shown=shown, limits={"largest growth": (most, GROWN)})
+    numbers = {"h": widths, "error_pct": [100 * error for error in errors]}
+    return ComputedValues(holds=holds, shown=numbers, limits={"largest growth": (most, GROWN)})
 
 
 def _mean(values: list[float]) -> float:

@@ -16,7 +16,7 @@ from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Study
 
 from .. import theorem_checks
-from ..run_values import BASELINE, SAME, SCALE, ParameterCounts, RunValues, counts, spec_of
+from ..run_values import BASELINE, SAME, SCALE, ParameterCounts, RunValues, count_parameters, find_spec
 
 LEVEL, PERCENT = factor(1.05), near(SAME)
 
@@ -30,11 +30,11 @@ class Evidence(claim_registry.ClaimEvidence):
 
     def spec(self, method: str) -> RunSpec:
         """A method's run at the paper's own size."""
-        return spec_of(theorem_checks.document(self.study.code), method)
+        return find_spec(theorem_checks.load_paper(self.study.code), method)
 
     def counts(self, method: str) -> ParameterCounts:
         """Its parameters there."""
-        return counts(self.spec(method).model)
+        return count_parameters(self.spec(method).model)
 
     def loss(self, method: str) -> float:
         """The final held-out loss of a method's run.
@@ -42,11 +42,11 @@ class Evidence(claim_registry.ClaimEvidence):
         Raises:
             MissingRun: the run is missing or diverged.
         """
-        found, word = self.values.loss(method), self.values.word(method)
+        value, word = self.values.loss(method), self.values.word(method)
         self.used |= set(self.values.keys(method)) if word != MISSING else set()
-        if math.isnan(found):
+        if math.isnan(value):
             raise MissingRun(word or MISSING, self.values.key(method) or f"{SCALE}/{method}")
-        return found
+        return value
 
     def percent(self, method: str, other: str = BASELINE) -> float:
         """By how much a method's loss is above another one's, in percent of that."""

@@ -8,15 +8,7 @@ from plumbline.results.claims.claim_registry import ClaimChecks, Values
 from plumbline.results.claims.claim_tolerances import near
 
 from .. import theorem_checks
-from ..run_values import (
-    ATTENTION,
-    BASELINE,
-    FEED_FORWARD,
-    IDENTITY,
-    LARGE_MLP,
-    SMALL_D,
-    SMALL_MLP,
-)
+from ..run_values import ATTENTION, BASELINE, FEED_FORWARD, IDENTITY, LARGE_MLP, SMALL_D, SMALL_MLP
 from .claim_evidence import Evidence
 
 CHECKS = ClaimChecks()
@@ -57,16 +49,16 @@ def block_8pct(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of(**ARITHMETIC)
 def equal_nonemb(e: Evidence, claim: PaperClaim) -> Values:
     """Of the three that are compared, the count that is farthest from the printed one."""
-    found = {method: e.counts(method).body / 1e6 for method in COMPARED}
-    farthest = max(found.values(), key=lambda one: abs(one - claim.values["m"]))
-    return ComputedValues(values={"m": farthest}, shown=found)
+    counts = {method: e.counts(method).body / 1e6 for method in COMPARED}
+    farthest = max(counts.values(), key=lambda count: abs(count - claim.values["m"]))
+    return ComputedValues(values={"m": farthest}, shown=counts)
 
 
 @CHECKS.of(near=WHOLE, **ARITHMETIC)
 def equal_nonemb_apart(e: Evidence, claim: PaperClaim) -> Values:
     """Compute how many million parameters lie between the largest and the smallest of the three that are compared."""
-    found = {method: e.counts(method).body / 1e6 for method in COMPARED}
-    return ComputedValues(values={"apart_m": max(found.values()) - min(found.values())}, shown=found)
+    counts = {method: e.counts(method).body / 1e6 for method in COMPARED}
+    return ComputedValues(values={"apart_m": max(counts.values()) - min(counts.values())}, shown=counts)
 
 
 @CHECKS.of(**ARITHMETIC)
@@ -80,7 +72,7 @@ def tokens(e: Evidence, claim: PaperClaim) -> Values:
         "steps_k": train.steps / 1e3,
         "tokens_per_step_k": train.batch_tokens / 1e3,
         "tokens_b": total / 1e9,
-        "chinchilla": max(multiples, key=lambda one: abs(one - claim.values["chinchilla"])),
+        "chinchilla": max(multiples, key=lambda multiple: abs(multiple - claim.values["chinchilla"])),
     }
 
 
@@ -100,27 +92,27 @@ def val_tokens(e: Evidence, claim: PaperClaim) -> Values:
 def attn_scale(e: Evidence, claim: PaperClaim) -> Values:
     """By what the first scores of the reduced models are smaller than under the baseline's scale, the farther one."""
     whole = theorem_checks.first_spread(e.spec("wq_identity_unscaled").model)
-    found = [whole / theorem_checks.first_spread(e.spec(method).model) for method in (IDENTITY, LARGE_MLP)]
-    return {"divisor": max(found, key=lambda one: abs(one - claim.values["divisor"]))}
+    divisors = [whole / theorem_checks.first_spread(e.spec(method).model) for method in (IDENTITY, LARGE_MLP)]
+    return {"divisor": max(divisors, key=lambda divisor: abs(divisor - claim.values["divisor"]))}
 
 
 @CHECKS.of(**ARITHMETIC)
 def score_std_standard(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the spread of scores of a learned query at the start, of drawn weights of the baseline's shape."""
     model = e.spec(BASELINE).model
-    return {"std": theorem_checks.drawn(model).standard, "sigma": model.init_std, "d_k": model.head_width}
+    return {"std": theorem_checks.draw_spread(model).standard, "sigma": model.init_std, "d_k": model.head_width}
 
 
 @CHECKS.of(**ARITHMETIC)
 def score_std_reduced(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the spread of scores with W_Q = I at the start, of drawn weights of the reduced model's shape."""
-    return {"std": theorem_checks.drawn(e.spec(IDENTITY).model).reduced}
+    return {"std": theorem_checks.draw_spread(e.spec(IDENTITY).model).reduced}
 
 
 @CHECKS.of(**ARITHMETIC)
 def score_ratio(e: Evidence, claim: PaperClaim) -> Values:
-    """Of drawn weights and rows; beside it that of first layers, under one scale."""
-    ratio = theorem_checks.drawn(e.spec(IDENTITY).model).ratio
+    """Of drawn weights and rows; next to it that of first layers, under one scale."""
+    ratio = theorem_checks.draw_spread(e.spec(IDENTITY).model).ratio
     layers = theorem_checks.first_spread(e.spec("wq_identity_unscaled").model) / theorem_checks.first_spread(
         e.spec(BASELINE).model
     )

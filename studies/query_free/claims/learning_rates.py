@@ -1,7 +1,7 @@
 """Checks claims about learning rates (sections 5.1 and 6): which was best, and what schedules are.
 
 Source: the interpretations `rate_search` and `learning_rates`. The best rate of an architecture is that of its run with
-the lowest final loss; one that diverged is no candidate."""
+the lowest final loss; one that diverged is not a candidate."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def best(e: Evidence, architecture: str) -> float:
     Raises:
         MissingRun: a run is missing, or all of them diverged.
     """
-    found = {method: _loss(e, method) for method in SEARCHED[architecture]}
-    lowest = min(found, key=found.__getitem__)
-    if math.isinf(found[lowest]):
+    losses = {method: _loss(e, method) for method in SEARCHED[architecture]}
+    lowest = min(losses, key=losses.__getitem__)
+    if math.isinf(losses[lowest]):
         raise MissingRun("diverged", e.values.key(lowest) or lowest)
     return e.spec(lowest).optimizer.learning_rate / e.spec(BASELINE).optimizer.learning_rate
 
@@ -72,5 +72,5 @@ def peak_min_ratio(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of(**ARITHMETIC)
 def same_weight_decay(e: Evidence, claim: PaperClaim) -> Values:
     """The weight decay of the five that is farthest from the printed one."""
-    found = [e.spec(method).optimizer.weight_decay for method in CONFIGURATIONS]
-    return {"wd": max(found, key=lambda one: abs(one - claim.values["wd"]))}
+    decays = [e.spec(method).optimizer.weight_decay for method in CONFIGURATIONS]
+    return {"wd": max(decays, key=lambda decay: abs(decay - claim.values["wd"]))}

@@ -18,16 +18,7 @@ from plumbline.results.claims.claim_checkers import (
 )
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 
-from ..run_values import (
-    BASELINE,
-    CONFIGURATIONS,
-    IDENTITY,
-    LARGE_MLP,
-    SAME,
-    SMALL_D,
-    SMALL_MLP,
-    smallest_rate,
-)
+from ..run_values import BASELINE, CONFIGURATIONS, IDENTITY, LARGE_MLP, SAME, SMALL_D, SMALL_MLP, smallest_rate
 from .claim_evidence import LEVEL, PERCENT, Evidence
 
 CHECKS = ClaimChecks()
@@ -84,44 +75,44 @@ def t2(e: Evidence, claim: PaperClaim) -> Values:
 def match_baseline(e: Evidence, claim: PaperClaim) -> Values:
     """The same loss within what counts as the same, of fewer parameters."""
     percent, mine, theirs = e.percent(IDENTITY), e.counts(IDENTITY).body, e.counts(BASELINE).body
-    shown = {"reduced": e.loss(IDENTITY), "baseline": e.loss(BASELINE), "percent": percent}
+    numbers = {"reduced": e.loss(IDENTITY), "baseline": e.loss(BASELINE), "percent": percent}
     limits = {"% apart": (abs(percent), SAME)}
-    return ComputedValues(holds=abs(percent) <= SAME and mine < theirs, shown=shown, limits=limits)
+    return ComputedValues(holds=abs(percent) <= SAME and mine < theirs, shown=numbers, limits=limits)
 
 
 @CHECKS.of()
 def best_large_mlp(e: Evidence, claim: PaperClaim) -> Values:
     """Below the baseline, which has as many parameters, and lowest of the five."""
-    found = {method: e.loss(method) for method in CONFIGURATIONS}
+    losses = {method: e.loss(method) for method in CONFIGURATIONS}
     percent = e.percent(LARGE_MLP)
     equal = e.counts(LARGE_MLP).body == e.counts(BASELINE).body
-    lowest = min(found, key=found.__getitem__) == LARGE_MLP
-    shown = {"reduced_large": found[LARGE_MLP], "baseline": found[BASELINE], "percent": percent}
+    lowest = min(losses, key=losses.__getitem__) == LARGE_MLP
+    numbers = {"reduced_large": losses[LARGE_MLP], "baseline": losses[BASELINE], "percent": percent}
     limits = {"% above": (percent, -SAME)}
-    return ComputedValues(holds=lowest and percent < -SAME and equal, shown=shown, limits=limits)
+    return ComputedValues(holds=lowest and percent < -SAME and equal, shown=numbers, limits=limits)
 
 
 @CHECKS.of()
 def small_baselines_worse(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether the baselines with a small MLP and a small width both end above the baseline, by more than counts
     as the same loss."""
-    found = {method: e.percent(method) for method in (SMALL_MLP, SMALL_D)}
-    shown = {method: e.loss(method) for method in (BASELINE, SMALL_MLP, SMALL_D)}
-    limits = nearest_limit({f"% above of {method}": percent for method, percent in found.items()}, SAME)
-    return ComputedValues(holds=min(found.values()) > SAME, shown=shown, limits=limits)
+    excess = {method: e.percent(method) for method in (SMALL_MLP, SMALL_D)}
+    losses = {method: e.loss(method) for method in (BASELINE, SMALL_MLP, SMALL_D)}
+    limits = nearest_limit({f"% above of {method}": percent for method, percent in excess.items()}, SAME)
+    return ComputedValues(holds=min(excess.values()) > SAME, shown=losses, limits=limits)
 
 
 @CHECKS.of(compare=order("order"))
 def val_order(e: Evidence, claim: PaperClaim) -> Values:
     """From the lowest loss; two that are printed with one loss keep the printed order if they match here."""
-    found = {method: e.loss(method) for method in CONFIGURATIONS}
-    listed = sorted(found, key=found.__getitem__)
+    losses = {method: e.loss(method) for method in CONFIGURATIONS}
+    listed = sorted(losses, key=losses.__getitem__)
     at = sorted((listed.index(IDENTITY), listed.index(BASELINE)))
     if abs(e.percent(IDENTITY)) <= SAME and at[1] == at[0] + 1:
         listed[at[0]], listed[at[1]] = IDENTITY, BASELINE
-        found[BASELINE] = math.nextafter(found[IDENTITY], math.inf)  # beside it as before, and no tie
+        losses[BASELINE] = math.nextafter(losses[IDENTITY], math.inf)  # next to it as before, and no tie
     return ComputedValues(
-        values={"order": ranking(found, highest_first=False)}, shown={"loss": [found[method] for method in listed]}
+        values={"order": ranking(losses, highest_first=False)}, shown={"loss": [losses[method] for method in listed]}
     )
 
 

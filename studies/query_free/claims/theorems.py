@@ -45,28 +45,28 @@ WIDTHS, GROWTH = (48, 192, 768), 2.0
 @CHECKS.of(*STATEMENTS, **ARITHMETIC)
 def statement(e: Evidence, claim: PaperClaim) -> Values:
     """Outputs equal with all premises, and apart without any one of them."""
-    made = [theorem_checks.theorems()[name] for name in STATEMENTS[claim.id]]
-    shown: dict[str, float] = {"residual": max(one.residual for one in made)}
-    without = [broken.residual for one in made for broken in one.broken]
+    checks = [theorem_checks.theorems()[name] for name in STATEMENTS[claim.id]]
+    numbers: dict[str, float] = {"residual": max(check.residual for check in checks)}
+    without = [broken.residual for check in checks for broken in check.broken]
     if without:
-        shown["least without a premise"] = min(without)
+        numbers["least without a premise"] = min(without)
     if claim.id == "block_diag_invariance":
         model = e.spec(BASELINE).model
-        shown["dimensions a layer"] = model.heads * model.head_width**2
-    return ComputedValues(holds=all(one.holds for one in made), shown=shown)
+        numbers["dimensions a layer"] = model.heads * model.head_width**2
+    return ComputedValues(holds=all(check.holds for check in checks), shown=numbers)
 
 
 @CHECKS.of(**ARITHMETIC)
 def single_head(e: Evidence, claim: PaperClaim) -> Values:
     """How many of four matrices are left where the products of two and two do as well."""
-    made = theorem_checks.theorems()["prop_4_1"]
+    check = theorem_checks.theorems()["prop_4_1"]
     return ComputedValues(
-        values={"full": 4, "reduced": 2} if made.holds else {"full": 2, "reduced": 4}, shown=_shown(made)
+        values={"full": 4, "reduced": 2} if check.holds else {"full": 2, "reduced": 4}, shown=_show_residual(check)
     )
 
 
-def _shown(made: theorem_checks.TheoremCheck) -> dict[str, float]:
-    return {"residual": made.residual}
+def _show_residual(check: theorem_checks.TheoremCheck) -> dict[str, float]:
+    return {"residual": check.residual}
 
 
 def both(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
@@ -81,12 +81,12 @@ def both(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
 @CHECKS.of(compare=both, **ARITHMETIC)
 def sigma_max_random(e: Evidence, claim: PaperClaim) -> Values:
     """Squares of singular values at the largest width; and whether the largest is 1 up to something like d^(-1/2)."""
-    drawn = {width: norm_semiconjugacy.gaussian_singular_values(width, 0) for width in WIDTHS}
-    apart = [abs(float(drawn[width][0]) - 1) * math.sqrt(width) for width in (WIDTHS[0], WIDTHS[-1])]
-    squares = drawn[WIDTHS[-1]] ** 2
+    singular_values = {width: norm_semiconjugacy.gaussian_singular_values(width, 0) for width in WIDTHS}
+    apart = [abs(float(singular_values[width][0]) - 1) * math.sqrt(width) for width in (WIDTHS[0], WIDTHS[-1])]
+    squares = singular_values[WIDTHS[-1]] ** 2
     values = {"range": [float(squares.min()), float(squares.max())]}
-    shown = {"largest": float(drawn[WIDTHS[-1]][0]), "growth": apart[1] / apart[0]}
-    return ComputedValues(values=values, near=SQUARES, shown=shown, limits={"growth": (shown["growth"], GROWTH)})
+    numbers = {"largest": float(singular_values[WIDTHS[-1]][0]), "growth": apart[1] / apart[0]}
+    return ComputedValues(values=values, near=SQUARES, shown=numbers, limits={"growth": (numbers["growth"], GROWTH)})
 
 
 CHECKS.untested(

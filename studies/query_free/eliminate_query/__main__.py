@@ -47,44 +47,45 @@ def arguments() -> Parser:
 
 def main() -> None:
     """Run the verb `python -m plumbline.studies.query_free.eliminate_query`."""
-    given = arguments().parse_args()
-    if os.path.lexists(given.out):
-        raise PlumblineError(f"--out: {given.out} exists; name a new folder, or remove it")
-    if given.sequences < 1 or (given.tokens_per_sequence is not None and given.tokens_per_sequence < 1):
+    options = arguments().parse_args()
+    if os.path.lexists(options.out):
+        raise PlumblineError(f"--out: {options.out} exists; name a new folder, or remove it")
+    if options.sequences < 1 or (options.tokens_per_sequence is not None and options.tokens_per_sequence < 1):
         raise PlumblineError("--sequences and --tokens-per-sequence must be at least 1")
-    if not 1 <= given.max_condition_number < math.inf:
-        raise PlumblineError(f"--max-condition-number ({given.max_condition_number:g}) must be 1 or more, and finite")
+    if not 1 <= options.max_condition_number < math.inf:
+        raise PlumblineError(f"--max-condition-number ({options.max_condition_number:g}) must be 1 or more, and finite")
     from .eliminate_checkpoint import eliminate
     from .elimination_source import open_source
 
-    source = open_source(given.checkpoint)
+    source = open_source(options.checkpoint)
     spec = source.spec
-    if given.only_layer is not None and not 0 <= given.only_layer < spec.layers:
+    if options.only_layer is not None and not 0 <= options.only_layer < spec.layers:
         raise PlumblineError(
-            f"--only-layer: {given.checkpoint} has the layers 0 to {spec.layers - 1}, not {given.only_layer}"
+            f"--only-layer: {options.checkpoint} has the layers 0 to {spec.layers - 1}, not {options.only_layer}"
         )
-    if given.tokens_per_sequence is not None and given.tokens_per_sequence > spec.context:
+    if options.tokens_per_sequence is not None and options.tokens_per_sequence > spec.context:
         raise PlumblineError(
-            f"--tokens-per-sequence: {given.checkpoint} reads {spec.context} at most, not {given.tokens_per_sequence}"
+            f"--tokens-per-sequence: {options.checkpoint} reads {spec.context} at most, not "
+            f"{options.tokens_per_sequence}"
         )
-    temporary = given.out.with_name(f".{given.out.name}.{os.getpid()}")
+    temporary = options.out.with_name(f".{options.out.name}.{os.getpid()}")
     try:
         report = eliminate(
             source,
             temporary,
-            layer=given.only_layer,
-            limit=given.max_condition_number,
-            sequences=given.sequences,
-            length=min(spec.context, 256) if given.tokens_per_sequence is None else given.tokens_per_sequence,
+            layer=options.only_layer,
+            limit=options.max_condition_number,
+            sequences=options.sequences,
+            length=min(spec.context, 256) if options.tokens_per_sequence is None else options.tokens_per_sequence,
         )
-        os.rename(temporary, given.out)
+        os.rename(temporary, options.out)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    print("\n".join(told(report)))
-    print(f"{given.checkpoint}: without W_Q -> {given.out}", file=sys.stderr)
+    print("\n".join(format_report(report)))
+    print(f"{options.checkpoint}: without W_Q -> {options.out}", file=sys.stderr)
 
 
-def told(report: dict[str, Any]) -> list[str]:
+def format_report(report: dict[str, Any]) -> list[str]:
     """The lines that the verb prints of a report: rule, condition numbers, differences of logits, parameters."""
     precision, logits, count = report["precision"], report["logits"], report["parameters"]
     numbers = ["singular" if value is None else f"{value:.3g}" for value in report["conditions"].values()]

@@ -21,7 +21,7 @@ from plumbline.specs.spec import RunSpec
 
 from ..theory.theorem_check import ROUNDING
 from .elimination_source import CheckpointOfKnownArchitecture
-from .equal_logits import apart, at_precision, in_double, random_tokens
+from .equal_logits import at_precision, in_double, random_tokens, relative_difference
 from .query_absorption import DecoderWeights
 from .query_elimination_rules import RULES, EliminationRule, conditions
 
@@ -41,7 +41,7 @@ def eliminate(
     Raises:
         PlumblineError: no rule applies to this model, or the logits came out different.
     """
-    candidates = fitting(source, layer)
+    candidates = find_rules(source, layer)
     layers = list(range(source.spec.layers)) if layer is None else [layer]
     original = source.open()
     parts = DecoderWeights(original.decoder)
@@ -58,7 +58,7 @@ def eliminate(
         "conditions": {  # null: singular
             str(number): value if math.isfinite(value) else None for number, value in conditions(parts, layers).items()
         },
-        "inverted": rule.always_inverts or bool(parts.biased_queries(layers)),
+        "inverted": rule.always_inverts or bool(parts.layers_with_query_bias(layers)),
         "largest_condition": limit,
         "precision": source.precision,
         "sequences": sequences,
@@ -69,19 +69,19 @@ def eliminate(
     reduced = parts.without_queries(layers)
     require_float32(torch.device("cpu"))
     tokens_BT = random_tokens(source.spec.vocabulary, sequences, length)
-    exact = apart(in_double(reduced), original.in_double, tokens_BT)
+    exact = relative_difference(in_double(reduced), original.in_double, tokens_BT)
     if not exact <= ROUNDING:
         raise PlumblineError(
             f"{source.path}: by {rule.name} the logits differ by {exact:.2g} in float64, where {ROUNDING:g} would be "
             "rounding; nothing was written. A smaller --max-condition-number names the layers at fault, if they are"
         )
     reduced = reduced.float()
-    again = _written(folder, source, reduced, report)
+    again = _write_and_read_back(folder, source, reduced, report)
     report["logits"] = {
         "float64": exact,
-        "as_used": apart(at_precision(again, source.precision), original.as_used, tokens_BT),
-        "own_rounding": apart(original.as_used, original.in_double, tokens_BT),
-        "no_queries": apart(silent, original.in_double, tokens_BT),
+        "as_used": relative_difference(at_precision(again, source.precision), original.as_used, tokens_BT),
+        "own_rounding": relative_difference(original.as_used, original.in_double, tokens_BT),
+        "no_queries": relative_difference(silent, original.in_double, tokens_BT),
     }
     head = 0 if again.head is None else again.head.weight.numel()
     report["untied"] = source.spec.tied_embeddings and not again.spec.tied_embeddings
@@ -91,22 +91,22 @@ def eliminate(
     return report
 
 
-def fitting(source: CheckpointOfKnownArchitecture, layer: int | None) -> list[EliminationRule]:
+def find_rules(source: CheckpointOfKnownArchitecture, layer: int | None) -> list[EliminationRule]:
     """The rules that a model's architecture allows, the preferred one first.
 
     Raises:
         PlumblineError: there is none; the message says for each rule why.
     """
-    wanted = [rule for rule in RULES if rule.every_layer == (layer is None) or rule.local]
+    candidates = [rule for rule in RULES if rule.every_layer == (layer is None) or rule.local]
     obstacles = {rule.name: rule.obstacles(source.spec) for rule in RULES}
-    found = [rule for rule in wanted if not obstacles[rule.name]]
-    if not found:
-        message = refusal(source, {rule.name: obstacles[rule.name] for rule in wanted})
-        others = [rule.name for rule in RULES if rule not in wanted and not obstacles[rule.name]]
+    rules = [rule for rule in candidates if not obstacles[rule.name]]
+    if not rules:
+        message = refusal(source, {rule.name: obstacles[rule.name] for rule in candidates})
+        others = [rule.name for rule in RULES if rule not in candidates and not obstacles[rule.name]]
         if others:
             message += f"\n  {others[0]} does go: {'leave out' if layer is not None else 'give'} --only-layer"
         raise PlumblineError(message)
-    return found
+    return rules
 
 
 def refusal(source: CheckpointOfKnownArchitecture, reasons: dict[str, list[str]]) -> str:
@@ -117,7 +117,9 @@ def refusal(source: CheckpointOfKnownArchitecture, reasons: dict[str, list[str]]
     return "\n".join(lines)
 
 
-def _written(folder: Path, source: CheckpointOfKnownArchitecture, model: Decoder, report: dict[str, Any]) -> Decoder:
+def _write_and_read_back(
+    folder: Path, source: CheckpointOfKnownArchitecture, model: Decoder, report: dict[str, Any]
+) -> Decoder:
     """The model as it is read from what was written; a run as a run, another one as a model.
 
     Raises:
@@ -146,9 +148,9 @@ def _write_run(folder: Path, run: RunSpec, outcome: dict[str, Any], model: Decod
         "probes": [],
     }
     spec = RunSpec.from_dict(run.to_dict() | changed)
-    kept = {key: outcome[key] for key in ("study", "preset", "scale", "init_seed", "outcome", "weights_step")}
+    copied = {key: outcome[key] for key in ("study", "preset", "scale", "init_seed", "outcome", "weights_step")}
     new = {"run_id": spec.run_id, "method": spec.method, "eliminated_from": run.run_id}
-    atomic_write_json(folder / "outcome.json", kept | new)
+    atomic_write_json(folder / "outcome.json", copied | new)
     listed = (folder / model_folder.WEIGHTS, folder / "outcome.json")
     files = {path.name: {"bytes": path.stat().st_size, "sha256": sha256_file(path)} for path in listed}
     manifest = {"run_id": spec.run_id, "spec": spec.to_dict(), "files": files} | facts

@@ -47,10 +47,10 @@ def at_precision(model: Decoder, precision: Precision) -> Logits:
 
 
 @torch.no_grad()
-def apart(found: Logits, stated: Logits, tokens_BT: torch.Tensor) -> float:
+def relative_difference(logits: Logits, reference: Logits, tokens_BT: torch.Tensor) -> float:
     """Relative difference of two models' logits, |found - stated|_F / |stated|_F per sequence; the largest of them."""
     gaps = []
     for tokens_T in tokens_BT:
-        wanted = stated(tokens_T[None]).double()
-        gaps.append(float((found(tokens_T[None]).double() - wanted).norm() / wanted.norm()))
+        expected = reference(tokens_T[None]).double()
+        gaps.append(float((logits(tokens_T[None]).double() - expected).norm() / expected.norm()))
     return max(gaps) if all(gap == gap for gap in gaps) else float("nan")

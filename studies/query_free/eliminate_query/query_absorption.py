@@ -38,7 +38,7 @@ class DecoderWeights:
         self.head = self._names.get(("head", "", None))
 
     def weight(self, role: str, layer: int | None) -> torch.Tensor | None:
-        """The matrix of a role and layer (inputs, outputs); None where the model has none."""
+        """The matrix of a role and layer (inputs, outputs); None if the model has none."""
         name = self._names.get((role, "", layer))
         return None if name is None else self.values[name].T
 
@@ -47,17 +47,17 @@ class DecoderWeights:
         self.values[self._names[role, "", layer]] = weight.T
 
     def bias(self, role: str, layer: int) -> torch.Tensor | None:
-        """The bias that belongs to the matrix of a role and layer, itself and not a copy; None where there is none."""
+        """The bias that belongs to the matrix of a role and layer, itself and not a copy; None if there is none."""
         name = self._names.get(("bias", role, layer))
         return None if name is None else self.values[name]
 
     def norm_bias(self, layer: int) -> torch.Tensor | None:
-        """The bias of the norm whose output only attention reads; None where there is none."""
+        """The bias of the norm whose output only attention reads; None if there is none."""
         if self.spec.slot("placement").name != "pre_norm":
             return None
         return self.values.get(f"blocks.{layer}.placement.norms.0.bias")
 
-    def biased_queries(self, layers: list[int]) -> list[int]:
+    def layers_with_query_bias(self, layers: list[int]) -> list[int]:
         """Those of `layers` whose query bias is not zero."""
         return [layer for layer in layers if (bias := self.bias("query", layer)) is not None and bool(bias.any())]
 
@@ -70,8 +70,8 @@ class DecoderWeights:
         bias = self.spec.slot("projections").options["bias"]
         projections: dict[str, Any] = {"name": "identity_query", "bias": bias}
         if len(layers) < self.spec.layers:
-            words = ",".join(map(str, layers))
-            projections = {"name": "partial_identity_query", "bias": bias, "layers": words}
+            layer_list = ",".join(map(str, layers))
+            projections = {"name": "partial_identity_query", "bias": bias, "layers": layer_list}
         gone = {self._names.get((*key, layer)) for key in (("query", ""), ("bias", "query")) for layer in layers}
         spec: ModelSpec = msgspec.structs.replace(
             self.spec,
@@ -96,7 +96,7 @@ def absorb_one_head(parts: DecoderWeights, layers: list[int]) -> None:
         key_bias_D = parts.bias("key", layer)
         if key_bias_D is not None:
             key_bias_D.copy_(query_DD @ key_bias_D)
-        if parts.biased_queries([layer]):
+        if parts.layers_with_query_bias([layer]):
             shift_D = torch.linalg.solve(query_DD.T, _present(parts.bias("query", layer)))
             _present(parts.norm_bias(layer)).add_(shift_D)
             _unseen(parts, layer, shift_D, merged_DD, value_DD)
@@ -134,7 +134,7 @@ def change_bases(parts: DecoderWeights, layers: list[int]) -> None:
             bias_D = parts.bias(role, layer)
             if bias_D is not None:
                 bias_D.copy_(bias_D @ basis)
-    for layer in parts.biased_queries(layers):
+    for layer in parts.layers_with_query_bias(layers):
         _move_stream(parts, layer)
 
 

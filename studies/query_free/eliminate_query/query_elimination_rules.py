@@ -3,7 +3,7 @@ apply.
 
 Propositions and theorems as in `theory.query_elimination`; here they are read off a model's slots. Theorems 4.1 and 4.2
 leave open what attention does with X W_Q, X W_K and X W_V (Lemma 3.1, section 6), so that rotary positions, shared keys
-and values, a QK-norm and any mixer are no obstacle to them; Proposition 4.1 merges W_Q with W_K, so that nothing may
+and values, a QK-norm and any mixer are not obstacles to them; Proposition 4.1 merges W_Q with W_K, so that nothing may
 stand between the two.
 """
 
@@ -55,12 +55,12 @@ class EliminationRule:
 
 
 def single_head(spec: ModelSpec) -> list[str]:
-    """Reasons why Proposition 4.1 does not apply to a model; empty where it does."""
-    found = _projections(spec)
+    """Reasons why Proposition 4.1 does not apply to a model; empty if it does."""
+    reasons = _projection_obstacles(spec)
     if spec.heads > 1:
-        found.append(f"model.heads is {spec.heads}, and the product W_Q W_K^t is one matrix for one head alone")
+        reasons.append(f"model.heads is {spec.heads}, and the product W_Q W_K^t is one matrix for one head alone")
     if spec.key_value_heads != spec.heads:
-        found.append(
+        reasons.append(
             f"model.key_value_heads is {spec.key_value_heads}: W_K has not the columns of W_Q, and each of its heads "
             "would have to take in several of W_Q's"
         )
@@ -68,34 +68,34 @@ def single_head(spec: ModelSpec) -> list[str]:
     for slot, allowed in between.items():
         name = spec.slot(slot).name
         if name not in allowed:
-            found.append(f"model.{slot} {name!r} stands between W_Q and W_K^t, which are to be multiplied")
-    return found
+            reasons.append(f"model.{slot} {name!r} stands between W_Q and W_K^t, which are to be multiplied")
+    return reasons
 
 
 def attention_skip_only(spec: ModelSpec) -> list[str]:
-    """Reasons why Theorem 4.2 does not apply to a model; empty where it does."""
-    found = _bases(spec)
+    """Reasons why Theorem 4.2 does not apply to a model; empty if it does."""
+    reasons = _basis_obstacles(spec)
     residual = spec.slot("residual").name
     if residual == "standard":
-        found.append(
+        reasons.append(
             "model.residual 'standard' has a skip around the FFN, which keeps one basis for all layers, and each W_Q "
             "wants its own"
         )
     elif residual != "attention_skip":
-        found.append(_other_residual(residual))
-    return found
+        reasons.append(_other_residual(residual))
+    return reasons
 
 
 def one_layer(spec: ModelSpec) -> list[str]:
-    """Reasons why Theorem 4.1 does not apply to a model; empty where it does."""
-    found, residual = _bases(spec), spec.slot("residual").name
+    """Reasons why Theorem 4.1 does not apply to a model; empty if it does."""
+    reasons, residual = _basis_obstacles(spec), spec.slot("residual").name
     if residual not in ("standard", "attention_skip"):
-        found.append(_other_residual(residual))
-    return found
+        reasons.append(_other_residual(residual))
+    return reasons
 
 
 def conditions(parts: DecoderWeights, layers: list[int]) -> dict[int, float]:
-    """Condition number of each layer's W_Q; infinite where it is singular, NaN where it is not finite."""
+    """Condition number of each layer's W_Q; infinite if it is singular, NaN if it is not finite."""
     weights = {layer: parts.weight("query", layer) for layer in layers}
     return {
         layer: float(torch.linalg.cond(weight)) if weight.isfinite().all() else math.nan
@@ -104,35 +104,35 @@ def conditions(parts: DecoderWeights, layers: list[int]) -> dict[int, float]:
     }
 
 
-def _projections(spec: ModelSpec) -> list[str]:
-    name, found = spec.slot("projections").name, []
+def _projection_obstacles(spec: ModelSpec) -> list[str]:
+    name, reasons = spec.slot("projections").name, []
     if name != "grouped_query":
         why = NO_QUERY_MATRIX.get(name, "of its queries nothing is known here")
-        found.append(f"model.projections {name!r}: {why}")
+        reasons.append(f"model.projections {name!r}: {why}")
     if spec.heads * spec.head_width != spec.width:
-        found.append(
+        reasons.append(
             f"model.heads x model.head_width is {spec.heads * spec.head_width}, not model.width ({spec.width}), so "
             "that W_Q is not square"
         )
-    return found
+    return reasons
 
 
-def _bases(spec: ModelSpec) -> list[str]:
+def _basis_obstacles(spec: ModelSpec) -> list[str]:
     """What keeps the stream in its basis, or something from following it into another."""
-    found = _projections(spec)
+    reasons = _projection_obstacles(spec)
     norm, placement = spec.slot("norm").name, spec.slot("placement").name
     if norm != "none":
-        found.append(
+        reasons.append(
             f"model.norm {norm!r}, which model.placement {placement!r} puts between the stream and its readers, does "
             "not commute with a change of basis"
         )
     if spec.slot("output").name != "identity":
-        found.append(f"model.output {spec.slot('output').name!r} reads the stream by itself")
+        reasons.append(f"model.output {spec.slot('output').name!r} reads the stream by itself")
     if spec.slot("ffn").name not in OF_MATRICES:
-        found.append(f"model.ffn {spec.slot('ffn').name!r} is not one of {', '.join(OF_MATRICES)}")
+        reasons.append(f"model.ffn {spec.slot('ffn').name!r} is not one of {', '.join(OF_MATRICES)}")
     if spec.slot("positions").name not in ("learned", "rotary"):
-        found.append(f"model.positions {spec.slot('positions').name!r} is neither learned nor rotary")
-    return found
+        reasons.append(f"model.positions {spec.slot('positions').name!r} is neither learned nor rotary")
+    return reasons
 
 
 def _other_residual(name: str) -> str:
@@ -141,45 +141,45 @@ def _other_residual(name: str) -> str:
 
 def _ill_conditioned(parts: DecoderWeights, layers: list[int], limit: float) -> list[str]:
     return [
-        f"W_Q of layer {layer} has the condition number {found:.3g}, and the limit is {limit:g} "
+        f"W_Q of layer {layer} has the condition number {condition:.3g}, and the limit is {limit:g} "
         "(--max-condition-number)"
-        for layer, found in conditions(parts, layers).items()
-        if not found <= limit
+        for layer, condition in conditions(parts, layers).items()
+        if not condition <= limit
     ]
 
 
-def _of_bases(parts: DecoderWeights, layers: list[int], limit: float) -> list[str]:
+def _basis_faults(parts: DecoderWeights, layers: list[int], limit: float) -> list[str]:
     """A W_Q that is not to be inverted; query biases that no parameter before the layer can bring into the stream."""
-    spec, found = parts.spec, _ill_conditioned(parts, layers, limit)
-    biased = parts.biased_queries(layers)
+    spec, reasons = parts.spec, _ill_conditioned(parts, layers, limit)
+    biased = parts.layers_with_query_bias(layers)
     later = [layer for layer in biased if layer > 0 and parts.bias("down", layer - 1) is None]
     if later:
-        found.append(
-            f"the query bias of layer {_listed(later)} would have to come from a bias of the FFN before it, and "
+        reasons.append(
+            f"the query bias of layer {_join(later)} would have to come from a bias of the FFN before it, and "
             f"model.ffn {spec.slot('ffn').name!r} has none"
         )
     if 0 in biased and spec.slot("positions").name != "learned" and parts.head_stays_tied():
-        found.append(
+        reasons.append(
             "the query bias of layer 0 would have to come from the positions, which are not learned, or from the "
             "embedding, which is the head's too (model.tied_embeddings)"
         )
-    return found
+    return reasons
 
 
-def _before_a_norm(parts: DecoderWeights, layers: list[int], limit: float) -> list[str]:
+def _norm_faults(parts: DecoderWeights, layers: list[int], limit: float) -> list[str]:
     """Query biases that the bias of the norm before attention cannot bring."""
-    biased = parts.biased_queries(layers)
+    biased = parts.layers_with_query_bias(layers)
     if not biased:
         return []
     if parts.norm_bias(biased[0]) is None or parts.spec.slot("output").name != "identity":
         return [
-            f"the query bias of layer {_listed(biased)} would have to come from the bias of a norm that attention "
+            f"the query bias of layer {_join(biased)} would have to come from the bias of a norm that attention "
             "alone reads (model.placement 'pre_norm', model.norm 'layer_norm' with its bias, model.output 'identity')"
         ]
     return _ill_conditioned(parts, biased, limit)
 
 
-def _listed(layers: list[int]) -> str:
+def _join(layers: list[int]) -> str:
     return ", ".join(map(str, layers))
 
 
@@ -191,7 +191,7 @@ RULES = (
         local=True,
         always_inverts=False,
         obstacles=single_head,
-        faults=_before_a_norm,
+        faults=_norm_faults,
         apply=absorb_one_head,
     ),
     EliminationRule(
@@ -200,7 +200,7 @@ RULES = (
         local=False,
         always_inverts=True,
         obstacles=attention_skip_only,
-        faults=_of_bases,
+        faults=_basis_faults,
         apply=change_bases,
     ),
     EliminationRule(
@@ -209,7 +209,7 @@ RULES = (
         local=False,
         always_inverts=True,
         obstacles=one_layer,
-        faults=_of_bases,
+        faults=_basis_faults,
         apply=change_bases,
     ),
 )

@@ -27,8 +27,8 @@ from ..run_values import (
     SMALL_D,
     SMALL_MLP,
     RunValues,
-    counts,
-    spec_of,
+    count_parameters,
+    find_spec,
 )
 
 #: The baselines warm and black, the reduced models cold.
@@ -49,18 +49,18 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     """Left the losses, right their distance from the baseline's in percent; diamonds are the printed final losses."""
     values = RunValues(frames, study)
     printed = published.table("table2", key="config_id")["val_loss_60k"].astype(float)
-    curves = {method: held_out(values, method) for method in COLOURS}
+    curves = {method: validation_curve(values, method) for method in COLOURS}
     figure = Figure(figsize=(figure_style.PAGE, 3.6))
-    left, right = figure.subplots(1, 2)
-    steps = spec_of(study, BASELINE).train.steps
+    losses, distances = figure.subplots(1, 2)
+    steps = find_spec(study, BASELINE).train.steps
     absent, rows = [], []
     for method, curve in curves.items():
         if curve.empty:
             outcome = values.outcome(method)
-            words = outcome if outcome == MISSING else f"{outcome} before a held-out loss"
-            absent.append(f"{study.label(method)} ({words})")
+            reason = outcome if outcome == MISSING else f"{outcome} before a held-out loss"
+            absent.append(f"{study.label(method)} ({reason})")
         apart = 100 * (curve / curves[BASELINE].reindex(curve.index) - 1)
-        for axes, line in ((left, curve), (right, apart)):
+        for axes, line in ((losses, curve), (distances, apart)):
             _draw(axes, line, method, diverged=values.outcome(method) == DIVERGED)
         rows += [
             {"run": values.key(method), "method": method, "source": "reproduced", "step": int(step)}
@@ -73,29 +73,29 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
         }
         rows.append({"run": "", "method": method, "source": "published", "step": steps} | final)
     frame = pd.DataFrame(rows)
-    # Losses of another text and tokenizer are no neighbours of the printed ones; distances in percent may be.
+    # Losses of another text and tokenizer are not neighbours of the printed ones; distances in percent may be.
     ours, printed_rows = frame[frame["source"] == "reproduced"], frame[frame["source"] == "published"]
-    _limits(left, ours if len(ours) else frame, "validation_loss", SHOWN * steps)
-    _limits(right, frame, "loss_vs_baseline_pct", SHOWN * steps)
+    _limits(losses, ours if len(ours) else frame, "validation_loss", SHOWN * steps)
+    _limits(distances, frame, "loss_vs_baseline_pct", SHOWN * steps)
     marked = [
         _marks(axes, printed_rows, column)
-        for axes, column in ((left, "validation_loss"), (right, "loss_vs_baseline_pct"))
+        for axes, column in ((losses, "validation_loss"), (distances, "loss_vs_baseline_pct"))
     ]
-    right.axhline(0, color=figure_style.GREY, linewidth=0.6, zorder=1)
-    left.set_ylabel("validation loss (nats per token)")
-    right.set_ylabel("loss against the baseline's (%)")
-    for axes in (left, right):
+    distances.axhline(0, color=figure_style.GREY, linewidth=0.6, zorder=1)
+    losses.set_ylabel("validation loss (nats per token)")
+    distances.set_ylabel("loss against the baseline's (%)")
+    for axes in (losses, distances):
         axes.set_xlim(0, steps)
         axes.set_xlabel("training step")
         axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.format_thousands))
-    figure_style.set_preset_title(left, study, "Validation loss over training", SCALE)
-    right.set_title("The same, against the baseline\n", fontsize=8.5)
-    figure_style.note_absent(left, absent)
+    figure_style.set_preset_title(losses, study, "Validation loss over training", SCALE)
+    distances.set_title("The same, against the baseline\n", fontsize=8.5)
+    figure_style.note_absent(losses, absent)
     _legend(figure, study, [method for method, curve in curves.items() if len(curve)], printed=any(marked))
     return FigureWithData(figure, frame.assign(preset=study.preset_named))
 
 
-def held_out(values: RunValues, method: str) -> pd.Series:
+def validation_curve(values: RunValues, method: str) -> pd.Series:
     """Step -> held-out loss of a run's evaluations that gave a number."""
     key = values.key(method)
     if key is None:
@@ -131,11 +131,11 @@ def _limits(axes: Axes, frame: pd.DataFrame, column: str, start: float) -> None:
     axes.set_ylim(low - room, high + room)
 
 
-def _legend(figure: Figure, study: Study, drawn: list[str], *, printed: bool) -> None:
+def _legend(figure: Figure, study: Study, methods: list[str], *, printed: bool) -> None:
     """A key for what is drawn."""
     handles = []
-    for method in drawn:
-        body = counts(spec_of(study, method).model).body
+    for method in methods:
+        body = count_parameters(find_spec(study, method).model).body
         handles.append(Line2D([], [], color=COLOURS[method], label=f"{study.label(method)} ({_millions(body)})"))
     hollow = {"marker": "D", "linestyle": "none", "mfc": "none", "mec": figure_style.GREY, "ms": 5}
     if printed:

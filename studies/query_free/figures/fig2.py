@@ -1,4 +1,4 @@
-"""Draws Figure 2: how well an MLP with a skip stands in for one in another basis, beside the best linear map, by width.
+"""Draws Figure 2: how well an MLP with a skip stands in for one in another basis, and the best linear map, by width.
 
 Source: query_free study, Figure 2 (appendix 8.4), of which ranges and two distances are printed.
 """
@@ -34,38 +34,38 @@ EXACT = "exact_relative_l2"
 @with_house_style
 def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Errors left, cosine distances right; bands and dashes are printed, hollow marks the best linear map of all."""
-    found = finals(frames)
+    results = finals(frames)
     figure = Figure(figsize=(figure_style.PAGE, 3.3))
     axes = dict(zip(PANELS, figure.subplots(1, 2), strict=True))
     rows = []
     for panel, (quantity, times, title, label) in PANELS.items():
-        one = axes[panel]
-        if found is None:
-            figure_style.note_absent(one, [f"the measurement ({MISSING})"])
+        panel_axes = axes[panel]
+        if results is None:
+            figure_style.note_absent(panel_axes, [f"the measurement ({MISSING})"])
         else:
             for arm, colour in COLOURS.items():
-                line = times * found[arm, quantity]
-                one.plot(line.index, line.to_numpy(), "o-", color=colour, ms=4.5, zorder=4)
+                line = times * results[arm, quantity]
+                panel_axes.plot(line.index, line.to_numpy(), "o-", color=colour, ms=4.5, zorder=4)
                 rows += [_point(panel, arm, "reproduced", h, value) for h, value in line.items()]
-        one.set_title(title + "\n", fontsize=8.5)
-        one.set_xlabel("width h")
-        one.set_ylabel(label)
-    if found is not None:
+        panel_axes.set_title(title + "\n", fontsize=8.5)
+        panel_axes.set_xlabel("width h")
+        panel_axes.set_ylabel(label)
+    if results is not None:
         mark = {"mfc": "none", "mec": figure_style.BLACK, "ms": 8, "zorder": 3}
         for arm, shape, name in ((LINEAR, "s", "best linear map"), (LINEAR_EQ_13, "D", "best linear map without -X")):
-            exact = 100 * found[arm, EXACT]
+            exact = 100 * results[arm, EXACT]
             axes["error"].plot(exact.index, exact.to_numpy(), shape, label=f"{name}, closed form", **mark)
             rows += [_point("error", name, "closed form", h, value) for h, value in exact.items()]
         for panel, (quantity, times, _, _) in PANELS.items():
             for arm in (MLP_EQ_13, LINEAR_EQ_13):  # in the numbers alone: the picture shows what is claimed
-                line = times * found[arm, quantity]
+                line = times * results[arm, quantity]
                 rows += [_point(panel, arm, "reproduced", h, value) for h, value in line.items()]
-        for one in axes.values():
-            one.set_xticks(list(found.index))
-            one.margins(x=0.12)
-    rows += _printed(axes, published)
-    for one in axes.values():
-        one.set_ylim(0, 1.04 * one.get_ylim()[1])
+        for panel_axes in axes.values():
+            panel_axes.set_xticks(list(results.index))
+            panel_axes.margins(x=0.12)
+    rows += _draw_printed(axes, published)
+    for panel_axes in axes.values():
+        panel_axes.set_ylim(0, 1.04 * panel_axes.get_ylim()[1])
     axes["error"].set_title(f"{PANELS['error'][2]}\npreset {study.preset}{_sizes(study)}", fontsize=8.5)
     _legend(figure, axes["error"])
     columns = ["panel", "curve", "source", "width", "value"]
@@ -76,7 +76,7 @@ def _point(panel: str, line: str, source: str, h: object, value: float) -> dict[
     return {"panel": panel, "curve": line, "source": source, "width": h, "value": float(value)}
 
 
-def _printed(axes: dict[str, Axes], published: PrintedNumbers) -> list[dict[str, object]]:
+def _draw_printed(axes: dict[str, Axes], published: PrintedNumbers) -> list[dict[str, object]]:
     """The printed ranges of errors as bands, the printed distances as dashes; of no single width."""
     rows = []
     errors, distances = published.claim("mlp_transfer_error"), published.claim("mlp_transfer_cosdist")
@@ -99,7 +99,7 @@ def _sizes(study: Study) -> str:
 
 
 def _legend(figure: Figure, axes: Axes) -> None:
-    drawn, _ = axes.get_legend_handles_labels()
+    handles, _ = axes.get_legend_handles_labels()
     lines = [axes.plot([], [], "o-", color=colour, ms=4.5, label=LABELS[arm])[0] for arm, colour in COLOURS.items()]
     bands = [Patch(color=figure_style.GREY, alpha=0.25, linewidth=0, label="printed range")]
-    figure.legend(handles=[*lines, *drawn, *bands], loc="outside lower center", ncols=3, fontsize=7)
+    figure.legend(handles=[*lines, *handles, *bands], loc="outside lower center", ncols=3, fontsize=7)

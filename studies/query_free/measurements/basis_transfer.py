@@ -1,4 +1,4 @@
-"""Runs Figure 2's experiment: an MLP with a skip fitted to one in another basis, and the best linear map beside it.
+"""Runs Figure 2's experiment: an MLP with a skip fitted to one in another basis, and the best linear map next to it.
 
 Source: query_free study, appendix 8.4. What is fitted to what: `theory.basis_transfer`.
 """
@@ -59,9 +59,9 @@ class BasisTransferConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def __post_init__(self) -> None:
         for name in ("widths", "seeds", "targets"):
-            given = getattr(self, name)
-            if len(set(given)) < len(given):
-                raise ValueError(f"`{name}` names one of {list(given)} twice")
+            values = getattr(self, name)
+            if len(set(values)) < len(values):
+                raise ValueError(f"`{name}` names one of {list(values)} twice")
 
     @property
     def fit(self) -> FitSettings:
@@ -94,9 +94,9 @@ def basis_transfer(study: Study, options: dict[str, Any], say: Callable[[str], N
     rows: list[tuple[int, int, *Row]] = []
     for width, seed, name in itertools.product(chosen.widths, chosen.seeds, chosen.targets):
         target = draw_target(width, seed, device, subtracts_input=name == "eq_14")
-        held = list(inputs(width, seed, "held out", device, samples=chosen.samples))
+        held_out = list(inputs(width, seed, "held out", device, samples=chosen.samples))
         for kind, step, quantity, value in itertools.chain(
-            _linear(target, chosen, seed, held), _mlp(target, chosen, seed, held)
+            _linear(target, chosen, seed, held_out), _mlp(target, chosen, seed, held_out)
         ):
             arm = f"{kind}{TARGETS[name]}"
             rows.append((width, seed, arm, step, quantity, value))
@@ -107,20 +107,22 @@ def basis_transfer(study: Study, options: dict[str, Any], say: Callable[[str], N
     return frame.astype({"step": "Int64"})
 
 
-def _linear(target: TargetFunction, chosen: BasisTransferConfig, seed: int, held: list[torch.Tensor]) -> Iterator[Row]:
-    points = inputs(target.width, seed, "ridge", held[0].device, samples=chosen.ridge_samples)
+def _linear(
+    target: TargetFunction, chosen: BasisTransferConfig, seed: int, held_out: list[torch.Tensor]
+) -> Iterator[Row]:
+    points = inputs(target.width, seed, "ridge", held_out[0].device, samples=chosen.ridge_samples)
     map_DD = ridge(((x_ND, target(x_ND)) for x_ND in points), chosen.ridge)
-    found = asdict(fit_quality((x_ND.double() @ map_DD.T, target(x_ND)) for x_ND in held))
-    yield from _rows("linear", None, found.items())
+    quality = asdict(fit_quality((x_ND.double() @ map_DD.T, target(x_ND)) for x_ND in held_out))
+    yield from _rows("linear", None, quality.items())
     exact = best_linear(target)
     for name in ("relative_l2", "relative_l2_intercept", "cosine_population"):
         yield "linear", None, f"exact_{name}", getattr(exact, name)
 
 
-def _mlp(target: TargetFunction, chosen: BasisTransferConfig, seed: int, held: list[torch.Tensor]) -> Iterator[Row]:
-    for step, found in fit_mlp(target, chosen.fit, seed, held):
-        yield from _rows("mlp", step, asdict(found).items())
+def _mlp(target: TargetFunction, chosen: BasisTransferConfig, seed: int, held_out: list[torch.Tensor]) -> Iterator[Row]:
+    for step, quality in fit_mlp(target, chosen.fit, seed, held_out):
+        yield from _rows("mlp", step, asdict(quality).items())
 
 
-def _rows(arm: str, step: int | None, found: Iterable[tuple[str, float]]) -> Iterator[Row]:
-    return ((arm, step, quantity, value) for quantity, value in found)
+def _rows(arm: str, step: int | None, quantities: Iterable[tuple[str, float]]) -> Iterator[Row]:
+    return ((arm, step, quantity, value) for quantity, value in quantities)

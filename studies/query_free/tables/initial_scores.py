@@ -35,7 +35,7 @@ COLUMNS = [
 
 def initial_scores(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """The paper's derivation, then the scores of its models, at its sizes whatever the preset."""
-    rows = [*_derived(study, published), *_of_models(study)]
+    rows = [*_derivation_rows(study, published), *_model_rows(study)]
     return make_table(
         "initial_scores",
         "Standard deviation of attention scores before training, at the paper's sizes.",
@@ -55,37 +55,39 @@ def initial_scores(frames: RunFrames, study: Study, published: PrintedNumbers) -
     )
 
 
-def _derived(study: Study, published: PrintedNumbers) -> Iterator[dict[str, Cell]]:
-    model, prose = theorem_checks.model_of(study.code), published.prose()
-    said, seen = theorem_checks.by_formula(model), theorem_checks.drawn(model)
+def _derivation_rows(study: Study, published: PrintedNumbers) -> Iterator[dict[str, Cell]]:
+    model, prose = theorem_checks.find_model(study.code), published.prose()
+    expected, measured = theorem_checks.by_formula(model), theorem_checks.draw_spread(model)
     inputs = "‖x‖ = 1, not divided"
-    yield _row("standard", "learned query", inputs, said.standard, seen.standard, prose["score_std_standard"].text)
-    yield _row("reduced", "W_Q = I", inputs, said.reduced, seen.reduced, prose["score_std_reduced"].text)
-    yield _row("ratio", "W_Q = I over learned", inputs, said.ratio, seen.ratio, prose["score_ratio"].text)
+    yield _row(
+        "standard", "learned query", inputs, expected.standard, measured.standard, prose["score_std_standard"].text
+    )
+    yield _row("reduced", "W_Q = I", inputs, expected.reduced, measured.reduced, prose["score_std_reduced"].text)
+    yield _row("ratio", "W_Q = I over learned", inputs, expected.ratio, measured.ratio, prose["score_ratio"].text)
     inverse = prose["score_ratio_inverse"].text
-    yield _row("inverse", "learned over W_Q = I", inputs, 1 / said.ratio, 1 / seen.ratio, inverse)
+    yield _row("inverse", "learned over W_Q = I", inputs, 1 / expected.ratio, 1 / measured.ratio, inverse)
 
 
-def _of_models(study: Study) -> Iterator[dict[str, Cell]]:
+def _model_rows(study: Study) -> Iterator[dict[str, Cell]]:
     """What a method's first layer starts with; by the formula with rows as long as a LayerNorm makes them."""
     for method in METHODS:
-        model = theorem_checks.model_of(study.code, method)
-        by, length = math.sqrt(model.head_width) * divisor(model), math.sqrt(model.width)
+        model = theorem_checks.find_model(study.code, method)
+        scale, length = math.sqrt(model.head_width) * divisor(model), math.sqrt(model.width)
         learned = method == BASELINE
-        said, seen = (
-            spread.divided(by).standard if learned else spread.divided(by).reduced
-            for spread in (theorem_checks.by_formula(model, length), theorem_checks.drawn(model, length))
+        expected, measured = (
+            spread.divide(scale).standard if learned else spread.divide(scale).reduced
+            for spread in (theorem_checks.by_formula(model, length), theorem_checks.draw_spread(model, length))
         )
         label = study.label(method) + (", scale 1/(2√d_k)" if method == IDENTITY else "")
-        yield _row(method, label, "LayerNorm, divided", said, seen, layer=theorem_checks.first_spread(model))
+        yield _row(method, label, "LayerNorm, divided", expected, measured, layer=theorem_checks.first_spread(model))
 
 
 def _row(
     name: str,
     label: str,
     inputs: str,
-    said: float,
-    seen: float,
+    expected: float,
+    measured: float,
     printed: str = "not printed",
     layer: float | None = None,
 ) -> dict[str, Cell]:
@@ -94,8 +96,8 @@ def _row(
         "query_setting": Cell(name),
         "label": Cell(label),
         "inputs": Cell(inputs),
-        "value_by_formula": Cell(said, source=SOURCE),
+        "value_by_formula": Cell(expected, source=SOURCE),
         "value_by_formula_published": printed_cell(printed),
-        "value_random_weights": Cell(seen, source=SOURCE),
+        "value_random_weights": Cell(measured, source=SOURCE),
         "value_first_layer": Cell(layer, source=SOURCE, word=word),
     }

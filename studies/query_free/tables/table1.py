@@ -1,5 +1,5 @@
-"""Makes Table 1: what each result covers, as printed, beside its numerical check, with its premises and without each of
-them.
+"""Makes Table 1: what each result covers, as printed, next to its numerical check, with its premises and without
+each of them.
 
 Source: query_free study, Table 1; sections 4.1 to 4.4 and 6, appendices 8.3 to 8.5.
 """
@@ -62,18 +62,18 @@ COLUMNS = [replace(column, paper=column.readable and column.name != "source") fo
 def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """The printed rows in order, each with the statements of its section; then those that have no row."""
     printed = published.table("table1", key="section")
-    found = list(theorem_checks.theorems().values())
+    checks = list(theorem_checks.theorems().values())
     rows: list[dict[str, Cell]] = []
     for section, row in printed.iterrows():
         covers = {name: _sign(row[name]) for name in PREMISES}
-        mine = [one for one in found if one.section == section]
-        for one in mine:
-            rows += _rows(one, covers)
+        mine = [check for check in checks if check.section == section]
+        for check in mine:
+            rows += _rows(check, covers)
         if not mine:
             rows.append(_elsewhere(str(section), row["result_type"], covers))
-    for one in found:
-        if one.section not in printed.index:
-            rows += _rows(one, dict.fromkeys(PREMISES, NO_ROW))
+    for check in checks:
+        if check.section not in printed.index:
+            rows += _rows(check, dict.fromkeys(PREMISES, NO_ROW))
     return make_table(
         "table1",
         "What each result covers, and its check on random weights.",
@@ -97,28 +97,28 @@ def _sign(word: str) -> str:
     return SIGNS.get(word, word.replace("_", " "))
 
 
-def _rows(one: TheoremCheck, covers: dict[str, str]) -> Iterator[dict[str, Cell]]:
+def _rows(check: TheoremCheck, covers: dict[str, str]) -> Iterator[dict[str, Cell]]:
     """One row with all premises, and one without each."""
-    holds = one.residual <= one.tolerance
-    yield _row(one.id, one, "", one.residual, "equal" if holds else "NOT EQUAL", covers)
-    for number, broken in enumerate(one.broken, 1):
+    holds = check.residual <= check.tolerance
+    yield _row(check.id, check, "", check.residual, "equal" if holds else "NOT EQUAL", covers)
+    for number, broken in enumerate(check.broken, 1):
         verdict = "apart" if broken.fails else "NOT APART"
         nothing = dict.fromkeys(PREMISES, "")
-        yield _row(f"{one.id}_without_{number}", one, broken.premise, broken.residual, verdict, nothing)
+        yield _row(f"{check.id}_without_{number}", check, broken.premise, broken.residual, verdict, nothing)
 
 
 def _row(
-    name: str, one: TheoremCheck, without: str, residual: float, verdict: str, covers: dict[str, str]
+    name: str, check: TheoremCheck, without: str, residual: float, verdict: str, covers: dict[str, str]
 ) -> dict[str, Cell]:
     cells = {
         "check": Cell(name),
-        "label": Cell(one.statement),
-        "section": Cell(one.section),
-        "source": Cell(one.source),
+        "label": Cell(check.statement),
+        "section": Cell(check.section),
+        "source": Cell(check.source),
         "premise_removed": Cell(without),
         "relative_residual": Cell(residual, source=SOURCE),
         "verdict": Cell(verdict, source=SOURCE),
-        "checked_on": Cell(one.tried),
+        "checked_on": Cell(check.tried),
     }
     return cells | {f"covers_{premise}_published": Cell(covers[premise]) for premise in PREMISES}
 

@@ -11,7 +11,7 @@ from plumbline.results.tables.shared_columns import FACTS, column_pair, label_co
 from plumbline.results.tables.table import REFERENCE, Cell, Column, Table, published_cells
 from plumbline.specs.study_config import Study
 
-from ..run_cells import run_facts, value
+from ..run_cells import make_cell, run_facts
 from ..run_values import (
     BASELINE,
     CONFIGURATIONS,
@@ -19,10 +19,10 @@ from ..run_values import (
     SAME,
     SCALE,
     RunValues,
-    counts,
+    count_parameters,
     divisor,
+    find_spec,
     smallest_rate,
-    spec_of,
 )
 
 #: Our columns -> the printed table's.
@@ -68,7 +68,7 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     rows = []
     for method in (*CONFIGURATIONS, *NONLINEAR):
         cells = {"method": Cell(method), "label": Cell(study.label(method))}
-        cells |= measured(values, method) | sizes(study, method)
+        cells |= result_cells(values, method) | size_cells(study, method)
         rows.append(cells | published_cells(printed, method, PRINTED) | run_facts(values, method))
     return make_table(
         "table2",
@@ -83,35 +83,35 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
             f"over the baseline's, less one. One seed: differences below {SAME:.2g} % count as none (interpretation "
             "same_loss).",
             "The last two rows are no rows of the paper: it proposes such queries and does not run them.",
-            _timed(values),
+            _timing_note(values),
         ],
         published=published.shown("table2"),
     )
 
 
-def measured(values: RunValues, method: str) -> dict[str, Cell]:
+def result_cells(values: RunValues, method: str) -> dict[str, Cell]:
     """What a run gave, itself and against the baseline."""
     both = (method, BASELINE)
     seconds, of_baseline = values.step_seconds(method), values.step_seconds(BASELINE)
     alone = {
-        "validation_loss": value(values, values.loss(method), method),
-        "seconds_per_step": value(values, seconds, method),
-        "wall_seconds": value(values, values.seconds(method), method),
+        "validation_loss": make_cell(values, values.loss(method), method),
+        "seconds_per_step": make_cell(values, seconds, method),
+        "wall_seconds": make_cell(values, values.seconds(method), method),
         "device": Cell(" and ".join(values.devices(method)), values.keys(method)),
     }
     if method == BASELINE:
         reference = Cell(None, values.keys(method), word=REFERENCE)
         return alone | {"loss_vs_baseline_pct": reference, "step_time_ratio_to_baseline": reference}
     return alone | {
-        "loss_vs_baseline_pct": value(values, values.percent(method), *both),
-        "step_time_ratio_to_baseline": value(values, seconds / of_baseline, *both),
+        "loss_vs_baseline_pct": make_cell(values, values.percent(method), *both),
+        "step_time_ratio_to_baseline": make_cell(values, seconds / of_baseline, *both),
     }
 
 
-def sizes(study: Study, method: str) -> dict[str, Cell]:
+def size_cells(study: Study, method: str) -> dict[str, Cell]:
     """What a configuration is, by its spec and its modules."""
-    spec = spec_of(study, method)
-    mine, baseline = counts(spec.model), counts(spec_of(study, BASELINE).model)
+    spec = find_spec(study, method)
+    mine, baseline = count_parameters(spec.model), count_parameters(find_spec(study, BASELINE).model)
     return {
         "params_m": Cell(mine.total / 1e6),
         "non_embedding_params_m": Cell(mine.body / 1e6),
@@ -127,7 +127,7 @@ def sizes(study: Study, method: str) -> dict[str, Cell]:
     }
 
 
-def _timed(values: RunValues) -> str:
+def _timing_note(values: RunValues) -> str:
     """On what runs were timed, and what that is worth."""
     devices = " and ".join(values.devices(*CONFIGURATIONS, *NONLINEAR)) or "nothing yet"
     return (

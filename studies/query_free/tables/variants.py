@@ -1,4 +1,4 @@
-"""Makes the table of variants: every run beside the baseline and beside the run that it is a variant of.
+"""Makes the table of variants: every run next to the baseline and next to the run that it is a variant of.
 
 Not a table of the paper, which reports of most of these in words (sections 5.1 and 6) and has not run the others.
 """
@@ -11,26 +11,11 @@ from plumbline.results.tables.shared_columns import FACTS, label_columns, make_t
 from plumbline.results.tables.table import REFERENCE, Cell, Column, Table, published_cells, published_column
 from plumbline.specs.study_config import Study
 
-from ..run_cells import run_facts, value
-from ..run_values import (
-    BASELINE,
-    SAME,
-    SCALE,
-    RunValues,
-    counts,
-    divisor,
-    smallest_rate,
-    spec_of,
-)
+from ..run_cells import make_cell, run_facts
+from ..run_values import BASELINE, SAME, SCALE, RunValues, count_parameters, divisor, find_spec, smallest_rate
 
-#: Group of runs in the study's YAML -> what its runs are beside the five.
-KINDS = {
-    "table2": "Table 2",
-    "nonlinear": "proposed",
-    "variants": "variant",
-    "rates": "rate",
-    "norm_free": "theory",
-}
+#: Group of runs in the study's YAML -> what its runs are, apart from the five.
+KINDS = {"table2": "Table 2", "nonlinear": "proposed", "variants": "variant", "rates": "rate", "norm_free": "theory"}
 
 COLUMNS = [
     *label_columns("method", "Run"),
@@ -64,7 +49,7 @@ def variants(frames: RunFrames, study: Study, published: PrintedNumbers) -> Tabl
             "variant_of": Cell(of),
         }
         row |= {"description": Cell(arm.get("note", "Table 2.").strip()), **_settings(study, method)}
-        row |= {"validation_loss": value(values, values.loss(method), method)}
+        row |= {"validation_loss": make_cell(values, values.loss(method), method)}
         row |= {
             "loss_vs_baseline_pct": _against(values, method, BASELINE),
             "loss_vs_variant_of_pct": _against(values, method, of),
@@ -96,13 +81,13 @@ def _methods(study: Study) -> dict[str, str]:
 def _against(values: RunValues, method: str, other: str) -> Cell:
     if not other or method == other:
         return Cell(None, values.keys(method), word=REFERENCE)
-    return value(values, values.percent(method, other), method, other)
+    return make_cell(values, values.percent(method, other), method, other)
 
 
 def _settings(study: Study, method: str) -> dict[str, Cell]:
-    spec = spec_of(study, method)
+    spec = find_spec(study, method)
     return {
-        "non_embedding_params_m": Cell(counts(spec.model).body / 1e6),
+        "non_embedding_params_m": Cell(count_parameters(spec.model).body / 1e6),
         "peak_lr": Cell(spec.optimizer.learning_rate),
         "min_lr": Cell(smallest_rate(spec)),
         "weight_decay": Cell(spec.optimizer.weight_decay),

@@ -112,8 +112,8 @@ QUANTITIES = tuple(field.name for field in fields(FitQuality))
 def fit_quality(pairs: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> FitQuality:
     """Measure how far predictions are from targets, from blocks of both (N, D), summed in float64."""
     count, sums = 0, torch.zeros(7, dtype=torch.float64)
-    for predicted, wanted in pairs:
-        p_ND, y_ND = predicted.double(), wanted.double()
+    for predicted, target in pairs:
+        p_ND, y_ND = predicted.double(), target.double()
         off_N, p_N, y_N = ((part**2).sum(1) for part in (p_ND - y_ND, p_ND, y_ND))
         along_N = (p_ND * y_ND).sum(1)
         cosine_N = (along_N / (p_N * y_N).sqrt()).clamp(-1, 1)
@@ -229,9 +229,9 @@ class FitSettings:
 
 
 def fit_mlp(
-    target: TargetFunction, how: FitSettings, seed: int, held: list[torch.Tensor]
+    target: TargetFunction, settings: FitSettings, seed: int, points: list[torch.Tensor]
 ) -> Iterator[tuple[int, FitQuality]]:
-    """Fit W2' GELU(W1' X) + X to the target; yields (step, errors on the points `held`) at the start and after some
+    """Fit W2' GELU(W1' X) + X to the target; yields (step, errors on the points `points`) at the start and after some
     steps.
 
     The loss is sum |p - y|^2 / sum |y|^2 over the batch.
@@ -250,35 +250,35 @@ def fit_mlp(
 
     def read() -> FitQuality:
         with torch.no_grad():
-            return fit_quality((predict(x_ND), target(x_ND)) for x_ND in held)
+            return fit_quality((predict(x_ND), target(x_ND)) for x_ND in points)
 
-    read_at = {round(how.steps * number / how.evaluations) for number in range(1, how.evaluations + 1)}
+    read_at = {round(settings.steps * number / settings.evaluations) for number in range(1, settings.evaluations + 1)}
     yield 0, read()
     generator = _generator(device, seed, width, "train")
-    for step in range(1, how.steps + 1):
-        with _products(how.tf32):
-            x_ND = torch.randn(how.batch, width, generator=generator, device=device)
+    for step in range(1, settings.steps + 1):
+        with _products(settings.tf32):
+            x_ND = torch.randn(settings.batch, width, generator=generator, device=device)
             y_ND = target(x_ND)
             loss = ((predict(x_ND) - y_ND) ** 2).sum() / (y_ND**2).sum()
             loss.backward()
-        torch.nn.utils.clip_grad_norm_([into_FD, out_DF], how.gradient_clip)
+        torch.nn.utils.clip_grad_norm_([into_FD, out_DF], settings.gradient_clip)
         with torch.no_grad():
             optimizer.adamw_update(
                 [into_FD, out_DF],
-                learning_rate=how.learning_rate * (1 + math.cos(math.pi * (step - 1) / how.steps)) / 2,
-                weight_decay=how.weight_decay,
+                learning_rate=settings.learning_rate * (1 + math.cos(math.pi * (step - 1) / settings.steps)) / 2,
+                weight_decay=settings.weight_decay,
                 beta1=0.9,
                 beta2=0.999,
                 eps=1e-8,
             )
         optimizer.zero_grad()
         if step in read_at:
-            found = read()
-            if not math.isfinite(found.relative_l2):
+            quality = read()
+            if not math.isfinite(quality.relative_l2):
                 raise PlumblineError(
                     f"basis_transfer: the MLP of width {width} is not finite after step {step}; lower learning_rate"
                 )
-            yield step, found
+            yield step, quality
 
 
 @contextlib.contextmanager

@@ -35,12 +35,12 @@ class InitialScoreSd:
         """Spread of the scores with W_Q = I, relative to that with a learned query."""
         return self.reduced / self.standard
 
-    def divided(self, by: float) -> InitialScoreSd:
-        """The spread after scores were divided by `by`, such as sqrt(W)."""
-        return InitialScoreSd(standard=self.standard / by, reduced=self.reduced / by)
+    def divide(self, divisor: float) -> InitialScoreSd:
+        """The spread after scores were divided by `divisor`, such as sqrt(W)."""
+        return InitialScoreSd(standard=self.standard / divisor, reduced=self.reduced / divisor)
 
 
-def expected(*, width: int, heads: int, init_std: float, length: float) -> InitialScoreSd:
+def expected_spread(*, width: int, heads: int, init_std: float, length: float) -> InitialScoreSd:
     """The spread by the formulas, for inputs of the given `length`: 1 in the paper, sqrt(D) behind a LayerNorm."""
     head_width = _head_width(width, heads)
     return InitialScoreSd(
@@ -48,7 +48,9 @@ def expected(*, width: int, heads: int, init_std: float, length: float) -> Initi
     )
 
 
-def drawn(*, width: int, heads: int, init_std: float, length: float, tokens: int = 64, seed: int = 0) -> InitialScoreSd:
+def measure_spread(
+    *, width: int, heads: int, init_std: float, length: float, tokens: int = 64, seed: int = 0
+) -> InitialScoreSd:
     """The spread of drawn weights and inputs, over all heads and pairs of tokens; each input has the given `length`."""
     head_width = _head_width(width, heads)
     draw = np.random.default_rng(seed)

@@ -27,13 +27,13 @@ Mlp = Callable[[np.ndarray], np.ndarray]
 Field = Callable[[np.ndarray], np.ndarray]
 
 
-def normalised(x_ND: np.ndarray, eps: float) -> np.ndarray:
+def normalise(x_ND: np.ndarray, eps: float) -> np.ndarray:
     """Apply the norm L to each point (Eq. 7)."""
     centred_ND = x_ND - x_ND.mean(axis=1, keepdims=True)
     return centred_ND / np.sqrt((centred_ND**2).mean(axis=1, keepdims=True) + eps)
 
 
-def unnormalised(z_ND: np.ndarray, eps: float) -> np.ndarray:
+def invert_norm(z_ND: np.ndarray, eps: float) -> np.ndarray:
     """Apply L^-1 to each point (Eq. 12): the pre-image of mean zero, NaN for a point without one (outside B)."""
     width = z_ND.shape[1]
     room_N1 = width - (z_ND**2).sum(axis=1, keepdims=True)
@@ -49,13 +49,13 @@ class Semiconjugacy:
 
     def apply(self, x_ND: np.ndarray, eps: float, field: Field | None = None) -> np.ndarray:
         """Compute f(x) = L^-1(M0 L(x)) + h(x) 1 for each point; `field` is h, any function (default: zero)."""
-        image_ND = unnormalised(normalised(x_ND, eps) @ self.matrix_DD.T, eps)
+        image_ND = invert_norm(normalise(x_ND, eps) @ self.matrix_DD.T, eps)
         return image_ND if field is None else image_ND + field(x_ND)
 
     def residual(self, x_ND: np.ndarray, eps: float, field: Field | None = None) -> float:
         """Relative residual |L(f(x)) - M0 L(x)| / |M0 L(x)| (Frobenius, over the points)."""
-        wanted_ND = normalised(x_ND, eps) @ self.matrix_DD.T
-        return relative(normalised(self.apply(x_ND, eps, field), eps), wanted_ND)
+        wanted_ND = normalise(x_ND, eps) @ self.matrix_DD.T
+        return relative_difference(normalise(self.apply(x_ND, eps, field), eps), wanted_ND)
 
 
 def semiconjugacy(matrix_DD: np.ndarray, share: float = 1.0) -> Semiconjugacy:
@@ -72,7 +72,7 @@ def semiconjugacy(matrix_DD: np.ndarray, share: float = 1.0) -> Semiconjugacy:
 
 def norm_on_zero_mean(matrix_DD: np.ndarray) -> float:
     """Operator norm |Q^t M Q|_2 of a matrix on the vectors of mean zero, Q an orthonormal basis of these."""
-    return float(np.linalg.norm(_centred(_centred(matrix_DD).T), 2))
+    return float(np.linalg.norm(_centre(_centre(matrix_DD).T), 2))
 
 
 def least_residual(x_ND: np.ndarray, matrix_DD: np.ndarray, eps: float) -> float:
@@ -80,12 +80,12 @@ def least_residual(x_ND: np.ndarray, matrix_DD: np.ndarray, eps: float) -> float
 
     That image is the ball B, and for eps = 0 the sphere around it.
     """
-    wanted_ND = normalised(x_ND, eps) @ matrix_DD.T
+    wanted_ND = normalise(x_ND, eps) @ matrix_DD.T
     nearest_ND = wanted_ND - wanted_ND.mean(axis=1, keepdims=True)
     length_N1 = np.linalg.norm(nearest_ND, axis=1, keepdims=True)
     root = np.sqrt(x_ND.shape[1])
     scale_N1 = root / length_N1 if eps == 0 else np.minimum(root / length_N1, 1)
-    return relative(scale_N1 * nearest_ND, wanted_ND)
+    return relative_difference(scale_N1 * nearest_ND, wanted_ND)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,13 +96,8 @@ class TransferredNorm:
     mlp: Mlp
 
 
-def transferred(
-    basis_DD: np.ndarray,
-    gain_D: np.ndarray,
-    mlp: Mlp,
-    eps: float,
-    field: Field | None = None,
-    share: float = 1.0,
+def transfer_norm(
+    basis_DD: np.ndarray, gain_D: np.ndarray, mlp: Mlp, eps: float, field: Field | None = None, share: float = 1.0
 ) -> TransferredNorm:
     """D' and MLP' of Eq. 11, with which D' L(x + MLP'(x)) = Theta D L(x + MLP(x)).
 
@@ -111,23 +106,23 @@ def transferred(
     Raises:
         PlumblineError: v has a zero, and D' would be the inverse of a matrix that has none.
     """
-    made = semiconjugacy(basis_DD * gain_D, share)
-    small = np.abs(made.diagonal_D) < 10 * np.finfo(made.diagonal_D.dtype).eps * np.abs(made.diagonal_D).max()
+    change = semiconjugacy(basis_DD * gain_D, share)
+    small = np.abs(change.diagonal_D) < 10 * np.finfo(change.diagonal_D.dtype).eps * np.abs(change.diagonal_D).max()
     if small.any():
         raise PlumblineError(
             f"Theorem 8.3: entry {int(small.argmax())} of v is zero for this basis, and D' = (lambda0 Diag(v))^-1 does "
             "not exist; take another basis"
         )
 
-    def moved(x_ND: np.ndarray) -> np.ndarray:
-        return made.apply(x_ND + mlp(x_ND), eps, field) - x_ND
+    def transferred_mlp(x_ND: np.ndarray) -> np.ndarray:
+        return change.apply(x_ND + mlp(x_ND), eps, field) - x_ND
 
-    return TransferredNorm(gain_D=1 / made.diagonal_D, mlp=moved)
+    return TransferredNorm(gain_D=1 / change.diagonal_D, mlp=transferred_mlp)
 
 
-def relative(found: np.ndarray, stated: np.ndarray) -> float:
+def relative_difference(result: np.ndarray, stated: np.ndarray) -> float:
     """Relative difference |found - stated| / |stated| (Frobenius)."""
-    return float(np.linalg.norm(found - stated) / np.linalg.norm(stated))
+    return float(np.linalg.norm(result - stated) / np.linalg.norm(stated))
 
 
 def gaussian_singular_values(width: int, seed: int) -> np.ndarray:
@@ -136,7 +131,7 @@ def gaussian_singular_values(width: int, seed: int) -> np.ndarray:
     return np.linalg.svd(draw.standard_normal((width, width)) / np.sqrt(width), compute_uv=False)
 
 
-def _centred(matrix_DD: np.ndarray) -> np.ndarray:
+def _centre(matrix_DD: np.ndarray) -> np.ndarray:
     return matrix_DD - matrix_DD.mean(axis=0, keepdims=True)
 
 
@@ -146,19 +141,19 @@ POINTS, EPSILONS = 64, (1e-5, 1e-2, 1.0)
 
 def checks(widths: Iterable[int] = (3, 8, 33, 64), seeds: Iterable[int] = range(3)) -> list[TheoremCheck]:
     """Check Lemma 8.2 and Theorem 8.3 on random weights, in float64."""
-    drawn = [(width, seed, eps) for width in widths for seed in seeds for eps in EPSILONS]
-    tried = f"{len({width for width, _, _ in drawn})} widths x {len({seed for _, seed, _ in drawn})} seeds x "
+    draws = [(width, seed, eps) for width in widths for seed in seeds for eps in EPSILONS]
+    tried = f"{len({width for width, _, _ in draws})} widths x {len({seed for _, seed, _ in draws})} seeds x "
     tried += f"{len(EPSILONS)} eps, float64"
-    lemma = [_lemma(*one) for one in drawn]
-    theorem = [_theorem(*one) for one in drawn]
-    halved = [_theorem(*one, share=-0.5) for one in drawn]
+    lemma = [_lemma(*draw) for draw in draws]
+    theorem = [_theorem(*draw) for draw in draws]
+    halved = [_theorem(*draw, share=-0.5) for draw in draws]
     return [
         TheoremCheck(
             id="lemma_8_2",
             statement="L(f(x)) = D A L(x) for f = L⁻¹ M₀ L + h",
             source="Lemma 8.2, App 8.3",
             section="8.3",
-            residual=max(kept for kept, _ in lemma),
+            residual=max(value for value, _ in lemma),
             broken=_smallest([broken for _, broken in lemma]),
             tried=tried,
         ),
@@ -167,7 +162,7 @@ def checks(widths: Iterable[int] = (3, 8, 33, 64), seeds: Iterable[int] = range(
             statement="D′ L(x + MLP′(x)) = Θ D L(x + MLP(x)) for D′ and MLP′ of Eq. 11",
             source="Thm 8.3, App 8.3",
             section="8.3",
-            residual=max(kept for kept, _ in theorem),
+            residual=max(value for value, _ in theorem),
             broken=_smallest([broken for _, broken in theorem]),
             tried=tried,
         ),
@@ -176,7 +171,7 @@ def checks(widths: Iterable[int] = (3, 8, 33, 64), seeds: Iterable[int] = range(
             statement="the same for −λ₀/2 in place of λ₀, which Theorem 8.3 says D′ and MLP′ must have",
             source="against Thm 8.3 as worded, App 8.3",
             section="8.3",
-            residual=max(kept for kept, _ in halved),
+            residual=max(value for value, _ in halved),
             broken=_smallest([broken for _, broken in halved])[1:],
             tried=tried,
         ),
@@ -187,15 +182,15 @@ def _lemma(width: int, seed: int, eps: float) -> tuple[float, dict[str, float]]:
     """The residual of the lemma on one draw, and the least that is left without each of its premises."""
     draw = np.random.default_rng([width, seed])
     matrix_DD, x_ND = draw.standard_normal((width, width)), draw.standard_normal((POINTS, width))
-    made = semiconjugacy(matrix_DD)
+    change = semiconjugacy(matrix_DD)
     bare_DD = matrix_DD / norm_on_zero_mean(matrix_DD)
     # A point far out along the direction that M0 shrinks least: there L is nearly on the sphere, and M0 L too.
-    _, _, right_DD = np.linalg.svd(_centred(_centred(made.matrix_DD.T).T))
+    _, _, right_DD = np.linalg.svd(_centre(_centre(change.matrix_DD.T).T))
     far_1D = 1e3 * np.sqrt(eps * width) * right_DD[:1]
-    return made.residual(x_ND, eps, lambda x: 10 * x[:, :1]), {
+    return change.residual(x_ND, eps, lambda x: 10 * x[:, :1]), {
         "D along v: a multiple of the identity instead": least_residual(x_ND, bare_DD, eps),
-        "λ up to λ₀: twice it": least_residual(far_1D, 2 * made.matrix_DD, eps),
-        "ε > 0: none": least_residual(x_ND, made.matrix_DD, 0.0),
+        "λ up to λ₀: twice it": least_residual(far_1D, 2 * change.matrix_DD, eps),
+        "ε > 0: none": least_residual(x_ND, change.matrix_DD, 0.0),
     }
 
 
@@ -209,18 +204,22 @@ def _theorem(width: int, seed: int, eps: float, share: float = 1.0) -> tuple[flo
     def mlp(x_ND: np.ndarray) -> np.ndarray:
         return np.maximum(x_ND @ into_DF, 0) @ out_FD
 
-    def left(made: TransferredNorm) -> float:
-        stated_ND = (normalised(x_ND + mlp(x_ND), eps) * gain_D) @ basis_DD.T
-        return relative(normalised(x_ND + made.mlp(x_ND), eps) * made.gain_D, stated_ND)
+    def residual(norm: TransferredNorm) -> float:
+        stated_ND = (normalise(x_ND + mlp(x_ND), eps) * gain_D) @ basis_DD.T
+        return relative_difference(normalise(x_ND + norm.mlp(x_ND), eps) * norm.gain_D, stated_ND)
 
-    made = transferred(basis_DD, gain_D, mlp, eps, lambda x: np.sin(x[:, :1]), share)
+    transferred = transfer_norm(basis_DD, gain_D, mlp, eps, lambda x: np.sin(x[:, :1]), share)
     same = TransferredNorm(gain_D=gain_D, mlp=lambda x_ND: (x_ND + mlp(x_ND)) @ basis_DD.T - x_ND)
-    return left(made), {
-        "D′ and MLP′ of Eq. 11: D kept, x + MLP(x) only turned": left(same),
-        "one λ in both: D′ of twice MLP′'s": left(TransferredNorm(gain_D=made.gain_D / 2, mlp=made.mlp)),
+    return residual(transferred), {
+        "D′ and MLP′ of Eq. 11: D kept, x + MLP(x) only turned": residual(same),
+        "one λ in both: D′ of twice MLP′'s": residual(
+            TransferredNorm(gain_D=transferred.gain_D / 2, mlp=transferred.mlp)
+        ),
     }
 
 
-def _smallest(found: list[dict[str, float]]) -> tuple[ResidualWithoutPremise, ...]:
+def _smallest(residuals: list[dict[str, float]]) -> tuple[ResidualWithoutPremise, ...]:
     """For each premise the smallest residual without it."""
-    return tuple(ResidualWithoutPremise(premise=name, residual=min(one[name] for one in found)) for name in found[0])
+    return tuple(
+        ResidualWithoutPremise(premise=name, residual=min(draw[name] for draw in residuals)) for name in residuals[0]
+    )

@@ -38,7 +38,7 @@ class LayerWeights:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelWeights:
-    """The weights of a model: E, E_P, the blocks and W_head. `head_DV` is None where the head is tied, E^t."""
+    """The weights of a model: E, E_P, the blocks and W_head. `head_DV` is None if the head is tied, E^t."""
 
     embedding_VD: np.ndarray
     positions_TD: np.ndarray
@@ -92,7 +92,7 @@ def attention(x_BTD: np.ndarray, layer: LayerWeights, form: Architecture) -> np.
     if form.qk_norm:
         q_BHTW, k_BHTW = rms_norm(q_BHTW), rms_norm(k_BHTW)
     if form.rotary:
-        q_BHTW, k_BHTW = rotated(q_BHTW), rotated(k_BHTW)
+        q_BHTW, k_BHTW = rotate(q_BHTW), rotate(k_BHTW)
     scores_BHTT = q_BHTW @ k_BHTW.swapaxes(-1, -2) / math.sqrt(q_BHTW.shape[-1])
     if form.causal:
         scores_BHTT = np.where(np.tri(scores_BHTT.shape[-1], dtype=bool), scores_BHTT, -np.inf)
@@ -112,7 +112,7 @@ def rms_norm(x: np.ndarray, eps: float = 1e-5) -> np.ndarray:
     return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + x.dtype.type(eps))
 
 
-def rotated(x_BHTW: np.ndarray) -> np.ndarray:
+def rotate(x_BHTW: np.ndarray) -> np.ndarray:
     """Apply rotary positions: coordinate i is rotated with i + W / 2 by position * 10000^(-2i / W)."""
     tokens, half = x_BHTW.shape[-2], x_BHTW.shape[-1] // 2
     angles_TW = np.arange(tokens)[:, None] * 10000.0 ** (-np.arange(half) / half)
@@ -121,7 +121,7 @@ def rotated(x_BHTW: np.ndarray) -> np.ndarray:
     return np.concatenate([first * cosine - second * sine, second * cosine + first * sine], axis=-1)
 
 
-def drawn(
+def draw_weights(
     seed: int,
     *,
     layers: int,
@@ -170,9 +170,9 @@ def with_query(weights: ModelWeights, queries: list[np.ndarray]) -> ModelWeights
     return replace(weights, layers=layers)
 
 
-def relative(found: np.ndarray, stated: np.ndarray) -> float:
+def relative_difference(result: np.ndarray, stated: np.ndarray) -> float:
     """Relative difference |found - stated|_F / |stated|_F."""
-    return float(np.linalg.norm((found - stated).ravel()) / np.linalg.norm(stated.ravel()))
+    return float(np.linalg.norm((result - stated).ravel()) / np.linalg.norm(stated.ravel()))
 
 
 def _heads(x_BTN: np.ndarray, heads: int) -> np.ndarray:

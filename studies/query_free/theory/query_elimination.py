@@ -82,9 +82,9 @@ def one_layer(weights: ModelWeights, layer: int, divide: Divide = np.linalg.solv
     one of its own, Theta^-1 E^t (Remark 4): it stays E~^t only where Theta is orthogonal.
     """
     theta_DD = weights.layers[layer].query_DD
-    moved = [_moved(one, theta_DD, divide) for one in weights.layers]
+    moved = [_change_basis(block, theta_DD, divide) for block in weights.layers]
     moved[layer] = replace(moved[layer], query_DD=_identity(theta_DD))
-    return _ends_moved(weights, theta_DD, moved, divide)
+    return _change_ends(weights, theta_DD, moved, divide)
 
 
 def attention_skip_only(
@@ -105,7 +105,7 @@ def attention_skip_only(
             down_FD = divide(thetas[0], layer.down_FD.T).T
         else:
             down_FD = layer.down_FD
-        moved = _moved(layer, theta_DD, divide)
+        moved = _change_basis(layer, theta_DD, divide)
         layers.append(replace(moved, **{eliminated: _identity(theta_DD)}, down_FD=down_FD))
     return replace(
         weights,
@@ -122,11 +122,11 @@ def weight_shared(weights: ModelWeights, divide: Divide = np.linalg.solve) -> Mo
     around both. A tied head becomes one of its own, as in `one_layer`.
     """
     theta_DD = weights.layers[0].query_DD
-    moved = [replace(_moved(layer, theta_DD, divide), query_DD=_identity(theta_DD)) for layer in weights.layers]
-    return _ends_moved(weights, theta_DD, moved, divide)
+    moved = [replace(_change_basis(layer, theta_DD, divide), query_DD=_identity(theta_DD)) for layer in weights.layers]
+    return _change_ends(weights, theta_DD, moved, divide)
 
 
-def _moved(layer: LayerWeights, theta_DD: np.ndarray, divide: Divide) -> LayerWeights:
+def _change_basis(layer: LayerWeights, theta_DD: np.ndarray, divide: Divide) -> LayerWeights:
     """A block on the stream X Theta (Lemma 8.6; with another basis behind its MLP, Lemma 8.5)."""
     return LayerWeights(
         query_DD=divide(theta_DD, layer.query_DD),
@@ -138,7 +138,7 @@ def _moved(layer: LayerWeights, theta_DD: np.ndarray, divide: Divide) -> LayerWe
     )
 
 
-def _ends_moved(
+def _change_ends(
     weights: ModelWeights, theta_DD: np.ndarray, layers: list[LayerWeights], divide: Divide
 ) -> ModelWeights:
     """Embeddings times Theta, the head divided by it."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import query_elimination as eliminate
-from .plain_transformer import Architecture, ModelWeights, drawn, forward, relative, with_query
+from .plain_transformer import Architecture, ModelWeights, draw_weights, forward, relative_difference, with_query
 from .theorem_check import ResidualWithoutPremise, TheoremCheck
 
 #: (layers, heads, head width, context, causal); one head, as wide as all of them, where a statement is of one. Layers
@@ -27,7 +27,7 @@ TRIED = (
     f"{', '.join(map(str, SEEDS))}, float64"
 )
 
-#: What the abstract names beside W_Q.
+#: What the abstract names in addition to W_Q.
 ANY_OF_THREE: dict[str, eliminate.Eliminated] = {"key": "key_DN", "value": "value_DN"}
 
 #: Weights of a model of some form -> other weights.
@@ -59,11 +59,13 @@ class WeightChange:
             sizes = {"layers": layers, "heads": heads, "groups": groups, "head_width": head_width, "context": context}
             form = Architecture(heads=heads, groups=groups, causal=causal, **self.form)
             for seed in SEEDS:
-                weights = drawn(seed, tied=self.tied, shared=self.shared, **sizes)
+                weights = draw_weights(seed, tied=self.tied, shared=self.shared, **sizes)
                 weights = weights if self.before is None else self.before(weights, form)
                 shape = (SEQUENCES, context)
                 tokens_BT = np.random.default_rng([seed, 1]).integers(0, len(weights.embedding_VD), shape)
-                yield relative(forward(self.change(weights, form), tokens_BT, form), forward(weights, tokens_BT, form))
+                yield relative_difference(
+                    forward(self.change(weights, form), tokens_BT, form), forward(weights, tokens_BT, form)
+                )
 
 
 def query_elimination_checks() -> list[TheoremCheck]:
@@ -104,17 +106,17 @@ def _local() -> Iterator[TheoremCheck]:
 
 def _one_basis() -> Iterator[TheoremCheck]:
     """The stream in one other basis: sections 4.2 and 4.4, Remark 4."""
-    one = WeightChange(change=_middle, form={})
+    untied = WeightChange(change=_middle, form={})
     yield _row(
         "thm_4_1",
         "one layer's W_Q becomes I; skips around both, head untied",
         "Thm 4.1, App 8.6",
         "4.2",
-        one,
+        untied,
         {
-            "LayerNorm": replace(one, form={"norm": True}),
-            "W_Q singular": replace(one, change=_middle_by_least_squares, before=_singular),
-            "head tied, and kept tied": replace(one, change=_middle_kept_tied, tied=True),
+            "LayerNorm": replace(untied, form={"norm": True}),
+            "W_Q singular": replace(untied, change=_middle_by_least_squares, before=_singular),
+            "head tied, and kept tied": replace(untied, change=_middle_kept_tied, tied=True),
         },
     )
     tied = WeightChange(change=_middle_kept_tied, form={}, tied=True)
@@ -156,7 +158,7 @@ def _many_bases() -> Iterator[TheoremCheck]:
             "Thm 4.2, Lemma 8.5, App 8.6",
             "4.3",
             replace(every, tied=tied),
-            {premise: replace(one, tied=tied) for premise, one in broken.items()},
+            {premise: replace(case, tied=tied) for premise, case in broken.items()},
         )
 
 
@@ -165,16 +167,16 @@ def _other_weights() -> Iterator[TheoremCheck]:
     for name, eliminated in ANY_OF_THREE.items():
         letter = name[0].upper()
         change = _eliminating(eliminated)
-        kept = WeightChange(change=change, form={"ffn_skip": False}, tied=True)
+        intact = WeightChange(change=change, form={"ffn_skip": False}, tied=True)
         broken = {
-            "a skip around the MLP": replace(kept, form={}),
-            "LayerNorm": replace(kept, form={"ffn_skip": False, "norm": True}),
+            "a skip around the MLP": replace(intact, form={}),
+            "LayerNorm": replace(intact, form={"ffn_skip": False, "norm": True}),
             f"W_{letter} singular": replace(
-                kept, change=_eliminating(eliminated, eliminate.least_squares), before=_singular_in(eliminated)
+                intact, change=_eliminating(eliminated, eliminate.least_squares), before=_singular_in(eliminated)
             ),
         }
         statement = f"every W_{letter} becomes I, as W_Q in Theorem 4.2; skip around attention only, head tied"
-        yield _row(f"abstract_{name}", statement, "abstract, sec 4.3", "", kept, broken)
+        yield _row(f"abstract_{name}", statement, "abstract, sec 4.3", "", intact, broken)
 
 
 def _eliminating(eliminated: eliminate.Eliminated, divide: eliminate.Divide = np.linalg.solve) -> Change:
@@ -199,23 +201,23 @@ def _extensions() -> Iterator[TheoremCheck]:
         "grouped": ("keys and values shared by two heads", replace(every, grouped=True)),
         "qk_norm": ("QK-norm", replace(every, form={"ffn_skip": False, "qk_norm": True})),
     }
-    for name, (words, extended) in kinds.items():
-        yield _row(f"section_6_{name}", f"Theorem 4.2 with {words}", "Lemma 3.1, sec 6", "", extended, {})
+    for name, (label, extended) in kinds.items():
+        yield _row(f"section_6_{name}", f"Theorem 4.2 with {label}", "Lemma 3.1, sec 6", "", extended, {})
 
 
 def _row(
-    id: str, statement: str, source: str, section: str, kept: WeightChange, broken: dict[str, WeightChange]
+    id: str, statement: str, source: str, section: str, intact: WeightChange, broken: dict[str, WeightChange]
 ) -> TheoremCheck:
-    """The largest residual with its premises, the smallest without each. What is no number stays none."""
+    """The largest residual with its premises, the smallest without each. What is not a number stays none."""
     return TheoremCheck(
         id=id,
         statement=statement,
         source=source,
         section=section,
-        residual=float(np.max(list(kept.residuals()))),
+        residual=float(np.max(list(intact.residuals()))),
         broken=tuple(
-            ResidualWithoutPremise(premise=name, residual=float(np.min(list(one.residuals()))))
-            for name, one in broken.items()
+            ResidualWithoutPremise(premise=name, residual=float(np.min(list(case.residuals()))))
+            for name, case in broken.items()
         ),
         tried=TRIED,
     )
@@ -275,8 +277,8 @@ def _own_queries(weights: ModelWeights, form: Architecture) -> ModelWeights:
 
 def _invertible(size: int, part: int) -> np.ndarray:
     """A random matrix, singular values from 1/2 to 2."""
-    left, _, right = np.linalg.svd(np.random.default_rng([size, part]).standard_normal((size, size)))
-    return (left * np.geomspace(0.5, 2.0, size)) @ right
+    left_vectors, _, right_vectors = np.linalg.svd(np.random.default_rng([size, part]).standard_normal((size, size)))
+    return (left_vectors * np.geomspace(0.5, 2.0, size)) @ right_vectors
 
 
 def _without_a_direction(matrix_DD: np.ndarray) -> np.ndarray:

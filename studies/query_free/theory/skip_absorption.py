@@ -35,7 +35,7 @@ MOST_FREE = 20
 ROUNDING = 1e-8
 
 
-def absorbed(w1: np.ndarray, w2: np.ndarray, units: Iterable[int]) -> tuple[np.ndarray, np.ndarray]:
+def absorb(w1: np.ndarray, w2: np.ndarray, units: Iterable[int]) -> tuple[np.ndarray, np.ndarray]:
     """V1 and V2 that absorb the skip, by the theorem's first half, for a set J of hidden units."""
     sign_m = np.ones(len(w1), dtype=w1.dtype)
     sign_m[list(units)] = -1
@@ -71,7 +71,7 @@ def with_absorbing_set(w1: np.ndarray, w2: np.ndarray, units: Iterable[int]) -> 
     return changed
 
 
-def find(w1: np.ndarray, w2: np.ndarray) -> tuple[int, ...] | None:
+def find_absorbing_set(w1: np.ndarray, w2: np.ndarray) -> tuple[int, ...] | None:
     """Search for a set J with W2[:, J] W1[J, :] = -I, in float64; None: there is none.
 
     Raises:
@@ -85,8 +85,8 @@ def find(w1: np.ndarray, w2: np.ndarray) -> tuple[int, ...] | None:
     rank = int((pivots > ROUNDING * pivots[0]).sum())
     bound, free = order[:rank], order[rank:]
     inverse = np.linalg.pinv(columns[:, bound])
-    wanted, size = -np.eye(width).ravel(), math.sqrt(width)
-    if np.linalg.norm(wanted - columns[:, bound] @ (inverse @ wanted)) > ROUNDING * size:
+    target, size = -np.eye(width).ravel(), math.sqrt(width)
+    if np.linalg.norm(target - columns[:, bound] @ (inverse @ target)) > ROUNDING * size:
         return None  # not even any real numbers in the place of 0 and 1 meet the conditions
     if len(free) > MOST_FREE:
         raise PlumblineError(
@@ -94,10 +94,10 @@ def find(w1: np.ndarray, w2: np.ndarray) -> tuple[int, ...] | None:
             "be gone through: take fewer hidden units or a larger width"
         )
     for block_Cf in _candidates(len(free)):
-        solved_Cb = (wanted - block_Cf @ columns[:, free].T) @ inverse.T
+        solved_Cb = (target - block_Cf @ columns[:, free].T) @ inverse.T
         members_Cm = np.zeros((len(block_Cf), units_m))
         members_Cm[:, free], members_Cm[:, bound] = block_Cf, solved_Cb > 0.5
-        off_C = np.linalg.norm(members_Cm @ columns.T - wanted, axis=1) / size
+        off_C = np.linalg.norm(members_Cm @ columns.T - target, axis=1) / size
         best = int(off_C.argmin())
         if off_C[best] <= ROUNDING:
             return tuple(int(unit) for unit in np.flatnonzero(members_Cm[best]))
@@ -113,7 +113,8 @@ def nearest(w1: np.ndarray, w2: np.ndarray) -> tuple[tuple[int, ...], float]:
     units_m = len(w1)
     if units_m > MOST_FREE:
         raise PlumblineError(
-            f"skip_absorption: {units_m} hidden units have 2^{units_m} sets; take at most {MOST_FREE} units, or `find`"
+            f"skip_absorption: {units_m} hidden units have 2^{units_m} sets; take at most {MOST_FREE} "
+            "units, or `find_absorbing_set`"
         )
     identity = np.eye(w1.shape[1])
     columns = np.einsum("am,mb->mab", w2, w1).reshape(units_m, -1)
@@ -139,7 +140,7 @@ def collinear(width: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
     return w1, w2, w1, w2 + np.concatenate([inverse, -inverse], axis=1)
 
 
-def drawn(width: int, hidden: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def draw_weights(width: int, hidden: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Draw W1 and W2 with entries N(0, 1/h) and N(0, 1/m)."""
     draw = np.random.default_rng([width, hidden, seed])
     w1 = draw.standard_normal((hidden, width)) / np.sqrt(width)
@@ -182,16 +183,16 @@ def checks(widths: Iterable[int] = WIDTHS, seeds: Iterable[int] = range(3)) -> l
     """Check both halves of Theorem 8.4 on random weights, and a counterexample to Corollary 8.4.1, in float64."""
     both = list(itertools.product(widths, seeds))
     tried = f"{len({width for width, _ in both})} widths x {len({seed for _, seed in both})} seeds, m = 4h, float64"
-    planted = [_planted(width, seed) for width, seed in both]
+    planted = [_residuals_with_set(width, seed) for width, seed in both]
     generic = [_generic(width, seed) for width, seed in both if width <= SMALL]
-    moved = [_moved_skip(width, seed) for width, seed in both]
+    moved = [_skip_residuals(width, seed) for width, seed in both]
     return [
         TheoremCheck(
             id="thm_8_4_if",
             statement="W₂ ReLU(W₁ x) + x = V₂ ReLU(V₁ x) if W₂[:, J] W₁[J, :] = −I",
             source="Thm 8.4, App 8.5",
             section="",
-            residual=max(kept for kept, _, _ in planted),
+            residual=max(value for value, _, _ in planted),
             broken=(
                 ResidualWithoutPremise(
                     premise="the set J: one unit of it left out", residual=min(less for _, less, _ in planted)
@@ -205,7 +206,7 @@ def checks(widths: Iterable[int] = WIDTHS, seeds: Iterable[int] = range(3)) -> l
             statement="W₂[:, J] W₁[J, :] = −I for the J that V₁ shows, if V absorbs the skip",
             source="Thm 8.4, App 8.5",
             section="",
-            residual=max(shown for _, _, shown in planted),
+            residual=max(difference for _, _, difference in planted),
             broken=(
                 ResidualWithoutPremise(
                     premise="rows of W₁ not collinear: opposite pairs, the nearest of all sets",
@@ -220,59 +221,61 @@ def checks(widths: Iterable[int] = WIDTHS, seeds: Iterable[int] = range(3)) -> l
             source="against Cor 8.4.1 as quantified, App 8.5",
             section="",
             residual=max(same for same, _ in moved),
-            broken=(ResidualWithoutPremise(premise="Z moved along: Z kept", residual=min(kept for _, kept in moved)),),
+            broken=(
+                ResidualWithoutPremise(premise="Z moved along: Z kept", residual=min(value for _, value in moved)),
+            ),
             tried=tried,
         ),
     ]
 
 
-def _moved_skip(width: int, seed: int) -> tuple[float, float]:
+def _skip_residuals(width: int, seed: int) -> tuple[float, float]:
     """How far W1 with the rows of a drawn set J negated is from the same function of random weights, with the skip Z'
     that makes up for it (Z - Z' invertible, or there is no number), and with Z itself."""
     hidden = 4 * width
-    w1, w2 = drawn(width, hidden, seed)
+    w1, w2 = draw_weights(width, hidden, seed)
     draw = np.random.default_rng([width, seed, 3])
     skip_hh, x_Nh = draw.standard_normal((width, width)), draw.standard_normal((POINTS, width))
     units = draw.choice(hidden, size=int(draw.integers(width, hidden + 1)), replace=False)
-    negated, by = absorbed(w1, w2, units)[0], product(w1, w2, units)
-    if np.linalg.matrix_rank(by) < width:
+    negated, shift = absorb(w1, w2, units)[0], product(w1, w2, units)
+    if np.linalg.matrix_rank(shift) < width:
         return float("nan"), float("nan")
 
     def value(rows: np.ndarray, z_hh: np.ndarray) -> np.ndarray:
         return np.maximum(x_Nh @ rows.T, 0) @ w2.T + x_Nh @ z_hh.T
 
     stated_Nh = value(w1, skip_hh)
-    apart = [np.linalg.norm(value(negated, z_hh) - stated_Nh) for z_hh in (skip_hh + by, skip_hh)]
-    same, kept = (float(one / np.linalg.norm(stated_Nh)) for one in apart)
-    return same, kept
+    apart = [np.linalg.norm(value(negated, z_hh) - stated_Nh) for z_hh in (skip_hh + shift, skip_hh)]
+    same, unmoved = (float(norm / np.linalg.norm(stated_Nh)) for norm in apart)
+    return same, unmoved
 
 
-def _planted(width: int, seed: int) -> tuple[float, float, float]:
+def _residuals_with_set(width: int, seed: int) -> tuple[float, float, float]:
     """For weights with a set J: residuals with the set that is found, with one unit of it left out, and of the set that
     shows in a V that absorbs the skip with its units scaled and in another order."""
     hidden = 4 * width
-    w1, w2 = drawn(width, hidden, seed)
+    w1, w2 = draw_weights(width, hidden, seed)
     draw = np.random.default_rng([width, seed, 1])
     w2 = with_absorbing_set(w1, w2, draw.choice(hidden, size=int(draw.integers(width, hidden + 1)), replace=False))
-    units, x_Nh = find(w1, w2) or (), draw.standard_normal((POINTS, width))
-    v1, v2 = absorbed(w1, w2, units)
+    units, x_Nh = find_absorbing_set(w1, w2) or (), draw.standard_normal((POINTS, width))
+    v1, v2 = absorb(w1, w2, units)
     order_m, scale_m = draw.permutation(hidden), draw.uniform(0.1, 10.0, hidden)
-    shown = units_that_show(w1, (scale_m[:, None] * v1)[order_m])
+    kink_units = units_that_show(w1, (scale_m[:, None] * v1)[order_m])
     return (
         residual(w1, w2, (scale_m[:, None] * v1)[order_m], (v2 / scale_m)[:, order_m], x_Nh),
-        residual(w1, w2, *absorbed(w1, w2, units[1:]), x_Nh),
-        float(np.linalg.norm(product(w1, w2, shown) + np.eye(width)) / np.sqrt(width)),
+        residual(w1, w2, *absorb(w1, w2, units[1:]), x_Nh),
+        float(np.linalg.norm(product(w1, w2, kink_units) + np.eye(width)) / np.sqrt(width)),
     )
 
 
 def _generic(width: int, seed: int) -> float:
     """What the nearest set of random weights leaves of the statement; 0 if one is found."""
-    w1, w2 = drawn(width, 4 * width, seed)
-    if find(w1, w2) is not None:
+    w1, w2 = draw_weights(width, 4 * width, seed)
+    if find_absorbing_set(w1, w2) is not None:
         return 0.0
     units, _ = nearest(w1, w2)
     x_Nh = np.random.default_rng([width, seed, 2]).standard_normal((POINTS, width))
-    return residual(w1, w2, *absorbed(w1, w2, units), x_Nh)
+    return residual(w1, w2, *absorb(w1, w2, units), x_Nh)
 
 
 def _collinear(width: int, seed: int) -> float:

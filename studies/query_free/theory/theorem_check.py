@@ -36,9 +36,9 @@ class TheoremCheck:
         id: a short name, `thm_4_2_tied`.
         statement: what is equal to what, in a line.
         source: where the paper says it, "Thm 4.2, App 8.6".
-        section: the section by which Table 1 names its rows ("4.3"); empty where it has none.
+        section: the section by which Table 1 names its rows ("4.3"); empty if it has none.
         residual: largest relative residual with all premises kept.
-        broken: the residual without each single premise; may be empty where there is none to break.
+        broken: the residual without each single premise; may be empty if there is none to break.
         tried: shapes and seeds, in words ("12 shapes x 3 seeds, float64").
         tolerance: residual up to which it holds.
     """
@@ -55,4 +55,4 @@ class TheoremCheck:
     @property
     def holds(self) -> bool:
         """Whether the statement holds with its premises and fails without each; with a residual of NaN it does not."""
-        return self.residual <= self.tolerance and all(one.fails for one in self.broken)
+        return self.residual <= self.tolerance and all(case.fails for case in self.broken)

@@ -21,29 +21,29 @@ def years(ledger: AuditRows) -> None:
     check, prose, years = ledger.check, ledger.prose, ledger.table("cited_works").column("year").exactly()
     narang = prose("narang_year")
     check("years_later", "years since Narang et al.", "sec 1", prose("years_later"), prose("catalogue_last") - narang)
-    for end, found in (("first", smallest(years)), ("last", largest(years))):
-        what = f"{end} year of the works that methods are taken from"
-        check(f"catalogue_{end}", what, "title, table 1 caption", prose(f"catalogue_{end}"), found)
-    what = "works 'proposed since' Narang et al. that are older: QK-Norm's and GeGLU's"
-    check("works_before", what, "sec 1, 2.2, 3.1", exact(0), count(years < narang))
-    what = "works that are after 2021, of those of a 'post-2021' catalogue"
-    found = count(years > narang)
-    check("works_after", what, "abstract, sec 2.2", exact(len(years)), found, basis="other interpretation")
+    for end, expected in (("first", smallest(years)), ("last", largest(years))):
+        label = f"{end} year of the works that methods are taken from"
+        check(f"catalogue_{end}", label, "title, table 1 caption", prose(f"catalogue_{end}"), expected)
+    label = "works 'proposed since' Narang et al. that are older: QK-Norm's and GeGLU's"
+    check("works_before", label, "sec 1, 2.2, 3.1", exact(0), count(years < narang))
+    label = "works that are after 2021, of those of a 'post-2021' catalogue"
+    expected = count(years > narang)
+    check("works_after", label, "abstract, sec 2.2", exact(len(years)), expected, basis="other interpretation")
     # Narang et al. tried GLU, GeGLU, ReGLU, SwiGLU and LiGLU (their Table 1).
-    what = "methods that are in Narang et al.'s set too, 'disjoint by construction': GeGLU"
+    label = "methods that are in Narang et al.'s set too, 'disjoint by construction': GeGLU"
     both = exact(1, "geglu_in_both")
-    check("disjoint", what, "sec 2.1; Narang et al. 2021", exact(0), both, basis="outside source")
+    check("disjoint", label, "sec 2.1; Narang et al. 2021", exact(0), both, basis="outside source")
 
 
 def sizes(ledger: AuditRows) -> None:
     """Sizes of cited work against the range of sizes and the criterion of inclusion."""
     check, prose = ledger.check, ledger.prose
-    what = "sizes of today over T5-base, said to be ten times it"
+    label = "sizes of today over T5-base, said to be ten times it"
     low, high = (1000 * prose(name) / prose("t5_base_m") for name in ("range_low_b", "parameters_large_b"))
-    check("t5_times", what, "sec 1", prose("t5_times"), between(low, high))
-    what = "whether the largest scale that section 4.4 gives of Softpick's paper meets the criterion of inclusion"
+    check("t5_times", label, "sec 1", prose("t5_times"), between(low, high))
+    label = "whether the largest scale that section 4.4 gives of Softpick's paper meets the criterion of inclusion"
     meets = prose("softpick_scale_m") / 1000 > prose("criterion_b")
-    check("softpick_criterion", what, "sec 3.1, 4.4", exact(1), meets, basis="other interpretation")
+    check("softpick_criterion", label, "sec 3.1, 4.4", exact(1), meets, basis="other interpretation")
 
 
 def headings(ledger: AuditRows) -> None:
@@ -51,21 +51,21 @@ def headings(ledger: AuditRows) -> None:
     check, t1, t2 = ledger.check, ledger.table("table1"), ledger.table("table2")
     heading, label = ledger.table("cited_works").words("heading"), t1.words("soft_hard")
     agree = exact(sum(label[method] == kind for method, kind in heading.items()), "agree")
-    what = "attention methods that stand under their label of Table 1 in section 2.2"
-    check("soft_hard_headings", what, "sec 2.2, 3.1, table 1", exact(len(heading)), agree)
+    text = "attention methods that stand under their label of Table 1 in section 2.2"
+    check("soft_hard_headings", text, "sec 2.2, 3.1, table 1", exact(len(heading)), agree)
     # Softpick, Sigmoid, Diff-Attn: 4.4, B.5 and E.2 say of each that its rows need not sum to one.
-    what = "methods without rows that sum to one and with z > 2, of a kind that is 'not productive'"
+    text = "methods without rows that sum to one and with z > 2, of a kind that is 'not productive'"
     better = count(t2.column("z", [method for method in label if label[method] == "hard"]) > ledger.prose("z_line"))
-    check("unnormalised_better", what, "sec 2.2, 4.1", exact(0), better, basis="other interpretation")
-    what = "of the six degraders, those of Post-LN variance growth (HybridNorm by Table 6): at least"
+    check("unnormalised_better", text, "sec 2.2, 4.1", exact(0), better, basis="other interpretation")
+    text = "of the six degraders, those of Post-LN variance growth (HybridNorm by Table 6): at least"
     worse = count(t2.column("z", ["hybrid_norm"]) < -ledger.prose("z_line"))
-    check("post_ln_degrades", what, "sec 6, table 2", exact(1), worse)
-    what = "methods that significantly improve over baseline (z > 2), by appendix E.3"
-    found = count(t2.column("z") > ledger.prose("z_line"))
+    check("post_ln_degrades", text, "sec 6, table 2", exact(1), worse)
+    text = "methods that significantly improve over baseline (z > 2), by appendix E.3"
+    expected = count(t2.column("z") > ledger.prose("z_line"))
     printed = ledger.prose("significant_improvers_e3")
-    check("significant_improvers_e3", what, "E.3", printed, found, basis="other interpretation")
-    what, once = "shuffles of the data in the noise floor's runs: appendix A holds one seed fixed", exact(1, "shuffles")
-    check("shuffle_seeds", what, "sec 3.3, App A", ledger.prose("shuffle_seeds"), once)
+    check("significant_improvers_e3", text, "E.3", printed, expected, basis="other interpretation")
+    text, once = "shuffles of the data in the noise floor's runs: appendix A holds one seed fixed", exact(1, "shuffles")
+    check("shuffle_seeds", text, "sec 3.3, App A", ledger.prose("shuffle_seeds"), once)
     others = exact(len(ledger.table("noise_floor").rows), "rows")
     check("noise_floor_references", "configurations of the noise floor", "sec 3.3", ledger.prose("references"), others)
     tasks = exact(len(ledger.table("table5").rows) - 1, "rows")

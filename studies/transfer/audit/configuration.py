@@ -28,23 +28,23 @@ def heads_and_scales(ledger: AuditRows) -> None:
     check, copy, prose = ledger.check, ledger.copy, ledger.prose
     heads = prose("heads")
     check("head_width", f"head width at {heads} heads", "B.6", prose("head_width"), prose("hidden") / heads)
-    what, where = "{} in appendix D are those of section 3.2", "sec 3.2, App D"
-    copy("heads", what.format("heads"), where, prose("heads_app_d"), heads)
+    label, where = "{} in appendix D are those of section 3.2", "sec 3.2, App D"
+    copy("heads", label.format("heads"), where, prose("heads_app_d"), heads)
     printed, original = prose("key_value_groups_app_d"), prose("key_value_heads")
-    copy("key_value_groups", what.format("key/value groups"), where, printed, original)
+    copy("key_value_groups", label.format("key/value groups"), where, printed, original)
     base, large, literal = (
         make(ledger.settings) for make in (decoder_sizes.base, decoder_sizes.large, decoder_sizes.large_as_printed)
     )
     billions = prose("parameters_large_b")
-    what = (
+    label = (
         f"{literal.layers} layers of width {literal.width} with all else identical (FFN {literal.ffn_width}), billions"
     )
-    check("size_3b_as_printed", what, "sec 3.2", billions, exact(literal.total(), "counted_parameters") / BILLION)
-    what, total = f"the same with the FFN scaled to {large.ffn_width}", exact(large.total(), "counted_parameters")
-    check("size_3b_scaled", what, "sec 3.2", billions, total / BILLION, basis="other interpretation")
-    what = f"cost of 3B over 1.2B at equal tokens, by parameters (FFN {large.ffn_width})"
+    check("size_3b_as_printed", label, "sec 3.2", billions, exact(literal.total(), "counted_parameters") / BILLION)
+    label, total = f"the same with the FFN scaled to {large.ffn_width}", exact(large.total(), "counted_parameters")
+    check("size_3b_scaled", label, "sec 3.2", billions, total / BILLION, basis="other interpretation")
+    label = f"cost of 3B over 1.2B at equal tokens, by parameters (FFN {large.ffn_width})"
     ratio = exact(large.total(), "counted_large") / exact(base.total(), "counted_base")
-    check("cost_parameters", what, "sec 5.1", prose("sweep_cost_ratio"), ratio, basis="other interpretation")
+    check("cost_parameters", label, "sec 5.1", prose("sweep_cost_ratio"), ratio, basis="other interpretation")
 
 
 def tokens(ledger: AuditRows) -> None:
@@ -53,14 +53,14 @@ def tokens(ledger: AuditRows) -> None:
     steps, exponent, context = prose("steps"), prose("log2_tokens_per_step"), prose("context")
     consistent = ledger.settings.whole("budget", "tokens_per_step_consistent_log2")
     for name, where in (("tokens_b", "sec 3.2"), ("tokens_3b_b", "sec 5.1")):
-        what = f"{int(steps.text):,} steps of 2^{{}} tokens, in billions"
-        check(name, what.format(exponent), where, prose(name), steps * 2**exponent / BILLION)
+        label = f"{int(steps.text):,} steps of 2^{{}} tokens, in billions"
+        check(name, label.format(exponent), where, prose(name), steps * 2**exponent / BILLION)
         half = steps * exact(2**consistent, "per_step") / BILLION
-        check(f"{name}_half", what.format(consistent), where, prose(name), half, basis="other interpretation")
+        check(f"{name}_half", label.format(consistent), where, prose(name), half, basis="other interpretation")
     for pack in packs.rows:
         sequences, shards = packs[pack, "sequences"].exactly(), packs[pack, "shards"].exactly()
-        what, total = f"tokens of the pack {pack}, in billions", sequences * context / BILLION
-        check(f"pack_{pack}", what, "App A", packs[pack, "tokens_b"], total)
+        label, total = f"tokens of the pack {pack}, in billions", sequences * context / BILLION
+        check(f"pack_{pack}", label, "App A", packs[pack, "tokens_b"], total)
         check(
             f"discarded_{pack}",
             f"share of {pack} that packing trims, if each shard loses less than a sequence",
@@ -107,7 +107,7 @@ def initial_values(ledger: AuditRows) -> None:
     gap = 100 * abs(scale * log(n) / reference.exactly() - 1)
     check("ssmax_within", "distance of the two multipliers of scores, per cent at most", "B.6", within, gap)
     gap = 100 * abs(temperature / reference.exactly() - 1)
-    what = "the same of a divisor, 1 / (s log n), and a multiplier, 1 / sqrt(d_k)"
-    check("ssmax_within_reciprocal", what, "B.6", within, gap, basis="other interpretation")
+    label = "the same of a divisor, 1 / (s log n), and a multiplier, 1 / sqrt(d_k)"
+    check("ssmax_within_reciprocal", label, "B.6", within, gap, basis="other interpretation")
     rate = 1 / (1 + exp(-prose("hyper_beta_logit").exactly()))
     check("hyper_beta", "slow lane's rate at init", "B.11", prose("hyper_beta"), rate)

@@ -28,8 +28,8 @@ def counts(ledger: AuditRows) -> None:
         rows = exact(kinds.count(kind), "rows")
         check(f"t1_{kind}", f"{kind} attention methods", "table 1", prose(f"{kind}_methods"), rows)
     attention, ffn, normalization, residual = (prose(f"{name}_methods") for name in modules)
-    what, everything = "methods in the table, baseline included", 1 + attention + ffn + normalization + residual
-    check("t1_total", what, "table 1 caption", prose("methods_total"), everything)
+    label, everything = "methods in the table, baseline included", 1 + attention + ffn + normalization + residual
+    check("t1_total", label, "table 1 caption", prose("methods_total"), everything)
     tested = attention + ffn + normalization + residual
     check("modifications_tested", "modifications tested", "abstract, sec 1", prose("modifications_tested"), tested)
 
@@ -43,20 +43,20 @@ def effects(ledger: AuditRows) -> None:
     # Combinations carry no soft or hard label.
     alone = [method for method in attention if method in t1.words("soft_hard")]
     combinations = exact(len(attention) - len(alone), "combinations")
-    what, rest = "attention methods that are no combination", prose("attention_methods") - combinations
-    check("attention_alone", what, "sec 4.2", prose("combination_free_attention"), rest)
+    label, rest = "attention methods that are no combination", prose("attention_methods") - combinations
+    check("attention_alone", label, "sec 4.2", prose("combination_free_attention"), rest)
     z, distinguishable = t2.column("z", alone), prose("distinguishable_attention")
     improving, degrading = prose("attention_improving"), prose("attention_degrading")
     check("attention_distinguishable", "of those, beyond |z| = 2", "sec 4.2", distinguishable, count(abs(z) > line))
     check("attention_improving", "of those, above", "sec 4.2", improving, count(z > line))
     check("attention_degrading", "of those, below", "sec 4.2", degrading, count(z < -line))
-    what = "improving and degrading together"
-    check("attention_parts", what, "sec 4.2", distinguishable, improving + degrading)
+    label = "improving and degrading together"
+    check("attention_parts", label, "sec 4.2", distinguishable, improving + degrading)
     z = t2.column("z", [method for method in module if module[method] == "residual"])
-    what = "residual methods beyond z = 2"
-    check("residual_improving", what, "sec 4.3", prose("residual_improving"), count(z > line))
-    what = "residual methods below z = -2"
-    check("residual_worse", what, "sec 4.3", prose("residual_worse"), count(z < -line))
+    label = "residual methods beyond z = 2"
+    check("residual_improving", label, "sec 4.3", prose("residual_improving"), count(z > line))
+    label = "residual methods below z = -2"
+    check("residual_worse", label, "sec 4.3", prose("residual_worse"), count(z < -line))
     spans(ledger, t2.column("climb_avg", attention))
 
 
@@ -65,15 +65,15 @@ def spans(ledger: AuditRows, scores: PrintedColumn) -> None:
     check, prose = ledger.check, ledger.prose
     hi, lo, width = prose("span_high"), prose("span_low"), prose("span_over_width")
     printed = PrintedNumber(text=f"{hi.value - lo.value:.3f}", cells=hi.cells + lo.cells)
-    what = "the attention span's ends are Table 2's"
-    check("attention_span", what, "sec 4.2", printed, largest(scores) - smallest(scores))
+    label = "the attention span's ends are Table 2's"
+    check("attention_span", label, "sec 4.2", printed, largest(scores) - smallest(scores))
     values, sigma = seeds(ledger, "baseline"), ledger.table("noise_floor")["baseline", "climb_avg_std"]
-    what = "span over the width of the seeds' bootstrap (their range)"
+    label = "span over the width of the seeds' bootstrap (their range)"
     ratio = (hi - lo) / (largest(values) - smallest(values))
-    check("span_over_seed_range", what, "sec 4.2", width, ratio, basis="other interpretation")
-    what, ratio = "span over the width of |z| < 2", (hi - lo) / (4 * sigma)
-    check("span_over_four_sigma", what, "sec 4.2", width, ratio, basis="other interpretation")
+    check("span_over_seed_range", label, "sec 4.2", width, ratio, basis="other interpretation")
+    label, ratio = "span over the width of |z| < 2", (hi - lo) / (4 * sigma)
+    check("span_over_four_sigma", label, "sec 4.2", width, ratio, basis="other interpretation")
     # "Two orders of magnitude" is said of both softmax replacements in words: no number that each must round to.
-    what = "larger effect of the two softmax replacements over sigma, orders of magnitude"
+    label = "larger effect of the two softmax replacements over sigma, orders of magnitude"
     orders = log10(abs(ledger.table("table2")["sigmoid_attn", "z"]))
-    check("orders", what, "sec 4.2", prose("orders_over_floor"), orders)
+    check("orders", label, "sec 4.2", prose("orders_over_floor"), orders)

@@ -28,10 +28,7 @@ def large_as_printed(settings: PrintedSetup) -> DecoderSize:
     """The 3B decoder with "all other details identical", read literally: only depth and width grow."""
     small, width = base(settings), settings.whole("model_3b", "hidden")
     return replace(
-        small,
-        layers=settings.whole("model_3b", "layers"),
-        width=width,
-        head_width=head_width(width, small.heads),
+        small, layers=settings.whole("model_3b", "layers"), width=width, head_width=head_width(width, small.heads)
     )
 
 
@@ -92,19 +89,19 @@ def extra(method: str, size: DecoderSize) -> int:
     return added[method]
 
 
-def extra_by_the_words(method: str, size: DecoderSize) -> int:
+def literal_extra(method: str, size: DecoderSize) -> int:
     """The same as appendix B has it, where that is another number.
 
     Selective attention "adds zero new parameters" (B.4); LayerScale gates "the sublayer output", and a layer has two
     sublayers (B.10); AttnRes has "a learnable per-layer pseudo-query", and a norm whose gain is not mentioned (B.1).
     """
-    words = {
+    literal = {
         "selective_attn": 0,
         "selective_qknorm": extra("qknorm", size),
         "layerscale": 2 * size.width * size.layers,
         "attnres": size.width * size.layers,
     }
-    return words[method] if method in words else extra(method, size)
+    return literal[method] if method in literal else extra(method, size)
 
 
 def matrices(method: str, size: DecoderSize) -> int:
@@ -114,10 +111,10 @@ def matrices(method: str, size: DecoderSize) -> int:
     """
     if method.startswith("selective"):
         return -masking_outputs(size) * size.layers
-    return matrices_by_the_words(method, size)
+    return literal_matrices(method, size)
 
 
-def matrices_by_the_words(method: str, size: DecoderSize) -> int:
+def literal_matrices(method: str, size: DecoderSize) -> int:
     """The same as appendix B has it."""
     gate = size.width * size.heads if method == "gated_attn_qknorm" else 0
     other = squared_relu(size) if method == "relu_squared" else size

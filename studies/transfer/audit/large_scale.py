@@ -23,12 +23,12 @@ def table_3(ledger: AuditRows) -> None:
         base, large = t2[method, "climb_avg"], t3[method, "climb_avg_3b"]
         delta = large - t3["baseline", "climb_avg_3b"]
         check(f"t3_delta_{method}", f"3B delta of {method}", "table 3", t3[method, "delta_3b"], delta)
-        what, printed = f"{method} at 1.2B is Table 2's", t3[method, "climb_avg_1p2b"]
-        copy(f"t3_base_{method}", what, "table 3", printed, base)
-        printed, found = t3[method, "rank_1p2b"].exactly(), rank(base, t2.others("climb_avg", method))
-        check(f"t3_rank_base_{method}", f"rank of {method} at 1.2B", "table 3", printed, found)
-        printed, found = t3[method, "rank_3b"].exactly(), rank(large, t3.others("climb_avg_3b", method))
-        check(f"t3_rank_large_{method}", f"rank of {method} at 3B", "table 3", printed, found)
+        label, printed = f"{method} at 1.2B is Table 2's", t3[method, "climb_avg_1p2b"]
+        copy(f"t3_base_{method}", label, "table 3", printed, base)
+        printed, expected = t3[method, "rank_1p2b"].exactly(), rank(base, t2.others("climb_avg", method))
+        check(f"t3_rank_base_{method}", f"rank of {method} at 1.2B", "table 3", printed, expected)
+        printed, expected = t3[method, "rank_3b"].exactly(), rank(large, t3.others("climb_avg_3b", method))
+        check(f"t3_rank_large_{method}", f"rank of {method} at 3B", "table 3", printed, expected)
     improvers = [method for method in t3.rows if method not in ("baseline", "attnres", "sigmoid_attn")]
     deltas, failures = t3.column("delta_3b", improvers), t3.rows[-2:]
     check("delta_3b_low", "smallest improver delta", "sec 5.2", prose("delta_3b_low"), smallest(deltas))
@@ -36,8 +36,8 @@ def table_3(ledger: AuditRows) -> None:
     for method, name in (("sigmoid_attn", "delta_3b_sigmoid"), ("attnres", "delta_3b_attnres")):
         copy(name, f"3B delta of {method} in the text", "sec 5.2", prose(name), t3[method, "delta_3b"])
     for group, name in ((improvers, "positive_kept"), (failures, "negative_kept")):
-        kept = count(t2.column("delta", group) * t3.column("delta_3b", group) > 0)
-        check(name, "signs that are the same at 1.2B and 3B", "sec 5.2", prose(name), kept)
+        same_signs = count(t2.column("delta", group) * t3.column("delta_3b", group) > 0)
+        check(name, "signs that are the same at 1.2B and 3B", "sec 5.2", prose(name), same_signs)
     rank_correlation(ledger, improvers)
 
 
@@ -50,11 +50,11 @@ def rank_correlation(ledger: AuditRows, improvers: list[str]) -> None:
     from_ranks = spearman_rho(*(-column for column in ranks))
     check("spearman_rho", "Spearman rho of the seven improvers", "sec 5.2", rho, from_scores)
     check("spearman_ranks", "the same from the printed ranks", "sec 5.2", rho, from_ranks)
-    what, possible = "a rho that seven pairs without ties can have", nearest_possible_rho(rho.exactly(), n)
-    check("spearman_possible", what, "sec 5.2", rho, possible)
+    label, possible = "a rho that seven pairs without ties can have", nearest_possible_rho(rho.exactly(), n)
+    check("spearman_possible", label, "sec 5.2", rho, possible)
     check("spearman_p", "p of the printed rho", "sec 5.2", p, p_of_rho(rho, n))
-    what, recomputed = "p of the rho that the printed scores give", p_of_rho(from_scores, len(improvers))
-    check("spearman_p_recomputed", what, "sec 5.2, table 3", p, recomputed)
+    label, recomputed = "p of the rho that the printed scores give", p_of_rho(from_scores, len(improvers))
+    check("spearman_p_recomputed", label, "sec 5.2, table 3", p, recomputed)
 
 
 def runs_at_3b(ledger: AuditRows) -> None:
@@ -67,13 +67,13 @@ def runs_at_3b(ledger: AuditRows) -> None:
     check("completed_3b", "configurations that complete", "sec 5.1", completed, finished)
     rows = exact(len(ledger.table("table3").rows), "rows")
     check("completed_3b_rows", "rows of Table 3", "table 3", completed, rows)
-    what = "that complete, beside the baseline"
-    check("other_completed_3b", what, "sec 3.2", prose("other_completed_3b"), completed - 1)
+    label = "that complete, beside the baseline"
+    check("other_completed_3b", label, "sec 3.2", prose("other_completed_3b"), completed - 1)
     parts = other + prose("sub_bonferroni_candidates")
     check("candidates_3b", "improver candidates at 3B", "sec 5.1", candidates, parts)
     check("other_nominal", "nominal improvers beside HybridNorm", "sec 5.1", other, prose("improvers") - 1)
     methods = exact(len(set(ledger.table("table6").words("method").values())), "methods")
     check("diverged_3b_rows", "methods in Table 6", "table 6", diverged, methods)
     large, base = prose("nodes_large") * 24 * prose("days_large"), prose("nodes_base") * prose("hours_base")
-    what = "cost of a 3B run over a 1.2B run, in accelerator time"
-    check("cost_hours", what, "sec 3.2, 5.1", prose("sweep_cost_ratio"), large / base, basis="other interpretation")
+    label = "cost of a 3B run over a 1.2B run, in accelerator time"
+    check("cost_hours", label, "sec 3.2, 5.1", prose("sweep_cost_ratio"), large / base, basis="other interpretation")

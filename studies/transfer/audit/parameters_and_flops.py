@@ -26,18 +26,18 @@ def parameters(ledger: AuditRows) -> None:
     check, t4, size = ledger.check, ledger.table("table4"), decoder_sizes.base(ledger.settings)
     base = size.total()
     for method in t4.rows:
-        extra, literal = decoder_sizes.extra(method, size), decoder_sizes.extra_by_the_words(method, size)
+        extra, literal = decoder_sizes.extra(method, size), decoder_sizes.literal_extra(method, size)
         basis: Basis = "follows" if extra == literal else "other interpretation"
-        what, total = f"parameters of {method}, in billions", exact(base + extra, "counted_parameters") / BILLION
-        check(f"t4_params_{method}", what, "table 4", t4[method, "params_b"], total, basis=basis)
-        what, printed = f"parameters that {method} adds", t4[method, "delta_params_pct"]
-        check(f"t4_delta_{method}", what, "table 4", printed, _added(extra, base), basis=basis)
+        label, total = f"parameters of {method}, in billions", exact(base + extra, "counted_parameters") / BILLION
+        check(f"t4_params_{method}", label, "table 4", t4[method, "params_b"], total, basis=basis)
+        label, printed = f"parameters that {method} adds", t4[method, "delta_params_pct"]
+        check(f"t4_delta_{method}", label, "table 4", printed, _percent_added(extra, base), basis=basis)
         if extra != literal:
-            name, what = f"t4_delta_{method}_literal", f"{what} as its text has it"
-            check(name, what, "table 4, App B", printed, _added(literal, base), basis=basis)
+            name, label = f"t4_delta_{method}_literal", f"{label} as its text has it"
+            check(name, label, "table 4, App B", printed, _percent_added(literal, base), basis=basis)
 
 
-def _added(extra: int, base: int) -> Expression:
+def _percent_added(extra: int, base: int) -> Expression:
     return 100 * exact(extra, "extra") / exact(base, "counted_baseline")
 
 
@@ -49,15 +49,15 @@ def flops(ledger: AuditRows) -> None:
     for method in t4.rows:
         literal, fitted = (
             decoder_sizes.product_flops(weights(method, size), context)
-            for weights in (decoder_sizes.matrices_by_the_words, decoder_sizes.matrices)
+            for weights in (decoder_sizes.literal_matrices, decoder_sizes.matrices)
         )
         basis: Basis = "follows" if fitted == literal else "other interpretation"
-        name, what, printed = f"t4_flops_{method}", f"FLOPs that {method} adds", t4[method, "delta_flops_pct"]
-        check(name, what, "table 4, App C.1", printed, _percent_more(fitted, base), basis=basis, note=FLOPS)
+        name, label, printed = f"t4_flops_{method}", f"FLOPs that {method} adds", t4[method, "delta_flops_pct"]
+        check(name, label, "table 4, App C.1", printed, _percent_more(fitted, base), basis=basis, note=FLOPS)
         if fitted != literal:
-            what += " as its text has it: all projections stay"
+            label += " as its text has it: all projections stay"
             where, gap = "table 4, App B, C.1", _percent_more(literal, base)
-            check(f"{name}_literal", what, where, printed, gap, basis=basis, note=FLOPS)
+            check(f"{name}_literal", label, where, printed, gap, basis=basis, note=FLOPS)
     method, both = "gated_attn_qknorm", decoder_sizes.sequence_flops(size, context, score_products=2)
     check(
         f"t4_flops_{method}_both",
@@ -79,11 +79,11 @@ def differences(ledger: AuditRows) -> None:
     check, copy, prose, t4 = ledger.check, ledger.copy, ledger.prose, ledger.table("table4")
     params, flops = t4.column("delta_params_pct"), t4.column("delta_flops_pct")
     for method in ("selective_attn", "gated_attn_qknorm"):
-        what = f"relative size of {method} from the printed counts"
+        label = f"relative size of {method} from the printed counts"
         gap = 100 * (t4[method, "params_b"] / t4["baseline", "params_b"] - 1)
-        check(f"t4_delta_printed_{method}", what, "table 4", t4[method, "delta_params_pct"], gap)
+        check(f"t4_delta_printed_{method}", label, "table 4", t4[method, "delta_params_pct"], gap)
     rest = t4.column("delta_params_pct", [method for method in t4.rows if not method.startswith("selective")])
-    for name, what, where, deltas in (
+    for name, label, where, deltas in (
         (
             "all",
             "largest difference in parameters over all 20, the caption's exception included",
@@ -93,18 +93,18 @@ def differences(ledger: AuditRows) -> None:
         ("rest", "the same without the exception, the two Selective rows", "table 4 caption", rest),
         ("flops", "largest difference in FLOPs", "sec 3.4", flops),
     ):
-        check(f"t4_band_{name}", what, where, prose("params_band_pct"), largest(abs(deltas)))
+        check(f"t4_band_{name}", label, where, prose("params_band_pct"), largest(abs(deltas)))
     selective = t4["selective_attn", "delta_params_pct"]
     printed = prose("selective_cheaper_pct")
     check("t4_selective_text", "Selective cheaper by", "table 4 caption", printed, abs(selective))
-    what, original = "gated attention's overhead in the text", t4["gated_attn_qknorm", "delta_params_pct"]
-    copy("gated_overhead", what, "B.17", prose("gated_overhead_pct"), original)
+    label, original = "gated attention's overhead in the text", t4["gated_attn_qknorm", "delta_params_pct"]
+    copy("gated_overhead", label, "B.17", prose("gated_overhead_pct"), original)
     layers = prose("layers")
-    what, scalars = f"DenseFormer's scalars at {layers} layers", layers * (layers + 1) / 2
-    check("denseformer", what, "B.9", prose("denseformer_parameters"), scalars)
-    what = "ReLU^2's wider layer: matrices of the gated over matrices of the plain layer"
-    check("relu2", what, "B.16", prose("relu2_ratio"), prose("glu_matrices") / prose("relu2_matrices"))
+    label, scalars = f"DenseFormer's scalars at {layers} layers", layers * (layers + 1) / 2
+    check("denseformer", label, "B.9", prose("denseformer_parameters"), scalars)
+    label = "ReLU^2's wider layer: matrices of the gated over matrices of the plain layer"
+    check("relu2", label, "B.16", prose("relu2_ratio"), prose("glu_matrices") / prose("relu2_matrices"))
     # A backward pass is two forward passes; with activation checkpointing one more is computed again.
     passes = exact(1, "forward") + exact(2, "backward") + exact(1, "again")
-    what = "forward passes in a step with activation checkpointing"
-    check("flops_times", what, "C.1", prose("flops_times"), passes, basis="outside source")
+    label = "forward passes in a step with activation checkpointing"
+    check("flops_times", label, "C.1", prose("flops_times"), passes, basis="outside source")

@@ -25,12 +25,12 @@ def stouffer(ledger: AuditRows) -> None:
     floor, n = ledger.table("noise_floor"), ledger.prose("tasks")
     spread = sqrt(1 + (n - 1) * CORRELATION)
     for method in ("qknorm", "softpick"):
-        what = (
+        label = (
             f"{method}'s one-sided p where tasks correlate at {CORRELATION}, of which the printed is 'an upper bound'"
         )
         printed = floor[method, "stouffer_p_one_sided"].as_bound()
-        found = one_sided_p(floor[method, "stouffer_z"] / spread)
-        ledger.check(f"stouffer_correlated_{method}", what, "E.4", printed, found)
+        expected = one_sided_p(floor[method, "stouffer_z"] / spread)
+        ledger.check(f"stouffer_correlated_{method}", label, "E.4", printed, expected)
 
 
 def bootstrap_z(ledger: AuditRows) -> None:
@@ -38,14 +38,14 @@ def bootstrap_z(ledger: AuditRows) -> None:
 
     A value drawn of three has the sd s sqrt(2 / 3), and a mean of three such values that over sqrt(3).
     """
-    t2, drawn = ledger.table("table2"), sample_sd(seeds(ledger, "baseline")) * sqrt(exact(2) / 3)
+    t2, value_sd = ledger.table("table2"), sample_sd(seeds(ledger, "baseline")) * sqrt(exact(2) / 3)
     difference = t2["softpick", "climb_avg"] - t2["baseline", "climb_avg"]
-    for name, what, sd in (("value", "value", drawn), ("mean", "mean of three", drawn / sqrt(exact(3)))):
-        what = f"z of Softpick by the sd of a {what} that the bootstrap draws"
+    for name, label, sd in (("value", "value", value_sd), ("mean", "mean of three", value_sd / sqrt(exact(3)))):
+        label = f"z of Softpick by the sd of a {label} that the bootstrap draws"
         printed = t2["softpick", "z"]
         ledger.check(
             f"bootstrap_z_{name}",
-            what,
+            label,
             "Reproducibility, table 2",
             printed,
             difference / sd,
@@ -59,9 +59,11 @@ def query_key_norm(ledger: AuditRows) -> None:
     sd, sigma = floor["qknorm", "climb_avg_std"], floor["baseline", "climb_avg_std"]
     mean = base + floor["qknorm", "welch_t"] * sqrt((sd**2 + sigma**2) / n)
     reach = (n - 1) * sd / sqrt(n)
-    what = "QK-Norm's score in Table 2 can be one of the three behind its t and sd"
+    label = "QK-Norm's score in Table 2 can be one of the three behind its t and sd"
     score = ledger.table("table2")["qknorm", "climb_avg"]
-    ledger.check("qknorm_seed", what, "sec 3.3, table 2", score, between(mean - reach, mean + reach))
-    what = "whether the lowest that a seed of QK-Norm can be is above all of the baseline: disjoint bootstrap intervals"
+    ledger.check("qknorm_seed", label, "sec 3.3, table 2", score, between(mean - reach, mean + reach))
+    label = (
+        "whether the lowest that a seed of QK-Norm can be is above all of the baseline: disjoint bootstrap intervals"
+    )
     above = mean - reach > largest(seeds(ledger, "baseline"))
-    ledger.check("qknorm_disjoint", what, "sec 3.3", exact(1), above)
+    ledger.check("qknorm_disjoint", label, "sec 3.3", exact(1), above)

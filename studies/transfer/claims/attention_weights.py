@@ -27,12 +27,12 @@ def _read(e: Evidence, key: str) -> ConcentrationPoint:
     """What was read at the end of a run that completed."""
     if e.frames.runs.loc[key, "outcome"] == DIVERGED:
         raise MissingRun(DIVERGED, key)
-    found = e.probed(key)
-    if found is None:
+    point = e.read_concentration(key)
+    if point is None:
         raise MissingRun("missing", key, f"{key} has no weights of keys that a probe could read")
-    if math.isnan(found.concentration):
+    if math.isnan(point.concentration):
         raise MissingRun("no number", key, f"attention of {key} is no number")
-    return found
+    return point
 
 
 def _sigmas(e: Evidence, method: str) -> float:
@@ -48,8 +48,8 @@ def _sigmas(e: Evidence, method: str) -> float:
 def improvers_keep_concentration(e: Evidence, claim: PaperClaim) -> Values:
     """Not below the baseline by more than what counts as a difference of accuracies."""
     z = {method: _sigmas(e, method) for method in claim.values["ids"]}
-    kept = [method for method in z if z[method] >= -SIGNIFICANT_Z]
-    return ComputedValues(values={"ids": kept}, shown=_named(z), limits=nearest_limit(_named(z), -SIGNIFICANT_Z))
+    names = [method for method in z if z[method] >= -SIGNIFICANT_Z]
+    return ComputedValues(values={"ids": names}, shown=_prefix_z(z), limits=nearest_limit(_prefix_z(z), -SIGNIFICANT_Z))
 
 
 @CHECKS.of()
@@ -57,10 +57,10 @@ def failures_lose_concentration(e: Evidence, claim: PaperClaim) -> Values:
     """Below it by more than that."""
     z = {method: _sigmas(e, method) for method in claim.values["ids"]}
     lost = [method for method in z if z[method] < -SIGNIFICANT_Z]
-    return ComputedValues(values={"ids": lost}, shown=_named(z), limits=nearest_limit(_named(z), -SIGNIFICANT_Z))
+    return ComputedValues(values={"ids": lost}, shown=_prefix_z(z), limits=nearest_limit(_prefix_z(z), -SIGNIFICANT_Z))
 
 
-def _named(z: dict[str, float]) -> dict[str, float]:
+def _prefix_z(z: dict[str, float]) -> dict[str, float]:
     return {f"z_{method}": value for method, value in z.items()}
 
 

@@ -60,8 +60,8 @@ def counts_by_z(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of()
 def bonferroni_survivors(e: Evidence, claim: PaperClaim) -> Values:
     """Count the methods above and below the baseline whose Bonferroni-corrected p is at most 0.05."""
-    left = e.survivors("bonferroni")
-    values = {"improvers": int((left > 0).sum()), "degraders": int((left < 0).sum())}
+    survivors = e.survivors("bonferroni")
+    values = {"improvers": int((survivors > 0).sum()), "degraders": int((survivors < 0).sum())}
     limits = e.nearest_to_the_level("bonferroni")
     return ComputedValues(values=values, shown={"m": e.study.m}, limits=limits)
 
@@ -69,8 +69,10 @@ def bonferroni_survivors(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of()
 def bonferroni_names(e: Evidence, claim: PaperClaim) -> Values:
     """List the methods above the baseline whose Bonferroni-corrected p is at most 0.05."""
-    left = e.survivors("bonferroni")
-    return ComputedValues(values={"ids": list(left.index[left > 0])}, limits=e.nearest_to_the_level("bonferroni"))
+    survivors = e.survivors("bonferroni")
+    return ComputedValues(
+        values={"ids": list(survivors.index[survivors > 0])}, limits=e.nearest_to_the_level("bonferroni")
+    )
 
 
 @CHECKS.of()
@@ -92,12 +94,12 @@ def bh_adds_four(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of()
 def one_survivor_after_3b(e: Evidence, claim: PaperClaim) -> Values:
     """Sort the improvers that Bonferroni keeps by whether they complete the large scale above its baseline."""
-    left = e.survivors("bonferroni")
-    kept, lost = [], []
-    for method in left.index[left > 0]:
+    survivors = e.survivors("bonferroni")
+    still_better, lost = [], []
+    for method in survivors.index[survivors > 0]:
         completed = method in e.large_methods() and e.large_outcome(method) == "completed"
-        (kept if completed and e.delta(method, "large") > 0 else lost).append(method)
-    return {"survivor": " ".join(kept) or "none", "lost": " ".join(lost) or "none"}
+        (still_better if completed and e.delta(method, "large") > 0 else lost).append(method)
+    return {"survivor": " ".join(still_better) or "none", "lost": " ".join(lost) or "none"}
 
 
 def _table2(e: Evidence, claim: PaperClaim) -> Values:
@@ -136,8 +138,8 @@ def _not_separated(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict
     """Inside the noise no sign is claimed; the claim's text has the printed one, and the reason says what is judged."""
     apart = "inside" if measured.values["not_separated"] else "outside"
     verdict: Verdict = "reproduced" if measured.values["not_separated"] else "not reproduced"
-    judged = "on which side is not judged, by the interpretation signs_inside_the_noise"
-    return verdict, f"{apart} 2 sigma of the baseline ({judged})"
+    note = "on which side is not judged, by the interpretation signs_inside_the_noise"
+    return verdict, f"{apart} 2 sigma of the baseline ({note})"
 
 
 NOT_SEPARATED = in_turn(_not_separated, at_most_partly(_numbers))
@@ -221,18 +223,18 @@ def sigma_baseline_largest(e: Evidence, claim: PaperClaim) -> Values:
 def welch_of(e: Evidence, claim: PaperClaim) -> Values:
     """Compute Welch's t and p of the claim's method against the baseline, over the seeds' CLIMB-avg."""
     method = claim.id.removeprefix("welch_")
-    found = welch(e.seeds(method), e.seeds(e.reference))
-    if math.isnan(found.t):
+    test = welch(e.seeds(method), e.seeds(e.reference))
+    if math.isnan(test.t):
         raise MissingRun("of too few seeds", method)
-    return ComputedValues(values={"t": found.t, "p": found.p}, limits={"p": (found.p, LEVEL)})
+    return ComputedValues(values={"t": test.t, "p": test.p}, limits={"p": (test.p, LEVEL)})
 
 
 def interval(seeds: list[float]) -> tuple[float, float]:
     """The paper's bootstrap interval (section 3.3)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        found = bootstrap_interval(seeds)
-    return found.low, found.high
+        bounds = bootstrap_interval(seeds)
+    return bounds.low, bounds.high
 
 
 @CHECKS.of(compare=parts("qknorm", "softpick"))
@@ -243,9 +245,9 @@ def bootstrap_disjoint(e: Evidence, claim: PaperClaim) -> Values:
     seeds = {method: e.seeds(method) for method in e.study.definition["noise_floor"]["others"]}
     begins = {method: interval(own)[0] for method, own in seeds.items()}
     chances = {method: probability_not_above(own, base) for method, own in seeds.items()}
-    shown = {"base_ends": end} | {f"{m}_begins": low for m, low in begins.items()}
-    shown |= {f"probability_{method}": chance for method, chance in chances.items()}
-    return ComputedValues(values={m: begins[m] > end and chances[m] == 0 for m in seeds}, shown=shown)
+    numbers = {"base_ends": end} | {f"{m}_begins": low for m, low in begins.items()}
+    numbers |= {f"probability_{method}": chance for method, chance in chances.items()}
+    return ComputedValues(values={m: begins[m] > end and chances[m] == 0 for m in seeds}, shown=numbers)
 
 
 def _counts(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:

@@ -19,7 +19,7 @@ from plumbline.specs.study_config import Study
 from plumbline.stats.noise_floor import NoiseFloor, compute_verdicts, noise_floor, two_sided_normal
 
 from ..attention_concentration import ConcentrationPoint, last
-from ..divergence_pattern import PAPER_STEPS, Divergence, divergence_of
+from ..divergence_pattern import PAPER_STEPS, Divergence, read_divergence
 from ..headline_runs import BASE, LARGE
 from ..tables.noise_floor import noise_floor as noise_floor_table
 from ..two_scales import two_scales
@@ -97,12 +97,12 @@ class Evidence(claim_registry.ClaimEvidence):
 
     @cached_property
     def two_scales(self) -> pd.DataFrame:
-        """The methods at both scales; says nothing of the runs that it reads."""
+        """The methods at both scales; does not record the runs that it reads."""
         return two_scales(self.frames, self.study, self.reference)
 
     @cached_property
     def noise_floor(self) -> Table:
-        """The table of the references; says nothing of the runs that it reads."""
+        """The table of the references; does not record the runs that it reads."""
         return noise_floor_table(self.frames, self.study, self.published)
 
     @cached_property
@@ -125,7 +125,7 @@ class Evidence(claim_registry.ClaimEvidence):
         return table.loc[table[f"p_{correction}"] <= LEVEL, "delta"]
 
     def nearest_to_the_noise(self, methods: Iterable[str]) -> dict[str, tuple[float, float]]:
-        """Find whose |z| is nearest to where a difference counts, for the limits beside a verdict."""
+        """Find whose |z| is nearest to where a difference counts, for the limits next to a verdict."""
         return nearest_limit({f"|z| of {m}": abs(self.z(m)) for m in methods if m != self.reference}, SIGNIFICANT_Z)
 
     def nearest_to_the_level(self, correction: str) -> dict[str, tuple[float, float]]:
@@ -169,10 +169,10 @@ class Evidence(claim_registry.ClaimEvidence):
         run = self.frames.runs.loc[key]
         if run["outcome"] != DIVERGED:
             return None
-        return self.on_paper(run["step"], key), divergence_of(self.frames, key)
+        return self.on_paper(run["step"], key), read_divergence(self.frames, key)
 
-    def probed(self, key: str) -> ConcentrationPoint | None:
-        """What the probe of attention weights says of the end of a run; says nothing of the runs that it reads."""
+    def read_concentration(self, key: str) -> ConcentrationPoint | None:
+        """What the probe of attention weights says of the end of a run; does not record the runs that it reads."""
         if key not in self._probed:
             self._probed[key] = last(self.frames, key)
         return self._probed[key]
@@ -186,7 +186,7 @@ class Evidence(claim_registry.ClaimEvidence):
         tried = set(self.frames.select(LARGE, self.methods)["method"])
         return [method for method in self.methods if method in tried]
 
-    def completed_large(self) -> dict[str, float]:
+    def averages_at_large_scale(self) -> dict[str, float]:
         """The average of every method that completed the large scale."""
         values = {}
         for method in self.large_methods():

@@ -35,7 +35,7 @@ def _attention(e: Evidence) -> list[str]:
 
 
 def _single_attention(e: Evidence) -> list[str]:
-    """Attention methods that are no combination: they change one slot of the model."""
+    """Attention methods that are not combinations: they change one slot of the model."""
     return [m for m in _attention(e) if len(e.study.methods[m].get("model", {})) == 1]
 
 
@@ -90,11 +90,11 @@ def soft_hard_no_predictor(e: Evidence, claim: PaperClaim) -> Values:
     ends = {"best": max(deltas, key=deltas.__getitem__), "worst": min(deltas, key=deltas.__getitem__)}
     mixing = {method: e.study.methods[method].get("soft_hard") for method in deltas}
     others = [m for m in _single_attention(e) if m != ends["best"] and e.z(m) > SIGNIFICANT_Z]
-    same = {end: one == claim.values[end] and mixing[one] == "hard" for end, one in ends.items()}
+    same = {end: name == claim.values[end] and mixing[name] == "hard" for end, name in ends.items()}
     soft = bool(others) and all(mixing[method] == "soft" for method in others)
-    shown = {f"{end}_is": one for end, one in ends.items()} | {"other_improvers": others}
+    numbers = {f"{end}_is": name for end, name in ends.items()} | {"other_improvers": others}
     limits = e.nearest_to_the_noise(_single_attention(e))
-    return ComputedValues(values=same | {"other_improvers_soft": soft}, shown=shown, limits=limits)
+    return ComputedValues(values=same | {"other_improvers_soft": soft}, shown=numbers, limits=limits)
 
 
 @CHECKS.of()
@@ -150,7 +150,7 @@ def hyper_finite_1p2b(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of(compare=in_turn(statements("tops"), at_most_partly(statements("uninformative_before"))))
 def qknorm_geglu_top_3b(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether QK-Norm with GeGLU is best at the large scale, and was within two sigmas at the base scale."""
-    values = e.completed_large()
+    values = e.averages_at_large_scale()
     best, z = max(values, key=values.__getitem__), e.z("qknorm_geglu")
     said_so = {"tops": best == "qknorm_geglu", "uninformative_before": abs(z) < SIGNIFICANT_Z}
     limits = {"|z|": (abs(z), SIGNIFICANT_Z)}

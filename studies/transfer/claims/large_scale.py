@@ -26,7 +26,7 @@ from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Val
 from plumbline.results.claims.claim_tolerances import factor, near
 from plumbline.stats.rank_correlation import spearman
 
-from ..divergence_pattern import Divergence, chain, norms_of
+from ..divergence_pattern import Divergence, chain, read_norms
 from ..two_scales import improvers
 from .base_scale import CLIMB
 from .claim_evidence import LEVEL, Evidence
@@ -94,17 +94,17 @@ def t3_baseline(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of(compare=order("order"))
 def t3_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the methods that completed the large scale by CLIMB-avg, best first."""
-    values = e.completed_large()
+    values = e.averages_at_large_scale()
     return {"order": ranking(values, highest_first=True)}
 
 
 @CHECKS.of()
 def sign_preserved(e: Evidence, claim: PaperClaim) -> Values:
     """Above the baseline at both scales, and below it at both."""
-    kept = {"improvers": 0, "failures": 0}
+    counts = {"improvers": 0, "failures": 0}
     for name, methods, sign in (("improvers", IMPROVERS, 1), ("failures", FAILURES, -1)):
-        kept[name] = sum(sign * e.delta(m) > 0 and sign * e.delta(m, "large") > 0 for m in methods)
-    return kept
+        counts[name] = sum(sign * e.delta(m) > 0 and sign * e.delta(m, "large") > 0 for m in methods)
+    return counts
 
 
 @CHECKS.of(
@@ -139,50 +139,55 @@ def spearman_7(e: Evidence, claim: PaperClaim) -> Values:
     complete the large one."""
     for method in e.methods:
         e.climb(method)
-    e.completed_large()
+    e.averages_at_large_scale()
     part = improvers(e.two_scales, e.reference)
     if len(part) < 3:
         raise MissingRun("fewer than three improvers", "large")
-    found = spearman(part["base"], part["large"])
+    correlation = spearman(part["base"], part["large"])
     return ComputedValues(
-        values={"rho": found.rho, "p": found.p_t, "n": found.n, "of_the_printed_number": found.n == claim.values["n"]},
-        shown={"p_exact_permutation": found.p_permutation},
-        limits={"rho apart": (abs(found.rho - claim.values["rho"]), RANK.limit), "p": (found.p_t, LEVEL)},
+        values={
+            "rho": correlation.rho,
+            "p": correlation.p_t,
+            "n": correlation.n,
+            "of_the_printed_number": correlation.n == claim.values["n"],
+        },
+        shown={"p_exact_permutation": correlation.p_permutation},
+        limits={"rho apart": (abs(correlation.rho - claim.values["rho"]), RANK.limit), "p": (correlation.p_t, LEVEL)},
     )
 
 
 @CHECKS.of(near=near(0.0))
 def rank_moves(e: Evidence, claim: PaperClaim) -> Values:
     """Read the ranks at both scales of the two methods that rise, and Softpick's at the large one."""
-    e.completed_large()
+    e.averages_at_large_scale()
     moves = {name: list(_ranks(e, name)) for name in ("qknorm_geglu", "selective_qknorm")}
     return moves | {"softpick_3b": _ranks(e, "softpick")[1]}
 
 
-def _completed_instead() -> ComputedValues:
+def _report_completed() -> ComputedValues:
     return ComputedValues(holds=False, shown={"completed": 1})
 
 
 def _hybrid(e: Evidence) -> list[tuple[float, Divergence]] | None:
-    """HybridNorm's divergences; None where a seed completed, which speaks against every claim about them."""
-    found = [e.divergence("hybrid_norm", seed) for seed in HYBRID_SEEDS]
-    return None if None in found else [one for one in found if one is not None]
+    """HybridNorm's divergences; None if a seed completed, which speaks against every claim about them."""
+    divergences = [e.divergence("hybrid_norm", seed) for seed in HYBRID_SEEDS]
+    return None if None in divergences else [divergence for divergence in divergences if divergence is not None]
 
 
 @CHECKS.of(near=STEPS)
 def hybrid_nan_steps(e: Evidence, claim: PaperClaim) -> Values:
     """Read the steps at which HybridNorm's three seeds diverged, on the paper's length of training."""
-    found = _hybrid(e)
-    return {"nan_step": [step for step, _ in found]} if found else _completed_instead()
+    divergences = _hybrid(e)
+    return {"nan_step": [step for step, _ in divergences]} if divergences else _report_completed()
 
 
 @CHECKS.of(near=STEPS, compare=in_turn(statements("after_the_peak"), number))
 def hybrid_window(e: Evidence, claim: PaperClaim) -> Values:
     """Shortly after the peak: after it, and at most as long after it as the warm-up took."""
-    found = _hybrid(e)
-    if not found:
-        return _completed_instead()
-    steps = [step for step, _ in found]
+    divergences = _hybrid(e)
+    if not divergences:
+        return _report_completed()
+    steps = [step for step, _ in divergences]
     key = e.key("hybrid_norm", "large")
     peak = e.on_paper(e.study.runs[key].spec.schedule.warmup_steps, key)
     after = peak < min(steps) and max(steps) <= SHORTLY * peak
@@ -195,7 +200,7 @@ def _band(e: Evidence, method: str) -> tuple[float, float]:
     """Where a run's gradient norms are after warm-up: its quantiles of `BAND`, for "about" a range is read off a
     curve of tens of thousands of steps, whose smallest and largest are those of single batches."""
     key = e.key(method, "large")
-    norms = norms_of(e.frames, key).dropna()
+    norms = read_norms(e.frames, key).dropna()
     if norms.empty:
         raise MissingRun("without a step after warm-up", key)
     low, high = np.quantile(norms, BAND)
@@ -205,16 +210,16 @@ def _band(e: Evidence, method: str) -> tuple[float, float]:
 @CHECKS.of(near=STABLE, compare=in_turn(statements("sudden"), number, statements("as_the_baseline")))
 def hybrid_pre_nan_grad(e: Evidence, claim: PaperClaim) -> Values:
     """The last norm before the divergence, or before the spike that is its last step; and where the baseline's are."""
-    found = _hybrid(e)
-    if not found:
-        return _completed_instead()
-    before = [history.before for _, history in found]
+    divergences = _hybrid(e)
+    if not divergences:
+        return _report_completed()
+    before = [history.before for _, history in divergences]
     low, high = _band(e, e.reference)
     return ComputedValues(
         values={
             "range": [min(before), max(before)],
-            "sudden": all(history.signature == "sudden" for _, history in found),
-            "as_the_baseline": all(STABLE(low, one) or STABLE(high, one) or low <= one <= high for one in before),
+            "sudden": all(history.signature == "sudden" for _, history in divergences),
+            "as_the_baseline": all(STABLE(low, norm) or STABLE(high, norm) or low <= norm <= high for norm in before),
         },
         shown={"baseline": [low, high]},
     )
@@ -223,10 +228,10 @@ def hybrid_pre_nan_grad(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of(near={"spike": PEAK, "step": STEPS, "nan": STEPS, "factor": PEAK})
 def hybrid_spike(e: Evidence, claim: PaperClaim) -> Values:
     """A norm well above those before it, at the end."""
-    found = e.divergence("hybrid_norm", 42)
-    if found is None:
-        return _completed_instead()
-    step, history = found
+    divergence = e.divergence("hybrid_norm", 42)
+    if divergence is None:
+        return _report_completed()
+    step, history = divergence
     if history.signature != "sudden" or math.isnan(history.first):
         return ComputedValues(holds=False, shown={"peak": history.peak, "signature": history.signature, "nan": step})
     at = e.on_paper(history.elevated_from, e.key("hybrid_norm", "large"))
@@ -244,11 +249,11 @@ def baseline_3b_grad(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of(compare=in_turn(statements("rise"), number))
 def ssmax_3b_divergence(e: Evidence, claim: PaperClaim) -> Values:
     """The norms at the printed steps, and whether they rise between them."""
-    found = e.divergence("ssmax")
-    if found is None:
-        return _completed_instead()
-    step, history = found
-    norms = norms_of(e.frames, e.key("ssmax", "large")).dropna()
+    divergence = e.divergence("ssmax")
+    if divergence is None:
+        return _report_completed()
+    step, history = divergence
+    norms = read_norms(e.frames, e.key("ssmax", "large")).dropna()
     norms.index = [e.on_paper(at, e.key("ssmax", "large")) for at in norms.index]
     values = {name: _at(norms, claim.values[place]) for name, place in (("g0", "step0"), ("g1", "step1"))}
     return ComputedValues(
@@ -259,7 +264,7 @@ def ssmax_3b_divergence(e: Evidence, claim: PaperClaim) -> Values:
 
 
 def _at(norms: pd.Series, step: float) -> float:
-    """The norm logged last at or before a step; NaN where the run did not get there."""
+    """The norm logged last at or before a step; NaN if the run did not get there."""
     there = norms[norms.index <= step]
     return float(there.iloc[-1]) if len(there) and norms.index[-1] >= step else math.nan
 
@@ -268,29 +273,31 @@ def _at(norms: pd.Series, step: float) -> float:
 def ssmax_rise_length(e: Evidence, claim: PaperClaim) -> Values:
     """Read for how many steps SSMax's gradient norm was elevated before it diverged, if it rose, on the paper's length
     of training."""
-    found = e.divergence("ssmax")
-    if found is None:
-        return _completed_instead()
-    steps = e.on_paper(found[1].elevated_steps, e.key("ssmax", "large"))
-    if found[1].signature != "rise":
-        return ComputedValues(holds=False, shown={"signature": found[1].signature, "steps": steps})
+    divergence = e.divergence("ssmax")
+    if divergence is None:
+        return _report_completed()
+    steps = e.on_paper(divergence[1].elevated_steps, e.key("ssmax", "large"))
+    if divergence[1].signature != "rise":
+        return ComputedValues(holds=False, shown={"signature": divergence[1].signature, "steps": steps})
     return {"steps": steps}
 
 
 @CHECKS.of(near=STEPS)
 def hyper_3b_divergence(e: Evidence, claim: PaperClaim) -> Values:
     """Sustained: the last chain of norms above the printed one, which ends with the divergence; peaks may be spaced."""
-    found = e.divergence("hyper")
-    if found is None:
-        return _completed_instead()
+    divergence = e.divergence("hyper")
+    if divergence is None:
+        return _report_completed()
     key = e.key("hyper", "large")
-    norms = norms_of(e.frames, key).dropna()
+    norms = read_norms(e.frames, key).dropna()
     steps, high = norms.index.to_numpy(dtype=float), norms.to_numpy() > claim.values["above"]
     begin = chain(steps, high, float(e.frames.runs.loc[key, "step"]))
     if begin == len(steps):
-        return ComputedValues(holds=False, shown={"largest": float(norms.max()), "nan": found[0]})
+        return ComputedValues(holds=False, shown={"largest": float(norms.max()), "nan": divergence[0]})
     start = e.on_paper(steps[begin], key)
-    return ComputedValues(values={"from_step": start, "nan": found[0]}, shown={"signature": found[1].signature})
+    return ComputedValues(
+        values={"from_step": start, "nan": divergence[0]}, shown={"signature": divergence[1].signature}
+    )
 
 
 CHECKS.untested({"hybrid_seed44_after": "training stops at the first norm that is no number; nothing follows it"})

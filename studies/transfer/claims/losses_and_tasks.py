@@ -25,7 +25,7 @@ from plumbline.results.claims.claim_checkers import (
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 from plumbline.results.claims.claim_tolerances import factor, near, up_to
 
-from ..hardware_comparison import ARM, pair
+from ..hardware_comparison import ARM, compare_hardware
 from ..headline_runs import BASE
 from .base_scale import CLIMB, SIGMA
 from .claim_evidence import SIGNIFICANT_Z, Evidence
@@ -205,20 +205,20 @@ def _broad(e: Evidence, method: str) -> tuple[bool, dict[str, float], dict[str, 
 def hyper_uniform(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether hyper-connections lose broadly: significantly, on ten of twelve tasks, on none of them half of
     it."""
-    holds, shown, limits = _broad(e, "hyper")
-    return ComputedValues(holds=holds, shown=shown, limits=limits)
+    holds, numbers, limits = _broad(e, "hyper")
+    return ComputedValues(holds=holds, shown=numbers, limits=limits)
 
 
 @CHECKS.of(effect=signs("z", "nats"), compare=in_turn(statements("broad"), number))
 def attnres_broad(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether attention residuals lose broadly over tasks, and read their z and their loss above the
     baseline's."""
-    broad, shown, limits = _broad(e, "attnres")
-    z = shown.pop("z")
+    broad, numbers, limits = _broad(e, "attnres")
+    z = numbers.pop("z")
     return ComputedValues(
         values={"broad": broad, "z": z, "nats": _gap(e, "attnres")},
         near={"z": SIGMA, "nats": GAP},
-        shown=shown,
+        shown=numbers,
         limits=limits,
     )
 
@@ -238,9 +238,9 @@ def attention_failures_sharp_tasks(e: Evidence, claim: PaperClaim) -> Values:
 def _two_devices(e: Evidence) -> tuple[str, str]:
     """The keys of Table 5's two runs; absent where they say nothing about devices."""
     keys = e.key(e.reference, BASE), e.key(ARM, BASE)
-    found = pair(e.frames, e.study, *keys)
-    if not found.evidence:
-        raise MissingRun(found.word, keys[1], found.why)
+    comparison = compare_hardware(e.frames, e.study, *keys)
+    if not comparison.evidence:
+        raise MissingRun(comparison.word, keys[1], comparison.why)
     for key in keys:
         outcome = e.frames.runs.loc[key, "outcome"]
         if outcome == "diverged":
@@ -279,7 +279,7 @@ def a100_val_loss(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of(compare=in_turn(statements("no_direction"), at_most_partly(number)))
 def a100_direction(e: Evidence, claim: PaperClaim) -> Values:
     """No systematic direction: a sign test over the tasks that differ does not reject. Equal: as printed, to four
-    digits. Which tasks they are is seen beside it."""
+    digits. Which tasks they are is seen next to it."""
     difference = _second_less_first(e)
     lower = list(difference.index[difference < -DIGIT])
     higher = list(difference.index[difference > DIGIT])

@@ -27,7 +27,7 @@ CHECKS = ClaimChecks()
 
 ARITHMETIC = {"scope": "arithmetic"}
 
-#: Rounding of float32 beside quantities of order one.
+#: Rounding of float32 next to quantities of order one.
 ROUNDING = 1e-6
 
 
@@ -47,7 +47,7 @@ def _spec(e: Evidence, method: str, scale: str = BASE) -> RunSpec:
 
 
 @cache
-def decoder_of(study: str, method: str) -> Any:
+def build_decoder(study: str, method: str) -> Any:
     """A method's modules at paper size, without memory."""
     from plumbline.model.decoder import on_meta
 
@@ -56,16 +56,16 @@ def decoder_of(study: str, method: str) -> Any:
 
 def parameter_roles(e: Evidence, method: str) -> dict[str, Any]:
     """The roles of a method's parameters, with their starts, at paper size."""
-    return decoder_of(e.study.code, method).parameter_roles
+    return build_decoder(e.study.code, method).parameter_roles
 
 
 def inner_width(e: Evidence, method: str) -> int:
     """The rows of the matrix that widens a method's FFN."""
-    shapes = {name: value.shape for name, value in decoder_of(e.study.code, method).named_parameters()}
+    shapes = {name: value.shape for name, value in build_decoder(e.study.code, method).named_parameters()}
     return next(shapes[name][0] for name, entry in parameter_roles(e, method).items() if entry.role == "up")
 
 
-def model_of(e: Evidence, method: str) -> ModelSpec:
+def find_model(e: Evidence, method: str) -> ModelSpec:
     """A method's model at paper size."""
     return _spec(e, method).model
 
@@ -87,19 +87,19 @@ def _extra(e: Evidence, method: str) -> int:
     return table4_cell(e, method, "parameters") - table4_cell(e, e.reference, "parameters")
 
 
-def starts_of(e: Evidence, method: str, role: str | None = None) -> list[Any]:
+def list_starts(e: Evidence, method: str, role: str | None = None) -> list[Any]:
     """The distinct starts of the parameters that a method has and the baseline has not."""
-    known = parameter_roles(e, e.reference)
+    baseline_roles = parameter_roles(e, e.reference)
     own = parameter_roles(e, method)
-    starts = [entry.init for name, entry in own.items() if name not in known and role in (None, entry.role)]
-    return [one for i, one in enumerate(starts) if one not in starts[:i]]
+    starts = [entry.init for name, entry in own.items() if name not in baseline_roles and role in (None, entry.role)]
+    return [start for i, start in enumerate(starts) if start not in starts[:i]]
 
 
-def constants_of(e: Evidence, method: str) -> list[float]:
+def list_start_constants(e: Evidence, method: str) -> list[float]:
     """The numbers at which what a method adds starts, of what starts at one number."""
     from plumbline.model.roles import ConstantInit
 
-    return [start.value for start in starts_of(e, method) if isinstance(start, ConstantInit)]
+    return [start.value for start in list_starts(e, method) if isinstance(start, ConstantInit)]
 
 
 @CHECKS.of(**ARITHMETIC)
@@ -122,7 +122,7 @@ def params_band(e: Evidence, claim: PaperClaim) -> Values:
     the printed rounding."""
     others = [m for m in _document(e).methods if not m.startswith("selective")]
     parameters, flops = (
-        max(abs(table4_cell(e, m, f"delta_{what}_pct")) for m in others) for what in ("params", "flops")
+        max(abs(table4_cell(e, m, f"delta_{quantity}_pct")) for m in others) for quantity in ("params", "flops")
     )
     selective = -table4_cell(e, "selective_attn", "delta_params_pct")
     return ComputedValues(
@@ -134,7 +134,7 @@ def params_band(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of(**ARITHMETIC)
 def gated_overhead(e: Evidence, claim: PaperClaim) -> Values:
     """Parameters and FLOPs: the one that is farther from the printed share, to its rounding."""
-    shares = [table4_cell(e, "gated_attn_qknorm", f"delta_{what}_pct") for what in ("params", "flops")]
+    shares = [table4_cell(e, "gated_attn_qknorm", f"delta_{quantity}_pct") for quantity in ("params", "flops")]
     return {"pct": max(shares, key=lambda share: abs(share - claim.values["pct"]))}
 
 
@@ -150,14 +150,14 @@ def denseformer_params(e: Evidence, claim: PaperClaim) -> Values:
     """Count how many parameters DenseFormer has more than the baseline, and compare both FLOPs by the formula."""
     same = table4_cell(e, "denseformer", "step_flops_formula") == table4_cell(e, e.reference, "step_flops_formula")
     values = {"extra": _extra(e, "denseformer"), "same_flops": same}
-    return ComputedValues(values=values, shown={"layers": model_of(e, "denseformer").layers})
+    return ComputedValues(values=values, shown={"layers": find_model(e, "denseformer").layers})
 
 
 @CHECKS.of(**ARITHMETIC)
 def sandwich_params(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether all parameters that sandwich norm has and the baseline has not are those of norms."""
-    known = parameter_roles(e, e.reference)
-    new = [entry for name, entry in parameter_roles(e, "sandwich_norm").items() if name not in known]
+    baseline_roles = parameter_roles(e, e.reference)
+    new = [entry for name, entry in parameter_roles(e, "sandwich_norm").items() if name not in baseline_roles]
     holds = bool(new) and all(entry.role == "norm" for entry in new)
     return ComputedValues(holds=holds, shown={"extra": _extra(e, "sandwich_norm")})
 
@@ -184,7 +184,7 @@ def relu2_width(e: Evidence, claim: PaperClaim) -> Values:
 def flops_formula(e: Evidence, claim: PaperClaim) -> Values:
     """The formula against the operations of the real modules, for three matrices in the FFN and for two: the same but
     for what it leaves out, the head and the weighted values."""
-    values, shown = {}, {}
+    values, shares = {}, {}
     for name, method in (("gated", e.reference), ("relu_squared", "relu_squared")):
         columns = ("step_flops_formula", "step_flops_counted")
         formula, operations = (table4_cell(e, method, column) for column in columns)
@@ -193,8 +193,8 @@ def flops_formula(e: Evidence, claim: PaperClaim) -> Values:
         head = 3 * 2 * model.width * model.vocabulary * tokens
         weighted = 3 * 2 * model.layers * model.context * model.width * tokens
         values[name] = operations - head - weighted == formula
-        shown[f"share_of_counted_{name}"] = formula / operations
-    return ComputedValues(values=values, shown=shown | {"left_out": "the head, the weighted values"})
+        shares[f"share_of_counted_{name}"] = formula / operations
+    return ComputedValues(values=values, shown=shares | {"left_out": "the head, the weighted values"})
 
 
 @CHECKS.of(**ARITHMETIC)
@@ -219,8 +219,8 @@ CHECKS.of("tokens_1p2b", "tokens_3b", **ARITHMETIC)(_tokens_b)
 @CHECKS.of(**ARITHMETIC)
 def ssmax_init(e: Evidence, claim: PaperClaim) -> Values:
     """The scale at the start of its parameter, by the printed formula; "about" is the printed tolerance."""
-    model = model_of(e, "ssmax")
-    s = math.log1p(math.e ** constants_of(e, "ssmax")[0]) + 0.5
+    model = find_model(e, "ssmax")
+    s = math.log1p(math.e ** list_start_constants(e, "ssmax")[0]) + 0.5
     log_n = math.log(model.context)
     temperature, reference = 1 / (s * log_n), 1 / math.sqrt(model.head_width)
     within = 100 * abs(temperature / reference - 1)
@@ -234,23 +234,23 @@ def ssmax_init(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of(compare=in_turn(statements("first_layer_is_plain"), number), **ARITHMETIC)
 def layer0_value_residual(e: Evidence, claim: PaperClaim) -> Values:
     """Read the start of value residual's weights, and whether the first layer has none of its own."""
-    known = parameter_roles(e, e.reference)
-    new = [entry for name, entry in parameter_roles(e, "value_residual").items() if name not in known]
+    baseline_roles = parameter_roles(e, e.reference)
+    new = [entry for name, entry in parameter_roles(e, "value_residual").items() if name not in baseline_roles]
     plain = all(entry.layer != 0 for entry in new)
-    return {"lam": constants_of(e, "value_residual")[0], "first_layer_is_plain": plain}
+    return {"lam": list_start_constants(e, "value_residual")[0], "first_layer_is_plain": plain}
 
 
 @CHECKS.of(**ARITHMETIC)
 def layerscale_init(e: Evidence, claim: PaperClaim) -> Values:
     """Read the constant at which LayerScale's parameters start."""
-    return {"gamma": constants_of(e, "layerscale")[0]}
+    return {"gamma": list_start_constants(e, "layerscale")[0]}
 
 
 @CHECKS.of(**ARITHMETIC)
 def attnres_init(e: Evidence, claim: PaperClaim) -> Values:
     """Read the spread at which pseudo-queries of attention residuals start, and the epsilon of the model's norms."""
-    model = model_of(e, "attnres")
-    start = starts_of(e, "attnres", "pseudo_query")[0]
+    model = find_model(e, "attnres")
+    start = list_starts(e, "attnres", "pseudo_query")[0]
     return {"std": start.std, "eps": model.norm_eps}
 
 
@@ -289,7 +289,7 @@ BETA = near(0.005)
 @CHECKS.of(near=BETA, compare=in_turn(number, statements("standard_at_first")), **ARITHMETIC)
 def hyper_identity_init(e: Evidence, claim: PaperClaim) -> Values:
     """By the parameters at paper size, and by a forward pass of the real residual stream."""
-    constants = constants_of(e, "hyper")
+    constants = list_start_constants(e, "hyper")
     logit = min(constants)
     values = {"beta_logit": logit, "beta": 1 / (1 + math.exp(-logit)), "alpha": max(constants)}
     return values | {"standard_at_first": _standard_at_first(e, "hyper")}
@@ -320,7 +320,7 @@ SCHEDULE = near(0.0005)
 def diff_lambda(e: Evidence, claim: PaperClaim) -> Values:
     """a, b and k from lambda_init of the real mixers: it rises from a - b in the first layer towards a. To three
     digits, which 24 layers allow."""
-    starts = [block.attention.mixer.lambda_init for block in decoder_of(e.study.code, "diff_attn").blocks]
+    starts = [block.attention.mixer.lambda_init for block in build_decoder(e.study.code, "diff_attn").blocks]
     first, second, third = starts[:3]
     ratio = (third - second) / (second - first)
     b = (second - first) / (1 - ratio)

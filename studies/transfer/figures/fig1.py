@@ -53,8 +53,8 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     rows: list[dict[str, object]] = []
     scale = ""
     for key, label, outcome, colour, line, steps, norms in curves:
-        kept = steps <= until
-        x, y = figure_style.thin_curve(steps[kept], norms[kept])
+        visible = steps <= until
+        x, y = figure_style.thin_curve(steps[visible], norms[visible])
         if not len(x):
             absent.append(f"{label} (no finite step)")
             continue
@@ -80,8 +80,8 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     axes.set_ylabel(f"gradient norm before clipping{scale}")
     axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.format_thousands))
     crosses = any(row["last_before_divergence"] for row in rows)
-    said = "; a cross is the last finite step before a divergence" if crosses else ""
-    figure_style.set_preset_title(axes, study, f"Gradient norm{said}", LARGE)
+    explanation = "; a cross is the last finite step before a divergence" if crosses else ""
+    figure_style.set_preset_title(axes, study, f"Gradient norm{explanation}", LARGE)
     if rows:
         figure.legend(loc="outside lower center", ncols=2, fontsize=7.5)
     figure_style.note_absent(axes, absent)

@@ -57,7 +57,7 @@ def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
             absent.append(f"{label} (missing)" if outcome == MISSING else f"{label} ({outcome} before a held-out loss)")
             continue
         for other in _seeds(frames, method):
-            if other != key and len(curve := _held_out(frames, other)):
+            if other != key and len(curve := _validation_curve(frames, other)):
                 axes.plot(curve.index, curve.to_numpy(), color=colour, linewidth=0.6, alpha=0.7, zorder=2)
                 rows += [_point(other, label, step, loss) for step, loss in curve.items()]
                 others += 1
@@ -82,10 +82,10 @@ def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     axes.set_xlabel("training step")
     axes.set_ylabel("validation loss (nats per token)")
     axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.format_thousands))
-    said = ["thick: first seeds", *["thin: other seeds"] * bool(others)]
+    captions = ["thick: first seeds", *["thin: other seeds"] * bool(others)]
     if band:
-        said.append(f"band: 95 % of further seeds of the baseline ({band} seeds, prediction t)")
-    figure_style.set_preset_title(axes, study, f"Validation loss over training\n{'; '.join(said)}", BASE)
+        captions.append(f"band: 95 % of further seeds of the baseline ({band} seeds, prediction t)")
+    figure_style.set_preset_title(axes, study, f"Validation loss over training\n{'; '.join(captions)}", BASE)
     figure.draw_without_rendering()  # limits and transforms must be final before labels are placed
     figure_style.label_curves(axes, ends)
     figure_style.note_absent(axes, absent)
@@ -102,7 +102,7 @@ def _seeds(frames: RunFrames, method: str) -> list[str]:
     return list(runs[runs["method"] == method].sort_values("seed").index)
 
 
-def _held_out(frames: RunFrames, key: str) -> pd.Series:
+def _validation_curve(frames: RunFrames, key: str) -> pd.Series:
     """Step -> held-out loss of a run, where that is a number."""
     metrics = frames.metrics(key)
     curve = metrics[metrics["split"] == "validation"].set_index("step")["loss"].astype(float)
@@ -113,7 +113,7 @@ def _draw_band(axes: Axes, frames: RunFrames, study: Study) -> int:
     """Where a further seed of the baseline lies in 95 % of cases, at each step that its seeds share; the number of its
     seeds, 0 where there is no band.
     """
-    curves = [curve for key in _seeds(frames, str(study.reference)) if len(curve := _held_out(frames, key))]
+    curves = [curve for key in _seeds(frames, str(study.reference)) if len(curve := _validation_curve(frames, key))]
     together = pd.concat(curves, axis=1).dropna() if len(curves) > 1 else pd.DataFrame()
     if together.empty:
         return 0

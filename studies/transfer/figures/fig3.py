@@ -21,7 +21,7 @@ from plumbline.specs.study_config import Study
 from plumbline.stats.noise_floor import noise_floor, two_sided_t
 
 from ..headline_runs import BASE, base_values, best_first, headline_runs
-from ..task_differences import deltas, tasks_of
+from ..task_differences import deltas, list_tasks
 
 #: The level of a mark.
 LEVEL = 0.05
@@ -30,7 +30,7 @@ LEVEL = 0.05
 @with_house_style
 def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Each method's distance from the baseline on each task, in points of accuracy, methods best first."""
-    reference, tasks = require_reference(study, "fig3"), tasks_of(frames, study, published)
+    reference, tasks = require_reference(study, "fig3"), list_tasks(frames, study, published)
     order = best_first(base_values(frames, study, reference))
     values = deltas(frames, study, tasks, reference).loc[order]
     points = 100 * values.to_numpy(dtype=float)
@@ -44,10 +44,10 @@ def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     for (row, column), value in np.ndenumerate(points):
         if np.isfinite(value):
             dark = abs(value) > 0.62 * bound
-            shown = f"{value:+.1f}" if abs(value) < 99.5 else f"{value:+.0f}"
-            shown = "0.0" if shown in ("+0.0", "-0.0") else shown.replace("-", "−")
+            text = f"{value:+.1f}" if abs(value) < 99.5 else f"{value:+.0f}"
+            text = "0.0" if text in ("+0.0", "-0.0") else text.replace("-", "−")
             stars = _stars(float(p.iloc[row, column]), cells)
-            axes.text(column, row, shown, ha="center", va="center", fontsize=7, color="white" if dark else "black")
+            axes.text(column, row, text, ha="center", va="center", fontsize=7, color="white" if dark else "black")
             place = {"ha": "right", "va": "center", "fontsize": 7, "fontweight": "bold"}
             axes.text(column + 0.5, row - 0.27, stars, color="white" if dark else "black", **place)
     for row, method in enumerate(values.index):
@@ -76,7 +76,7 @@ def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     long = values.rename_axis("method").reset_index().melt("method", var_name="task", value_name="score_minus_baseline")
     long["missing_reason"] = ["" if np.isfinite(value) else "no value" for value in long["score_minus_baseline"]]
     long["p_run_vs_seeds"] = p.to_numpy().T.ravel()
-    long["mark"] = [_stars(float(one), cells) for one in long["p_run_vs_seeds"]]
+    long["mark"] = [_stars(float(p_value), cells) for p_value in long["p_run_vs_seeds"]]
     return FigureWithData(figure, long.assign(preset=study.preset_named))
 
 
@@ -92,22 +92,22 @@ def _bound(sizes: np.ndarray) -> tuple[float, bool]:
 
 def _p_of_cells(frames: RunFrames, study: Study, tasks: list[str], reference: str, methods: list[str]) -> pd.DataFrame:
     """Methods x tasks: two-sided p of the method's first seed as one more of the reference's seeds (prediction t);
-    NaN where there is none.
+    NaN if there is none.
     """
     runs = frames.select(BASE, study.methods)
 
     def scores(method: str) -> list[pd.Series]:
         read = [frames.task_scores(str(key)) for key in headline_runs(runs, method, reference).index]
-        return [one.astype(float).reindex(tasks) for one in read if len(one)]
+        return [series.astype(float).reindex(tasks) for series in read if len(series)]
 
-    found = pd.DataFrame(math.nan, index=methods, columns=tasks)
+    p_values = pd.DataFrame(math.nan, index=methods, columns=tasks)
     seeds = scores(reference)
     for task in tasks if len(seeds) > 1 else []:
         floor = noise_floor([float(one[task]) for one in seeds])
         for method in methods if floor.usable else []:
             if method != reference and (own := scores(method)):
-                found.loc[method, task] = float(two_sided_t(floor.prediction(float(own[0][task])), floor.n - 1))
-    return found
+                p_values.loc[method, task] = float(two_sided_t(floor.prediction(float(own[0][task])), floor.n - 1))
+    return p_values
 
 
 def _stars(p: float, cells: int) -> str:

@@ -1,4 +1,4 @@
-"""Draws each method's difference in validation loss at both scales with its interval, beside the printed differences.
+"""Draws each method's difference in validation loss at both scales with its interval, next to the printed differences.
 
 Source: ours; the printed z is Table 2's, the printed 3B differences are Table 3's, over the printed spread of the
 baseline's seeds at 1.2B (section 3.3), as none is printed at 3B. Which methods diverge at 3B is Table 6.
@@ -23,7 +23,7 @@ from plumbline.specs.study_config import Study
 
 from ..headline_runs import BASE, LARGE
 from ..scale_differences import ScaleDifferences, scale_differences
-from ..tables.order_across_scales import LOSS, diverged_in_print
+from ..tables.order_across_scales import LOSS, list_printed_divergences
 
 #: Up to which nats, and which |z|, an axis is linear.
 LINEAR_NATS, LINEAR_Z = 0.2, 3.0
@@ -42,22 +42,22 @@ MARKS = {BASE: ("o", BLUE, 0.17), LARGE: ("D", ORANGE, -0.17)}
 def method_differences(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """All methods that have a loss at the base scale, best first; the mean of all seeds of each."""
     reference = require_reference(study, "method_differences")
-    found = {scale: scale_differences(frames, study, reference, scale, LOSS) for scale in (BASE, LARGE)}
+    differences = {scale: scale_differences(frames, study, reference, scale, LOSS) for scale in (BASE, LARGE)}
     others = [method for method in study.methods if method != reference]
-    drawn = [method for method in others if math.isfinite(found[BASE].delta.get(method, math.nan))]
+    with_loss = [method for method in others if math.isfinite(differences[BASE].delta.get(method, math.nan))]
     spread = printed_value(published.table("noise_floor"), str(study.reference), "climb_avg_std")
     columns = ["method", "label", *(f"{name}_{scale}" for scale in (BASE, LARGE) for name in _OURS)]
     columns += [*PRINTED_Z, "diverges_3b_published"]
-    rows = [_row(study, published, method, found, spread) for method in drawn]
+    rows = [_row(study, published, method, differences, spread) for method in with_loss]
     frame = pd.DataFrame(rows, columns=columns)
     frame = frame.sort_values(f"lower_loss_{BASE}", ascending=True, kind="stable", ignore_index=True)
     figure = Figure(figsize=(figure_style.PAGE, 0.9 + 0.22 * (max(len(frame), 12) + KEY_ROWS)))
     ours, theirs = figure.subplots(1, 2, sharey=True, width_ratios=[3, 2])
-    _draw_ours(ours, frame, study, found, reference)
+    _draw_ours(ours, frame, study, differences, reference)
     _draw_theirs(theirs, frame)
     runs = frames.select(BASE, study.methods)
     missing = {
-        method: missing_word(runs.loc[runs["method"] == method, "outcome"]) for method in others if method not in drawn
+        method: missing_word(runs.loc[runs["method"] == method, "outcome"]) for method in others if method not in with_loss
     }
     figure_style.note_absent(theirs, [f"{format_label(study, method)} ({word})" for method, word in missing.items()])
     return FigureWithData(figure, frame.assign(preset=study.preset_named))
@@ -69,27 +69,27 @@ PRINTED_Z = ("z_published", "z_published_3b")
 
 
 def _row(
-    study: Study, published: PrintedNumbers, method: str, found: dict[str, ScaleDifferences], spread: float
+    study: Study, published: PrintedNumbers, method: str, differences: dict[str, ScaleDifferences], spread: float
 ) -> dict[str, str | float]:
     """What is drawn of a method: by how much its loss is lower, half the interval's width, and what is printed."""
     row: dict[str, str | float] = {"method": method, "label": format_label(study, method)}
-    for scale, one in found.items():
-        p = float(one.p_bonferroni.get(method, math.nan))
+    for scale, at_scale in differences.items():
+        p = float(at_scale.p_bonferroni.get(method, math.nan))
         row |= {
-            f"n_seeds_{scale}": int(one.seeds.get(method, 0)),
-            f"lower_loss_{scale}": -float(one.delta.get(method, math.nan)),
-            f"half_interval_95_{scale}": float(one.half_interval.get(method, math.nan)),
-            f"resolved_{scale}": "not known" if math.isnan(p) else "yes" if one.resolved()[method] else "no",
+            f"n_seeds_{scale}": int(at_scale.seeds.get(method, 0)),
+            f"lower_loss_{scale}": -float(at_scale.delta.get(method, math.nan)),
+            f"half_interval_95_{scale}": float(at_scale.half_interval.get(method, math.nan)),
+            f"resolved_{scale}": "not known" if math.isnan(p) else "yes" if at_scale.is_resolved()[method] else "no",
         }
     return row | {
         "z_published": printed_value(published.table("table2"), method, "z"),
         "z_published_3b": printed_value(published.table("table3"), method, "delta_3b") / spread,
-        "diverges_3b_published": "yes" if method in diverged_in_print(published) else "no",
+        "diverges_3b_published": "yes" if method in list_printed_divergences(published) else "no",
     }
 
 
 def _draw_ours(
-    axes: Axes, frame: pd.DataFrame, study: Study, found: dict[str, ScaleDifferences], reference: str
+    axes: Axes, frame: pd.DataFrame, study: Study, differences: dict[str, ScaleDifferences], reference: str
 ) -> None:
     axes.axvline(0, color=GREY, linewidth=0.8)
     for scale, (mark, colour, shift) in MARKS.items():
@@ -103,8 +103,8 @@ def _draw_ours(
         for chosen, face in ((resolved & there, colour), (~resolved & there, "white")):
             axes.scatter(x[chosen], y[chosen], s=22, marker=mark, facecolor=face, edgecolor=colour, zorder=4)
         # For the legend: its own colours, whichever marks there are.
-        words = f"{study.scale_label(scale)}, {int(found[scale].seeds.get(reference, 0))} seeds of the baseline"
-        axes.scatter([], [], s=22, marker=mark, facecolor=colour, edgecolor=colour, label=words)
+        text = f"{study.scale_label(scale)}, {int(differences[scale].seeds.get(reference, 0))} seeds of the baseline"
+        axes.scatter([], [], s=22, marker=mark, facecolor=colour, edgecolor=colour, label=text)
     axes.scatter([], [], s=22, marker="o", facecolor="white", edgecolor=GREY, label="open: not resolved")
     axes.set_xscale("symlog", linthresh=LINEAR_NATS, linscale=1.2)
     axes.set_xticks([-1, -0.2, -0.1, 0, 0.1, 0.2, 0.4])

@@ -39,21 +39,27 @@ LIMITS = (-0.02, 1.02)
 def protocol_power(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Left: worlds with a survivor by number of reference seeds. Right: gains found, at two numbers of seeds."""
     figure = Figure(figsize=(figure_style.PAGE, 3.4))
-    left, right = figure.subplots(1, 2)
-    rows = [*_nothing_works(left, study), *_one_works(right, study)]
-    for axes in (left, right):
+    calls_axes, gains_axes = figure.subplots(1, 2)
+    rows = [*_nothing_works(calls_axes, study), *_one_works(gains_axes, study)]
+    for axes in (calls_axes, gains_axes):
         axes.set_ylim(*LIMITS)
         axes.yaxis.set_major_formatter(mpl.ticker.PercentFormatter(1))
-    figure_style.set_preset_title(left, study, f"False calls where none of {study.m} methods works", BASE)
-    right.set_title("How often the one real gain is found\nafter Bonferroni; thin: 3 seeds, thick: 10", fontsize=8.5)
-    left.set_ylabel("repeats with a false call")
-    right.set_ylabel("repeats in which it is found")
+    figure_style.set_preset_title(calls_axes, study, f"False calls where none of {study.m} methods works", BASE)
+    gains_axes.set_title(
+        "How often the one real gain is found\nafter Bonferroni; thin: 3 seeds, thick: 10", fontsize=8.5
+    )
+    calls_axes.set_ylabel("repeats with a false call")
+    gains_axes.set_ylabel("repeats in which it is found")
     handles = [
         mpl.lines.Line2D([], [], color=COLOURS[statistic], linestyle=LINES[correction][0], marker=LINES[correction][1])
         for statistic in STATISTICS
         for correction in CORRECTIONS
     ]
-    names = [f"{one}, {other}" for one in STATISTICS.values() for other in CORRECTIONS.values()]
+    names = [
+        f"{statistic_name}, {correction_name}"
+        for statistic_name in STATISTICS.values()
+        for correction_name in CORRECTIONS.values()
+    ]
     figure.legend(handles, names, loc="outside lower center", ncols=3, fontsize=7.5)
     return FigureWithData(figure, pd.DataFrame(rows).assign(preset=study.preset_named))
 
@@ -62,12 +68,12 @@ def _nothing_works(axes: Axes, study: Study) -> list[dict[str, object]]:
     rows = []
     for statistic in STATISTICS:
         for correction, (line, mark) in LINES.items():
-            drawn = [worth(statistic, correction, study.m, n).survivor for n in COUNTS]
-            axes.plot(COUNTS, drawn, color=COLOURS[statistic], linestyle=line, marker=mark, markersize=3.5)
+            shares = [worth(statistic, correction, study.m, n).survivor for n in COUNTS]
+            axes.plot(COUNTS, shares, color=COLOURS[statistic], linestyle=line, marker=mark, markersize=3.5)
             entry = {"panel": "survivor", "statistic": statistic, "correction": correction}
             rows += [
                 entry | {"n_seeds": n, "true_gain_sigma": 0.0, "probability": share}
-                for n, share in zip(COUNTS, drawn, strict=True)
+                for n, share in zip(COUNTS, shares, strict=True)
             ]
     axes.axhline(ALPHA, color=figure_style.GREY, linewidth=0.8)
     axes.annotate(
@@ -83,12 +89,12 @@ def _one_works(axes: Axes, study: Study) -> list[dict[str, object]]:
     ends = []
     for statistic in STATISTICS:
         for n in DRAWN:
-            found = worth(statistic, "bonferroni", study.m, n).found
+            shares = worth(statistic, "bonferroni", study.m, n).found
             width = 0.9 if n == min(DRAWN) else 2.0
-            axes.plot(GAINS, [found[gain] for gain in GAINS], color=COLOURS[statistic], linewidth=width, marker=".")
-            ends.append((found[GAINS[-1]], f"{n} seeds", COLOURS[statistic]))
+            axes.plot(GAINS, [shares[gain] for gain in GAINS], color=COLOURS[statistic], linewidth=width, marker=".")
+            ends.append((shares[GAINS[-1]], f"{n} seeds", COLOURS[statistic]))
             entry = {"panel": "found", "statistic": statistic, "correction": "bonferroni", "n_seeds": n}
-            rows += [entry | {"true_gain_sigma": gain, "probability": found[gain]} for gain in GAINS]
+            rows += [entry | {"true_gain_sigma": gain, "probability": shares[gain]} for gain in GAINS]
     axes.set_xlabel("true gain, in σ of the baseline's seeds")
     axes.set_xlim(0, GAINS[-1])
     axes.set_ylim(*LIMITS)

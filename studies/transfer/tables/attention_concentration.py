@@ -1,7 +1,7 @@
 """Makes section B of Table 6, which the paper does not have: what a probe says of the attention of the runs that it
 lists.
 
-Beside them the large runs that it does not list, and at the base scale the methods of which appendix E.3 says that they
+In addition the large runs that it does not list, and at the base scale the methods of which appendix E.3 says that they
 keep or reduce attention to a single key, and the one whose cap appendix B.13 calls almost never active.
 """
 
@@ -28,9 +28,9 @@ from plumbline.results.tables.table import (
 from plumbline.specs.study_config import Study
 from plumbline.stats.noise_floor import noise_floor
 
-from ..attention_concentration import ConcentrationPoint, before, points
+from ..attention_concentration import ConcentrationPoint, latest_before, points
 from ..headline_runs import BASE, LARGE
-from .table6 import ARM, PROVOKED, RUN, listed, name_of
+from .table6 import ARM, PROVOKED, RUN, list_runs, name_of
 
 #: The group of runs at the base scale that it shows.
 GROUP = "concentration"
@@ -71,7 +71,7 @@ def attention_concentration(frames: RunFrames, study: Study, published: PrintedN
     """One row for each run: the baseline first, Table 6's, other large ones, then the base scale."""
     reference = require_reference(study, "attention_concentration")
     print6 = published.table("table6", key=["method_id", "seed"])
-    chosen = _chosen(frames, print6, reference)
+    chosen = _choose_runs(frames, print6, reference)
     read = {str(key): points(frames, str(key)) for key in chosen.index}
     rows = []
     for key, run in chosen.iterrows():
@@ -94,9 +94,9 @@ def attention_concentration(frames: RunFrames, study: Study, published: PrintedN
     )
 
 
-def _chosen(frames: RunFrames, print6: pd.DataFrame, reference: str) -> pd.DataFrame:
+def _choose_runs(frames: RunFrames, print6: pd.DataFrame, reference: str) -> pd.DataFrame:
     """The runs with their section: what Table 6 lists, then the rest of the large scale and the base scale."""
-    six = listed(frames, print6)
+    six = list_runs(frames, print6)
     rest = frames.runs.drop(index=six.index)
     baseline = rest[(rest["method"] == reference) & (rest["scale"] == LARGE)]
     large = rest[rest["scale"] == LARGE].drop(index=baseline.index)
@@ -119,7 +119,7 @@ def _numbers(
         word = MISSING if run["outcome"] == MISSING else NO_WEIGHTS
         return {name: Cell(None, own, word=word) for name in NUMBERS}
     end = read[key][-1]
-    found = {
+    cells = {
         "step": Cell(end.step, own),
         "training_fraction": Cell(end.fraction, own),
         "concentration": number_cell(end.concentration, NO_NUMBER, own),
@@ -129,23 +129,25 @@ def _numbers(
         "abs_logits_above_50_pct": number_cell(100 * end.logits_beyond, NO_NUMBER, own),
     }
     there = (chosen["method"] == reference) & (chosen["scale"] == run["scale"])
-    seeds = {str(name): point for name in chosen.index[there] if (point := before(read[str(name)], end.fraction))}
+    seeds = {
+        str(name): point for name in chosen.index[there] if (point := latest_before(read[str(name)], end.fraction))
+    }
     if run["method"] == reference:
-        words = (
+        names = (
             "baseline_concentration",
             "baseline_training_fraction",
             "difference_from_baseline",
             "difference_in_sigma",
         )
-        return found | {name: Cell(None, own, word=REFERENCE) for name in words}
+        return cells | {name: Cell(None, own, word=REFERENCE) for name in names}
     both = (*own, *seeds)
     mean = sum(point.concentration for point in seeds.values()) / len(seeds) if seeds else math.nan
     at = min(point.fraction for point in seeds.values()) if seeds else math.nan
-    found["baseline_concentration"] = number_cell(mean, NOT_READ, both)
-    found["baseline_training_fraction"] = number_cell(at, NOT_READ, both)
-    found["difference_from_baseline"] = number_cell(end.concentration - mean, NO_NUMBER if seeds else NOT_READ, both)
-    found["difference_in_sigma"] = _sigmas(run, end, [point.concentration for point in seeds.values()], both)
-    return found
+    cells["baseline_concentration"] = number_cell(mean, NOT_READ, both)
+    cells["baseline_training_fraction"] = number_cell(at, NOT_READ, both)
+    cells["difference_from_baseline"] = number_cell(end.concentration - mean, NO_NUMBER if seeds else NOT_READ, both)
+    cells["difference_in_sigma"] = _sigmas(run, end, [point.concentration for point in seeds.values()], both)
+    return cells
 
 
 def _sigmas(run: pd.Series, end: ConcentrationPoint, seeds: list[float], both: tuple[str, ...]) -> Cell:

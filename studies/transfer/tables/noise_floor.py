@@ -132,7 +132,7 @@ def noise_floor(frames: RunFrames, study: Study, published: PrintedNumbers) -> T
         notes=[
             f"σ is unbiased. Bootstrap: 10,000 resamples, random state 0; {_resamples(counts)}, so "
             "the intervals cover less than 95 %. Welch: two-sided. Stouffer combines the tasks' one-sided Welch tests; "
-            "the correlated variant divides by the tasks' correlation, pooled within the references and of low rank.",
+            "the correlated variant divides by the tasks' correlation, pooled within the references and of low rank."
         ],
         published=published.shown("noise_floor"),
         scores=frames,
@@ -160,8 +160,8 @@ def _intervals(values: pd.Series, word: str, own: tuple[str, ...]) -> dict[str, 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="bootstrap of n")  # the table's note says it
         for method, (low, high) in names.items():
-            found = bootstrap_interval(values, method=method)
-            cells |= {low: number_cell(found.low, "undefined", own), high: number_cell(found.high, "undefined", own)}
+            bounds = bootstrap_interval(values, method=method)
+            cells |= {low: number_cell(bounds.low, "undefined", own), high: number_cell(bounds.high, "undefined", own)}
     return cells
 
 

@@ -39,7 +39,7 @@ from ..signal_metrics import METRICS
 
 #: Metrics of the runs themselves: validation loss leads, the right answers' log-probability and accuracy stand beside.
 LOSS, LOGPROB, ACCURACY = (
-    next(one for one in METRICS if one.name == name) for name in ("validation_loss", "answer_logprob", "climb_avg")
+    next(each for each in METRICS if each.name == name) for name in ("validation_loss", "answer_logprob", "climb_avg")
 )
 
 #: The words of a method's difference.
@@ -84,12 +84,12 @@ COLUMNS = [
 def order_across_scales(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """All methods of the study, lowest validation loss at the base scale first, those without one last."""
     reference = require_reference(study, "order_across_scales")
-    found = {
+    differences = {
         (scale, metric.name): scale_differences(frames, study, reference, scale, metric)
         for scale in (BASE, LARGE)
         for metric in (LOSS, LOGPROB, ACCURACY)
     }
-    base = found[BASE, LOSS.name]
+    base = differences[BASE, LOSS.name]
     order = base.means.reindex(study.methods).sort_values(kind="stable", na_position="last").index
     table2, table3 = published.table("table2"), published.table("table3")
     rows = []
@@ -98,7 +98,7 @@ def order_across_scales(frames: RunFrames, study: Study, published: PrintedNumbe
         for scale, word in ((BASE, "base"), (LARGE, "large")):
             row |= _scale_cells(
                 frames,
-                {metric.name: found[scale, metric.name] for metric in (LOSS, LOGPROB, ACCURACY)},
+                {metric.name: differences[scale, metric.name] for metric in (LOSS, LOGPROB, ACCURACY)},
                 scale,
                 word,
                 method,
@@ -114,23 +114,18 @@ def order_across_scales(frames: RunFrames, study: Study, published: PrintedNumbe
         key="method",
         columns=COLUMNS,
         rows=rows,
-        notes=_notes(study, found),
-        warnings=lead(study, reference, base, found[LARGE, LOSS.name], published),
+        notes=_notes(study, differences),
+        warnings=lead(study, reference, base, differences[LARGE, LOSS.name], published),
         published=published.shown("table2", "csv"),
         scores=frames,
     )
 
 
 def _scale_cells(
-    frames: RunFrames,
-    by: Mapping[str, ScaleDifferences],
-    scale: str,
-    word: str,
-    method: str,
-    reference: str,
+    frames: RunFrames, differences: Mapping[str, ScaleDifferences], scale: str, word: str, method: str, reference: str
 ) -> dict[str, Cell]:
-    """The cells of one scale; `by`: metric -> differences."""
-    loss, logprob, accuracy = (by[metric.name] for metric in (LOSS, LOGPROB, ACCURACY))
+    """The cells of one scale; `differences`: metric -> differences."""
+    loss, logprob, accuracy = (differences[metric.name] for metric in (LOSS, LOGPROB, ACCURACY))
     runs = frames.select(scale, [method])
     mine, both = loss.runs.get(method, ()), (*loss.runs.get(method, ()), *loss.runs.get(reference, ()))
     gone = missing_word(runs["outcome"]) if len(runs) else NOT_RUN
@@ -166,18 +161,21 @@ def lead(
     study: Study, reference: str, base: ScaleDifferences, large: ScaleDifferences, published: PrintedNumbers
 ) -> list[str]:
     """What the smaller scale resolves, how much of its order the larger one keeps, and how much the paper has."""
-    sentences = [_resolved(study, one, scale, reference) for scale, one in ((BASE, base), (LARGE, large))]
+    sentences = [
+        _describe_resolved(study, differences, scale, reference)
+        for scale, differences in ((BASE, base), (LARGE, large))
+    ]
     agreements = agreement(study, base, large, published)
-    kept, told = agreements["kept"], agreements["kept_where_told_apart"]
+    all_pairs, pairs_apart = agreements["kept"], agreements["kept_where_told_apart"]
     small, larger = study.scale_label(BASE), study.scale_label(LARGE)
-    if kept.pairs:
+    if all_pairs.pairs:
         sentences.append(
-            f"Decision accuracy, {small} for {larger}: {_share(kept)}; of those that {small} tells apart (p <= "
-            f"{LEVEL}, one pair at a time), {_share(told)}."
+            f"Decision accuracy, {small} for {larger}: {_share(all_pairs)}; of those that {small} tells apart (p <= "
+            f"{LEVEL}, one pair at a time), {_share(pairs_apart)}."
         )
-    for name, words in (("printed_z", "z of accuracy at 1.2B (Table 2)"), ("printed_3b", "accuracy at 3B (Table 3)")):
+    for name, text in (("printed_z", "z of accuracy at 1.2B (Table 2)"), ("printed_3b", "accuracy at 3B (Table 3)")):
         if agreements[name].pairs:
-            sentences.append(f"Beside the paper's {words}: {_share(agreements[name])}.")
+            sentences.append(f"Beside the paper's {text}: {_share(agreements[name])}.")
     last = agreements["printed_3b_diverged_last"]
     if last.pairs > agreements["printed_3b"].pairs:
         sentences.append(f"With those last that diverge there in the paper (Table 6): {_share(last)}.")
@@ -194,69 +192,70 @@ def agreement(
     delta = {method: printed_value(published.table("table3"), method, "delta_3b") for method in study.methods}
     return {
         "kept": order_agreement(lower, larger),
-        "kept_where_told_apart": order_agreement(lower, larger, counted=base.told_apart(both)),
+        "kept_where_told_apart": order_agreement(lower, larger, counted=base.pairs_apart(both)),
         "printed_z": order_agreement(lower, z),
         "printed_3b": order_agreement(lower, delta),
         "printed_3b_diverged_last": order_agreement(
-            lower, {**delta, **dict.fromkeys(diverged_in_print(published), -LAST)}
+            lower, {**delta, **dict.fromkeys(list_printed_divergences(published), -LAST)}
         ),
     }
 
 
-def diverged_in_print(published: PrintedNumbers) -> list[str]:
+def list_printed_divergences(published: PrintedNumbers) -> list[str]:
     """The methods of which a run at 3B diverges in the paper."""
     return sorted(set(published.table("table6").index))
 
 
-def _better(one: ScaleDifferences) -> Mapping[str, float]:
+def _better(differences: ScaleDifferences) -> Mapping[str, float]:
     """Method -> minus its mean loss, so that larger is better."""
-    return {str(method): -float(value) for method, value in one.means.items()}
+    return {str(method): -float(value) for method, value in differences.means.items()}
 
 
-def _share(found: OrderAgreement) -> str:
-    if not found.pairs:
+def _share(order: OrderAgreement) -> str:
+    if not order.pairs:
         return "no pair"
-    words = f"{found.alike:g} of {found.pairs} pairs of {found.methods} methods in the same order ({found.share:.0%}"
-    if math.isnan(found.p):
-        return f"{words})"
+    text = f"{order.alike:g} of {order.pairs} pairs of {order.methods} methods in the same order ({order.share:.0%}"
+    if math.isnan(order.p):
+        return f"{text})"
     # Where every pair is alike so is every draw of them, and an interval would say that it is certain.
-    interval = f"95 % interval over methods {found.low:.0%} to {found.high:.0%}; " if found.low < found.high else ""
-    return f"{words}; {interval}by chance up to {found.chance:.0%}, p {format_probability(found.p)})"
+    interval = f"95 % interval over methods {order.low:.0%} to {order.high:.0%}; " if order.low < order.high else ""
+    return f"{text}; {interval}by chance up to {order.chance:.0%}, p {format_probability(order.p)})"
 
 
-def _resolved(study: Study, one: ScaleDifferences, scale: str, reference: str) -> str:
-    resolved = one.resolved()
+def _describe_resolved(study: Study, differences: ScaleDifferences, scale: str, reference: str) -> str:
+    resolved = differences.is_resolved()
     steps = {run.spec.train.steps for run in study.runs.values() if run.spec.scale == scale}
     where = f"{study.scale_label(scale)}{f' and {steps.pop()} steps' if len(steps) == 1 else ''}"
-    if not one.freedom:
-        return f"At {where}: no spread of seeds, so nothing is resolved{_left_out(study, one)}."
+    if not differences.freedom:
+        return f"At {where}: no spread of seeds, so nothing is resolved{_describe_unjudged(study, differences)}."
     parts = []
-    for word, chosen in ((BETTER, resolved & (one.delta < 0)), (WORSE, resolved & (one.delta > 0))):
-        found = one.delta[chosen].sort_values()
-        named = [f"{study.label(str(method))} {value:+.2f}" for method, value in found.items()]
-        parts += [f"{word}: {', '.join(named)}"] if named else []
-    others = int(one.delta.drop(reference, errors="ignore").notna().sum())
+    for word, chosen in ((BETTER, resolved & (differences.delta < 0)), (WORSE, resolved & (differences.delta > 0))):
+        deltas = differences.delta[chosen].sort_values()
+        names = [f"{study.label(str(method))} {value:+.2f}" for method, value in deltas.items()]
+        parts += [f"{word}: {', '.join(names)}"] if names else []
+    others = int(differences.delta.drop(reference, errors="ignore").notna().sum())
     if not others:
-        return f"At {where}: no method beside {study.label(reference)} has a loss to compare{_left_out(study, one)}."
+        nothing = f"no method beside {study.label(reference)} has a loss to compare"
+        return f"At {where}: {nothing}{_describe_unjudged(study, differences)}."
     return (
         f"Resolved by validation loss at {where}: {int(resolved.sum()) or 'none'} of {others} methods against "
         f"{study.label(reference)} (all seeds, Bonferroni over {study.m})"
         f"{f'. {parts[0][0].upper()}{parts[0][1:]}' if parts else ''}{f'; {parts[1]}' if len(parts) > 1 else ''}"
-        f"{_left_out(study, one)}."
+        f"{_describe_unjudged(study, differences)}."
     )
 
 
-def _left_out(study: Study, one: ScaleDifferences) -> str:
+def _describe_unjudged(study: Study, differences: ScaleDifferences) -> str:
     """Which methods are not judged, since a seed diverged."""
-    found = [
-        f"{study.label(str(method))} ({count} of {len(one.runs[str(method)])} seeds diverged)"
-        for method, count in one.diverged.items()
+    names = [
+        f"{study.label(str(method))} ({count} of {len(differences.runs[str(method)])} seeds diverged)"
+        for method, count in differences.diverged.items()
         if count
     ]
-    return f". Not judged: {', '.join(found)}" if found else ""
+    return f". Not judged: {', '.join(names)}" if names else ""
 
 
-def _notes(study: Study, found: Mapping[tuple[str, str], ScaleDifferences]) -> list[str]:
+def _notes(study: Study, differences: Mapping[tuple[str, str], ScaleDifferences]) -> list[str]:
     notes = [
         "Δ: mean validation loss over a method's seeds minus the mean over the reference's; ±: half of its 95 % "
         "interval, one comparison at a time; resolved: significant after Bonferroni. Spread of seeds: pooled over all "
@@ -264,27 +263,27 @@ def _notes(study: Study, found: Mapping[tuple[str, str], ScaleDifferences]) -> l
         "tasks; z, Δ 3B as printed (accuracy)."
     ]
     for scale in (BASE, LARGE):
-        one = found[scale, LOSS.name]
-        own = one.spread.dropna()
-        if one.freedom and len(own):
+        whole = differences[scale, LOSS.name]
+        own = whole.spread.dropna()
+        if whole.freedom and len(own):
             notes.append(
-                f"{study.scale_label(scale)}: pooled spread {one.sigma:.4f} nats ({one.freedom} degrees of freedom); "
-                f"methods' own from {own.min():.4f} ({study.label(str(own.idxmin()))}) to {own.max():.4f} "
+                f"{study.scale_label(scale)}: pooled spread {whole.sigma:.4f} nats ({whole.freedom} degrees of "
+                f"freedom); methods' own from {own.min():.4f} ({study.label(str(own.idxmin()))}) to {own.max():.4f} "
                 f"({study.label(str(own.idxmax()))}). Where a method's own is larger, its test is too easy."
-                f"{_called_for_nothing(study, one)}"
+                f"{_describe_false_calls(study, whole)}"
             )
-        notes += _of_accuracy(study, found[scale, ACCURACY.name], scale)
+        notes += _describe_accuracy(study, differences[scale, ACCURACY.name], scale)
     return notes
 
 
-def _called_for_nothing(study: Study, one: ScaleDifferences) -> str:
+def _describe_false_calls(study: Study, differences: ScaleDifferences) -> str:
     """How often a method that does nothing would be called different, were seeds spread alike, and as they are here."""
     reference = require_reference(study, "order_across_scales")
-    whole = [method for method in one.means.dropna().index if method != reference]
-    seeds = [int(one.seeds[method]) for method in (reference, *whole)]
+    whole = [method for method in differences.means.dropna().index if method != reference]
+    seeds = [int(differences.seeds[method]) for method in (reference, *whole)]
     if not whole or min(seeds) < 2:
         return ""
-    own = [float(one.spread[method]) for method in (reference, *whole)]
+    own = [float(differences.spread[method]) for method in (reference, *whole)]
     alike, as_here = (simulate_pooled_test(each, seeds, m=study.m) for each in ([1.0] * len(own), own))
     return (
         f" In {WORLDS:,} simulated worlds in which no method does anything, at least one is called different in "
@@ -292,14 +291,15 @@ def _called_for_nothing(study: Study, one: ScaleDifferences) -> str:
     )
 
 
-def _of_accuracy(study: Study, one: ScaleDifferences, scale: str) -> list[str]:
+def _describe_accuracy(study: Study, differences: ScaleDifferences, scale: str) -> list[str]:
     """What the same test says of accuracy, where there is a spread to say it by."""
-    if not one.freedom:
+    if not differences.freedom:
         return []
-    found = one.delta[one.resolved()].sort_values(ascending=False)
-    named = ", ".join(f"{study.label(str(method))} {value:+.4f}" for method, value in found.items())
-    which = f"{len(found)} of {int(one.p.notna().sum())} methods{': ' if named else ''}{named}"
+    deltas = differences.delta[differences.is_resolved()].sort_values(ascending=False)
+    names = ", ".join(f"{study.label(str(method))} {value:+.4f}" for method, value in deltas.items())
+    text = f"{len(deltas)} of {int(differences.p.notna().sum())} methods{': ' if names else ''}{names}"
     return [
-        f"{study.scale_label(scale)} by CLIMB-avg, the same test of all seeds (ours): resolved {which}; pooled spread "
-        f"{one.sigma:.4f} ({one.freedom} degrees of freedom). Of these items alone: their sampling error is in Table 2."
+        f"{study.scale_label(scale)} by CLIMB-avg, the same test of all seeds (ours): resolved {text}; pooled spread "
+        f"{differences.sigma:.4f} ({differences.freedom} degrees of freedom). Of these items alone: "
+        "their sampling error is in Table 2."
     ]

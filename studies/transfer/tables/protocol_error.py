@@ -36,18 +36,18 @@ def protocol_error(frames: RunFrames, study: Study, published: PrintedNumbers) -
     """One row for each number of reference seeds, statistic and correction."""
     rows = []
     for n, statistic, correction in list_protocols(COUNTS):
-        found = worth(statistic, correction, study.m, n)
+        rates = worth(statistic, correction, study.m, n)
         row = {
             "protocol": Cell(f"{statistic}_{correction}_{n}"),
             "label": Cell(f"{STATISTICS[statistic]}, {CORRECTIONS[correction]}"),
             "n_seeds": Cell(n),
             "n_methods": Cell(study.m),
-            "prob_false_difference": Cell(found.survivor, source=SOURCE),
-            "prob_false_improvement": Cell(found.improver, source=SOURCE),
+            "prob_false_difference": Cell(rates.survivor, source=SOURCE),
+            "prob_false_improvement": Cell(rates.improver, source=SOURCE),
             "preset": Cell(study.preset),
         }
         rows.append(
-            row | {f"power_at_{gain:g}_sigma": Cell(share, source=SOURCE) for gain, share in found.found.items()}
+            row | {f"power_at_{gain:g}_sigma": Cell(share, source=SOURCE) for gain, share in rates.found.items()}
         )
     return make_table(
         "protocol_error",

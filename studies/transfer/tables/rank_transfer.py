@@ -61,14 +61,14 @@ def rank_transfer(frames: RunFrames, study: Study, published: PrintedNumbers) ->
         "p_t_approximation": str(correlation["p"]),
     }
     rows = [
-        _correlation(frames, "spearman_improvers", up, reference) | _printed(printed),
-        _correlation(frames, "spearman_all", others, reference) | _printed({}),
+        _correlation(frames, "spearman_improvers", up, reference) | _cells_in_print(printed),
+        _correlation(frames, "spearman_all", others, reference) | _cells_in_print({}),
     ]
     for name, part, print_ in (
         ("signs_improvers", up, str(signs["improvers"])),
         ("signs_failures", down, str(signs["failures"])),
     ):
-        rows.append(_signs(frames, name, part, reference) | _printed({"value": print_, "n_methods": print_}))
+        rows.append(_signs(frames, name, part, reference) | _cells_in_print({"value": print_, "n_methods": print_}))
     return make_table(
         "rank_transfer",
         f"What of the order at {study.scale_label(BASE)} is left at {study.scale_label(LARGE)}.",
@@ -86,35 +86,35 @@ def rank_transfer(frames: RunFrames, study: Study, published: PrintedNumbers) ->
 
 
 def _correlation(frames: RunFrames, name: str, part: pd.DataFrame, reference: str) -> dict[str, Cell]:
-    found, runs = rank_correlation(part), _runs_of(frames, part.index, reference)
+    correlation, runs = rank_correlation(part), _runs_of(frames, part.index, reference)
     row = {"statistic": Cell(name), "n_methods": Cell(len(part), runs), "methods": Cell(" ".join(part.index))}
-    if found is None or math.isnan(found.rho):
+    if correlation is None or math.isnan(correlation.rho):
         return (
             row
             | {key: Cell(None, word=TOO_FEW) for key in ("value", "p_permutation", "p_t_approximation")}
             | {"all_permutations_used": Cell(TOO_FEW)}
         )
     row |= {
-        "value": Cell(found.rho, runs),
-        "p_permutation": Cell(found.p_permutation, runs),
-        "p_t_approximation": Cell(found.p_t, runs),
+        "value": Cell(correlation.rho, runs),
+        "p_permutation": Cell(correlation.p_permutation, runs),
+        "p_t_approximation": Cell(correlation.p_t, runs),
     }
-    return row | {"all_permutations_used": Cell("yes" if found.exact else "no")}
+    return row | {"all_permutations_used": Cell("yes" if correlation.exact else "no")}
 
 
 def _signs(frames: RunFrames, name: str, part: pd.DataFrame, reference: str) -> dict[str, Cell]:
-    kept, n = signs_preserved(part["climb_avg_delta_base"], part["climb_avg_delta_large"])
+    same_signs, n = signs_preserved(part["climb_avg_delta_base"], part["climb_avg_delta_large"])
     runs, no_test = _runs_of(frames, part.index, reference), Cell(None, word="no test")
     row = {
         "statistic": Cell(name),
-        "value": number_cell(kept if n else None, TOO_FEW, runs),
+        "value": number_cell(same_signs if n else None, TOO_FEW, runs),
         "n_methods": Cell(n, runs),
     }
     row |= {"p_permutation": no_test, "all_permutations_used": Cell("no test"), "p_t_approximation": no_test}
     return row | {"methods": Cell(" ".join(part.index))}
 
 
-def _printed(texts: dict[str, str]) -> dict[str, Cell]:
+def _cells_in_print(texts: dict[str, str]) -> dict[str, Cell]:
     return {
         f"{name}_published": printed_cell(texts.get(name, NOT_PRINTED))
         for name in ("value", "n_methods", "p_t_approximation")

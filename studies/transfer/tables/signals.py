@@ -1,7 +1,7 @@
 """Makes a table of which metric tells methods apart: z and prediction t of each method by accuracy, log-probabilities
 and loss.
 
-Source: ours. The transfer study judges by CLIMB-avg alone (section 3.3) and prints losses beside it (Table 7). The
+Source: ours. The transfer study judges by CLIMB-avg alone (section 3.3) and prints losses next to it (Table 7). The
 metrics of the same runs, each in units of its own spread over the reference's seeds.
 """
 
@@ -57,7 +57,7 @@ def _columns(metric: SignalMetric) -> list[Column]:
         number_column(f"{name}_z", f"z {heading}", "+.2f", narrow=True),
         number_column(f"{name}_t", f"t {heading}", "+.2f"),
         number_column(f"{name}_p_bonferroni", f"p Bonferroni {heading}", PROBABILITY, readable=False),
-        *(number_column(f"{name}_{part}", f"{said} {heading}", ".5g", readable=False) for part, said in WHOLE.items()),
+        *(number_column(f"{name}_{part}", f"{label} {heading}", ".5g", readable=False) for part, label in WHOLE.items()),
     ]
 
 
@@ -96,7 +96,7 @@ class JudgedMetric:
 def judge_signal(frames: RunFrames, study: Study, reference: str, metric: SignalMetric) -> JudgedMetric:
     """All methods by one metric: the mean of the reference's seeds, the first seed of any other."""
     runs = frames.select(BASE, study.methods)
-    of_runs = metric.of(frames, runs)
+    of_runs = metric.read_values(frames, runs)
     behind = {method: of_runs[headline_runs(runs, method, reference).index] for method in study.methods}
     floor = noise_floor(behind[reference]) if len(behind[reference]) else noise_floor([math.nan])
     values = pd.Series({method: own.mean() for method, own in behind.items()}, dtype=float)
@@ -104,14 +104,14 @@ def judge_signal(frames: RunFrames, study: Study, reference: str, metric: Signal
     with warnings.catch_warnings():
         # A missing floor is a word in every cell that needs it.
         warnings.filterwarnings("ignore", message="no noise floor")
-        judged = compute_verdicts(values, floor, m=study.m, baseline=reference)
+        table = compute_verdicts(values, floor, m=study.m, baseline=reference)
     return JudgedMetric(
         values=values,
-        verdicts=judged,
+        verdicts=table,
         floor=floor,
         methods=int(others.notna().sum()),
         spread=sample_deviation(others.dropna()),
-        middle=float(judged["z"].drop(reference).abs().median()),
+        middle=float(table["z"].drop(reference).abs().median()),
         smallest=floor.smallest_called(m=study.m),
         called=floor.called_share(m=study.m),
     )
@@ -121,10 +121,10 @@ def signals(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table
     """All methods of the study, best CLIMB-avg first, the rows without a value last."""
     reference = require_reference(study, "signals")
     runs = frames.select(BASE, study.methods)
-    judged = {metric.name: judge_signal(frames, study, reference, metric) for metric in METRICS}
+    entries = {metric.name: judge_signal(frames, study, reference, metric) for metric in METRICS}
     floor_runs = tuple(headline_runs(runs, reference, reference).index)
     rows = []
-    for method in best_first(judged["climb_avg"].values):
+    for method in best_first(entries["climb_avg"].values):
         mine, behind = runs[runs["method"] == method], headline_runs(runs, method, reference)
         row = {
             "method": Cell(method),
@@ -133,22 +133,22 @@ def signals(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table
             "n_seeds": Cell(int((mine["outcome"] == COMPLETED).sum()), tuple(mine.index)),
         }
         for metric in METRICS:
-            one = judged[metric.name]
-            said, value = one.verdicts.loc[method], float(one.values[method])
+            entry = entries[metric.name]
+            verdict, value = entry.verdicts.loc[method], float(entry.values[method])
             compared = tuple(dict.fromkeys((*behind.index, *floor_runs)))
             word = missing_word(behind["outcome"])
             no_z = word if math.isnan(value) else NO_FLOOR
             no_p = REFERENCE if method == reference else no_z
             row |= {
                 metric.name: number_cell(value, word, behind.index),
-                f"{metric.name}_delta": number_cell(float(said["delta"]), no_z, compared),
-                f"{metric.name}_z": number_cell(float(said["z"]), no_z, compared),
-                f"{metric.name}_t": number_cell(float(said["t_run_vs_seeds"]), no_z, compared),
-                f"{metric.name}_p_bonferroni": number_cell(float(said["p_run_vs_seeds_bonferroni"]), no_p, compared),
-                f"{metric.name}_sigma_over_seeds": number_cell(one.floor.sigma, NO_FLOOR, floor_runs),
-                f"{metric.name}_smallest_significant_delta": number_cell(one.smallest, NO_FLOOR, floor_runs),
-                f"{metric.name}_sigma_over_methods": number_cell(one.spread, "too few methods", runs.index),
-                f"{metric.name}_sigma_methods_over_sigma_seeds": number_cell(one.signal, NO_FLOOR, runs.index),
+                f"{metric.name}_delta": number_cell(float(verdict["delta"]), no_z, compared),
+                f"{metric.name}_z": number_cell(float(verdict["z"]), no_z, compared),
+                f"{metric.name}_t": number_cell(float(verdict["t_run_vs_seeds"]), no_z, compared),
+                f"{metric.name}_p_bonferroni": number_cell(float(verdict["p_run_vs_seeds_bonferroni"]), no_p, compared),
+                f"{metric.name}_sigma_over_seeds": number_cell(entry.floor.sigma, NO_FLOOR, floor_runs),
+                f"{metric.name}_smallest_significant_delta": number_cell(entry.smallest, NO_FLOOR, floor_runs),
+                f"{metric.name}_sigma_over_methods": number_cell(entry.spread, "too few methods", runs.index),
+                f"{metric.name}_sigma_methods_over_sigma_seeds": number_cell(entry.signal, NO_FLOOR, runs.index),
             }
         rows.append(row | context_cells(study, BASE, frames))
     return make_table(
@@ -158,51 +158,52 @@ def signals(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table
         key="method",
         columns=COLUMNS,
         rows=rows,
-        notes=_notes(study, judged, study.label(reference)),
-        warnings=_lead(judged),
+        notes=_notes(study, entries, study.label(reference)),
+        warnings=_lead(entries),
         scores=frames,
     )
 
 
-def _lead(judged: dict[str, JudgedMetric]) -> list[str]:
-    told = [(metric, one) for metric in METRICS if math.isfinite((one := judged[metric.name]).signal)]
-    if not told:
+def _lead(entries: dict[str, JudgedMetric]) -> list[str]:
+    usable = [(metric, entry) for metric in METRICS if math.isfinite((entry := entries[metric.name]).signal)]
+    if not usable:
         return []
     alone = []
-    for methods, seeds in dict.fromkeys((one.methods, one.floor.n) for _, one in told):
+    for methods, seeds in dict.fromkeys((entry.methods, entry.floor.n) for _, entry in usable):
         middle, above = spread_by_chance(methods, seeds, BEYOND)
         counts = f"{methods} methods against {seeds} seeds"
         alone.append(f"{middle:.2f} in the middle and more than {BEYOND} in {100 * above:.0f} % of repeats ({counts})")
-    signal = ", ".join(f"{metric.heading} {one.signal:.1f}" for metric, one in told)
+    signal = ", ".join(f"{metric.heading} {entry.signal:.1f}" for metric, entry in usable)
     return [
         f"Signal over noise, the spread of methods over that of seeds: {signal}. Noise alone gives {'; '.join(alone)}."
     ]
 
 
-def _notes(study: Study, judged: dict[str, JudgedMetric], label: str) -> list[str]:
-    said = []
+def _notes(study: Study, entries: dict[str, JudgedMetric], label: str) -> list[str]:
+    sentences = []
     for metric in METRICS:
-        one, how = judged[metric.name], metric.format
+        entry, number_format = entries[metric.name], metric.format
         begin = f"{metric.label} ({metric.better} is better): "
-        if not one.floor.usable:
-            spread = f"σ {one.floor.sigma:g}, seeds with a value: {one.floor.n}"
-            said.append(f"{begin}{label} gives no noise floor ({spread}).")
+        if not entry.floor.usable:
+            spread = f"σ {entry.floor.sigma:g}, seeds with a value: {entry.floor.n}"
+            sentences.append(f"{begin}{label} gives no noise floor ({spread}).")
             continue
-        said.append(
-            f"{begin}{label} {one.floor.mean:{how}}, σ {one.floor.sigma:.2g} over {one.floor.n} seeds; the smallest "
-            f"difference that these call (prediction t, Bonferroni over {study.m} methods) is {one.smallest:.2g}, "
-            f"{one.smallest / one.floor.sigma:.1f}σ, and a method whose true difference is that is called in "
-            f"{100 * one.called:.0f} % of repeats, were σ the true one; "
-            f"methods are spread by {one.spread:.2g}, and half of them beyond |z| = {one.middle:.1f}."
+        sentences.append(
+            f"{begin}{label} {entry.floor.mean:{number_format}}, σ {entry.floor.sigma:.2g} over {entry.floor.n} seeds; "
+            f"the smallest difference that these call (prediction t, Bonferroni over {study.m} methods) is "
+            f"{entry.smallest:.2g}, "
+            f"{entry.smallest / entry.floor.sigma:.1f}σ, and a method whose true difference is that is called in "
+            f"{100 * entry.called:.0f} % of repeats, were σ the true one; "
+            f"methods are spread by {entry.spread:.2g}, and half of them beyond |z| = {entry.middle:.1f}."
         )
-    floor = judged["climb_avg"].floor
+    floor = entries["climb_avg"].floor
     low, high = floor.sigma_range()
     return [
         "↑: higher is better, ↓: lower is. z = Δ/σ and t = Δ/(σ√(1 + 1/n)) keep the sign of Δ = x − mean, each with "
         "the metric's own σ over the reference's seeds. log p: log-probability in nats of the right answer, mean over "
         "items and then tasks, so that tasks of long answers weigh most; bits/byte: bits of the right answers over "
         "their bytes, mean over tasks; loss: validation loss.",
-        *said,
+        *sentences,
         "Spread: standard deviation over the methods without the reference, one seed each, failures too."
         + (f" The true σ is between {low:.2f} and {high:.2g} times one over {floor.n} seeds." if floor.usable else ""),
     ]

@@ -1,4 +1,4 @@
-"""Makes Table 1: the methods by the module they modify, from the study's YAML beside the printed taxonomy.
+"""Makes Table 1: the methods by the module they modify, from the study's YAML next to the printed taxonomy.
 
 Source: transfer study, section 3.1 and Table 1.
 """

@@ -46,7 +46,7 @@ from ..item_differences import accuracy_resolves, answers, chance_words, item_ce
 from ..loss_differences import loss_cells, loss_columns, loss_floor, loss_lead
 from ..protocol_error import sentence
 
-#: Columns of accuracy that a terminal has room for: those of the paper's size, and those beside validation loss.
+#: Columns of accuracy that a terminal has room for: those of the paper's size, and those next to validation loss.
 NARROW = ("significance", "climb_avg", "climb_avg_delta", "z", "z_published")
 NARROW_BESIDE_LOSS = ("climb_avg",)
 
@@ -107,9 +107,9 @@ DEMO = (
 def columns(study: Study) -> list[Column]:
     """Validation loss leads where the size is not the paper's; accuracy leads where it is."""
     at_paper_size = study.preset == REPRODUCTION
-    shown = NARROW if at_paper_size else NARROW_BESIDE_LOSS
+    narrow = NARROW if at_paper_size else NARROW_BESIDE_LOSS
     loss = loss_columns(lead=not at_paper_size)
-    accuracy = [replace(column, narrow=column.name in shown) for column in ACCURACY_COLUMNS]
+    accuracy = [replace(column, narrow=column.name in narrow) for column in ACCURACY_COLUMNS]
     first = [*accuracy, *loss] if at_paper_size else [*loss, *accuracy]
     return [*label_columns("method", "Method"), *first, *FACT_COLUMNS]
 
@@ -148,7 +148,7 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         key="method",
         columns=columns(study),
         rows=cells,
-        notes=[*_notes(study, rows, study.label(reference)), *_of_proxies(frames)],
+        notes=[*_notes(study, rows, study.label(reference)), *_note_on_proxies(frames)],
         published=published.shown("table2"),
         warnings=accuracy if at_paper_size else [*loss, *accuracy],
         scores=frames,
@@ -161,7 +161,7 @@ def _by_loss(row: dict[str, Cell]) -> float:
     return float(value) if value is not None else math.inf
 
 
-def _of_proxies(frames: RunFrames) -> list[str]:
+def _note_on_proxies(frames: RunFrames) -> list[str]:
     """What SE (items) takes for granted, and items made here have not."""
     if all(source == "benchmark" for source in frames.task_sources.values()):
         return []
@@ -189,13 +189,13 @@ def _notes(study: Study, rows: BaseScaleMethodRows, label: str) -> list[str]:
         "mean of the reference's seeds; p, items: these runs on other items; p, seeds and items: both other, "
         f"Δ/√(items² + σ²(1 + 1/n)), Student's t{freedom}; what seeds owe to single items is in both terms, so that "
         "it errs to the careful side.",
-        *_of_pooling(rows),
+        *_note_on_pooling(rows),
         *([sentence(study.m, floor.n)] if floor.usable else []),
     ]
 
 
-def _of_pooling(rows: BaseScaleMethodRows) -> list[str]:
-    """The second reading of the noise floor, and the test beside it."""
+def _note_on_pooling(rows: BaseScaleMethodRows) -> list[str]:
+    """The second reading of the noise floor, and the test next to it."""
     if len(rows.spreads) < 2:
         return []
     own, others = rows.spreads[0], combine_estimates(*rows.spreads[1:])

@@ -116,17 +116,19 @@ def table3(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
 def _sentences(values: pd.DataFrame, reference: str) -> list[tuple[str, str]]:
     up, down = improvers(values, reference), failures(values, reference)
     others = values[values.index != reference]
-    said = []
+    sentences = []
     for name, part in (("improvers", up), ("all methods that completed both", others)):
-        found = rank_correlation(part)
-        if found is not None and not math.isnan(found.rho):
-            how = "exact permutation" if found.exact else "random permutations"
-            text = f"ρ = {found.rho:+.2f} over n = {found.n}, p = {format_probability(found.p_permutation)} ({how}), "
-            said.append((f"Spearman of the {name}", text + f"{format_probability(found.p_t)} (t approximation)"))
+        spearman = rank_correlation(part)
+        if spearman is not None and not math.isnan(spearman.rho):
+            kind = "exact permutation" if spearman.exact else "random permutations"
+            text = (
+                f"ρ = {spearman.rho:+.2f} over n = {spearman.n}, p = {format_probability(spearman.p_permutation)} ({kind}), "
+            )
+            sentences.append((f"Spearman of the {name}", text + f"{format_probability(spearman.p_t)} (t approximation)"))
     for name, part in (("improvers", up), ("methods below the baseline", down)):
-        kept, n = signs_preserved(part["climb_avg_delta_base"], part["climb_avg_delta_large"])
-        said.append((f"Signs preserved, {name}", f"{kept} of {n}"))
-    return said
+        same_signs, n = signs_preserved(part["climb_avg_delta_base"], part["climb_avg_delta_large"])
+        sentences.append((f"Signs preserved, {name}", f"{same_signs} of {n}"))
+    return sentences
 
 
 def _both(*keys: tuple[str, ...]) -> tuple[str, ...]:
@@ -134,8 +136,8 @@ def _both(*keys: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _rank(rank: float, word: str, runs: pd.Index) -> Cell:
-    shown = rank if math.isnan(rank) or rank % 1 else int(rank)
-    return number_cell(shown, word, runs)
+    value = rank if math.isnan(rank) or rank % 1 else int(rank)
+    return number_cell(value, word, runs)
 
 
 def _sign(value: pd.Series, is_reference: bool, word: str, base_word: str) -> str:

@@ -1,7 +1,7 @@
 """Makes Table 4: parameters and training operations, exact and without training, at the paper's own size.
 
 Source: transfer study, appendix C and Table 4. Parameters and operations are those of the real modules on the meta
-device; the paper's formula stands beside the true count.
+device; the paper's formula stands next to the true count.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def table4(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     for method in order:
         parameters, formula, operations = counts[method]
         source = f"run spec {specs[method].run_id} (paper size), modules on the meta device"
-        against = [100 * (one / other - 1) for one, other in zip(counts[method], counts[reference], strict=True)]
+        against = [100 * (one / base - 1) for one, base in zip(counts[method], counts[reference], strict=True)]
         rows.append(
             {
                 "method": Cell(method),

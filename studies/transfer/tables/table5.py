@@ -28,9 +28,18 @@ from plumbline.results.tables.table import (
 )
 from plumbline.specs.study_config import Study
 
-from ..hardware_comparison import ARM, DIFFERENT, SAME, UNKNOWN, HardwareComparison, device, pair, stand_in
+from ..hardware_comparison import (
+    ARM,
+    DIFFERENT,
+    SAME,
+    UNKNOWN,
+    HardwareComparison,
+    compare_hardware,
+    describe_device,
+    stand_in,
+)
 from ..headline_runs import BASE
-from ..task_differences import printed_tasks
+from ..task_differences import list_printed_tasks
 
 COLUMNS = [
     Column(name="task", header="Task", kind="label", narrow=True),
@@ -64,16 +73,16 @@ class HardwareRun:
         self.name = "no such run" if self.key is None else _device(frames, study, self.key)
 
     def value(self, name: str) -> float:
-        """Accuracy on a task, or a number of the run itself; NaN where there is none."""
+        """Accuracy on a task, or a number of the run itself; NaN if there is none."""
         return float(self.scores.get(name, self.facts.get(name, math.nan)))
 
 
 def table5(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """Twelve tasks, their mean, and the validation loss, on both profiles."""
     primary, second = HardwareRun(frames, study, require_reference(study, "table5")), HardwareRun(frames, study, ARM)
-    change, compared = stand_in(study), pair(frames, study, primary.key, second.key)
+    change, compared = stand_in(study), compare_hardware(frames, study, primary.key, second.key)
     print5 = published.table("table5", key="task")
-    tasks = printed_tasks(study, published)
+    tasks = list_printed_tasks(study, published)
     tasks += [task for task in primary.scores.index if task not in tasks]
     sources = {task: task for task in tasks} | {frames.average: "average", "validation_loss": "validation_loss"}
     both = (*primary.used, *second.used)
@@ -109,7 +118,7 @@ def table5(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         rows=rows,
         notes=[
             f"Primary: {primary.name}. Second: {second.name}. Published: the paper's accelerator and an A100.",
-            *_of_devices(compared, change),
+            *_note_on_devices(compared, change),
             *([f"Stand-in: the second hardware is the same run with {change}."] if change else []),
             *([] if second.key else [f"This study has no run {ARM}."]),
         ],
@@ -125,7 +134,7 @@ def _on(compared: HardwareComparison) -> str:
     return f"on two devices: {compared.why}" if compared.word == DIFFERENT else "on two profiles"
 
 
-def _of_devices(compared: HardwareComparison, change: str) -> list[str]:
+def _note_on_devices(compared: HardwareComparison, change: str) -> list[str]:
     """What keeps the table from being about devices."""
     none = "no difference between devices is shown and no claim about them tested"
     if compared.word == SAME:
@@ -138,4 +147,4 @@ def _device(frames: RunFrames, study: Study, key: str) -> str:
     manifest = frames.manifests.get(key)
     if manifest is None:
         return f"no run yet, {study.runs[key].spec.train.precision}"
-    return f"{device(manifest)}, {manifest['spec']['train']['precision']}"
+    return f"{describe_device(manifest)}, {manifest['spec']['train']['precision']}"

@@ -22,16 +22,7 @@ from plumbline.results.tables.table import (
 )
 from plumbline.specs.study_config import Study
 
-from ..divergence_pattern import (
-    BRIEF,
-    ELEVATED,
-    GROWTH,
-    MECHANISMS,
-    MONOTONE,
-    PAPER_STEPS,
-    PRINTED,
-    divergence_of,
-)
+from ..divergence_pattern import BRIEF, ELEVATED, GROWTH, MECHANISMS, MONOTONE, PAPER_STEPS, PRINTED, read_divergence
 from ..headline_runs import LARGE
 
 ARM = "provoked_divergence"
@@ -73,7 +64,7 @@ def table6(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """The paper's divergences, whatever became of them here, and every other run that diverged here."""
     print6 = published.table("table6", key=["method_id", "seed"])
     rows = []
-    for key, run in listed(frames, print6).iterrows():
+    for key, run in list_runs(frames, print6).iterrows():
         place = (run["method"], str(run["seed"])) if run["scale"] == LARGE else ("", "")
         row = {
             "run": Cell(name_of(run), (str(key),)),
@@ -81,7 +72,7 @@ def table6(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
             "seed": Cell(int(run["seed"])),
             "outcome": Cell(run["outcome"], (str(key),)),
         }
-        row |= _history(frames, str(key), run) | _printed(print6, place)
+        row |= _history(frames, str(key), run) | _cells_in_print(print6, place)
         rows.append(row | context_cells(study, run["scale"]))
     absent = [f"{method}/s{seed}" for method, seed in print6.index if frames.key(LARGE, method, int(seed)) is None]
     return make_table(
@@ -127,28 +118,28 @@ def _history(frames: RunFrames, key: str, run: pd.Series) -> dict[str, Cell]:
     own = (key,)
     if run["outcome"] != DIVERGED:
         word = "no divergence" if run["outcome"] == COMPLETED else MISSING
-        words = {
+        reasons = {
             name: Cell(word, own)
             for name in ("divergence_pattern", "suggested_divergence_mechanism", "divergence_reason")
         }
-        return {name: Cell(None, own, word=word) for name in numbers} | words
-    found = divergence_of(frames, key)
+        return {name: Cell(None, own, word=word) for name in numbers} | reasons
+    divergence = read_divergence(frames, key)
     return {
         "first_nan_step": Cell(int(run["step"]), own),
         "first_nan_training_fraction": Cell(float(run["step"] / run["steps"]), own),
-        "grad_norm_before_rise": number_cell(found.stable, found.signature, own),
-        "peak_grad_norm": number_cell(found.peak, "no norm", own),
-        "last_grad_norm": number_cell(found.last, "no norm", own),
-        "first_step_of_high_grad_norm": number_cell(found.elevated_from, "never", own),
-        "steps_with_high_grad_norm": Cell(found.elevated_steps, own),
+        "grad_norm_before_rise": number_cell(divergence.stable, divergence.signature, own),
+        "peak_grad_norm": number_cell(divergence.peak, "no norm", own),
+        "last_grad_norm": number_cell(divergence.last, "no norm", own),
+        "first_step_of_high_grad_norm": number_cell(divergence.elevated_from, "never", own),
+        "steps_with_high_grad_norm": Cell(divergence.elevated_steps, own),
         "last_finite_loss": number_cell(float(run["last_finite_loss"]), "no finite loss", own),
-        "divergence_pattern": Cell(found.signature, own),
-        "suggested_divergence_mechanism": Cell(MECHANISMS[found.signature], own),
+        "divergence_pattern": Cell(divergence.signature, own),
+        "suggested_divergence_mechanism": Cell(MECHANISMS[divergence.signature], own),
         "divergence_reason": Cell(run["reason"], own),
     }
 
 
-def _printed(print6: pd.DataFrame, place: tuple[str, str]) -> dict[str, Cell]:
+def _cells_in_print(print6: pd.DataFrame, place: tuple[str, str]) -> dict[str, Cell]:
     """What the paper prints of a run; it prints either the length of a rise or that of a spike."""
     nan_step, mechanism = printed(print6, place, "nan_step"), printed(print6, place, "mechanism")
     share = nan_step if nan_step == NOT_PRINTED else f"{int(nan_step) / PAPER_STEPS:.3f}"
@@ -163,13 +154,13 @@ def _printed(print6: pd.DataFrame, place: tuple[str, str]) -> dict[str, Cell]:
     }
 
 
-def listed(frames: RunFrames, print6: pd.DataFrame) -> pd.DataFrame:
+def list_runs(frames: RunFrames, print6: pd.DataFrame) -> pd.DataFrame:
     """Runs to show: printed divergences first, in the printed order, then other runs that diverged, then the arm."""
     runs = frames.runs
     place = {pair: position for position, pair in enumerate(print6.index)}
     pairs = [(method, str(seed)) for method, seed in zip(runs["method"], runs["seed"], strict=True)]
-    known = [pair in place and scale == LARGE for pair, scale in zip(pairs, runs["scale"], strict=True)]
-    order = [place[pair] if is_known else len(place) for pair, is_known in zip(pairs, known, strict=True)]
-    shown = runs.assign(order=order, arm=runs["method"] == ARM)
-    keep = pd.Series(known, index=runs.index) | (runs["outcome"] == DIVERGED) | shown["arm"]
-    return shown[keep].sort_values(["arm", "order"], kind="stable")
+    is_printed = [pair in place and scale == LARGE for pair, scale in zip(pairs, runs["scale"], strict=True)]
+    order = [place[pair] if is_known else len(place) for pair, is_known in zip(pairs, is_printed, strict=True)]
+    ordered = runs.assign(order=order, arm=runs["method"] == ARM)
+    keep = pd.Series(is_printed, index=runs.index) | (runs["outcome"] == DIVERGED) | ordered["arm"]
+    return ordered[keep].sort_values(["arm", "order"], kind="stable")

@@ -1,4 +1,4 @@
-"""Makes Table 7: final validation loss beside CLIMB-avg for six methods.
+"""Makes Table 7: final validation loss next to CLIMB-avg for six methods.
 
 Source: transfer study, appendix E.1 and Table 7.
 """

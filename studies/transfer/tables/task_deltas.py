@@ -21,13 +21,13 @@ from plumbline.results.tables.table import (
 from plumbline.specs.study_config import Study
 
 from ..headline_runs import BASE, base_values, best_first, headline_runs
-from ..task_differences import deltas, tasks_of
+from ..task_differences import deltas, list_tasks
 
 
 def task_deltas(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each method, one column for each task."""
     reference = require_reference(study, "task_deltas")
-    tasks, runs = tasks_of(frames, study, published), frames.select(BASE, study.methods)
+    tasks, runs = list_tasks(frames, study, published), frames.select(BASE, study.methods)
     values = deltas(frames, study, tasks, reference)
     floor = tuple(headline_runs(runs, reference, reference).index)
     rows = []
@@ -51,8 +51,6 @@ def task_deltas(frames: RunFrames, study: Study, published: PrintedNumbers) -> T
         key="method",
         columns=columns,
         rows=rows,
-        notes=[
-            "Methods by CLIMB-avg, best first; one seed each. The paper prints these only as a picture.",
-        ],
+        notes=["Methods by CLIMB-avg, best first; one seed each. The paper prints these only as a picture."],
         scores=frames,
     )

@@ -2,7 +2,7 @@
 method.
 
 Source: interpretations of studies/transfer/study.yaml. Not a table of the paper; printed numbers (Tables 2, 4 and 7)
-stand beside the default variant, and the printed share of parameters beside every one, which it may decide between.
+stand next to the default variant, and the printed share of parameters next to every one, which it may decide between.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def variants(frames: RunFrames, study: Study, published: PrintedNumbers) -> Tabl
         own = [name for name in there if name.rpartition(".")[0] == method]
         if own or method == reference:
             rows += [
-                _row(world, name, method) | _printed(prints, name, method) | context_cells(study, BASE, frames)
+                _row(world, name, method) | _cells_in_print(prints, name, method) | context_cells(study, BASE, frames)
                 for name in (method, *own)
             ]
     return make_table(
@@ -174,7 +174,7 @@ def _row(world: _World, name: str, default: str) -> dict[str, Cell]:
     } | _parameters(world, name)
 
 
-def _printed(prints: dict[str, pd.DataFrame], name: str, default: str) -> dict[str, Cell]:
+def _cells_in_print(prints: dict[str, pd.DataFrame], name: str, default: str) -> dict[str, Cell]:
     """What is printed of a default variant; of others the method's share of parameters alone."""
     cells = published_cells(prints["table2"], name, {"climb_avg": "climb_avg", "climb_avg_delta": "delta", "z": "z"})
     cells |= published_cells(prints["table7"], name, {"validation_loss": "val_loss"})

@@ -92,16 +92,16 @@ def test_the_fastest_that_kept_its_numbers_is_written(tmp_path: Path) -> None:
     assert (softpick.device, softpick.widths, softpick.size) == (DEVICE, (64, 64), 2)
     older = BlockChoice(kernel="softpick", device=DEVICE, widths=(64, 64), size=2, blocks=(64, 64, 8, 2))
     elsewhere = replace(older, device="A")
-    together = fill_block_choices.merged((older, elsewhere), [sigmoid, softpick])
+    together = fill_block_choices.merge((older, elsewhere), [sigmoid, softpick])
     assert together == [elsewhere, sigmoid, softpick]
     source = Path(block_choices.__file__).read_text()
-    text = fill_block_choices.written(source, together)
+    text = fill_block_choices.insert_rows(source, together)
     space: dict[str, Any] = {"__name__": "filled"}
     sys.modules["filled"] = type(sys)("filled")  # where a dataclass looks for its module
     exec(compile(ast.parse(text), "filled", "exec"), space)
     del sys.modules["filled"]
     assert [row.blocks for row in space["MEASURED"]] == [row.blocks for row in together]
-    assert fill_block_choices.written(text, together) == text and space["DEFAULT"]
+    assert fill_block_choices.insert_rows(text, together) == text and space["DEFAULT"]
     formatted = [sys.executable, "-m", "ruff", "format", "--line-length", "120", "--check", "-"]
     assert subprocess.run(formatted, input=text, text=True, capture_output=True, cwd=REPOSITORY).returncode == 0
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks.kernel_costs import COSTS, AttentionShape, kept, operations
+from benchmarks.kernel_costs import COSTS, AttentionShape, count_kept_bytes, operations
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.decoder import create
 from plumbline.model.mixers._base import Mixer
@@ -199,7 +199,7 @@ def test_costs_are_what_kernels_do(
     with _Products() as backward:
         out.sum().backward()
     bias = sum(value.numel() * 4 for value in mixer.parameters()) and 4 * 4
-    assert sum(saved.values()) == kept(COSTS[kernel], shape) + bias
+    assert sum(saved.values()) == count_kept_bytes(COSTS[kernel], shape) + bias
     assert (forward.count, backward.count) == operations(COSTS[kernel], shape, block=16)
 
 

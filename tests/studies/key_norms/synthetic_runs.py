@@ -13,7 +13,7 @@ from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.expected_runs import list_expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
-from plumbline.studies.key_norms.norm_curves import layers_of
+from plumbline.studies.key_norms.norm_curves import count_layers
 from tests.studies.run_files import write_run
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -69,7 +69,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.study = study_config.load(STUDY, self.preset)
-        self.arms = self.arms or as_the_document_says(layers_of(self.study))
+        self.arms = self.arms or as_the_document_says(count_layers(self.study))
         for name, arm in self.arms.items():
             self._run(name, arm)
 

@@ -11,7 +11,7 @@ from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import has_preset
 from plumbline.specs.yaml_files import PRESETS
-from plumbline.studies.key_norms.norm_curves import decay, groups, layers_of, spec_of
+from plumbline.studies.key_norms.norm_curves import count_layers, decay, find_spec, groups
 from plumbline.train.interventions import build
 from plumbline.train.run_optimizer import RunOptimizer
 
@@ -19,7 +19,7 @@ ARMS = ["as_published", "no_decay", "frozen_gains"]
 
 
 def spec(arm: str, preset: str) -> RunSpec:
-    found = spec_of(study_config.load("key_norms", preset), arm)
+    found = find_spec(study_config.load("key_norms", preset), arm)
     assert found is not None
     return found
 
@@ -96,5 +96,5 @@ def test_a_key_norm_starts_at_8(tmp_path) -> None:
     for block in model.blocks:
         block.attention.query_key.register_forward_hook(lambda _, __, out: seen.append(out[1].norm(dim=-1)))
     model(torch.randint(1024, (2, 32)))
-    assert len(seen) == layers_of(study_config.load("key_norms", "smoke"))
+    assert len(seen) == count_layers(study_config.load("key_norms", "smoke"))
     assert all(torch.allclose(norms, torch.tensor(8.0), atol=1e-3) for norms in seen)

@@ -157,9 +157,9 @@ def _wider(study: str) -> theorem_numbers.MatchedModelSizes:
 
 SIZES, MOVED, WEAKENED, NEEDED = (
     theorem_numbers.sizes,
-    gradient_step_on_scores.DirectedHead.moved,
-    gradient_step_on_scores.DirectedHead.weakened,
-    logit_range.needed_range,
+    gradient_step_on_scores.DirectedHead.score_change,
+    gradient_step_on_scores.DirectedHead.weaken,
+    logit_range.least_range,
 )
 
 #: Claim of arithmetic -> what is wrong in a world in which it must fail: owner, name, replacement.

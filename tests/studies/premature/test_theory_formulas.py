@@ -19,7 +19,7 @@ from plumbline.studies.premature.gradient_step_on_scores import (
     random_head,
     sharp_head,
 )
-from plumbline.studies.premature.logit_range import needed_range, slack
+from plumbline.studies.premature.logit_range import least_range, slack
 
 SHAPE = {"tokens": 12, "width": 20, "head_width": 6, "rank": 4, "init_std": 0.2}
 
@@ -48,7 +48,7 @@ def test_gradients_are_autograds(seed):
 @pytest.mark.parametrize("rate", [1e-3, 1.0, 100.0])
 def test_bounds_are_in_order_and_hold(seed, rate):
     head = random_head(seed, **SHAPE, sharpness=1.0 + seed)
-    moved = frobenius(head.moved(rate, 2 * rate))
+    moved = frobenius(head.score_change(rate, 2 * rate))
     assert moved <= head.bound(rate, 2 * rate) <= head.unconditional_bound(rate, 2 * rate)
     assert head.bound(rate, 2 * rate) <= head.localised_bound(rate, 2 * rate)
 
@@ -59,15 +59,15 @@ def test_the_step_is_measured_on_the_chosen_directions():
     query, key = head.gradients
     change = (head.query_DW - 0.1 * query) @ (head.key_DW - 0.2 * key).T - head.query_DW @ head.key_DW.T
     plain = head.x_TD @ p @ change @ p @ head.x_TD.T / math.sqrt(head.width)
-    assert np.allclose(head.moved(0.1, 0.2), plain, atol=1e-12)
+    assert np.allclose(head.score_change(0.1, 0.2), plain, atol=1e-12)
     assert head.landing(head.key_DW) == pytest.approx(np.linalg.norm(head.x_TD @ head.key_DW @ head.key_DW.T @ p))
     assert head.energy == pytest.approx(np.linalg.norm(head.x_TD @ p) ** 2)
 
 
 def test_the_bound_is_met_by_an_aligned_head_and_missed_by_a_smaller_one():
     head = sharp_head(16, 20, 6)
-    assert frobenius(head.moved(1e-8, 1e-8)) / head.bound(1e-8, 1e-8) == pytest.approx(1.0, abs=1e-5)
-    assert frobenius(head.moved(1e-8, 0.0)) / head.bound(1e-8, 0.0) == pytest.approx(1.0, abs=1e-5)
+    assert frobenius(head.score_change(1e-8, 1e-8)) / head.bound(1e-8, 1e-8) == pytest.approx(1.0, abs=1e-5)
+    assert frobenius(head.score_change(1e-8, 0.0)) / head.bound(1e-8, 0.0) == pytest.approx(1.0, abs=1e-5)
 
 
 def test_locality_of_known_heads():
@@ -84,11 +84,11 @@ def test_locality_of_known_heads():
 
 def test_the_square_is_of_a_stream_that_is_all_immature():
     head = random_head(0, tokens=64, width=200, head_width=16, rank=20, init_std=0.044)
-    assert power(head.purely_chosen(), 0.5, 1e-4) == pytest.approx(2.0, abs=1e-3)
+    assert power(head.restrict_to_chosen(), 0.5, 1e-4) == pytest.approx(2.0, abs=1e-3)
     assert power(head, 0.5, 1e-4) < 1.8
-    assert head.weakened(0.25).energy == pytest.approx(0.25 * head.energy)
-    rest = head.x_TD - head.purely_chosen().x_TD
-    assert np.allclose(head.weakened(0.25).x_TD - head.weakened(0.25).purely_chosen().x_TD, rest)
+    assert head.weaken(0.25).energy == pytest.approx(0.25 * head.energy)
+    rest = head.x_TD - head.restrict_to_chosen().x_TD
+    assert np.allclose(head.weaken(0.25).x_TD - head.weaken(0.25).restrict_to_chosen().x_TD, rest)
 
 
 def test_rho_of_the_documents_widths_and_of_networks_that_were_drawn():
@@ -97,7 +97,7 @@ def test_rho_of_the_documents_widths_and_of_networks_that_were_drawn():
     assert theorem_numbers.rho(these, "gelu") == pytest.approx(2 / 3 * 0.384)
     assert theorem_numbers.rho(these, "silu") == pytest.approx(0.2163, abs=5e-5)
     for gate in ("gelu", "silu"):
-        single, gated, with_single, with_gated = theorem_numbers.drawn_energies(these, gate, seed=5)
+        single, gated, with_single, with_gated = theorem_numbers.draw_energies(these, gate, seed=5)
         assert gated / single == pytest.approx(theorem_numbers.rho(these, gate), rel=0.05)
         assert with_gated < with_single
     assert energy_ratio(3840, 2560, 0.384, gate="silu") == theorem_numbers.rho(these, "silu")
@@ -107,14 +107,14 @@ def test_the_write_where_training_starts_is_the_dossiers():
     """Root of the mean square of a drawn network's output at full width (tokens with norm sqrt(960))."""
     these = theorem_numbers.sizes("premature")
     per_channel = theorem_numbers.TOKENS * these.single.width
-    single, swiglu, *_ = theorem_numbers.drawn_energies(these, "silu")
-    _, geglu, *_ = theorem_numbers.drawn_energies(these, "gelu")
+    single, swiglu, *_ = theorem_numbers.draw_energies(these, "silu")
+    _, geglu, *_ = theorem_numbers.draw_energies(these, "gelu")
     found = [math.sqrt(energy / per_channel) for energy in (single, swiglu, geglu)]
     assert found == [pytest.approx(0.0730, rel=0.02), pytest.approx(0.0339, rel=0.02), pytest.approx(0.0369, rel=0.02)]
 
 
 def test_the_range_is_met_by_a_row_of_equals_and_nothing_less():
-    scores = np.concatenate([[needed_range(50, math.log(0.98 / 0.02))], np.zeros(49)])
+    scores = np.concatenate([[least_range(50, math.log(0.98 / 0.02))], np.zeros(49)])
     weights = np.exp(scores) / np.exp(scores).sum()
     assert weights[0] == pytest.approx(0.98) and slack(scores) == pytest.approx(0.0, abs=1e-9)
     assert slack(scores + 7.0) == pytest.approx(0.0, abs=1e-9)
@@ -125,7 +125,7 @@ def test_the_range_is_met_by_a_row_of_equals_and_nothing_less():
 
 def test_a_range_of_one_key_is_refused():
     with pytest.raises(PlumblineError, match="two keys"):
-        needed_range(1, 0.0)
+        least_range(1, 0.0)
     with pytest.raises(PlumblineError, match="two keys"):
         slack(np.array([1.0]))
 

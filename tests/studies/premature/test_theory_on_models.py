@@ -177,10 +177,10 @@ def test_theorem_1_bounds_measured_steps(trained, seen, rate):
             moved = frobenius(inside @ (query @ key.T - head.query_DW @ head.key_DW.T) @ inside.T / root)
             bound = head.bound(rate, rate)
             assert moved <= bound <= min(head.unconditional_bound(rate, rate), head.localised_bound(rate, rate))
-            assert moved == pytest.approx(frobenius(head.moved(rate, rate)), rel=1e-3)
+            assert moved == pytest.approx(frobenius(head.score_change(rate, rate)), rel=1e-3)
         if rate < 1:  # not a bound that anything would keep: a thousandth of it is too little for some head
             found = heads(seen, basis_DR)
-            assert any(frobenius(head.moved(rate, rate)) > 1e-3 * head.bound(rate, rate) for head in found)
+            assert any(frobenius(head.score_change(rate, rate)) > 1e-3 * head.bound(rate, rate) for head in found)
 
 
 def test_corollary_3_a_quarter_of_the_rate_is_a_quarter_of_the_step(seen):

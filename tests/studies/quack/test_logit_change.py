@@ -18,7 +18,7 @@ from plumbline.studies.quack.logit_change import (
     Norm,
     Weights,
     bound,
-    drawn,
+    draw_head,
     rates,
     rows,
     spectral,
@@ -45,7 +45,7 @@ def steps(draw: st.DrawFn) -> HeadUpdate:
         width=head_width * draw(st.integers(1, 6)), head_width=head_width, init_std=0.3, rate=1.0, tau=1.0, tokens=5
     )
     weights, directions = draw(st.sampled_from(get_args(Weights))), draw(st.sampled_from(get_args(Directions)))
-    return drawn(sizes, weights, directions, draw(st.integers(0, 10**6)))
+    return draw_head(sizes, weights, directions, draw(st.integers(0, 10**6)))
 
 
 @SHAPES
@@ -57,7 +57,7 @@ def test_first_and_second_order_are_the_whole_change(step: HeadUpdate, query_rat
 
 
 def test_logits_and_their_change_are_those_of_the_weights() -> None:
-    step = drawn(SIZES, "drawn", "muon", 0)
+    step = draw_head(SIZES, "drawn", "muon", 0)
 
     def logits(query_WD: np.ndarray, key_WD: np.ndarray) -> np.ndarray:
         return (step.x_TD @ query_WD.T) @ (step.y_SD @ key_WD.T).T / np.sqrt(8)
@@ -74,7 +74,7 @@ def test_logits_and_their_change_are_those_of_the_weights() -> None:
 @SHAPES
 @given(steps(), st.sampled_from(get_args(Norm)), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
 def test_quacks_rates_keep_the_bound(start: HeadUpdate, kind: Norm, by_query: float, by_key: float) -> None:
-    now = start.scaled(by_query, by_key)
+    now = start.multiply_weights(by_query, by_key)
     at = quack(now, start, kind)
     allowed = bound(start, SIZES.tau * SIZES.rate, kind)
     assert largest(now.first_order(*at)) <= allowed * (1 + 1e-9)
@@ -87,7 +87,7 @@ def test_quacks_rates_keep_the_bound(start: HeadUpdate, kind: Norm, by_query: fl
 @SHAPES
 @given(steps(), st.sampled_from(get_args(Norm)), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
 def test_quacks_first_order_knows_no_scale(start: HeadUpdate, kind: Norm, by_query: float, by_key: float) -> None:
-    now = start.scaled(by_query, by_key)
+    now = start.multiply_weights(by_query, by_key)
     np.testing.assert_allclose(
         now.first_order(*quack(now, start, kind)), start.first_order(*quack(start, start, kind)), rtol=1e-6, atol=1e-12
     )
@@ -98,8 +98,8 @@ def test_quacks_first_order_knows_no_scale(start: HeadUpdate, kind: Norm, by_que
 def test_the_worst_case_meets_the_bound(seed: int, kind: Norm, scale: float) -> None:
     """For any weights under the spectral norm, under Frobenius' for those of rank one; then nothing tighter is true."""
     for weights in get_args(Weights):
-        start = drawn(SIZES, weights, "worst", seed)
-        now = start.scaled(scale, scale)
+        start = draw_head(SIZES, weights, "worst", seed)
+        now = start.multiply_weights(scale, scale)
         share = largest(now.first_order(*quack(now, start, kind))) / bound(start, SIZES.tau * SIZES.rate, kind)
         if kind == "spectral" or weights == "rank one":
             assert share == pytest.approx(1, rel=1e-6)
@@ -113,7 +113,7 @@ def test_no_other_direction_or_input_moves_a_logit_further(seed: int) -> None:
     draw = np.random.default_rng(seed)
     query_WD, key_WD = (draw.standard_normal((4, 10)) for _ in range(2))
     most = largest(worst(query_WD, key_WD, length=1.0).first_order(0.3, 0.7))
-    other = drawn(HeadSizes(width=10, head_width=4, init_std=1, rate=1, tau=1), "drawn", "random", seed)
+    other = draw_head(HeadSizes(width=10, head_width=4, init_std=1, rate=1, tau=1), "drawn", "random", seed)
     length = np.sqrt(10)
     tried = HeadUpdate(
         query_WD=query_WD,
@@ -158,16 +158,16 @@ def test_the_second_order_matters_where_weights_are_small() -> None:
 
 def test_updates_have_norm_one_and_muons_are_near_orthogonal() -> None:
     for directions in get_args(Directions):
-        step = drawn(SIZES, "drawn", directions, 2)
+        step = draw_head(SIZES, "drawn", directions, 2)
         assert step.size == pytest.approx(1, abs=1e-9)
-    values = np.linalg.svd(drawn(SIZES, "drawn", "muon", 2).query_update_WD, compute_uv=False)
+    values = np.linalg.svd(draw_head(SIZES, "drawn", "muon", 2).query_update_WD, compute_uv=False)
     assert values.min() > 0.5
     assert spectral(np.diag([3.0, 4.0])) == pytest.approx(4.0)
 
 
 def test_rates_that_go_by_their_own_norm_break_the_bound() -> None:
     """The formula is no formality: with query and key norms exchanged, one of two sizes of weights is too fast."""
-    start = drawn(SIZES, "drawn", "worst", 3)
-    now = start.scaled(100.0, 0.01)
+    start = draw_head(SIZES, "drawn", "worst", 3)
+    now = start.multiply_weights(100.0, 0.01)
     query_rate, key_rate = quack(now, start, "spectral")
     assert largest(now.first_order(key_rate, query_rate)) > 10 * bound(start, SIZES.tau * SIZES.rate, "spectral")

@@ -43,9 +43,9 @@ def before(timed: Written) -> pd.DataFrame:
 @pytest.fixture
 def small_head(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(lemma1_numbers, "sizes", lambda study: SMALL)
-    lemma1_numbers.found.cache_clear()
+    lemma1_numbers.compute_rows.cache_clear()
     yield
-    lemma1_numbers.found.cache_clear()
+    lemma1_numbers.compute_rows.cache_clear()
 
 
 def test_every_claim_is_measured() -> None:
@@ -154,14 +154,14 @@ def another_grid(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def latents_with_norms(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoding_memory, "refused", lambda study, scale: "")
+    monkeypatch.setattr(decoding_memory, "explain_refusal", lambda study, scale: "")
 
 
 def norms_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoding_memory, "model_of", lambda study, scale, method="default": QK_NORMED)
+    monkeypatch.setattr(decoding_memory, "find_model", lambda study, scale, method="default": QK_NORMED)
 
 
-QK_NORMED = decoding_memory.model_of(study_at(), "mha", "qk_norm")
+QK_NORMED = decoding_memory.find_model(study_at(), "mha", "qk_norm")
 
 
 def by_own_norm(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +201,7 @@ CODE_MUTANTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 def test_where_the_code_is_otherwise_a_definition_does_not_hold(claim, small_head, tmp_path, monkeypatch) -> None:
     nothing = Written(tmp_path, {}, "smoke")
     assert judged(nothing, [claim]).loc[claim, "verdict"] == "reproduced"
-    lemma1_numbers.found.cache_clear()
+    lemma1_numbers.compute_rows.cache_clear()
     CODE_MUTANTS[claim](monkeypatch)
     found = judged(nothing, [claim])
     assert found.loc[claim, "verdict"] == "not reproduced", found.loc[claim, "reproduced"]

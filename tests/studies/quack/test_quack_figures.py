@@ -8,7 +8,7 @@ import pytest
 from plumbline.results.figures import figure_style
 from plumbline.results.figures.figure_style import FigureWithData
 from plumbline.specs import study_parts
-from plumbline.studies.quack.figures._panels import alike
+from plumbline.studies.quack.figures._panels import find_equal_curves
 from plumbline.studies.quack.run_grid import RunGrid
 from tests.studies.quack import synthetic_runs
 from tests.studies.quack.synthetic_runs import ETAS, LOSSES, PUBLISHED, TAUS, Written, key
@@ -61,8 +61,10 @@ def test_curves_that_coincide_are_named(right: Written, pictures: dict[str, Figu
     assert after == before + 1
     low, high = pd.Series([1.0, 2.0]), pd.Series([1.0, 2.0 + 1e-12])
     grid = RunGrid(right.load(), right.study)
-    assert alike(grid, {"default": low, "quack": high}) == []
-    assert alike(grid, {"default": low, "quack": high, "ablation": low}) == ["the same curve: Default, Ablation"]
+    assert find_equal_curves(grid, {"default": low, "quack": high}) == []
+    assert find_equal_curves(grid, {"default": low, "quack": high, "ablation": low}) == [
+        "the same curve: Default, Ablation"
+    ]
 
 
 def crosses(picture: FigureWithData) -> int:

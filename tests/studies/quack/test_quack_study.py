@@ -11,7 +11,7 @@ from plumbline.specs import corpus
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import has_preset
 from plumbline.specs.yaml_files import PRESETS
-from plumbline.studies.quack.decoding_memory import materialised, model_of, remembered
+from plumbline.studies.quack.decoding_memory import count_cached_bytes, count_materialised_bytes, find_model
 from plumbline.studies.quack.logit_change import SCALES
 from tests.studies.quack.synthetic_runs import ETAS, PUBLISHED, TAUS, key, study_at
 
@@ -30,19 +30,19 @@ def spec(
 @pytest.mark.parametrize("scale", PARAMETERS)
 def test_parameters_at_the_documents_size(scale: str) -> None:
     for method in ("default", "quack"):
-        model = model_of(study_at(), scale, method)
+        model = find_model(study_at(), scale, method)
         assert sum(weight.numel() for weight in on_meta(model).parameters()) == PARAMETERS[scale]
-    normed = model_of(study_at(), "mha", "qk_norm")
+    normed = find_model(study_at(), "mha", "qk_norm")
     assert sum(weight.numel() for weight in on_meta(normed).parameters()) == PARAMETERS["mha"] + 14 * 2 * 64
 
 
 def test_sizes_are_those_of_the_paper_that_the_document_sums_up() -> None:
-    external, model = PUBLISHED.setup()["external_full_paper"], model_of(study_at(), "mha")
+    external, model = PUBLISHED.setup()["external_full_paper"], find_model(study_at(), "mha")
     assert (model.layers, model.width, model.heads, model.ffn_width) == tuple(
         external[name] for name in ("layers", "d_model", "heads", "d_ff")
     )
     assert (model.vocabulary, model.tied_embeddings, model.head_width) == (49152, external["tied"], external["d_head"])
-    latent = model_of(study_at(), "mla")
+    latent = find_model(study_at(), "mla")
     options = latent.slot("projections").options
     assert (
         latent.head_width == external["d_nope"] + external["d_rope"] and options["rotary_width"] == external["d_rope"]
@@ -88,8 +88,8 @@ def test_every_preset_has_every_method_at_every_point(preset: str) -> None:
 
 @pytest.mark.parametrize("preset", PRESETS_HERE)
 def test_every_preset_keeps_the_shape(preset: str) -> None:
-    document, latent_document = model_of(study_at(), "mha"), model_of(study_at(), "mla").slot("projections").options
-    model, latent = model_of(study_at(preset), "mha"), model_of(study_at(preset), "mla")
+    document, latent_document = find_model(study_at(), "mha"), find_model(study_at(), "mla").slot("projections").options
+    model, latent = find_model(study_at(preset), "mha"), find_model(study_at(preset), "mla")
     options = latent.slot("projections").options
     assert model.ffn_width == 4 * model.width == 4 * model.heads * model.head_width
     assert latent.head_width == 2 * model.head_width == 2 * options["rotary_width"]
@@ -143,9 +143,9 @@ def test_variants_and_arms_are_at_the_middle_rate() -> None:
 
 def test_a_cache_of_latents_is_smaller_than_one_of_keys() -> None:
     """14 layers of 256 + 64 numbers a token, against 14 of 2 x 32 x 64 and, made again, of 2 x 32 x 128."""
-    mha, mla = (model_of(study_at(), scale) for scale in PARAMETERS)
-    assert remembered(mha) == materialised(mha) == 14 * 2 * 32 * 64 * 2
-    assert remembered(mla) == 14 * (256 + 64) * 2 and materialised(mla) == 14 * 2 * 32 * 128 * 2
+    mha, mla = (find_model(study_at(), scale) for scale in PARAMETERS)
+    assert count_cached_bytes(mha) == count_materialised_bytes(mha) == 14 * 2 * 32 * 64 * 2
+    assert count_cached_bytes(mla) == 14 * (256 + 64) * 2 and count_materialised_bytes(mla) == 14 * 2 * 32 * 128 * 2
 
 
 def test_each_interpretation_has_an_alternative_or_says_nothing_else_is_possible() -> None:

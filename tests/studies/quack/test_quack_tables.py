@@ -31,9 +31,9 @@ def tables(right: Written) -> dict[str, Table]:
 def small_head(monkeypatch: pytest.MonkeyPatch) -> Any:
     sizes = HeadSizes(width=48, head_width=8, init_std=0.02, rate=3e-3, tau=1.0, tokens=12)
     monkeypatch.setattr(lemma1_numbers, "sizes", lambda study: sizes)
-    lemma1_numbers.found.cache_clear()
+    lemma1_numbers.compute_rows.cache_clear()
     yield
-    lemma1_numbers.found.cache_clear()
+    lemma1_numbers.compute_rows.cache_clear()
 
 
 def test_table1_has_a_row_for_each_method_and_base_rate(tables: dict[str, Table]) -> None:

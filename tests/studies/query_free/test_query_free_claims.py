@@ -108,7 +108,7 @@ def test_an_effect_that_is_reversed_is_not_reproduced(world: str, tmp_path: Path
 
 @pytest.fixture
 def other_document(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(theorem_checks, "document", another)
+    monkeypatch.setattr(theorem_checks, "load_paper", another)
 
 
 def test_of_a_document_with_other_sizes_none_of_these_is_so(right: Path, other_document: None) -> None:

@@ -12,7 +12,7 @@ from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import has_preset
 from plumbline.specs.yaml_files import PRESETS
 from plumbline.studies.query_free.eliminate_query import query_elimination_rules
-from plumbline.studies.query_free.run_values import CONFIGURATIONS, NONLINEAR, counts, divisor, smallest_rate
+from plumbline.studies.query_free.run_values import CONFIGURATIONS, NONLINEAR, count_parameters, divisor, smallest_rate
 from tests.studies.query_free.synthetic_runs import STUDY, study_at
 
 PRESETS_HERE = [preset for preset in PRESETS if has_preset("query_free", preset)]
@@ -54,18 +54,18 @@ def changed(one: str, other: str, preset: str = "paper") -> dict[str, object]:
 def test_parameters_at_the_documents_size(method: str) -> None:
     total, body = PARAMETERS[method]
     assert sum(weight.numel() for weight in on_meta(spec(method).model).parameters()) == total
-    assert (counts(spec(method).model).total, counts(spec(method).model).body) == (total, body)
+    assert (count_parameters(spec(method).model).total, count_parameters(spec(method).model).body) == (total, body)
 
 
 @pytest.mark.parametrize("preset", PRESETS_HERE)
 def test_what_w_q_had_goes_into_the_feed_forward_network_exactly(preset: str) -> None:
-    full, reduced = (counts(spec(method, preset).model) for method in ("baseline", "wq_identity"))
-    larger, smaller = (counts(spec(m, preset).model) for m in ("wq_identity_large_mlp", "baseline_small_mlp"))
+    full, reduced = (count_parameters(spec(method, preset).model) for method in ("baseline", "wq_identity"))
+    larger, smaller = (count_parameters(spec(m, preset).model) for m in ("wq_identity_large_mlp", "baseline_small_mlp"))
     model = spec("baseline", preset).model
     assert full.total - reduced.total == full.of("query") == model.layers * model.width**2
     assert larger.total == full.total and smaller.total == reduced.total and not reduced.of("query")
     assert 3 * model.layers * model.width**2 == reduced.of("key", "value", "output")
-    assert counts(spec("norm_free", preset).model).of("norm") == 0
+    assert count_parameters(spec("norm_free", preset).model).of("norm") == 0
 
 
 def test_the_budget_is_the_papers() -> None:

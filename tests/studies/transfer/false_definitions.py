@@ -25,7 +25,8 @@ Patch = Callable[[pytest.MonkeyPatch], object]
 #: What claims of this kind read of modules at paper size, and of the real ones: to build others for each statement
 #: would take a minute.
 REAL: dict[str, Any] = {
-    name: getattr(sizes_and_definitions, name) for name in ("table4_cell", "parameter_roles", "model_of", "decoder_of")
+    name: getattr(sizes_and_definitions, name)
+    for name in ("table4_cell", "parameter_roles", "find_model", "build_decoder")
 }
 
 
@@ -53,7 +54,7 @@ def one_more(method: str, role: str, layer: int) -> Patch:
 
 def constants(*values: float) -> Patch:
     """What a method adds starts elsewhere."""
-    return instead("constants_of", lambda e, method: list(values))
+    return instead("list_start_constants", lambda e, method: list(values))
 
 
 def _twice_the_operations(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,15 +65,15 @@ def _twice_the_operations(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _another_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sizes_and_definitions, "starts_of", lambda e, method, role=None: [NormalInit(std=0.05)])
-    model = lambda e, method: msgspec.structs.replace(REAL["model_of"](e, method), norm_eps=1e-6)  # noqa: E731
-    monkeypatch.setattr(sizes_and_definitions, "model_of", model)
+    monkeypatch.setattr(sizes_and_definitions, "list_starts", lambda e, method, role=None: [NormalInit(std=0.05)])
+    model = lambda e, method: msgspec.structs.replace(REAL["find_model"](e, method), norm_eps=1e-6)  # noqa: E731
+    monkeypatch.setattr(sizes_and_definitions, "find_model", model)
 
 
 def _another_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
     starts = [0.5 - 0.4 * 0.9**layer for layer in range(24)]
     blocks = [SimpleNamespace(attention=SimpleNamespace(mixer=SimpleNamespace(lambda_init=one))) for one in starts]
-    monkeypatch.setattr(sizes_and_definitions, "decoder_of", lambda study, method: SimpleNamespace(blocks=blocks))
+    monkeypatch.setattr(sizes_and_definitions, "build_decoder", lambda study, method: SimpleNamespace(blocks=blocks))
 
 
 def _softmax(monkeypatch: pytest.MonkeyPatch) -> None:

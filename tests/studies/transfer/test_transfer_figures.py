@@ -13,7 +13,7 @@ from scipy import stats
 
 from plumbline.results.figures import figure_style
 from plumbline.specs import study_parts
-from plumbline.studies.transfer.task_differences import deltas, tasks_of
+from plumbline.studies.transfer.task_differences import deltas, list_tasks
 from tests.studies.transfer.synthetic_runs import PUBLISHED, World, curve, published_once
 from tests.studies.transfer.synthetic_runs import tasks_of as twelve
 
@@ -81,7 +81,7 @@ def test_fig2_has_all_points_of_six_curves(published):
 
 def test_fig3_is_the_table_behind_it(published):
     picture, frames = draw(published, "fig3")
-    values = deltas(frames, published.study, tasks_of(frames, published.study, PUBLISHED), "baseline")
+    values = deltas(frames, published.study, list_tasks(frames, published.study, PUBLISHED), "baseline")
     wide = picture.frame.pivot(index="method", columns="task", values="score_minus_baseline")
     assert np.allclose(wide.loc[values.index, values.columns].to_numpy(), values.to_numpy())
     assert picture.frame["method"].iloc[0] == "softpick" and "−41.7" in words(picture)

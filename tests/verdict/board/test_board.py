@@ -36,7 +36,7 @@ def pages(tmp_path: Path) -> Path:
     """The board of four records, one of whose headlines is wrong and one of whose names is hostile."""
     rng, folder = np.random.default_rng(3), tmp_path / "records"
     folder.mkdir()
-    runs = gate_faults.made(rng, 5)
+    runs = gate_faults.make_runs(rng, 5)
     gate_faults.write_table(folder, runs, "3.2711", 2900, 5, rng)
     for log in (folder / "results/new").iterdir():
         log.write_text(log.read_text().replace("step:3000/3000", "step:2900/2900"))

@@ -20,7 +20,7 @@ def workplace(tmp_path: Path) -> Path:
     """A checkout with a board of four sound records, and its rules."""
     rng, folder = np.random.default_rng(3), tmp_path / "some records"
     folder.mkdir()
-    runs = gate_faults.made(rng, 5)
+    runs = gate_faults.make_runs(rng, 5)
     gate_faults.write_table(folder, runs, f"{gate_faults.mean_at(runs, 3000):.4f}", 3000, 5, rng)
     (tmp_path / "rules.toml").write_text(gate_faults.TABLE_RULES)
     return tmp_path

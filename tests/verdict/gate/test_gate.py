@@ -27,7 +27,7 @@ def board(tmp_path: Path) -> Path:
     """Four sound records, the newest of five runs."""
     rng, folder = np.random.default_rng(3), tmp_path / "board"
     folder.mkdir()
-    runs = gate_faults.made(rng, 5)
+    runs = gate_faults.make_runs(rng, 5)
     gate_faults.write_table(folder, runs, f"{gate_faults.mean_at(runs, 3000):.4f}", 3000, 5, rng)
     (tmp_path / "rules.toml").write_text(gate_faults.TABLE_RULES)
     return folder
@@ -67,7 +67,7 @@ def test_a_mean_that_is_not_below_the_goal_is_not_kept(tmp_path: Path) -> None:
     for mean, code in ((3.2796, 11), (3.2830, 10)):
         rng, folder = np.random.default_rng(5), tmp_path / f"at{mean}"
         folder.mkdir()
-        runs = gate_faults.made(rng, 5, mean=mean)
+        runs = gate_faults.make_runs(rng, 5, mean=mean)
         gate_faults.write_table(folder, runs, f"{gate_faults.mean_at(runs, 3000):.4f}", 3000, 5, rng)
         (tmp_path / "rules.toml").write_text(gate_faults.TABLE_RULES)
         assert run(gate.main, folder, "--rules", tmp_path / "rules.toml", cwd=tmp_path).returncode == code
@@ -76,7 +76,7 @@ def test_a_mean_that_is_not_below_the_goal_is_not_kept(tmp_path: Path) -> None:
 def test_a_chosen_step_is_paid_for(tmp_path: Path) -> None:
     rng, folder = np.random.default_rng(7), tmp_path / "board"
     folder.mkdir()
-    runs = gate_faults.made(rng, 5, close=True)
+    runs = gate_faults.make_runs(rng, 5, close=True)
     gate_faults.write_table(folder, runs, f"{gate_faults.mean_at(runs, 2950):.4f}", 2950, 5, rng)
     (tmp_path / "rules.toml").write_text(gate_faults.TABLE_RULES)
     said = json.loads(run(gate.main, folder, "--rules", tmp_path / "rules.toml", "--json", cwd=tmp_path).stdout)
@@ -190,7 +190,7 @@ def test_hostile_submissions_cost_little(tmp_path: Path) -> None:
     folder = tmp_path / "records/new"
     folder.mkdir(parents=True)
     (tmp_path / "rules.toml").write_text(gate_faults.SUBMISSION_RULES)
-    runs = gate_faults.made(np.random.default_rng(1), 3)
+    runs = gate_faults.make_runs(np.random.default_rng(1), 3)
     gate_faults.write_submission(folder, runs, 3.2, {seed: 3.9 + seed * 1e-9 for seed in range(20_000)})
     line = runs[0].submission_log().splitlines()[-1]
     (folder / "many.log").write_text("".join(f"step:{at}/99999999 val_bpb:3.{at}\n" for at in range(40_000)))
@@ -210,7 +210,7 @@ def test_what_cannot_be_computed_with_is_not_finite(value: str, code: int, board
 
 
 def test_a_headline_has_no_more_digits_than_a_float(tmp_path: Path) -> None:
-    runs = gate_faults.made(np.random.default_rng(1), 3)
+    runs = gate_faults.make_runs(np.random.default_rng(1), 3)
     gate_faults.write_submission(tmp_path, runs, 3.2, {run.seed: run.values[3000] for run in runs})
     page = tmp_path / "submission.json"
     page.write_text(page.read_text().replace('"val_bpb": 3.2,', '"val_bpb": 3.' + "2" * 100_000 + ",", 1))
@@ -222,7 +222,7 @@ def test_a_headline_has_no_more_digits_than_a_float(tmp_path: Path) -> None:
 def test_a_headline_that_is_no_number_is_read_as_none(printed: str, tmp_path: Path) -> None:
     folder = tmp_path / "records"
     folder.mkdir()
-    runs = gate_faults.made(np.random.default_rng(1), 3)
+    runs = gate_faults.make_runs(np.random.default_rng(1), 3)
     gate_faults.write_submission(folder, runs, 3.2, {run.seed: run.values[3000] for run in runs})
     page = folder / "submission.json"
     page.write_text(page.read_text().replace('"val_bpb": 3.2,', f'"val_bpb": {printed},', 1))

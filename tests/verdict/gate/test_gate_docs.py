@@ -28,7 +28,7 @@ def test_every_command_of_the_page_does_what_it_says(page: str, repository: Path
     """In a folder with a board where the page has Track 3's, by the rules of that board, and our own records."""
     rng, folder = np.random.default_rng(3), tmp_path / "records/track_3_optimization"
     folder.mkdir(parents=True)
-    runs = gate_faults.made(rng, 5)
+    runs = gate_faults.make_runs(rng, 5)
     gate_faults.write_table(folder, runs, f"{gate_faults.mean_at(runs, 3000):.4f}", 3000, 5, rng)
     (tmp_path / "track3").write_text(gate_faults.TABLE_RULES)
     own = tmp_path / "records/mine"

@@ -21,7 +21,7 @@ RULES = gate_faults.SUBMISSION_RULES + '[predecessor]\nalpha = 0.01\nrequired = 
 def write(folder: Path, *heads: str, mean: float = 3.276, seed: int = 1) -> None:
     """A record whose logs begin with these lines, one a run, instead of a list of settings."""
     folder.mkdir(parents=True)
-    runs = gate_faults.made(np.random.default_rng(seed), len(heads), mean=mean)
+    runs = gate_faults.make_runs(np.random.default_rng(seed), len(heads), mean=mean)
     printed = {each.seed: each.values[3000] for each in runs}
     gate_faults.write_submission(folder, runs, float(np.mean(list(printed.values()))), printed)
     for each, head in zip(runs, heads):

@@ -53,7 +53,7 @@ class CosineAttention(Mixer):
         attention_mask: AttentionMask,
         cache: DecodingCache | None = None,
     ) -> torch.Tensor:
-        q_BHQW, k_BGKW = (one.to(v_BGKW.dtype) for one in self.directions(q_BHQW, k_BGKW))
+        q_BHQW, k_BGKW = (direction.to(v_BGKW.dtype) for direction in self.directions(q_BHQW, k_BGKW))
         return fused_softmax(q_BHQW, k_BGKW, v_BGKW, attention_mask, self.scale)
 
 

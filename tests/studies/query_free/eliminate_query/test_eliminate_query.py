@@ -19,7 +19,7 @@ from plumbline.model.hf_import import gpt2
 from plumbline.model.model_folder import read_model
 from plumbline.probes import __main__ as probes
 from plumbline.studies.query_free.eliminate_query import __main__ as eliminate_query
-from plumbline.studies.query_free.eliminate_query.equal_logits import apart, in_double
+from plumbline.studies.query_free.eliminate_query.equal_logits import in_double, relative_difference
 from plumbline.studies.query_free.eliminate_query.query_absorption import DecoderWeights
 from tests.model_specs import run_spec
 from tests.studies.query_free.eliminate_query.models_to_eliminate import (
@@ -77,7 +77,11 @@ def test_logits_stay_and_w_q_goes(monkeypatch, tmp_path, capsys, name):
     again = read_model(tmp_path / "out")
     assert report["logits"]["float64"] < 1e-9 and report["logits"]["as_used"] < 1e-3
     assert report["logits"]["no_queries"] > 1e-3  # so that it says something
-    assert 0 < apart(in_double(again), in_double(model), tokens(model)) < 3e-7 * max(report["conditions"].values())
+    assert (
+        0
+        < relative_difference(in_double(again), in_double(model), tokens(model))
+        < 3e-7 * max(report["conditions"].values())
+    )
     assert not [
         key for key in load_file(tmp_path / "out/model.safetensors") for gone in report["layers"]
         if key.startswith(f"blocks.{gone}.attention.projections.query")
@@ -148,7 +152,7 @@ def test_a_gpt2_as_a_decoder_of_ours(tmp_path, heads, tied):
     assert sum(value.numel() for value in ours.parameters()) == theirs.num_parameters()
     tokens_BT = tokens(ours)
     wanted = theirs.double()(input_ids=tokens_BT).logits
-    assert apart(in_double(ours), lambda it: theirs(input_ids=it).logits, tokens_BT) < 1e-12
+    assert relative_difference(in_double(ours), lambda it: theirs(input_ids=it).logits, tokens_BT) < 1e-12
     torch.testing.assert_close(ours(tokens_BT), wanted.float())
 
 
@@ -177,7 +181,7 @@ class TestRuns:
             "it is scored through the same"
         )
         assert after.spec.model.slot("projections").name == "identity_query" and after.spec.model.tied_embeddings
-        assert apart(in_double(after.model()), in_double(before.model()), tokens(before.model())) < 1e-4
+        assert relative_difference(in_double(after.model()), in_double(before.model()), tokens(before.model())) < 1e-4
         assert report["logits"]["float64"] < 1e-9
         assert json.loads((tmp_path / "out/outcome.json").read_text())["weights_step"] == 12
         # The weights were trained: they are not those of the start.
@@ -193,8 +197,11 @@ class TestRuns:
         after = FinishedRun.read(tmp_path / "out").model()
         at_point = Decoder(FinishedRun.read(finished).spec.model)
         at_point.load_state_dict(load_file(point))
-        assert apart(in_double(after), in_double(at_point), tokens(at_point)) < 1e-4
-        assert apart(in_double(after), in_double(FinishedRun.read(finished).model()), tokens(at_point)) > 1e-3
+        assert relative_difference(in_double(after), in_double(at_point), tokens(at_point)) < 1e-4
+        assert (
+            relative_difference(in_double(after), in_double(FinishedRun.read(finished).model()), tokens(at_point))
+            > 1e-3
+        )
         assert json.loads((tmp_path / "out/outcome.json").read_text())["weights_step"] == 6
 
     def test_at_half_precision(self, monkeypatch, tmp_path, tmp_path_factory):

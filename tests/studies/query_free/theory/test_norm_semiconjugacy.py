@@ -12,13 +12,13 @@ from plumbline.studies.query_free.theory.norm_semiconjugacy import (
     Semiconjugacy,
     checks,
     gaussian_singular_values,
+    invert_norm,
     least_residual,
     norm_on_zero_mean,
-    normalised,
-    relative,
+    normalise,
+    relative_difference,
     semiconjugacy,
-    transferred,
-    unnormalised,
+    transfer_norm,
 )
 
 SHAPES = settings(max_examples=40, deadline=None)
@@ -57,7 +57,7 @@ def test_the_norm_of_f_is_the_matrix_times_the_norm(
 def test_the_inverse_undoes_the_norm_but_for_the_mean(width: int, seed: int, eps: float) -> None:
     x_ND = drawn(width, seed, np.float64)[1]
     centred_ND = x_ND - x_ND.mean(axis=1, keepdims=True)
-    assert relative(unnormalised(normalised(x_ND, eps), eps), centred_ND) < 1e-8
+    assert relative_difference(invert_norm(normalise(x_ND, eps), eps), centred_ND) < 1e-8
 
 
 def test_the_norm_is_that_of_torch() -> None:
@@ -65,7 +65,7 @@ def test_the_norm_is_that_of_torch() -> None:
 
     x_ND = drawn(9, 0, np.float64)[1]
     want = torch.nn.functional.layer_norm(torch.from_numpy(x_ND), (9,), eps=1e-3).numpy()
-    np.testing.assert_allclose(normalised(x_ND, 1e-3), want, atol=1e-12)
+    np.testing.assert_allclose(normalise(x_ND, 1e-3), want, atol=1e-12)
 
 
 @SHAPES
@@ -78,20 +78,20 @@ def test_theorem_8_3_moves_a_basis_through_gain_and_norm(width: int, seed: int, 
     def mlp(x_ND: np.ndarray) -> np.ndarray:
         return np.tanh(x_ND) @ weight_DD
 
-    made = transferred(basis_DD, gain_D, mlp, eps, field=lambda x_ND: np.cos(x_ND[:, :1]))
-    stated_ND = (normalised(x_ND + mlp(x_ND), eps) * gain_D) @ basis_DD.T
+    made = transfer_norm(basis_DD, gain_D, mlp, eps, field=lambda x_ND: np.cos(x_ND[:, :1]))
+    stated_ND = (normalise(x_ND + mlp(x_ND), eps) * gain_D) @ basis_DD.T
     # D' has entries 1 / v, and v may come near to zero: what rounds in L is seen through it.
-    assert relative(normalised(x_ND + made.mlp(x_ND), eps) * made.gain_D, stated_ND) < 1e-8
+    assert relative_difference(normalise(x_ND + made.mlp(x_ND), eps) * made.gain_D, stated_ND) < 1e-8
 
 
 def test_without_the_diagonal_no_f_at_all_will_do() -> None:
     matrix_DD, x_ND = drawn(12, 3, np.float64)
     bare_DD = matrix_DD / norm_on_zero_mean(matrix_DD)
     bound = least_residual(x_ND, bare_DD, 1e-5)
-    wanted_ND = normalised(x_ND, 1e-5) @ bare_DD.T
+    wanted_ND = normalise(x_ND, 1e-5) @ bare_DD.T
     assert bound > 0.02
     for tried in (x_ND, x_ND @ matrix_DD.T, semiconjugacy(matrix_DD).apply(x_ND, 1e-5)):
-        assert relative(normalised(tried, 1e-5), wanted_ND) >= bound
+        assert relative_difference(normalise(tried, 1e-5), wanted_ND) >= bound
 
 
 def test_beyond_lambda_0_some_points_have_no_image() -> None:
@@ -117,7 +117,7 @@ def test_theorem_8_3_needs_a_v_without_a_zero() -> None:
     x_ND = draw.standard_normal((20, 5))
     assert semiconjugacy(basis_DD).residual(x_ND, 1e-5) < 1e-9
     with pytest.raises(PlumblineError, match="entry 0 of v is zero"):
-        transferred(basis_DD, np.ones(5), lambda x_ND: 0 * x_ND, 1e-5)
+        transfer_norm(basis_DD, np.ones(5), lambda x_ND: 0 * x_ND, 1e-5)
 
 
 def test_f_is_a_scale_times_the_matrix_as_equation_9_says() -> None:

@@ -16,9 +16,9 @@ from plumbline.studies.query_free.theory.plain_transformer import (
     Architecture,
     ModelWeights,
     attention,
-    drawn,
+    draw_weights,
     forward,
-    relative,
+    relative_difference,
     with_query,
 )
 from plumbline.studies.query_free.theory.query_elimination_checks import WeightChange, query_elimination_checks
@@ -43,7 +43,7 @@ def models(
     heads = draw(st.integers(1, 4)) if heads is None else heads
     context, seed = draw(st.integers(1, 7)), draw(st.integers(0, 2**32 - 1))
     dtype = draw(st.sampled_from([np.float32, np.float64]))
-    weights = drawn(
+    weights = draw_weights(
         seed,
         layers=draw(st.integers(1, 3)),
         heads=heads,
@@ -73,7 +73,7 @@ def left(found: ModelWeights, case: tuple[ModelWeights, Architecture, np.ndarray
     weights, form, tokens_BT, _ = case
     logits_BTV = forward(found, tokens_BT, form)
     assert logits_BTV.dtype == weights.embedding_VD.dtype
-    return relative(logits_BTV, forward(weights, tokens_BT, form))
+    return relative_difference(logits_BTV, forward(weights, tokens_BT, form))
 
 
 def is_rounding(found: ModelWeights, case: tuple[ModelWeights, Architecture, np.ndarray, float]) -> bool:
@@ -155,7 +155,7 @@ def test_what_attention_does_with_queries_and_keys_is_no_premise_of_theorem_4_2(
 
 
 def test_a_singular_query_has_no_inverse_to_go_on_with():
-    weights = drawn(0, layers=2, heads=2, groups=2, head_width=2, context=3, tied=True)
+    weights = draw_weights(0, layers=2, heads=2, groups=2, head_width=2, context=3, tied=True)
     singular = with_query(weights, [np.diag([1.0, 2.0, 3.0, 0.0])] * 2)
     for construction in (eliminate.attention_skip_only, eliminate.weight_shared, lambda it: eliminate.one_layer(it, 1)):
         with pytest.raises(np.linalg.LinAlgError, match="Singular"):
@@ -165,7 +165,7 @@ def test_a_singular_query_has_no_inverse_to_go_on_with():
 @pytest.mark.parametrize("causal", [True, False])
 def test_the_reference_is_torchs_attention_and_norm(causal):
     """Against torch's own functions, which share no line with it."""
-    weights = drawn(3, layers=1, heads=4, groups=2, head_width=6, context=5, tied=False)
+    weights = draw_weights(3, layers=1, heads=4, groups=2, head_width=6, context=5, tied=False)
     layer, x_TD = weights.layers[0], np.random.default_rng(1).standard_normal((5, 24))
     form = Architecture(heads=4, groups=2, causal=causal)
     x = torch.from_numpy(x_TD)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from plumbline.core.errors import PlumblineError
 from plumbline.studies.query_free.theory import skip_absorption
 from plumbline.studies.query_free.theory.skip_absorption import (
-    absorbed,
+    absorb,
     checks,
     collinear,
-    drawn,
-    find,
+    draw_weights,
+    find_absorbing_set,
     nearest,
     product,
     residual,
@@ -43,37 +43,37 @@ def test_a_planted_set_is_found_and_absorbs_the_skip(shape: tuple[int, int, int]
     width, hidden, seed = shape
     draw = np.random.default_rng(seed)
     planted = draw.choice(hidden, size=int(draw.integers(width, hidden + 1)), replace=False)
-    w1, w2 = (weight.astype(dtype) for weight in drawn(width, hidden, seed))
+    w1, w2 = (weight.astype(dtype) for weight in draw_weights(width, hidden, seed))
     assume(np.linalg.cond(w1[planted]) < 100)
     w2 = with_absorbing_set(w1, w2, planted)
     assert w2.dtype == dtype
-    kept = residual(w1, w2, *absorbed(w1, w2, planted), points(width, seed, dtype))
+    kept = residual(w1, w2, *absorb(w1, w2, planted), points(width, seed, dtype))
     if dtype is np.float32:
         assert kept < 1e-3
         return
-    found = find(w1, w2)
+    found = find_absorbing_set(w1, w2)
     assert found is not None and len(found) >= width
     assert kept < 1e-10
-    assert residual(w1, w2, *absorbed(w1, w2, found), points(width, seed)) < 1e-7
+    assert residual(w1, w2, *absorb(w1, w2, found), points(width, seed)) < 1e-7
 
 
 @SHAPES
 @given(shapes())
 def test_random_weights_have_no_set(shape: tuple[int, int, int]) -> None:
     width, hidden, seed = shape
-    assert find(*drawn(width, hidden, seed)) is None
+    assert find_absorbing_set(*draw_weights(width, hidden, seed)) is None
 
 
 @pytest.mark.parametrize("width, hidden", [(2, 2), (2, 5), (2, 8), (3, 7), (3, 12)])
 @pytest.mark.parametrize("plant", [False, True])
 def test_the_search_agrees_with_going_through_every_set(width: int, hidden: int, plant: bool) -> None:
-    w1, w2 = drawn(width, hidden, 11)
+    w1, w2 = draw_weights(width, hidden, 11)
     if plant:
         w2 = with_absorbing_set(w1, w2, range(hidden - width, hidden))
     sets = [units for size in range(hidden + 1) for units in itertools.combinations(range(hidden), size)]
     off = [np.linalg.norm(product(w1, w2, units) + np.eye(width)) / np.sqrt(width) for units in sets]
     meeting = [units for units, distance in zip(sets, off) if distance < 1e-9]
-    found = find(w1, w2)
+    found = find_absorbing_set(w1, w2)
     assert (found in meeting) if meeting else found is None
     assert bool(meeting) == plant
     units, distance = nearest(w1, w2)
@@ -82,10 +82,10 @@ def test_the_search_agrees_with_going_through_every_set(width: int, hidden: int,
 
 def test_what_a_set_misses_is_the_residual() -> None:
     """V2 ReLU(V1 x) - W2 ReLU(W1 x) - x = -(W2[:, J] W1[J, :] + I) x, whatever J is."""
-    w1, w2 = drawn(3, 12, 5)
+    w1, w2 = draw_weights(3, 12, 5)
     x_Nh = points(3, 5)
     for units in [(), (0,), (1, 4, 7), tuple(range(12))]:
-        v1, v2 = absorbed(w1, w2, units)
+        v1, v2 = absorb(w1, w2, units)
         off = np.maximum(x_Nh @ v1.T, 0) @ v2.T - np.maximum(x_Nh @ w1.T, 0) @ w2.T - x_Nh
         np.testing.assert_allclose(off, -x_Nh @ (product(w1, w2, units) + np.eye(3)).T, atol=1e-12)
 
@@ -94,24 +94,24 @@ def test_collinear_rows_absorb_a_skip_without_a_set() -> None:
     """The premise on W1 is needed: the theorem's second half is wrong without it."""
     w1, w2, v1, v2 = collinear(4, 0)
     assert residual(w1, w2, v1, v2, points(4, 0)) < 1e-10
-    assert find(w1, w2) is None and nearest(w1, w2)[1] > 0.1
+    assert find_absorbing_set(w1, w2) is None and nearest(w1, w2)[1] > 0.1
 
 
 def test_dead_columns_absorb_a_skip_without_a_set() -> None:
     """The premise on W2, likewise: units that write nothing can be given anything to do."""
-    w1, w2 = drawn(3, 12, 4)
+    w1, w2 = draw_weights(3, 12, 4)
     w2[:, :6] = 0
     v1, v2 = w1.copy(), w2.copy()
     v1[:6] = np.concatenate([np.eye(3), -np.eye(3)])
     v2[:, :6] = v1[:6].T
     assert residual(w1, w2, v1, v2, points(3, 4)) < 1e-12
-    assert find(w1, w2) is None
+    assert find_absorbing_set(w1, w2) is None
 
 
 def test_the_set_shows_in_weights_that_absorb() -> None:
-    w1, _ = drawn(3, 9, 1)
+    w1, _ = draw_weights(3, 9, 1)
     order = np.random.default_rng(0).permutation(9)
-    v1 = absorbed(w1, w1.T, (2, 3, 8))[0][order] * 3
+    v1 = absorb(w1, w1.T, (2, 3, 8))[0][order] * 3
     assert units_that_show(w1, v1) == (2, 3, 8)
     v1[0] += 0.1
     with pytest.raises(PlumblineError, match="scaled and in another order"):
@@ -119,9 +119,9 @@ def test_the_set_shows_in_weights_that_absorb() -> None:
 
 
 def test_what_cannot_be_done_is_refused() -> None:
-    w1, w2 = drawn(2, 40, 0)
+    w1, w2 = draw_weights(2, 40, 0)
     with pytest.raises(PlumblineError, match="36 of 40 units open"):
-        find(w1, w2)
+        find_absorbing_set(w1, w2)
     with pytest.raises(PlumblineError, match=r"2\^40 sets"):
         nearest(w1, w2)
     with pytest.raises(PlumblineError, match="rank 1"):
@@ -136,5 +136,5 @@ def test_the_rows_of_the_table_hold_and_each_premise_is_needed() -> None:
 
 
 def test_a_search_that_misses_sets_makes_the_row_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(skip_absorption, "find", lambda w1, w2: None)
+    monkeypatch.setattr(skip_absorption, "find_absorbing_set", lambda w1, w2: None)
     assert not any(check.holds for check in checks(widths=(2, 4), seeds=range(2)) if check.id.startswith("thm_8_4"))
