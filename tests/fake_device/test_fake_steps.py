@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from benchmarks.fake_device import method_rows
 from benchmarks.fake_device.compiled_step import FEW, extrapolate
 from plumbline.specs import study_config
 from tests.conftest import REPOSITORY
+from tests.fake_device import warm_device
+from tests.fake_device.warm_device import WarmDevice
 
 #: PLUMBLINE_REQUIRE_COMPILER=1 makes an error of what is otherwise a reason to skip.
 REQUIRED = os.environ.get("PLUMBLINE_REQUIRE_COMPILER") == "1"
@@ -45,9 +48,15 @@ INTERVENTIONS: dict[str, tuple[dict[str, int], set[str]]] = {
 }  # fmt: skip
 
 
-def asked(module: str, *words: str) -> list[dict[str, Any]]:
+@pytest.fixture(scope="module")
+def device(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmDevice]:
+    with warm_device.started(tmp_path_factory.mktemp("device"), REPOSITORY) as process:
+        yield process
+
+
+def asked(device: WarmDevice, module: str, *words: str) -> list[dict[str, Any]]:
     """What a command printed, an object a line."""
-    done = subprocess.run([sys.executable, "-m", module, *words], cwd=REPOSITORY, capture_output=True, text=True)
+    done = device.run(module, *words)
     assert done.returncode == 0, done.stderr[-3000:]
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -59,9 +68,12 @@ def assert_sound(rows: list[dict[str, Any]]) -> None:
     assert not [name for name in single if not re.search(r"attnres|\.|entropy_floor|qk_clip|spectral", name)]
 
 
-def test_steps_wait_for_nothing_and_compute_in_bfloat16() -> None:
+def test_steps_wait_for_nothing_and_compute_in_bfloat16(device: WarmDevice) -> None:
     """Two layers of 1.2B's width."""
-    rows = {row["method"]: row for row in asked("benchmarks.fake_device", "--layers=2", "--json", "--methods", *CHOSEN)}
+    rows = {
+        row["method"]: row
+        for row in asked(device, "benchmarks.fake_device", "--layers=2", "--json", "--methods", *CHOSEN)
+    }
     assert list(rows) == list(CHOSEN)
     assert_sound([*rows.values()])
     baseline = rows["baseline"]
@@ -75,18 +87,18 @@ def test_steps_wait_for_nothing_and_compute_in_bfloat16() -> None:
     assert rows["relu_squared"]["kernels"] < baseline["kernels"] < rows["attnres"]["kernels"]
 
 
-def test_muons_products_are_bfloat16_too() -> None:
+def test_muons_products_are_bfloat16_too(device: WarmDevice) -> None:
     """Five steps of three products for each of the two matrices of an FFN, and for attention's four as one."""
     run = "key_norms/base/as_published/s42"
-    (row,) = asked("benchmarks.fake_device", "--layers=2", "--json", "--no-graphs", "--methods", run)
+    (row,) = asked(device, "benchmarks.fake_device", "--layers=2", "--json", "--no-graphs", "--methods", run)
     assert_sound([row | {"graphs": 1}])
     # Attention's are 512 and 2 x 256 rows, and 512 again; each FFN has two of 2,048 x 512.
     assert row["update_operations"] == 2 * 5 * sum(2 * 512**2 * (2 * long + 512) for long in (1536, 2048, 2048))
 
 
-def test_interventions_wait_only_where_they_say_so() -> None:
+def test_interventions_wait_only_where_they_say_so(device: WarmDevice) -> None:
     """In the second step of a run, two layers: what clips, freezes, slows or adds to the loss."""
-    rows = asked("benchmarks.fake_device", "--layers=2", "--json", "--no-graphs", "--methods", *INTERVENTIONS)
+    rows = asked(device, "benchmarks.fake_device", "--layers=2", "--json", "--no-graphs", "--methods", *INTERVENTIONS)
     assert [row["method"] for row in rows] == list(INTERVENTIONS)
     assert_sound([row | {"graphs": 1} for row in rows])
     for row in rows:
@@ -110,11 +122,9 @@ def test_no_intervention_of_a_study_is_left_out() -> None:
     assert len(planned) >= 8
 
 
-def test_a_component_that_waits_is_a_row_and_the_others_go_on() -> None:
+def test_a_component_that_waits_is_a_row_and_the_others_go_on(device: WarmDevice) -> None:
     names = ["qknorm", "relu_squared", "geglu_ffn", "baseline"]
-    words = ("--layers=1", "--json", "--methods", *names)
-    command = [sys.executable, "-m", "tests.fake_device.planted_components", *words]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    done = device.run("tests.fake_device.planted_components", "--layers=1", "--json", "--methods", *names)
     assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr[-3000:]
     rows = {row["method"]: row for row in map(json.loads, done.stdout.splitlines())}
     assert list(rows) == names
@@ -132,16 +142,16 @@ def test_a_component_that_waits_is_a_row_and_the_others_go_on() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.environ.get("PLUMBLINE_FAKE_DEVICE") != "all", reason="PLUMBLINE_FAKE_DEVICE is not all")
-def test_every_kind_of_step_at_paper_size() -> None:
+def test_every_kind_of_step_at_paper_size(device: WarmDevice) -> None:
     """Ten minutes of a core: methods, variants, and the runs of other studies with their interventions."""
-    rows = asked("benchmarks.fake_device", "--json")
+    rows = asked(device, "benchmarks.fake_device", "--json")
     names = {row["method"] for row in rows}
     assert len(rows) >= 110 and names >= {*method_rows.base_scale_specs.methods(), *INTERVENTIONS}
     assert_sound(rows)
 
 
-def test_each_fault_is_found_by_file_and_line() -> None:
-    (found,) = asked("tests.fake_device.planted_faults")
+def test_each_fault_is_found_by_file_and_line(device: WarmDevice) -> None:
+    (found,) = asked(device, "tests.fake_device.planted_faults")
     places = [re.fullmatch(r"(.+) at tests/fake_device/planted_faults\.py:\d+", what)[1] for what in found["waits"]]
     assert sorted(places) == ["_local_scalar_dense", "copy cpu to cuda", "copy cuda to cpu", "index_put_"]
     slow = [re.fullmatch(r"(.+) at tests/fake_device/planted_faults\.py:\d+", what)[1] for what in found["single"]]
@@ -188,9 +198,9 @@ def test_a_fault_is_a_sentence() -> None:
     assert method_rows.faults(row | {"single_products": {nowhere: 1}}) == [f"a float32 product, 1 times: {nowhere}"]
 
 
-def test_inductor_plans_the_loss_without_float32_logits() -> None:
+def test_inductor_plans_the_loss_without_float32_logits(device: WarmDevice) -> None:
     """One layer: a chunk's kernel reads logits in bfloat16 and writes their gradient; more is the weights' gradient."""
-    (row,) = asked("benchmarks.fake_device.compiled_step", "--layers=1", "--json", "--methods", "baseline")
+    (row,) = asked(device, "benchmarks.fake_device.compiled_step", "--layers=1", "--json", "--methods", "baseline")
     groups, logits = row["groups"], 2 * 8 * 1023 * 65664
     assert groups["loss"]["bytes"] < 8 * logits, "17 times where float32 logits are stored"
     assert groups["attention"]["kernels"] == 2 and groups["matrix products"]["operations"] > 8e12

@@ -126,7 +126,7 @@ def premature() -> StudyWorlds:
     from tests.studies.premature import test_premature_claims as tests
 
     def world(name: str, kind: Kind, of: str, change: claims_made_false.Change) -> JudgedWorld:
-        verdict = lambda: str(tests.of_runs_where(change).loc[name, "verdict"])  # noqa: E731
+        verdict = lambda: str(tests.of_runs_where(change, name).loc[name, "verdict"])  # noqa: E731
         return JudgedWorld(claim=name, kind=kind, name=of, verdict=verdict)
 
     def theory(name: str) -> str:

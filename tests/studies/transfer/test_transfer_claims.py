@@ -62,33 +62,6 @@ UNTESTED = {
     "shuffle_policy", "heads_policy", "val_pack",
 }  # fmt: skip
 
-#: World -> how many other claims then have another verdict than where the paper is right, as they read the same runs.
-CHANGED_BESIDE = {
-    "counts_by_z": 10, "bonferroni_survivors": 6, "bonferroni_names": 12, "holm_same_as_bonferroni": 0,
-    "bh_adds_four": 4, "one_survivor_after_3b": 6, "t2_softpick": 25, "t2_hybrid_norm": 14, "t2_qknorm": 19,
-    "t2_sandwich_norm": 12, "t2_relu_squared": 12, "t2_selective_attn": 11, "t2_qknorm_geglu": 8,
-    "t2_gated_attn_qknorm": 7, "t2_softmax_cap": 9, "t2_selective_qknorm": 8, "t2_value_residual": 10,
-    "t2_geglu_ffn": 9, "t2_denseformer": 5, "t2_diff_attn": 7, "t2_layerscale": 9, "t2_hyper": 9, "t2_attnres": 12,
-    "t2_ssmax": 12, "t2_sigmoid_attn": 20, "t2_order": 36, "baseline_mean_sigma": 51, "baseline_seeds": 30,
-    "softpick_seeds": 23, "sigma_three_refs": 48, "sigma_baseline_largest": 2, "welch_qknorm": 3, "welch_softpick": 5,
-    "bootstrap_disjoint": 5, "stouffer_qknorm": 0, "stouffer_softpick": 0, "gain_floor": 35, "attention_span": 15,
-    "attention_span_ratio": 6, "attention_six_of_eight": 18, "attention_noise_band": 11, "overshoot": 9,
-    "soft_hard_no_predictor": 27, "removing_softmax_normalization": 20, "residual_none_improves": 9,
-    "geglu_equals_swiglu": 9, "relu2_nominal": 11, "diff_attn_nominal": 4, "hyper_finite_1p2b": 9,
-    "qknorm_geglu_top_3b": 5, "failure_taxonomy": 18, "range_three_points": 8, "runs_3b": 4, "t3_qknorm_geglu": 12,
-    "t3_qknorm": 10, "t3_selective_qknorm": 9, "t3_selective_attn": 7, "t3_sandwich_norm": 6, "t3_softpick": 6,
-    "t3_relu_squared": 3, "t3_attnres": 3, "t3_sigmoid_attn": 3, "t3_baseline": 8, "t3_order": 10, "sign_preserved": 5,
-    "delta_3b_range": 2, "failures_3b": 8, "spearman_7": 10, "rank_moves": 9, "hybrid_nan_steps": 2, "hybrid_window": 2,
-    "hybrid_pre_nan_grad": 1, "hybrid_spike": 0, "baseline_3b_grad": 1, "ssmax_3b_divergence": 1,
-    "ssmax_rise_length": 0, "hyper_3b_divergence": 0, "t7_val_loss_softpick": 1, "t7_val_loss_qknorm": 1,
-    "t7_val_loss_baseline": 6, "t7_val_loss_sigmoid_attn": 4, "t7_val_loss_ssmax": 3, "t7_val_loss_attnres": 0,
-    "t7_order": 2, "loss_gap_pct": 5, "loss_gap_nats": 5, "climb_drop_points": 7, "decoupling_band": 10,
-    "loss_ranking_misses": 9, "decoupling_attention_only": 6, "winners_track_loss": 0, "sigmoid_lambada": 6,
-    "sigmoid_other_tasks": 1, "ssmax_uniform": 0, "layerscale_uniform": 3, "hyper_uniform": 0, "attnres_broad": 0,
-    "attention_failures_sharp_tasks": 1, "improvers_keep_concentration": 0, "failures_lose_concentration": 0,
-    "softmax_cap_inactive": 0, "a100_match": 31, "a100_per_task": 0, "a100_val_loss": 0, "a100_direction": 2,
-}  # fmt: skip
-
 
 def judged(frames: RunFrames, names: list[str], claims=CLAIMS, published: PrintedNumbers = PUBLISHED) -> pd.DataFrame:
     checks = ClaimChecks({name: CHECKS[name] for name in names})
@@ -124,12 +97,9 @@ def test_where_the_document_is_right_its_claims_are_reproduced(rows):
 
 
 @pytest.mark.parametrize("claim", list(MUTANTS))
-def test_where_exactly_a_claim_is_false_it_is_not_reproduced(claim, rows):
-    found = where(MUTANTS[claim])
-    assert found.loc[claim, "verdict"] == "not reproduced", found.loc[claim, "why"]
-    other = [name for name in TRAINED if found.loc[name, "verdict"] != rows.loc[name, "verdict"]]
-    beside = {*other} - {claim}
-    assert len(beside) == CHANGED_BESIDE[claim], sorted(beside)
+def test_where_exactly_a_claim_is_false_it_is_not_reproduced(claim):
+    row = where(MUTANTS[claim], claim).loc[claim]
+    assert row["verdict"] == "not reproduced", row["why"]
 
 
 @pytest.mark.parametrize("world", list(REVERSED))
