@@ -152,7 +152,8 @@ def steps(judgements: Sequence[Judgement]) -> str:
         return ""
     head = (
         f"Against the best before, two runs or more of each: {format_count(len(rows), 'step')}, {beaten} at p < .01; "
-        f"of the {len(both_hold)} whose logs hold on both sides, {sum(both_hold)}. Gains are in the metric; a step fewer "
+        f"of the {len(both_hold)} whose logs hold on both sides, {sum(both_hold)}. Gains are in the metric; a step "
+        "fewer "
         "counts "
         "as the rules say."
     )

@@ -57,7 +57,9 @@ def method_differences(frames: RunFrames, study: Study, published: PrintedNumber
     _draw_theirs(theirs, frame)
     runs = frames.select(BASE, study.methods)
     missing = {
-        method: missing_word(runs.loc[runs["method"] == method, "outcome"]) for method in others if method not in with_loss
+        method: missing_word(runs.loc[runs["method"] == method, "outcome"])
+        for method in others
+        if method not in with_loss
     }
     figure_style.note_absent(theirs, [f"{format_label(study, method)} ({word})" for method, word in missing.items()])
     return FigureWithData(figure, frame.assign(preset=study.preset_named))

@@ -57,7 +57,10 @@ def _columns(metric: SignalMetric) -> list[Column]:
         number_column(f"{name}_z", f"z {heading}", "+.2f", narrow=True),
         number_column(f"{name}_t", f"t {heading}", "+.2f"),
         number_column(f"{name}_p_bonferroni", f"p Bonferroni {heading}", PROBABILITY, readable=False),
-        *(number_column(f"{name}_{part}", f"{label} {heading}", ".5g", readable=False) for part, label in WHOLE.items()),
+        *(
+            number_column(f"{name}_{part}", f"{label} {heading}", ".5g", readable=False)
+            for part, label in WHOLE.items()
+        ),
     ]
 
 

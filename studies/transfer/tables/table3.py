@@ -122,9 +122,12 @@ def _sentences(values: pd.DataFrame, reference: str) -> list[tuple[str, str]]:
         if spearman is not None and not math.isnan(spearman.rho):
             kind = "exact permutation" if spearman.exact else "random permutations"
             text = (
-                f"ρ = {spearman.rho:+.2f} over n = {spearman.n}, p = {format_probability(spearman.p_permutation)} ({kind}), "
+                f"ρ = {spearman.rho:+.2f} over n = {spearman.n}, p = {format_probability(spearman.p_permutation)} "
+                f"({kind}), "
             )
-            sentences.append((f"Spearman of the {name}", text + f"{format_probability(spearman.p_t)} (t approximation)"))
+            sentences.append(
+                (f"Spearman of the {name}", text + f"{format_probability(spearman.p_t)} (t approximation)")
+            )
     for name, part in (("improvers", up), ("methods below the baseline", down)):
         same_signs, n = signs_preserved(part["climb_avg_delta_base"], part["climb_avg_delta_large"])
         sentences.append((f"Signs preserved, {name}", f"{same_signs} of {n}"))
