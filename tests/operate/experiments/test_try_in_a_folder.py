@@ -311,7 +311,7 @@ def test_means_cross_no_machine_and_no_torch(folder: Path) -> None:
 @pytest.mark.slow
 def test_the_session_of_the_file_is_that_of_its_tries_unless_another_is_asked_for(folder: Path) -> None:
     text = (folder / "plumbline.toml").read_text()
-    (folder / "plumbline.toml").write_text(text.replace('"each"', '"fwer"\nplanned_candidates = 5'))
+    (folder / "plumbline.toml").write_text(text.replace('"each"', '"fwer"\nplanned_tries = 5'))
     done = plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "1")
     terms = json.loads(done.stdout)["terms"]
     assert (done.returncode, terms["session"], terms["alpha"]) == (10, "fwer", 0.01)
