@@ -17,9 +17,9 @@ WRITER = """
 import sys, time
 from pathlib import Path
 from plumbline.core import temporary_files
-from plumbline.core.files import atomic
+from plumbline.core.files import open_atomically
 place = Path(sys.argv[1])
-with temporary_files.folder_beside(place / "archive.whl") as folder, atomic(place / "rows.npy") as file:
+with temporary_files.make_folder(place / "archive.whl") as folder, open_atomically(place / "rows.npy") as file:
     (folder / "part").write_bytes(b"half")
     file.write(b"half")
     print("writing", flush=True)

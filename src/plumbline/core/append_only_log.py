@@ -107,14 +107,14 @@ class AppendOnlyLog:
         """
         with self._lock() as descriptor:
             content = self._without_torn_line(descriptor)
-            known = self._parse(content)
-            head, lines = known.head, list[str]()
-            for record in choose(known):
-                bound = {"entry": len(known.records) + len(lines) + 1, "previous": head, **record}
+            log = self._parse(content)
+            head, lines = log.head, list[str]()
+            for record in choose(log):
+                bound = {"entry": len(log.records) + len(lines) + 1, "previous": head, **record}
                 head = sha256_text(canonical_json(bound))
                 lines.append(canonical_json({**bound, "hash": head}))
             if not lines:
-                yield known
+                yield log
                 return
             # A newline alone may have been lost: the last line is whole then, and stays.
             begin = "\n" if content and not content.endswith(b"\n") else ""

@@ -75,8 +75,8 @@ def _program() -> str | None:
 
 def _find_typed_command() -> str:
     """The running verb as it was typed, or `this command` where it was called by its module."""
-    words = sys.argv[0].split() if " " in sys.argv[0] else sys.argv[:2]
-    return " ".join(words) if words[0] == "plumbline" else "this command"
+    typed = sys.argv[0].split() if " " in sys.argv[0] else sys.argv[:2]
+    return " ".join(typed) if typed[0] == "plumbline" else "this command"
 
 
 def token_id(text: str) -> int:
@@ -121,8 +121,8 @@ def run(main: Callable[[], int | None]) -> None:
     Ctrl-C ends the process by its signal, without a word, and so does a reader of its output that is gone (`| head`).
     On a system that Plumbline does not support, nothing is run.
     """
-    if words := explain_unsupported_system():
-        sys.exit(f"error: {words}")
+    if refusal := explain_unsupported_system():
+        sys.exit(f"error: {refusal}")
     try:
         try:
             code = main()
@@ -156,16 +156,16 @@ def _describe(error: Exception) -> tuple[str | None, int]:
     if isinstance(error, BrokenPipeError) and _reader_is_gone():
         raise error
     if isinstance(error, ModuleNotFoundError):
-        said = explain_missing_package(error, _find_typed_command())
-        return None if said is None else str(said), 1
+        missing = explain_missing_package(error, _find_typed_command())
+        return None if missing is None else str(missing), 1
     return describe_disk_error(error) if isinstance(error, OSError) else None, 1
 
 
-def print_json_error(words: str, code: int) -> None:
+def print_json_error(message: str, code: int) -> None:
     """Print an error, or why there is no answer, as the one object that `--json` asks for; else nothing."""
-    words_given = sys.argv[1:]
-    if "--json" in words_given[: words_given.index("--") if "--" in words_given else None]:
-        print(json.dumps({"error": words, "exit_code": code}), flush=True)
+    arguments = sys.argv[1:]
+    if "--json" in arguments[: arguments.index("--") if "--" in arguments else None]:
+        print(json.dumps({"error": message, "exit_code": code}), flush=True)
 
 
 def print_refusal(reasons: list[str], exit_code: int) -> int:
@@ -203,10 +203,10 @@ def _flush() -> None:
 
 def _reader_is_gone() -> bool:
     """Whether nobody reads any more what this process prints."""
-    looked = select.poll()
+    poll = select.poll()
     for descriptor in (1, 2):
-        looked.register(descriptor, 0)
-    return any(event & select.POLLERR for _, event in looked.poll(0))
+        poll.register(descriptor, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 @contextmanager
@@ -255,7 +255,7 @@ def _find_open_file(error: OSError) -> str:
     for frame in reversed(frames):
         values = list(frame.f_locals.values())
         opened = [value.name for value in values if isinstance(value, io.IOBase) and hasattr(value, "name")]
-        named = [value for value in values if isinstance(value, Path) and not os.path.isdir(value)]
-        if found := dict.fromkeys(str(each) for each in opened or named):
-            return " or ".join(found)
+        paths = [value for value in values if isinstance(value, Path) and not os.path.isdir(value)]
+        if files := dict.fromkeys(str(each) for each in opened or paths):
+            return " or ".join(files)
     return "a file"

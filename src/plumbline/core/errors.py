@@ -43,7 +43,7 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return _NOT_PLAIN.sub(
-        lambda found: found[0].encode("unicode_escape").decode() if _is_unseen(found[0]) else found[0], text
+        lambda match: match[0].encode("unicode_escape").decode() if _is_unseen(match[0]) else match[0], text
     )
 
 
@@ -54,9 +54,9 @@ def _is_unseen(letter: str) -> bool:
     return unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
-def nearest(given: str, known: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` for the known name that is most like the `given` one; empty where none is like it."""
-    close = difflib.get_close_matches(given, list(known), n=1)
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Suggest the one of `names` most like a misspelt `name`: ``; did you mean 'x'?``; empty if none is."""
+    close = difflib.get_close_matches(name, list(names), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

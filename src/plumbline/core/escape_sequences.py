@@ -39,13 +39,13 @@ def strip_escapes(text: str) -> str:
     text = _SEQUENCE.sub("", text)
     if "\b" not in text:
         return text
-    left: list[str] = []
+    letters: list[str] = []
     for letter in text:
         if letter != "\b":
-            left.append(letter)
-        elif left and left[-1] not in "\r\n":
-            left.pop()
-    return "".join(left)
+            letters.append(letter)
+        elif letters and letters[-1] not in "\r\n":
+            letters.pop()
+    return "".join(letters)
 
 
 def decode(line: bytes) -> str:

@@ -36,22 +36,22 @@ def name_in_errors(path: str | Path, *, others: bool = False) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        found = find_disk_error(error)
-        if found is None or found.filename is not None:
+        disk_error = find_disk_error(error)
+        if disk_error is None or disk_error.filename is not None:
             raise
-        one_of = others and found.errno in (errno.EIO, errno.ESTALE, errno.ENOTCONN)
-        found.filename = f"{path}, or a file that it is made from," if one_of else os.fspath(path)
-        if found is error:
+        one_of = others and disk_error.errno in (errno.EIO, errno.ESTALE, errno.ENOTCONN)
+        disk_error.filename = f"{path}, or a file that it is made from," if one_of else os.fspath(path)
+        if disk_error is error:
             raise
-        raise found from error
+        raise disk_error from error
 
 
 def find_disk_error(error: BaseException) -> OSError | None:
     """The OSError that an error is, or tells of in the words of Rust, where it says that a disk is full or fails."""
     if isinstance(error, OSError):
         return error if error.errno in FULL + FAILING else None
-    said = re.search(r"\(os error (\d+)\)", str(error))
-    return OSError(int(said[1]), os.strerror(int(said[1]))) if said and int(said[1]) in FULL + FAILING else None
+    match = re.search(r"\(os error (\d+)\)", str(error))
+    return OSError(int(match[1]), os.strerror(int(match[1]))) if match and int(match[1]) in FULL + FAILING else None
 
 
 def make_folder(folder: Path) -> None:
@@ -105,12 +105,12 @@ def refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     Raises:
         RepeatedKey: a key stands there twice: Python's parser would take the last value without a word.
     """
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    content = dict(pairs)
+    if len(content) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
         raise RepeatedKey(f"the key {twice[:80]!r} is there twice in one object; leave one of them", "", 0)
-    return found
+    return content
 
 
 def read_json(path: str | Path) -> Any:
@@ -187,7 +187,7 @@ def format_path(path: str | Path, root: Path = Path()) -> str:
     return f"…/{path.name}" if path.is_absolute() else path.as_posix()
 
 
-def swap_paths(one: str | Path, other: str | Path) -> bool:
+def swap_paths(first: str | Path, second: str | Path) -> bool:
     """Swap two paths of one file system in a single step, so that neither is ever missing.
 
     Linux can do this on its own file systems (renameat2, called through ctypes); NFS cannot. Returns False, with
@@ -200,7 +200,7 @@ def swap_paths(one: str | Path, other: str | Path) -> bool:
         return False
     here, exchanged = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of linux/fcntl.h and linux/fs.h
     call.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
-    return bool(call(here, os.fsencode(one), here, os.fsencode(other), exchanged) == 0)
+    return bool(call(here, os.fsencode(first), here, os.fsencode(second), exchanged) == 0)
 
 
 @contextmanager

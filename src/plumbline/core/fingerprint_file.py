@@ -43,10 +43,10 @@ def write(product: str | Path, fingerprint: str, *, companions: Iterable[Path] =
         facts: further entries of the small file, such as hashes of what the product was made from. Without a
             fingerprint and facts no small file is left.
     """
-    said = ({KEY: fingerprint} if fingerprint else {}) | facts
-    if said:
+    content = ({KEY: fingerprint} if fingerprint else {}) | facts
+    if content:
         files = {path.name: sha256_file(path) for path in (Path(product), *companions)}
-        write_facts(sidecar_path(product), said | {BYTES: files[Path(product).name], FILES: files})
+        write_facts(sidecar_path(product), content | {BYTES: files[Path(product).name], FILES: files})
     else:
         sidecar_path(product).unlink(missing_ok=True)
 
@@ -58,16 +58,16 @@ def read_verified(product: str | Path) -> dict[str, Any]:
     Raises:
         PlumblineError: the product has other bytes, or the small file says something else than was written.
     """
-    said = read(sidecar_path(product)) or {}
-    require_sealed(sidecar_path(product), said, "delete it and the file that it is of, and have that made again")
-    expected = said.get(BYTES)
-    if expected is not None and (found := sha256_file(product)) != expected:
+    content = read(sidecar_path(product)) or {}
+    require_sealed(sidecar_path(product), content, "delete it and the file that it is of, and have that made again")
+    expected = content.get(BYTES)
+    if expected is not None and (sha256 := sha256_file(product)) != expected:
         raise PlumblineError(
-            f"{product} is not the file that was made: its sha256 is {found}, and {sidecar_path(product)} says "
+            f"{product} is not the file that was made: its sha256 is {sha256}, and {sidecar_path(product)} says "
             f"{expected}; restore it, or delete both and have it made again (snakemake {product}, with the --config "
             "that it was made with)"
         )
-    return said
+    return content
 
 
 def write_facts(path: str | Path, facts: dict[str, Any]) -> None:
@@ -87,9 +87,9 @@ def require_as_written(path: str | Path, facts: Mapping[str, Any], remedy: str) 
     Raises:
         PlumblineError: one of them is another; `remedy` says what to do.
     """
-    if OF_THE_REST in facts and (found := _digest(facts)) != facts[OF_THE_REST]:
+    if OF_THE_REST in facts and (digest := _digest(facts)) != facts[OF_THE_REST]:
         raise PlumblineError(
-            f"{path} is not as it was written: the sha256 of what it says is {found}, and its {OF_THE_REST} says "
+            f"{path} is not as it was written: the sha256 of what it says is {digest}, and its {OF_THE_REST} says "
             f"{facts[OF_THE_REST]}: restore it, or {remedy}"
         )
 

@@ -43,8 +43,8 @@ def read_ordinary_file(path: Path, most_bytes: int) -> bytes:
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
-            what = next((name for test, name in _KINDS if test(mode)), "no file")
-            raise PlumblineError(f"{path} is {what}, and no ordinary file; copy its content into one")
+            kind = next((name for test, name in _KINDS if test(mode)), "no file")
+            raise PlumblineError(f"{path} is {kind}, and no ordinary file; copy its content into one")
         with path.open("rb") as file:
             content = file.read(most_bytes + 1)
     except OSError as error:
@@ -61,9 +61,9 @@ def read_ordinary_text(path: Path, most_bytes: int) -> str:
         PlumblineError: as `read_ordinary_file`; or it is no such text.
     """
     content = read_ordinary_file(path, most_bytes)
-    for beginning, what in _BEGINNINGS:
+    for beginning, description in _BEGINNINGS:
         if content.startswith(beginning):
-            raise PlumblineError(f"{path} is {what}")
+            raise PlumblineError(f"{path} is {description}")
     if (zero := content.find(0)) >= 0:
         raise PlumblineError(f"{path} is no text (byte {zero} is zero); save its rows as UTF-8 text")
     try:

@@ -85,7 +85,7 @@ _NARROWS_NOTHING = {
 
 def find_treatment(name: str) -> Treatment | None:
     """Look up what is done about a variable; None where it has nothing to do with numbers."""
-    fitting = [known for known in TREATMENTS if _fits(name, known)]
+    fitting = [pattern for pattern in TREATMENTS if _fits(name, pattern)]
     return TREATMENTS[max(fitting, key=len)] if fitting else None
 
 
@@ -118,8 +118,8 @@ def require_wide_products() -> None:
     Raises:
         PlumblineError: naming the variables and the remedy.
     """
-    if words := explain_refusal():
-        raise PlumblineError(words)
+    if message := explain_refusal():
+        raise PlumblineError(message)
 
 
 def list_recorded(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -131,5 +131,5 @@ def list_recorded(environment: Mapping[str, str] = os.environ) -> dict[str, str]
     return {name: re.sub(r"/[^\s:,;]*/", "…/", value) for name, value in sorted(settings.items())}
 
 
-def _fits(name: str, known: str) -> bool:
-    return name.startswith(known[:-1]) if known.endswith("*") else name == known
+def _fits(name: str, pattern: str) -> bool:
+    return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern

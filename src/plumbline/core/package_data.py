@@ -62,8 +62,8 @@ def folder() -> Path:
 def list_files(root: Path) -> Iterator[Path]:
     """The files of the folder `root` that travel with the package, as paths relative to it, in order."""
     for pattern in TRAVELS:
-        for found in sorted(root.glob(pattern)):
-            below = sorted(found.rglob("*")) if found.is_dir() else [found]
+        for place in sorted(root.glob(pattern)):
+            below = sorted(place.rglob("*")) if place.is_dir() else [place]
             for path in below:
                 relative = path.relative_to(root)
                 hidden = any(part.startswith((".", "__")) or part.endswith(".egg-info") for part in relative.parts[:-1])

@@ -16,5 +16,5 @@ def version(distribution: str) -> str:
         importlib.metadata.PackageNotFoundError: it is neither loaded nor installed.
     """
     loaded = sys.modules.get(_MODULES.get(distribution, distribution))
-    said = getattr(loaded, "__version__", None)
-    return metadata.version(distribution) if said is None else str(said)
+    stated = getattr(loaded, "__version__", None)
+    return metadata.version(distribution) if stated is None else str(stated)

@@ -64,8 +64,8 @@ def strip_local_facts(manifest: dict[str, Any]) -> dict[str, Any]:
     """
     if not isinstance(starts := manifest.get("starts"), list):
         return manifest
-    kept = [{key: value for key, value in start.items() if key not in _LOCAL} for start in starts]
-    changed = manifest | {"starts": kept}
+    published = [{key: value for key, value in start.items() if key not in _LOCAL} for start in starts]
+    changed = manifest | {"starts": published}
     return fingerprint_file.seal(changed) if fingerprint_file.OF_THE_REST in manifest else changed
 
 
@@ -137,7 +137,7 @@ def create(path: Path, record: dict[str, Any]) -> bool:
     return True
 
 
-def remove(path: Path, judged: dict[str, Any]) -> bool:
+def remove(path: Path, stale: dict[str, Any]) -> bool:
     """Remove a record that was found to be stale; True if it was removed.
 
     If another process has put a new record there in the meantime, that one is put back and False is returned. A file
@@ -148,17 +148,17 @@ def remove(path: Path, judged: dict[str, Any]) -> bool:
         os.rename(path, aside)
     except FileNotFoundError:
         return False
-    found = read(aside)
-    if found != judged:
+    removed = read(aside)
+    if removed != stale:
         try:
             os.link(aside, path)
         except FileExistsError:
             pass
         except OSError:  # a file system without hard links
-            create(path, found or {})
+            create(path, removed or {})
         aside.unlink(missing_ok=True)
         return False
-    if found:
+    if removed:
         aside.unlink(missing_ok=True)
     else:
         os.rename(aside, free_name(path, "damaged"))

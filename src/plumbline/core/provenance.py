@@ -31,19 +31,19 @@ def describe_code() -> dict[str, Any]:
         return {"code_from": f"plumbline-lm {__version__}, a wheel", **package_data.read_built_commit()}
     commit = _git(tree, "rev-parse", "HEAD")
     status = None if commit is None else _git(tree, "status", "--porcelain", "--untracked-files=no")
-    said = "a git repository" if commit else f"plumbline-lm {__version__}, a source tree without git"
-    return {"code_from": said, "git_commit": commit, "git_dirty": None if status is None else bool(status)}
+    origin = "a git repository" if commit else f"plumbline-lm {__version__}, a source tree without git"
+    return {"code_from": origin, "git_commit": commit, "git_dirty": None if status is None else bool(status)}
 
 
 def list_packages() -> dict[str, str]:
     """Versions of Python and of the packages that decide the numbers, as this process has loaded them."""
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def lock_sha256() -> str | None:
@@ -79,12 +79,12 @@ def list_code_versions(starts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for start in reversed(starts):
         if not counted or start["step"] < counted[-1]["step"]:
             counted.append(start)
-    found: dict[tuple[str, str], list[int]] = {}
+    steps_of_version: dict[tuple[str, str], list[int]] = {}
     for start in reversed(counted):
-        found.setdefault((start["code_sha256"], start["torch"]), []).append(start["step"])
+        steps_of_version.setdefault((start["code_sha256"], start["torch"]), []).append(start["step"])
     return [
         {"code_sha256": describe_code, "torch": torch, "steps": steps}
-        for (describe_code, torch), steps in found.items()
+        for (describe_code, torch), steps in steps_of_version.items()
     ]
 
 

@@ -53,9 +53,9 @@ def require_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
     for name, facts in files.items():
         if not isinstance(facts, dict) or not is_sha256(facts.get("sha256")):
             raise PlumblineError(f"{path} was changed: 'files' states no sha256 of {name!r:.80}; {REMEDY}")
-    if spec and run_id is not None and (found := id_of_spec(spec)) != run_id:
+    if spec and run_id is not None and (spec_id := id_of_spec(spec)) != run_id:
         raise PlumblineError(
-            f"{path} was changed: its spec is that of run {found}, and its run_id is {run_id}; {REMEDY}"
+            f"{path} was changed: its spec is that of run {spec_id}, and its run_id is {run_id}; {REMEDY}"
         )
 
 
@@ -80,13 +80,13 @@ def require(folder: Path, manifest: Mapping[str, Any], name: str) -> str | None:
     expected = manifest.get("files", {}).get(name, {}).get("sha256")
     if expected is None:
         return None
-    found = sha256_file(folder / name)
-    if found != expected:
+    sha256 = sha256_file(folder / name)
+    if sha256 != expected:
         raise PlumblineError(
-            f"{folder / name} is not what the trainer wrote: sha256 {found}, not {expected} as in manifest.json; "
+            f"{folder / name} is not what the trainer wrote: sha256 {sha256}, not {expected} as in manifest.json; "
             f"{REMEDY}"
         )
-    return found
+    return sha256
 
 
 def require_tokenizer(folder: Path, manifest: Mapping[str, Any], tokenizer: Path) -> str:
@@ -99,19 +99,19 @@ def require_tokenizer(folder: Path, manifest: Mapping[str, Any], tokenizer: Path
     Raises:
         PlumblineError: it is another tokenizer, or nothing says which one it should be.
     """
-    path, found, expected = folder / "manifest.json", sha256_file(tokenizer), manifest.get(TOKENIZER)
+    path, sha256, expected = folder / "manifest.json", sha256_file(tokenizer), manifest.get(TOKENIZER)
     if expected is None:
         raise PlumblineError(
             f"{path} has no {TOKENIZER!r}, so that nothing says which tokenizer the run was trained with; "
             "delete the run's folder and pretrain again"
         )
-    if found != expected:
+    if sha256 != expected:
         raise PlumblineError(
-            f"{tokenizer} is not the tokenizer that {folder} was trained with: its sha256 is {found}, and {path} says "
+            f"{tokenizer} is not the tokenizer that {folder} was trained with: its sha256 is {sha256}, and {path} says "
             f"{expected}; give or restore that one (the rule `tokenizer` makes a corpus's again where it was deleted "
             "along with its .fingerprint.json)"
         )
-    return found
+    return sha256
 
 
 def read_points_index(run: Path) -> dict[str, Any]:
@@ -151,10 +151,10 @@ def require_unchanged_export(folder: Path) -> None:
     """
     for name, expected in read_export_record(folder).get("files", {}).items():
         path = folder / name
-        found = sha256_file(path) if path.is_file() else "missing"
-        if found != expected:
+        sha256 = sha256_file(path) if path.is_file() else "missing"
+        if sha256 != expected:
             raise PlumblineError(
-                f"{path} is not what was exported: sha256 {found}, not {expected} as in {EXPORT_RECORD}; export the "
+                f"{path} is not what was exported: sha256 {sha256}, not {expected} as in {EXPORT_RECORD}; export the "
                 f"run again (plumbline export), or, where the change is meant, remove {folder / EXPORT_RECORD}: the "
                 "folder is then one like any other"
             )

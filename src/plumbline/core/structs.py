@@ -52,108 +52,108 @@ class ClosedStruct(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                     raise Fault(f"{Counter(plain).most_common(1)[0][0]!r} is there twice; keep one of them", key)
 
 
-def convert(kind: Any, given: Any, where: str, known: Iterable[str] | None = None) -> Any:
+def convert(kind: Any, value: Any, where: str, known_keys: Iterable[str] | None = None) -> Any:
     """Build a struct, or what else msgspec knows as a type, from plain data.
 
     Args:
         kind: the struct's class, or another type.
         where: begins error messages: a file with a colon, or also the key of what is given.
-        known: keys to suggest for a misspelt one; the struct's fields by default.
+        known_keys: keys to suggest for a misspelt one; the struct's fields by default.
 
     Raises:
         PlumblineError: a key is unknown or missing, or a value has another type or bounds.
     """
     try:
-        return msgspec.convert(given, type=kind, from_attributes=True)
+        return msgspec.convert(value, type=kind, from_attributes=True)
     except msgspec.ValidationError as error:
-        place, words = find_fault(kind, given, known) or ((), str(error))
+        place, message = find_fault(kind, value, known_keys) or ((), str(error))
         keys = ".".join(map(str, place))
         if where.endswith(":"):
-            raise PlumblineError(f"{where} {keys or 'top level'}: {words}") from error
-        raise PlumblineError(f"{where}{'.' if keys else ''}{keys}: {words}") from error
+            raise PlumblineError(f"{where} {keys or 'top level'}: {message}") from error
+        raise PlumblineError(f"{where}{'.' if keys else ''}{keys}: {message}") from error
 
 
-def find_fault(kind: Any, given: Any, known: Iterable[str] | None = None) -> tuple[Place, str] | None:
+def find_fault(kind: Any, value: Any, known_keys: Iterable[str] | None = None) -> tuple[Place, str] | None:
     """Find what is wrong with data, as the keys that lead there and a message; None where nothing is.
 
     Keys of a mapping come first, then what stands below them.
     """
     try:
-        msgspec.convert(given, type=kind, from_attributes=True)
+        msgspec.convert(value, type=kind, from_attributes=True)
     except msgspec.ValidationError as error:
-        if words := _wrong_key(kind, given, known):
-            return (), words
-        for key, entry, entry_kind in _entries(kind, given):
+        if message := _wrong_key(kind, value, known_keys):
+            return (), message
+        for key, entry, entry_kind in _entries(kind, value):
             if below := find_fault(entry_kind, entry):
                 return (key, *below[0]), below[1]
         cause = error.__cause__
-        return (cause.place, str(cause)) if isinstance(cause, Fault) else ((), _wrong_value(kind, given, str(error)))
+        return (cause.place, str(cause)) if isinstance(cause, Fault) else ((), _wrong_value(kind, value, str(error)))
     return None
 
 
-def unknown_key(key: Any, known: Iterable[str]) -> str:
+def unknown_key(key: Any, known_keys: Iterable[str]) -> str:
     """Say that a key is unknown, with the nearest known one and all of them."""
-    listed = sorted(known)
+    listed = sorted(known_keys)
     return f"unknown key {key!r}{nearest(str(key), listed)} (known: {listed})"
 
 
-def _wrong_key(kind: Any, given: Any, known: Iterable[str] | None) -> str:
+def _wrong_key(kind: Any, mapping: Any, known_keys: Iterable[str] | None) -> str:
     """What is wrong with the keys of a mapping; empty where nothing is, or it is none."""
-    if not isinstance(given, dict):
+    if not isinstance(mapping, dict):
         return ""
     for member in _members(kind):
         if isinstance(member, type) and issubclass(member, Struct):
             fields = _fields(member)
             names = [field.encode_name for field in fields]
             if member.__struct_config__.forbid_unknown_fields:
-                for key in given:
+                for key in mapping:
                     if key not in names:
-                        return unknown_key(key, known or names)
+                        return unknown_key(key, known_keys or names)
             for field in fields:
-                if field.required and field.encode_name not in given:
+                if field.required and field.encode_name not in mapping:
                     return f"{field.encode_name!r} is missing; add it"
-            return next((f"the key {key!r} is not a text" for key in given if not isinstance(key, str)), "")
+            return next((f"the key {key!r} is not a text" for key in mapping if not isinstance(key, str)), "")
         if get_origin(member) is dict:
             key_kind = get_args(member)[0]
-            for key in given:
+            for key in mapping:
                 if below := find_fault(key_kind, key):
                     literals = _literals(key_kind)
                     return unknown_key(key, literals) if literals else f"the key {below[1]}"
     return ""
 
 
-def _entries(kind: Any, given: Any) -> Iterator[tuple[Any, Any, Any]]:
+def _entries(kind: Any, container: Any) -> Iterator[tuple[Any, Any, Any]]:
     """What stands in a mapping or a list: the key or number, the value, and the type that it has to have."""
     for member in _members(kind):
         origin, arguments = get_origin(member), get_args(member)
-        if isinstance(given, dict) and isinstance(member, type) and issubclass(member, Struct):
+        if isinstance(container, dict) and isinstance(member, type) and issubclass(member, Struct):
             kinds = {field.encode_name: field.type for field in _fields(member)}
-            yield from ((key, value, kinds[key]) for key, value in given.items() if key in kinds)
-        elif isinstance(given, dict) and origin is dict:
-            yield from ((key, value, arguments[1]) for key, value in given.items())
-        elif isinstance(given, (list, tuple)) and origin in (list, tuple):
-            yield from ((number, value, arguments[0]) for number, value in enumerate(given))
+            yield from ((key, value, kinds[key]) for key, value in container.items() if key in kinds)
+        elif isinstance(container, dict) and origin is dict:
+            yield from ((key, value, arguments[1]) for key, value in container.items())
+        elif isinstance(container, (list, tuple)) and origin in (list, tuple):
+            yield from ((number, value, arguments[0]) for number, value in enumerate(container))
 
 
-def _wrong_value(kind: Any, given: Any, message: str) -> str:
+def _wrong_value(kind: Any, value: Any, message: str) -> str:
     """Say what a value should be; `message` is msgspec's."""
-    shown = f"{_format_value(given):.200}"
+    text = f"{_format_value(value):.200}"
     description = _description(kind)
     if "matching regex" in message and description:
-        return f"{shown} {description}"
+        return f"{text} {description}"
     if not message.startswith(("Expected", "Invalid enum value")):
-        return f"{shown}: {message}"
+        return f"{text}: {message}"
     nouns = list(dict.fromkeys(map(_noun, _members(kind))))
     if "a number" in nouns and "a whole number" in nouns:
         nouns.remove("a whole number")
     bound = re.match(r"Expected `[^`]+`( .+)", message)
-    near = nearest(given, _literals(kind)) if isinstance(given, str) else ""
-    return f"{shown} is not {' or '.join(nouns)}{bound[1].removesuffix('.0') if bound else ''}{near}"
+    near = nearest(value, _literals(kind)) if isinstance(value, str) else ""
+    return f"{text} is not {' or '.join(nouns)}{bound[1].removesuffix('.0') if bound else ''}{near}"
 
 
-def _format_value(given: Any) -> str:
+def _format_value(value: Any) -> str:
     try:
-        return repr(given)
+        return repr(value)
     except ValueError:  # Python writes no whole number of thousands of digits
         return "a number of thousands of digits"
 

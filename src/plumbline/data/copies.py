@@ -78,17 +78,17 @@ def describe(corpus: str, facts: dict[str, Any]) -> str:
         return ""
     unit = next(name for name in copies["train"] if name in ("documents", "pieces"))
     train, held_out = copies["train"], copies["validation"]
-    words = (
+    message = (
         f"copies: {held_out['also_on_the_other_side']:,} of {held_out[unit]:,} held-out {unit} are in train as well; "
         f"{train['repeated_on_this_side']:,} of {train[unit]:,} in train and {held_out['repeated_on_this_side']:,} "
         "held-out ones repeat another one there"
     )
     if copies["rule"] != "keep":
         left_out = train["left_out"] + held_out["left_out"]
-        return f"{words}; {left_out:,} were left out ({key(corpus, 'copies')}: {copies['rule']})"
+        return f"{message}; {left_out:,} were left out ({key(corpus, 'copies')}: {copies['rule']})"
     if not train["repeated_on_this_side"] + held_out["repeated_on_this_side"] + held_out["also_on_the_other_side"]:
-        return words
-    return f"{words}; all are kept ({key(corpus, 'copies')}: once_in_train or once_in_validation leaves them out)"
+        return message
+    return f"{message}; all are kept ({key(corpus, 'copies')}: once_in_train or once_in_validation leaves them out)"
 
 
 def count(folder: Path, rule: CopyRule) -> CopyCount:
@@ -126,8 +126,8 @@ def leave_out(folder: Path, copies: CopyCount, described: dict[str, dict[str, An
     Raises:
         PlumblineError: nothing would be left of a side.
     """
-    for split, gone in copies.left_out.items():
-        if gone.all():
+    for split, leaves in copies.left_out.items():
+        if leaves.all():
             [other] = set(_SPLITS) - {split}
             both = copies.shared[other] == copies.lines[other]  # then the other rule leaves nothing of the other side
             remedy = f"keep them on this side (once_in_{split}), or give other texts"
@@ -137,12 +137,12 @@ def leave_out(folder: Path, copies: CopyCount, described: dict[str, dict[str, An
                 f"{key(corpus, 'copies')}: {copies.rule}: every document of {split} is on the other side as well, and "
                 f"none would be left; {remedy}"
             )
-    for split, gone in copies.left_out.items():
-        if not gone.any():
+    for split, leaves in copies.left_out.items():
+        if not leaves.any():
             continue
         facts, path, digest = described[split], folder / f"{split}.jsonl", hashlib.sha256()
         with open_atomically(path) as file, open(path, "rb") as before:
-            for line, out in zip(read_lines(before), gone):
+            for line, out in zip(read_lines(before), leaves):
                 if out:
                     document = json.loads(line)
                     facts["text_bytes"] -= len(document["text"].encode())
@@ -150,8 +150,8 @@ def leave_out(folder: Path, copies: CopyCount, described: dict[str, dict[str, An
                 else:
                     file.write(line)
                     digest.update(line)
-        facts["documents_of_source"] = {name: left for name, left in facts["documents_of_source"].items() if left}
-        facts |= {"documents": facts["documents"] - int(gone.sum()), "sha256": digest.hexdigest()}
+        facts["documents_of_source"] = {name: number for name, number in facts["documents_of_source"].items() if number}
+        facts |= {"documents": facts["documents"] - int(leaves.sum()), "sha256": digest.hexdigest()}
 
 
 def _hashes(documents: Path, file: Path) -> np.ndarray:

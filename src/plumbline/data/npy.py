@@ -27,16 +27,16 @@ def mapped(path: Path) -> np.ndarray:
             shape, fortran, dtype = _HEADERS[version](file)
         except (TokenError, TypeError, OverflowError, RecursionError, MemoryError) as error:
             raise ValueError(f"its header cannot be read: {type(error).__name__}") from error
-        begins, held = file.tell(), path.stat().st_size
+        begins, file_size = file.tell(), path.stat().st_size
     entries = 1
     for length in shape:
         entries *= length
     if dtype.hasobject:
         raise ValueError("it holds Python objects")
-    if min(shape, default=0) < 0 or held - begins != entries * dtype.itemsize:
+    if min(shape, default=0) < 0 or file_size - begins != entries * dtype.itemsize:
         raise ValueError(
-            f"its header names {entries:,} entries of {dtype}, {entries * dtype.itemsize:,} bytes; {held - begins:,} "
-            "come after it"
+            f"its header names {entries:,} entries of {dtype}, {entries * dtype.itemsize:,} bytes; "
+            f"{file_size - begins:,} come after it"
         )
     if not entries:  # nothing cannot be mapped
         return np.empty(shape, dtype)

@@ -267,32 +267,34 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--sequences-per-shard", type=int, default=131072, help="sequences in a file (default 131072)")
     parser.add_argument("--out", required=True, type=Path, help="folder of the manifests and shards")
     parser.add_argument("--fingerprint", default="", help=HIDDEN)
-    given = parser.parse_args(arguments)
-    if given.context < 2 or given.sequences_per_shard < 1:
+    options = parser.parse_args(arguments)
+    if options.context < 2 or options.sequences_per_shard < 1:
         raise PlumblineError("--context must be at least 2 (an input and a target), --sequences-per-shard at least 1")
-    tokens = given.token_shards
-    if given.shard_count is not None:  # thousands of names are too long for a command line
-        tokens = [folder / f"{given.split}-{shard:04d}.npy" for folder in tokens for shard in range(given.shard_count)]
-    corpus = read_documents(given.documents)
+    tokens = options.token_shards
+    if options.shard_count is not None:  # thousands of names are too long for a command line
+        tokens = [
+            folder / f"{options.split}-{shard:04d}.npy" for folder in tokens for shard in range(options.shard_count)
+        ]
+    corpus = read_documents(options.documents)
     try:
         manifests = pack(
             tokens,
-            Tokenizer(given.tokenizer, given.document_end),
-            split=given.split,
-            context=given.context,
-            sizes=_sizes(given.pack_size),
-            sequences_per_shard=given.sequences_per_shard,
+            Tokenizer(options.tokenizer, options.document_end),
+            split=options.split,
+            context=options.context,
+            sizes=_sizes(options.pack_size),
+            sequences_per_shard=options.sequences_per_shard,
             corpus=corpus,
-            out=given.out,
-            fingerprint=given.fingerprint,
+            out=options.out,
+            fingerprint=options.fingerprint,
         )
     except TooFewTokens as error:
         raise PlumblineError(
-            f"{error}{hub_read_budget.remember(given.documents, corpus, error.wanted, error.found)}"
+            f"{error}{hub_read_budget.remember(options.documents, corpus, error.wanted, error.found)}"
         ) from error
     for name, manifest in manifests.items():
         print(
-            f"{given.out / name}.json: {manifest['sequences']:,} sequences, {manifest['tokens']:,} tokens, "
+            f"{options.out / name}.json: {manifest['sequences']:,} sequences, {manifest['tokens']:,} tokens, "
             f"{manifest['documents']:,} documents, {manifest['discarded']['tokens']} tokens discarded "
             f"({manifest['discarded']['percent']:.4f} %)"
         )

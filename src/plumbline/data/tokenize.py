@@ -126,37 +126,39 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--document-end", type=token_id, metavar="ID", help="token files: the id that ends a document")
     parser.add_argument("--fingerprint", default="", help=HIDDEN)
-    given = parser.parse_args(arguments)
-    if not 0 <= given.shard_number < given.shard_count:
-        raise PlumblineError(f"--shard-number {given.shard_number}: shards are numbered 0 to {given.shard_count - 1}")
-    if not given.documents.is_file():
-        raise PlumblineError(f"--documents: there is no file {given.documents}; rerun the rule `documents`")
-    tokenizer = Tokenizer(given.tokenizer, given.document_end)
-    fingerprint_file.read_verified(given.tokenizer)
-    documents_sha256 = verify_documents(given.documents)
-    if given.local_texts_folder is None:
+    options = parser.parse_args(arguments)
+    if not 0 <= options.shard_number < options.shard_count:
+        raise PlumblineError(
+            f"--shard-number {options.shard_number}: shards are numbered 0 to {options.shard_count - 1}"
+        )
+    if not options.documents.is_file():
+        raise PlumblineError(f"--documents: there is no file {options.documents}; rerun the rule `documents`")
+    tokenizer = Tokenizer(options.tokenizer, options.document_end)
+    fingerprint_file.read_verified(options.tokenizer)
+    documents_sha256 = verify_documents(options.documents)
+    if options.local_texts_folder is None:
         counted = DocumentCounter()
         count = save(
-            given.out,
-            tokenize(given.documents, tokenizer, given.shard_number, given.shard_count, counted),
+            options.out,
+            tokenize(options.documents, tokenizer, options.shard_number, options.shard_count, counted),
             tokenizer.dtype,
         )
         documents = counted.count
     else:
-        lines = lines_of_shard(given.documents, given.shard_number, given.shard_count)
+        lines = lines_of_shard(options.documents, options.shard_number, options.shard_count)
         chunks, documents = tokens.of_lines(
             lines,
-            given.documents,
-            given.local_texts_folder,
-            dtype=given.token_files_dtype,
+            options.documents,
+            options.local_texts_folder,
+            dtype=options.token_files_dtype,
             tokenizer=tokenizer,
-            corpus=given.corpus,
+            corpus=options.corpus,
         )
-        count = save(given.out, chunks, tokenizer.dtype)
+        count = save(options.out, chunks, tokenizer.dtype)
     fingerprint_file.write(
-        given.out, given.fingerprint, tokenizer_sha256=tokenizer.fingerprint, documents_sha256=documents_sha256
+        options.out, options.fingerprint, tokenizer_sha256=tokenizer.fingerprint, documents_sha256=documents_sha256
     )
-    print(f"{given.out}: {documents:,} documents, {count:,} tokens")
+    print(f"{options.out}: {documents:,} documents, {count:,} tokens")
 
 
 if __name__ == "__main__":

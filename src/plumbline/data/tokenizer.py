@@ -245,21 +245,21 @@ def main(arguments: list[str] | None = None) -> None:
     for each in (trained, ready, own):
         each.add_argument("--out", required=True, type=Path, help="tokenizer.json")
         each.add_argument("--fingerprint", default="", help=HIDDEN)
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     facts: dict[str, Any] = {}
-    if given.kind == "gpt2":
-        content = gpt2(given.gpt2_wheel)
-    elif given.kind == "given":
-        content = given_one(given.tokenizer_file, given.vocabulary_size, given.corpus)
+    if options.kind == "gpt2":
+        content = gpt2(options.gpt2_wheel)
+    elif options.kind == "given":
+        content = given_one(options.tokenizer_file, options.vocabulary_size, options.corpus)
     else:
-        if not given.training_documents.is_file():
-            raise PlumblineError(f"--training-documents: there is no file {given.training_documents}")
-        facts["documents_sha256"] = verify_documents(given.training_documents)
-        content = train(given.training_documents, given.vocabulary_size, given.training_megabytes)
-    atomic_write_text(given.out, content)
-    fingerprint_file.write(given.out, given.fingerprint, **facts)
-    tokenizer = Tokenizer(given.out, getattr(given, "document_end", None))
-    print(f"{given.out}: {tokenizer.vocabulary:,} entries, separator {tokenizer.eot}, sha256 {tokenizer.fingerprint}")
+        if not options.training_documents.is_file():
+            raise PlumblineError(f"--training-documents: there is no file {options.training_documents}")
+        facts["documents_sha256"] = verify_documents(options.training_documents)
+        content = train(options.training_documents, options.vocabulary_size, options.training_megabytes)
+    atomic_write_text(options.out, content)
+    fingerprint_file.write(options.out, options.fingerprint, **facts)
+    tokenizer = Tokenizer(options.out, getattr(options, "document_end", None))
+    print(f"{options.out}: {tokenizer.vocabulary:,} entries, separator {tokenizer.eot}, sha256 {tokenizer.fingerprint}")
 
 
 if __name__ == "__main__":

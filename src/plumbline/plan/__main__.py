@@ -77,7 +77,7 @@ def _configuration(given: argparse.Namespace) -> dict[str, Any]:
         config["preset"] = given.preset
     if given.machine:
         config["machine"] = given.machine
-    return machines.for_preset(config, named=bool(named))
+    return machines.for_preset(config, machine_is_named=bool(named))
 
 
 if __name__ == "__main__":

@@ -75,26 +75,28 @@ def fitted(
     except PlumblineError as error:
         raise PlumblineError(f"--time-budget {error}") from None
     done = [*project.runs.values(), *_earlier(project, study.code)]
-    known = model_counts.update(Path(project.paths.counts), done)
+    counts = model_counts.update(Path(project.paths.counts), done)
     machine = machines.load(project.config["machine"])
-    priced = estimator(project, machine, sizes=model_counts.ModelCostLookup(known), calibrate_on=done)
+    prices = estimator(project, machine, sizes=model_counts.ModelCostLookup(counts), calibrate_on=done)
     known_scales = [name for name, presets in study.definition["scales"].items() if study.preset in presets]
     scales = [name for name in known_scales if scale in (None, name)]
-    found = [one for name in scales if (one := _at(priced, study, method, against, name, seconds, runs)) is not None]
-    if not found:
+    budgets = [
+        budget for name in scales if (budget := _at(prices, study, method, against, name, seconds, runs)) is not None
+    ]
+    if not budgets:
         raise PlumblineError(
             f"--time-budget: {duration(seconds)} is too short for {runs} runs: give more time, smaller "
             "--baseline-runs and --max-runs, a smaller scale (--scale) or preset (--preset)"
         )
-    found.sort(key=lambda one: -one.per_parameter)
-    return next((one for one in reversed(found) if one.per_parameter >= TOKENS_A_PARAMETER), found[0])
+    budgets.sort(key=lambda budget: -budget.per_parameter)
+    return next((budget for budget in reversed(budgets) if budget.per_parameter >= TOKENS_A_PARAMETER), budgets[0])
 
 
 def _at(
-    priced: RunEstimator, study: Study, method: str, against: str, scale: str, seconds: float, runs: int
+    prices: RunEstimator, study: Study, method: str, against: str, scale: str, seconds: float, runs: int
 ) -> FittedBudget | None:
     """What fits at a scale; None if fewer than FEWEST_STEPS do."""
-    price = _price(priced, study, method, against, scale)
+    price = _price(prices, study, method, against, scale)
     rounds = math.ceil(runs / price.beside)
 
     def fitting(room: float) -> int:
@@ -102,19 +104,19 @@ def _at(
         return math.floor((room / rounds - price.fixed) / price.step)
 
     steps, stage = fitting(SHARE * seconds), 0.0
-    if steps >= FEWEST_STEPS and (stage := _data(priced, price, _budget(priced.project, study, scale, steps)["pack"])):
+    if steps >= FEWEST_STEPS and (stage := _data(prices, price, _budget(prices.project, study, scale, steps)["pack"])):
         steps = fitting(SHARE * seconds - stage)
     if steps < FEWEST_STEPS:
         return None
     train = price.runs[0].spec.train
     all_runs, tokens = stage + rounds * (price.fixed + steps * price.step), steps * train.batch_tokens
-    words = (
-        f"{duration(seconds)} on {priced.machine.label}: scale {scale}, {steps:,} steps, {tokens / 1e6:,.2f} M tokens "
+    message = (
+        f"{duration(seconds)} on {prices.machine.label}: scale {scale}, {steps:,} steps, {tokens / 1e6:,.2f} M tokens "
         f"a run ({number(tokens / price.parameters)} a parameter); all {runs} runs take {duration(all_runs)}, "
-        f"{_speed(priced)}."
+        f"{_speed(prices)}."
     )
-    given = {"scale": scale} | _budget(priced.project, study, scale, steps)
-    return FittedBudget(given=given, seconds=all_runs, per_parameter=tokens / price.parameters, words=words)
+    options = {"scale": scale} | _budget(prices.project, study, scale, steps)
+    return FittedBudget(given=options, seconds=all_runs, per_parameter=tokens / price.parameters, words=message)
 
 
 def expected(project: Project, study: Study, runs: Sequence[Run]) -> str:
@@ -123,64 +125,64 @@ def expected(project: Project, study: Study, runs: Sequence[Run]) -> str:
     Speed is as in `fitted`; operations are counted where a plan has counted them, else estimated, so that no torch is
     needed.
     """
-    priced = estimator(project, calibrate_on=[*project.runs.values(), *_earlier(project, study.code)])
-    to_do = [run for run in runs if not priced.trained(run)]
+    prices = estimator(project, calibrate_on=[*project.runs.values(), *_earlier(project, study.code)])
+    to_do = [run for run in runs if not prices.trained(run)]
     if not to_do:
         return "Nothing is to be trained: all runs are there."
-    rounds = math.ceil(len(to_do) / priced.machine.runs_at_once(to_do))
-    training = rounds * max(priced.pretrain_seconds(run) for run in to_do)
+    rounds = math.ceil(len(to_do) / prices.machine.runs_at_once(to_do))
+    training = rounds * max(prices.pretrain_seconds(run) for run in to_do)
     stage = data_stage.seconds(project, to_do)
     data = "; the data before them take a time that is not known" if stage is None else ""
-    about, are = "" if priced.exact(to_do) else "about ", "s are" if len(to_do) > 1 else " is"
+    about, are = "" if prices.exact(to_do) else "about ", "s are" if len(to_do) > 1 else " is"
     there = f"{len(runs) - len(to_do)} of {len(runs)} are there"
     return (
         f"At most {len(to_do)} run{are} to be trained ({there}): {about}{duration(training + (stage or 0.0))} on "
-        f"{priced.machine.label}, {_speed(priced)}{data}."
+        f"{prices.machine.label}, {_speed(prices)}{data}."
     )
 
 
-def _speed(priced: RunEstimator) -> str:
-    known = "measured on finished runs" if priced.calibration.speed else "stated, for nothing was trained here yet"
-    return f"speed {known}"
+def _speed(prices: RunEstimator) -> str:
+    basis = "measured on finished runs" if prices.calibration.speed else "stated, for nothing was trained here yet"
+    return f"speed {basis}"
 
 
 def _budget(project: Project, study: Study, scale: str, steps: int) -> dict[str, Any]:
     return budget(study, scale, steps, project.corpora[study.corpus], project.runs.values())
 
 
-def _price(priced: RunEstimator, study: Study, method: str, against: str, scale: str) -> _Price:
+def _price(prices: RunEstimator, study: Study, method: str, against: str, scale: str) -> _Price:
     """A run's seconds grow with its steps along a line, by the plan's model: two points of it are enough."""
-    project = priced.project
+    project = prices.project
 
     def each(steps: int) -> tuple[Run, ...]:
-        asked = {"scale": scale, "method": method, "against": against, "baseline_seeds": [0], "seeds": [0]}
-        asked |= _budget(project, study, scale, steps)
-        return tuple(load(asked, study, project.root, project.config["data"]["source"]).runs.values())
+        experiment = {"scale": scale, "method": method, "against": against, "baseline_seeds": [0], "seeds": [0]}
+        experiment |= _budget(project, study, scale, steps)
+        return tuple(load(experiment, study, project.root, project.config["data"]["source"]).runs.values())
 
     low, high = each(10 * FEWEST_STEPS), each(20 * FEWEST_STEPS)
-    first, second = ([priced.pretrain_seconds(run) for run in runs] for runs in (low, high))
+    first, second = ([prices.pretrain_seconds(run) for run in runs] for runs in (low, high))
     slopes = [(more - less) / (10 * FEWEST_STEPS) for less, more in zip(first, second, strict=True)]
     return _Price(
         fixed=max(less - 10 * FEWEST_STEPS * slope for less, slope in zip(first, slopes, strict=True)),
         step=max(slopes),  # of two methods the slower one is the longer run: their starts are alike
-        beside=priced.machine.runs_at_once(low),
+        beside=prices.machine.runs_at_once(low),
         runs=low,
-        parameters=priced.size(low[0]).parameters,
+        parameters=prices.size(low[0]).parameters,
     )
 
 
-def _data(priced: RunEstimator, price: _Price, pack: str) -> float:
+def _data(prices: RunEstimator, price: _Price, pack: str) -> float:
     """Seconds of the data stage for a pack, which may be none that is there."""
-    replaced = msgspec.structs.replace
+    replace = msgspec.structs.replace
     runs = [
-        dataclasses.replace(run, spec=replaced(run.spec, data=replaced(run.spec.data, pack=pack))) for run in price.runs
+        dataclasses.replace(run, spec=replace(run.spec, data=replace(run.spec.data, pack=pack))) for run in price.runs
     ]
-    return data_stage.seconds(priced.project, runs) or 0.0
+    return data_stage.seconds(prices.project, runs) or 0.0
 
 
 def _earlier(project: Project, study: str) -> list[Run]:
     """Find the finished runs of a study's experiments in the work folder, whatever the configuration says now."""
-    found = []
+    runs = []
     for path in sorted((Path(project.paths.work) / "runs" / study).glob("*_steps_*/*/s*/manifest.json")):
         try:
             manifest = json.loads(path.read_text(encoding="utf-8"))
@@ -190,5 +192,5 @@ def _earlier(project: Project, study: str) -> list[Run]:
             continue  # of another version, or damaged: it counts for nothing here
         run = Run(spec=spec, groups=("experiment",))
         if run.key == "/".join(path.parts[-5:-1]) and own_scale(spec.scale) != spec.scale:
-            found.append(run)
-    return found
+            runs.append(run)
+    return runs

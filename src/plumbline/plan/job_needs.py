@@ -64,8 +64,8 @@ class Need:
 @cache
 def laws() -> dict[str, Any]:
     """Read the table of measured needs, which travels with the package."""
-    found: dict[str, Any] = read_yaml(package_data.folder() / "benchmarks" / "job_resources.yaml")
-    return found
+    table: dict[str, Any] = read_yaml(package_data.folder() / "benchmarks" / "job_resources.yaml")
+    return table
 
 
 def law(terms: Mapping[str, Any], units: Units) -> float:
@@ -132,7 +132,7 @@ def inside_evaluation(amount: tuple[int, float], forward: float, flops_per_secon
 
 
 def suite_size(
-    suite: Suite, limit: int, items: Path, context: int, vocabulary: int, known: dict[str, int] | None = None
+    suite: Suite, limit: int, items: Path, context: int, vocabulary: int, item_counts: dict[str, int] | None = None
 ) -> tuple[int, float] | None:
     """Count the items of a suite, and the tokens that are read for them. None: a task's size is not known.
 
@@ -141,15 +141,15 @@ def suite_size(
     Args:
         limit: items a task; 0 means all.
         items: the index of the items that were made, which says how many there are; it need not be there yet.
-        known: how many items a task will have, where they are not the published split's.
+        item_counts: how many items a task will have, where they are not the published split's.
     """
     number, tokens = 0, 0.0
-    made = (known or {}) | _made(items)
+    counts = (item_counts or {}) | _made(items)
     for task in suite.tasks:
         workload = task.workload
         if workload is None:
             return None
-        there = made.get(task.name, workload.items)
+        there = counts.get(task.name, workload.items)
         here = min(limit, there) if limit else there
         number += here
         tokens += here * workload.passes_per_item * min(context, workload.bytes_per_pass / bytes_per_token(vocabulary))
@@ -176,11 +176,11 @@ def _made(index: Path) -> dict[str, int]:
     if not index.exists():
         return {}
     try:
-        made = json.loads(index.read_text(encoding="utf-8"))
-        found = {task: int(entry["n"]) for task, entry in made.items() if "n" in entry}
-        if any(not 0 <= number < 1e11 for number in found.values()):
+        content = json.loads(index.read_text(encoding="utf-8"))
+        counts = {task: int(entry["n"]) for task, entry in content.items() if "n" in entry}
+        if any(not 0 <= number < 1e11 for number in counts.values()):
             raise ValueError("a number that no items have")
-        return found
+        return counts
     except OSError as error:
         warn_unread(index, error)
         return {}

@@ -29,9 +29,9 @@ Relative = dict[str, dict[str, Positive]]
 
 
 def _require_slots(times: Relative, key: str) -> None:
-    known = (*SLOTS, "precision")
-    if unknown := [name for name in times if name not in known]:
-        raise Fault(unknown_key(unknown[0], known), key)
+    slots = (*SLOTS, "precision")
+    if unknown := [name for name in times if name not in slots]:
+        raise Fault(unknown_key(unknown[0], slots), key)
 
 
 class MeasuredStepTime(ClosedStruct, frozen=True, kw_only=True):
@@ -97,14 +97,14 @@ class Machine(MachineEntry, frozen=True, kw_only=True):
         """Say where the step times of methods come from."""
         measured = self.measured_step_time
         if measured is not None:
-            left = [
+            unmeasured = [
                 name
                 for slot, times in self.relative_step_time.items()
                 for name in times
                 if name not in measured.relative.get(slot, {})
             ]
-            words = f"measured on {measured.device} ({measured.source})"
-            return f"{words}, but for {', '.join(left)}: reckoned" if left else words
+            message = f"measured on {measured.device} ({measured.source})"
+            return f"{message}, but for {', '.join(unmeasured)}: reckoned" if unmeasured else message
         if not self.relative_step_time:
             return "by their operations alone, as for the baseline"
         return "measured for this machine" if self.device == "cpu" else "reckoned for this machine, not measured"
@@ -124,7 +124,7 @@ class Machine(MachineEntry, frozen=True, kw_only=True):
         step_times, model = self.step_times, run.spec.model
         chosen = {slot: (model.slot(slot).name, model.slot(slot).options) for slot in step_times if slot != "precision"}
         chosen["precision"] = (run.spec.train.precision, {})
-        return 1.0 + sum(_stated(known, *chosen[slot]) - 1.0 for slot, known in step_times.items())
+        return 1.0 + sum(_stated(times, *chosen[slot]) - 1.0 for slot, times in step_times.items())
 
     def updating(self, devices: int) -> int:
         """Give the number of devices, of so many, whose updates count beside the tokens that are read.
@@ -161,18 +161,20 @@ def names_device(stated: str, name: str) -> bool:
     It has every word that is stated, in any case, and no word of another board or of a part of one that is not stated.
     Where none is stated, as of processors, every name is meant.
     """
-    asked, there = (set(re.findall(r"[\w.]+", text.casefold())) for text in (stated, name))
-    return not asked or (asked <= there and not any(_OTHER_BOARD.fullmatch(word) for word in there - asked))
+    stated_words, name_words = (set(re.findall(r"[\w.]+", text.casefold())) for text in (stated, name))
+    return not stated_words or (
+        stated_words <= name_words and not any(_OTHER_BOARD.fullmatch(word) for word in name_words - stated_words)
+    )
 
 
 def _stated(times: Mapping[str, float], component: str, options: Mapping[str, Any]) -> float:
     """The time of a component, or of the component with options (`name option=value`): the most exact one stated."""
-    found = [(0, 1.0)]
+    candidates = [(0, 1.0)]
     for key, time in times.items():
-        name, *words = key.split()
-        if name == component and {*words} <= {f"{option}={value}" for option, value in options.items()}:
-            found.append((1 + len(words), time))
-    return max(found)[1]
+        name, *conditions = key.split()
+        if name == component and {*conditions} <= {f"{option}={value}" for option, value in options.items()}:
+            candidates.append((1 + len(conditions), time))
+    return max(candidates)[1]
 
 
 def load(name: str, root: Path = ROOT) -> Machine:
@@ -182,18 +184,18 @@ def load(name: str, root: Path = ROOT) -> Machine:
         PlumblineError: no such machine, or an entry of the file that cannot be meant.
     """
     path = root / "config" / "machines.yaml"
-    known: dict[str, MachineEntry] = read_struct(path, Annotated[dict[str, MachineEntry], Meta(min_length=1)])
-    if name not in known:
+    entries: dict[str, MachineEntry] = read_struct(path, Annotated[dict[str, MachineEntry], Meta(min_length=1)])
+    if name not in entries:
         raise PlumblineError(
-            f"{path}: there is no machine {name!r}{nearest(name, known)} (there are {sorted(known)}); add it there"
+            f"{path}: there is no machine {name!r}{nearest(name, entries)} (there are {sorted(entries)}); add it there"
         )
-    return Machine(name=name, **structs.asdict(known[name]))
+    return Machine(name=name, **structs.asdict(entries[name]))
 
 
-def for_preset(config: dict[str, Any], *, named: bool) -> dict[str, Any]:
+def for_preset(config: dict[str, Any], *, machine_is_named: bool) -> dict[str, Any]:
     """Take PAPER_MACHINE for estimates at the preset paper where config/config.yaml has a processor, and say so, unless
-    a machine was `named`."""
-    if named or config["preset"] != "paper" or load(config["machine"]).device != "cpu":
+    a machine was `machine_is_named`."""
+    if machine_is_named or config["preset"] != "paper" or load(config["machine"]).device != "cpu":
         return config
     print(
         f"planned for {PAPER_MACHINE}, since the preset paper is for GPUs and config/config.yaml names the processor "

@@ -23,27 +23,27 @@ SMALL = "smoke"
 
 
 def of_experiment(
-    given: dict[str, Any], study: Study, root: Path = ROOT, source: str = corpus.AS_THE_CORPUS_SAYS
+    experiment: dict[str, Any], study: Study, root: Path = ROOT, source: str = corpus.AS_THE_CORPUS_SAYS
 ) -> OwnMethodsFile | None:
     """Say what a file would that asks for the experiment's method; None for a method that the study did not bring.
 
     Args:
-        given: `config.experiment`, without its seeds.
+        experiment: `config.experiment`, without its seeds.
         study: the study that it names.
 
     Raises:
         PlumblineError: as `experiment_runs.load`.
     """
-    method = given["method"]
+    method = experiment["method"]
     if study.code == study.name or method.partition(".")[0] in study.definition["inherited"]:
         return None
-    found = experiment_runs.load(given | {"baseline_seeds": [0], "seeds": [0]}, study, root, source)
+    runs = experiment_runs.load(experiment | {"baseline_seeds": [0], "seeds": [0]}, study, root, source)
     return OwnMethodsFile(
         path=study.file,
-        study=dataclasses.replace(study, runs=found.runs),
-        against={method: given["against"]},
-        asked=own_methods_file.DEFAULTS | {"scale": found.scale},
-        experiment=given,
+        study=dataclasses.replace(study, runs=runs.runs),
+        against={method: experiment["against"]},
+        asked=own_methods_file.DEFAULTS | {"scale": runs.scale},
+        experiment=experiment,
     )
 
 
@@ -54,17 +54,17 @@ def models(mine: OwnMethodsFile, root: Path = ROOT) -> dict[str, tuple[RunSpec, 
     The small spec is that of the preset smoke; where the study has no such scale there, it is two layers of the model.
     """
     small = mine if mine.study.preset == SMALL else _small(mine, root)
-    found = {}
+    specs = {}
     for method in mine.compared:
         whole = {run.spec.scale: run.spec.model for run in mine.study.runs.values() if run.spec.method == method}
         if small is not None:
-            found[method] = (small.runs(small.scale, method)[0].spec, whole)
+            specs[method] = (small.runs(small.scale, method)[0].spec, whole)
         else:
             spec, model = mine.runs(mine.scale, method)[0].spec, whole[mine.scale]
             sizes = {"layers": 2, "vocabulary": 1024, "context": 64}
             less = {key: min(most, getattr(model, key)) for key, most in sizes.items()}
-            found[method] = (structs.replace(spec, model=structs.replace(model, **less)), whole)
-    return found
+            specs[method] = (structs.replace(spec, model=structs.replace(model, **less)), whole)
+    return specs
 
 
 def _small(mine: OwnMethodsFile, root: Path) -> OwnMethodsFile | None:
@@ -111,9 +111,9 @@ def fingerprint_checks(mine: OwnMethodsFile) -> str:
     """
     entries = ("operate/preflight/method_checks/checks_report.py", "operate/preflight/method_checks/training_checks.py")
     files = {file for entry in entries for file in code_hash.product_files(code_hash.PACKAGE / entry)}
-    asked: list[Any] = [mine.against, mine.asked["parity"]]
+    checked: list[Any] = [mine.against, mine.asked["parity"]]
     for method, (small, whole) in models(mine).items():
         sizes = [dataclasses.asdict(size) for size in list_trained_sizes(mine, method)]
         runs = {k: v.to_dict() for k, v in whole.items()}
-        asked.append([method, small.to_dict(), small.components, runs, sizes])
-    return sha256_text(canonical_json([code_hash.tree_hash(files), asked]))[:16]
+        checked.append([method, small.to_dict(), small.components, runs, sizes])
+    return sha256_text(canonical_json([code_hash.tree_hash(files), checked]))[:16]

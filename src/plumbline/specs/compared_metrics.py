@@ -20,8 +20,8 @@ class ComparedMetric:
 
 
 METRICS = {
-    one.name: one
-    for one in (
+    metric.name: metric
+    for metric in (
         ComparedMetric(name="validation_loss", label="validation loss (nats)", higher=False),
         ComparedMetric(
             name="bits_per_byte", label="bits per byte of the right answer", higher=False, scored_as="bits_per_byte"

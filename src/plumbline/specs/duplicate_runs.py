@@ -30,37 +30,37 @@ def unmeant(study: Study, extended: Study | None = None) -> list[str]:
         PlumblineError: a `same_as` that names nothing, or something that is trained otherwise.
     """
     trained = _trained(extended) if extended else {}
-    own = {key: what for key, what in _trained(study).items() if key not in trained}
+    own = {key: trained_as for key, trained_as in _trained(study).items() if key not in trained}
     trained |= own
-    meant = {name: _entry(name, study, extended) for _, name in trained}
-    for (scale, name), what in own.items():
-        if "same_as" in meant[name]:
-            _check(study, name, meant[name]["same_as"], scale, what, trained)
+    entries = {name: _entry(name, study, extended) for _, name in trained}
+    for (scale, name), trained_as in own.items():
+        if "same_as" in entries[name]:
+            _check(study, name, entries[name]["same_as"], scale, trained_as, trained)
     alike: dict[tuple[str, str], list[str]] = {}
-    for (scale, name), what in trained.items():
-        alike.setdefault((scale, what), []).append(name)
-    found: dict[tuple[str, str], list[str]] = {}
+    for (scale, name), trained_as in trained.items():
+        alike.setdefault((scale, trained_as), []).append(name)
+    repeats: dict[tuple[str, str], list[str]] = {}
     for (scale, _), names in alike.items():
-        first = [name for name in names if meant[name].get("same_as", meant[name].get("variant_of")) not in names]
+        first = [name for name in names if entries[name].get("same_as", entries[name].get("variant_of")) not in names]
         for name in first[1:]:
             if (scale, name) in own:
-                found.setdefault((name, first[0]), []).append(scale)
+                repeats.setdefault((name, first[0]), []).append(scale)
     return [
         f"{study.file}: {name} is {first} under a second name (preset {study.preset}, scale {' and '.join(scales)}): "
         "model, optimizer, schedule, interventions and data are the same, and both are trained; drop one, or write "
         f"`same_as: {first}` into {name} if the repeat is intended"
-        for (name, first), scales in found.items()
+        for (name, first), scales in repeats.items()
     ]
 
 
 def _trained(study: Study) -> Trained:
     encoder = msgspec.json.Encoder(order="deterministic")
-    found: Trained = {}
+    trained: Trained = {}
     for run in study.runs.values():
         key = (run.spec.scale, run.spec.method)
-        if key not in found:
-            found[key] = encoder.encode(_bare(run.spec)).decode()
-    return found
+        if key not in trained:
+            trained[key] = encoder.encode(_bare(run.spec)).decode()
+    return trained
 
 
 def _bare(spec: RunSpec) -> RunSpec:
@@ -78,19 +78,19 @@ def _entry(name: str, study: Study, extended: Study | None) -> dict[str, Any]:
     arms = (extended or study).definition.get("arms", {})
     if name in arms:
         return arms[name]
-    method, _, which = name.partition(".")
+    method, _, variant = name.partition(".")
     entry = study.definition["methods"][method]
-    return entry.get("variants", {}).get(which, {}) if which else entry
+    return entry.get("variants", {}).get(variant, {}) if variant else entry
 
 
-def _check(study: Study, name: str, other: str, scale: str, what: str, trained: Trained) -> None:
-    names = {known for _, known in trained} - {name}
+def _check(study: Study, name: str, other: str, scale: str, trained_as: str, trained: Trained) -> None:
+    names = {method for _, method in trained} - {name}
     if other not in names:
         raise PlumblineError(
             f"{study.file}: {name}: same_as: there is no run of the method {other!r}{nearest(other, names)}; name "
             "another one, or drop `same_as`"
         )
-    if trained.get((scale, other), what) != what:
+    if trained.get((scale, other), trained_as) != trained_as:
         raise PlumblineError(
             f"{study.file}: {name}: same_as: it is not trained as {other} is (preset {study.preset}, scale {scale}); "
             "drop `same_as`, or what it changes"

@@ -32,15 +32,15 @@ BUDGET = ("steps", "warmup_steps", "pack", "validation_sequences")
 INITIALISATION, BOTH = "initialisation", "both"
 
 
-def scale_name(given: dict[str, Any]) -> str:
+def scale_name(experiment: dict[str, Any]) -> str:
     """The name of the scale of an experiment's runs; with a budget of its own it ends in a digest, so that experiments
     which differ in anything but methods and seeds do not share a folder."""
-    if "steps" not in given:
-        return str(given["scale"])
-    parts = [given[key] for key in ("warmup_steps", "pack", "validation_sequences")]
-    if given.get("vary", INITIALISATION) != INITIALISATION:
-        parts.append(given["vary"])
-    return f"{given['scale']}_{given['steps']}_steps_{sha256_text(canonical_json(parts))[:6]}"
+    if "steps" not in experiment:
+        return str(experiment["scale"])
+    parts = [experiment[key] for key in ("warmup_steps", "pack", "validation_sequences")]
+    if experiment.get("vary", INITIALISATION) != INITIALISATION:
+        parts.append(experiment["vary"])
+    return f"{experiment['scale']}_{experiment['steps']}_steps_{sha256_text(canonical_json(parts))[:6]}"
 
 
 def own_scale(scale: str) -> str:
@@ -71,14 +71,14 @@ class ExperimentRuns:
         return [run for run in self.runs.values() if run.spec.method == method]
 
 
-def numbers(given: Any) -> Any:
+def numbers(configured: Any) -> Any:
     """A configuration's `experiment` with whole numbers as ints: Snakemake's command line makes texts of nested
     values."""
-    if isinstance(given, dict):
-        return {key: numbers(value) for key, value in given.items()}
-    if isinstance(given, list):
-        return [numbers(value) for value in given]
-    return int(given) if isinstance(given, str) and re.fullmatch(r"[0-9]{1,15}", given) else given
+    if isinstance(configured, dict):
+        return {key: numbers(value) for key, value in configured.items()}
+    if isinstance(configured, list):
+        return [numbers(value) for value in configured]
+    return int(configured) if isinstance(configured, str) and re.fullmatch(r"[0-9]{1,15}", configured) else configured
 
 
 def own_budget(study: Study, scale: str) -> dict[str, Any]:
@@ -120,27 +120,27 @@ def _pack(packs: Mapping[str, int | None], own: str, sequences: float) -> str:
 
 
 def load(
-    given: dict[str, Any], study: Study, root: Path = ROOT, source: str = corpus.AS_THE_CORPUS_SAYS
+    experiment: dict[str, Any], study: Study, root: Path = ROOT, source: str = corpus.AS_THE_CORPUS_SAYS
 ) -> ExperimentRuns:
     """Make the runs that a configuration asks for.
 
     Args:
-        given: the configuration's ``experiment``, already checked.
+        experiment: the configuration's ``experiment``, already checked.
         study: the study that it names, or that of a user's own file.
         source: replaces the source of the corpus's texts, unless it is `corpus`.
 
     Raises:
         PlumblineError: a scale, method, pack or number that the study, its corpus or its recipe does not allow.
     """
-    of, method, against = given["scale"], given["method"], given["against"]
+    of, method, against = experiment["scale"], experiment["method"], experiment["against"]
     study_config.check_scale(study.definition, of, study.preset, WHERE)
     if method == against:
         raise PlumblineError(f"{WHERE}: method: {method!r} is also `against`; name another method")
-    vary = given.get("vary", INITIALISATION)
-    if vary != INITIALISATION and "steps" not in given:
-        given = given | own_budget(study, of)
+    vary = experiment.get("vary", INITIALISATION)
+    if vary != INITIALISATION and "steps" not in experiment:
+        experiment = experiment | own_budget(study, of)
     read = corpus.load(study.corpus, study.preset, source, root, f"{WHERE}: ")
-    scale = scale_name(given)
+    scale = scale_name(experiment)
     if scale != of and scale in study.definition["scales"]:
         raise PlumblineError(
             f"{WHERE}: scale: the runs of this experiment would be those of the scale {scale!r} of "
@@ -149,34 +149,38 @@ def load(
     extended = study_config.load(study.code, study.preset, root, source) if study.code != study.name else study
     size = study.definition["scales"][of][study.preset].get("size", "one_gpu")
     runs: dict[str, Run] = {}
-    for name, seeds in ((against, given["baseline_seeds"]), (method, given["seeds"])):
+    for name, seeds in ((against, experiment["baseline_seeds"]), (method, experiment["seeds"])):
         owner = extended if name.partition(".")[0] in study.definition["inherited"] else study
-        changed = _changed(owner.definition, given, scale, study.preset) if scale != of else owner.definition
+        changed = _changed(owner.definition, experiment, scale, study.preset) if scale != of else owner.definition
         for seed in seeds:
             spec = study_config.make_spec(changed, read, study.preset, scale, name, seed, WHERE)
             if scale != of:
-                _require_kept(spec, given, root)
+                _require_kept(spec, experiment, root)
             if vary == BOTH:
                 spec = structs.replace(spec, data_seed=seed)
             runs[spec.key] = Run(spec=spec, groups=("experiment",), size=size)
     return ExperimentRuns(study=study, of=of, scale=scale, method=method, against=against, runs=runs)
 
 
-def _require_kept(spec: RunSpec, given: dict[str, Any], root: Path) -> None:
+def _require_kept(spec: RunSpec, experiment: dict[str, Any], root: Path) -> None:
     """Refuse a method that itself says what the experiment says of every run."""
-    kept = {"steps": spec.train.steps, "validation_sequences": spec.train.validation_sequences, "pack": spec.data.pack}
-    other = [key for key, value in kept.items() if value != given[key]]
-    if other:
+    own = {"steps": spec.train.steps, "validation_sequences": spec.train.validation_sequences, "pack": spec.data.pack}
+    differing = [key for key, value in own.items() if value != experiment[key]]
+    if differing:
         raise PlumblineError(
-            f"{WHERE}: {other[0]}: {spec.method!r} has {kept[other[0]]!r} of its own in "
+            f"{WHERE}: {differing[0]}: {spec.method!r} has {own[differing[0]]!r} of its own in "
             f"{study_folders.yaml_of(spec.study, root)}, so the experiment's does not apply to it; name another method"
         )
 
 
-def _changed(of_study: dict[str, Any], given: dict[str, Any], scale: str, preset: str) -> dict[str, Any]:
+def _changed(of_study: dict[str, Any], experiment: dict[str, Any], scale: str, preset: str) -> dict[str, Any]:
     """A study's YAML with the experiment's scale in it. It is validated at its end alone."""
-    steps = given["steps"]
-    train = {"steps": steps, "validate_every": steps, "validation_sequences": given["validation_sequences"]}
-    change = {"train": train, "schedule": {"warmup_steps": given["warmup_steps"]}, "data": {"pack": given["pack"]}}
-    entry = study_config.overlay(of_study["scales"][given["scale"]][preset], change)
+    steps = experiment["steps"]
+    train = {"steps": steps, "validate_every": steps, "validation_sequences": experiment["validation_sequences"]}
+    change = {
+        "train": train,
+        "schedule": {"warmup_steps": experiment["warmup_steps"]},
+        "data": {"pack": experiment["pack"]},
+    }
+    entry = study_config.overlay(of_study["scales"][experiment["scale"]][preset], change)
     return of_study | {"scales": {scale: {preset: entry}}}

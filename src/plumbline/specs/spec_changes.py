@@ -8,7 +8,7 @@ from plumbline.specs.study_config import PARTS, overlay
 from plumbline.specs.yaml_files import parse_yaml
 
 
-def changed(spec: RunSpec, words: list[str]) -> RunSpec:
+def changed(spec: RunSpec, changes: list[str]) -> RunSpec:
     """Change a run's spec by ``part.key=value`` words, checked as the study's YAML is.
 
     Another component takes its own defaults.
@@ -17,16 +17,16 @@ def changed(spec: RunSpec, words: list[str]) -> RunSpec:
         PlumblineError: a word is not of that form, or asks for something that no study's YAML may say.
     """
     content = {key: value for key, value in spec.to_dict().items() if key != "components"}
-    for word in words:
-        path, equals, text = word.partition("=")
+    for change in changes:
+        path, equals, text = change.partition("=")
         names = path.split(".")
         if not equals or not all(names):
-            raise PlumblineError(f"--set {word!r}: write it as part.key=value, such as train.steps=100")
+            raise PlumblineError(f"--set {change!r}: write it as part.key=value, such as train.steps=100")
         if names[0] not in PARTS:
             raise PlumblineError(
-                f"--set {word!r}: there is no part {names[0]!r}{nearest(names[0], PARTS)} (there are {list(PARTS)})"
+                f"--set {change!r}: there is no part {names[0]!r}{nearest(names[0], PARTS)} (there are {list(PARTS)})"
             )
-        value = parse_yaml(text, f"--set {word!r}: the value")
+        value = parse_yaml(text, f"--set {change!r}: the value")
         for name in reversed(names):
             value = {name: value}
         content = overlay(content, value)

@@ -84,8 +84,8 @@ class Study:
     def methods(self) -> dict[str, dict[str, Any]]:
         """The methods of the comparison with their YAML entries, in order; each point of a sweep counts as a method."""
         entries = self.definition["methods"]
-        named = [(name, entries[name.partition(".")[0]]) for name in self.definition["comparison"]]
-        return {method: entry for name, entry in named for method in self.points(name) or [name]}
+        entries_of_names = [(name, entries[name.partition(".")[0]]) for name in self.definition["comparison"]]
+        return {method: entry for name, entry in entries_of_names for method in self.points(name) or [name]}
 
     @property
     def variants(self) -> list[str]:
@@ -95,8 +95,8 @@ class Study:
     def points(self, method: str) -> dict[str, sweep.Point]:
         """Full name -> axis -> value, for each point of a swept method or the one named; empty without a sweep."""
         name = method.partition(".")[0]
-        found = sweep.points(name, self.definition["methods"].get(name, {}))
-        return {full: point for full, point in found.items() if method in (name, full)}
+        all_points = sweep.points(name, self.definition["methods"].get(name, {}))
+        return {full: point for full, point in all_points.items() if method in (name, full)}
 
     @property
     def noise_floor(self) -> dict[str, Any] | None:
@@ -185,8 +185,8 @@ class Study:
         name, _, variant = method.partition(".")
         entry = self.definition["methods"].get(name) or self.definition.get("arms", {})[name]
         point = self.points(method).get(method)
-        which = sweep.label(point) if point else variant.replace("_", " ")
-        return f"{entry['label']} ({which})" if which else entry["label"]
+        suffix = sweep.label(point) if point else variant.replace("_", " ")
+        return f"{entry['label']} ({suffix})" if suffix else entry["label"]
 
 
 def overlay(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def overlay(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
             if renamed and key in SLOTS:
                 before = {}
             elif renamed and key in _SHARED:
-                before = {name: kept for name, kept in before.items() if name in _SHARED[key].__struct_fields__}
+                before = {name: option for name, option in before.items() if name in _SHARED[key].__struct_fields__}
             merged[key] = overlay(before, value)
         else:
             merged[key] = value
@@ -325,9 +325,9 @@ def check_scale(definition: dict[str, Any], scale: str, preset: str, path: str) 
         PlumblineError: naming those that it has.
     """
     if scale not in definition["scales"] or preset not in definition["scales"][scale]:
-        known = [name for name, presets in definition["scales"].items() if preset in presets]
+        scales = [name for name, presets in definition["scales"].items() if preset in presets]
         raise PlumblineError(
-            f"{path}: scales: no scale {scale!r} at preset {preset!r}{nearest(scale, known)} (there are {known})"
+            f"{path}: scales: no scale {scale!r} at preset {preset!r}{nearest(scale, scales)} (there are {scales})"
         )
 
 
@@ -340,16 +340,16 @@ def _merged(definition: dict[str, Any], scale: str, method: str, preset: str, pa
     entry = _entry(definition, name, path)
     sweep.require_point(method, definition["methods"], path)
     merged = _overlaid({}, definition["recipe"], definition["scales"][scale][preset], entry)
-    known = sorted(entry.get("variants", {}))
+    variants = sorted(entry.get("variants", {}))
     if not variant:
         return merged
-    if variant in known:
+    if variant in variants:
         return _overlaid(merged, entry["variants"][variant])
     where = f"{path}: methods.{name}.sweep"
     if "sweep" in entry:
         return overlay(merged, sweep.change(merged, entry, sweep.one_of(name, entry, method, where), where))
     raise PlumblineError(
-        f"{path}: methods.{name}.variants: no variant {variant!r}{nearest(variant, known)} (there are {known})"
+        f"{path}: methods.{name}.variants: no variant {variant!r}{nearest(variant, variants)} (there are {variants})"
     )
 
 
@@ -362,8 +362,10 @@ def _overlaid(merged: dict[str, Any], *layers: dict[str, Any]) -> dict[str, Any]
 def _entry(definition: dict[str, Any], name: str, path: str, key: str = "runs") -> dict[str, Any]:
     if name in definition["methods"]:
         return definition["methods"][name]
-    known = [*definition["methods"], *definition.get("arms", {})]
-    raise PlumblineError(f"{path}: {key}: there is no method or arm {name!r}{nearest(name, known)} (there are {known})")
+    methods = [*definition["methods"], *definition.get("arms", {})]
+    raise PlumblineError(
+        f"{path}: {key}: there is no method or arm {name!r}{nearest(name, methods)} (there are {methods})"
+    )
 
 
 def _wanted(definition: dict[str, Any], method: str, preset: str, where: str) -> bool:

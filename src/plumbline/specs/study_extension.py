@@ -45,18 +45,18 @@ def extended(definition: dict[str, Any], path: str, root: Path) -> dict[str, Any
     references = [floor["reference"], *floor["others"]]
     runs: dict[str, list[dict[str, Any]]] = {}
     for group, entries in parent["runs"].items():
-        kept: list[dict[str, Any]] = []
+        kept_entries: list[dict[str, Any]] = []
         for entry in entries:
             if entry["methods"] == "all":
-                kept.append(entry | {"methods": references})
-                kept.append(
+                kept_entries.append(entry | {"methods": references})
+                kept_entries.append(
                     entry | {"methods": list(definition["methods"]), "seeds": definition.get("seeds", entry["seeds"])}
                 )
             elif entry["methods"] != "variants":
-                named = [method for method in sweep.named_runs(parent, entry, path) if method in references]
-                kept += [entry | {"methods": named}] if named else []
-        if kept:
-            runs[group] = kept
+                methods = [method for method in sweep.named_runs(parent, entry, path) if method in references]
+                kept_entries += [entry | {"methods": methods}] if methods else []
+        if kept_entries:
+            runs[group] = kept_entries
     runs |= definition.get("runs", {})
     targets = {
         name: entry for name, entry in parent["targets"].items() if all(group in runs for group in entry["runs"])

@@ -138,7 +138,9 @@ def write_medians(medians: Mapping[str, Mapping[str, float | None]], labels: Map
 def _format_amount(measure: str, amount: float | None) -> str:
     if amount is None:
         return "not known"
-    write: Callable[[float], str] = {"seconds": format_seconds, "memory_bytes": byte_size}.get(measure, "{:,.6g}".format)
+    write: Callable[[float], str] = {"seconds": format_seconds, "memory_bytes": byte_size}.get(
+        measure, "{:,.6g}".format
+    )
     return write(amount)
 
 

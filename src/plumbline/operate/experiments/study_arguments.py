@@ -167,7 +167,7 @@ def configuration_of(given: argparse.Namespace) -> tuple[dict[str, Any], list[st
         config["preset"] = given.preset
     if getattr(given, "dry_run", False) or getattr(given, "time_budget", None):
         named = any(word.startswith("machine=") for word in [*of_profiles, *given.config])
-        config = machines.for_preset(config, named=named)
+        config = machines.for_preset(config, machine_is_named=named)
     return config, ["--config", *given.config] if given.config else []
 
 
