@@ -27,7 +27,7 @@ from plumbline.audit.audit_rows import (
     AuditRows,
 )
 from plumbline.core.errors import PlumblineError
-from plumbline.published.expression import FUNCTIONS, function, lift
+from plumbline.published.expression import FUNCTIONS, audit_function, lift
 from plumbline.published.interval_arithmetic import high, low
 from plumbline.published.printed_number import PrintedNumber, exact
 from plumbline.published.printed_numbers import PrintedNumbers
@@ -368,5 +368,5 @@ def test_two_functions_cannot_have_one_name():
         return x
 
     with pytest.raises(PlumblineError, match="two audit functions are called 'mean'"):
-        function("another mean")(mean)
+        audit_function("another mean")(mean)
     assert FUNCTIONS["mean"].meaning == "sum of a list over its length"

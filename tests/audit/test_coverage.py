@@ -6,7 +6,7 @@ from plumbline.audit.audit_csv import covered
 from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.coverage import UncheckedNumbers, coverage, printed_cells, read_unchecked
 from plumbline.core.errors import PlumblineError
-from plumbline.published.expression import cells_of
+from plumbline.published.expression import collect_cells
 from plumbline.published.printed_number import PrintedColumn, PrintedNumber
 from plumbline.published.printed_numbers import PrintedNumbers
 
@@ -48,7 +48,7 @@ def test_a_cell_is_read_listed_or_missing(small):
         UncheckedNumbers(file="table1", rows=("theirs",), columns=("loss",), reason="Read after all."),
     ]
     found = coverage(small, ledger.read, entries)
-    assert (found.printed, found.read) == (6, 2) and ("table1", "ours#1", "loss") in cells_of(loss)
+    assert (found.printed, found.read) == (6, 2) and ("table1", "ours#1", "loss") in collect_cells(loss)
     assert {reason: len(cells) for reason, cells in found.listed.items()} == {"A name.": 3}
     assert found.missing == [("table1", "ours#1", "loss")]
     assert found.idle == [entries[1]]
@@ -67,7 +67,7 @@ def test_numbers_made_of_printed_ones_keep_their_cells():
     made = (number.exactly(), number.exactly().rounded(), number.without_sign(), number.as_bound())
     assert [(one.text, one.cells) for one in made] == [(text, number.cells) for text in ("-0.5", "-0.5", "0.5", "-0.5")]
     column = PrintedColumn(name="table1[:].loss", numbers=(number.without_sign(), number.without_sign()))
-    assert cells_of(-column.exactly()) == cells_of(-column.as_bounds()) == set(number.cells)
+    assert collect_cells(-column.exactly()) == collect_cells(-column.as_bounds()) == set(number.cells)
 
 
 def test_the_list_is_closed(tmp_path):

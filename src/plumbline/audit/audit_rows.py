@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.published.expression import Given, cells_of, inputs_of, lift
+from plumbline.published.expression import Given, collect_cells, lift, select_named_inputs
 from plumbline.published.interval_arithmetic import Cell, high, low, meet, touch, without_noise
 from plumbline.published.printed_cells import PrintedSetup, PrintedTable
 from plumbline.published.printed_number import PrintedNumber
@@ -183,7 +183,7 @@ class AuditRows:
                 quantity=what,
                 source=source,
                 formula=f"{expression.text}, {note}" if note else expression.text,
-                inputs="; ".join(f"{one.name}={one.shown}" for one in inputs_of(expression)),
+                inputs="; ".join(f"{one.name}={one.shown}" for one in select_named_inputs(expression)),
                 printed=str(printed),
                 recomputed=without_noise(recomputed, scale),
                 recomputed_kind=MIDDLE if expression.spans else VALUE,
@@ -192,7 +192,7 @@ class AuditRows:
                 verdict=verdict(printed, middle, ranges),
             )
         )
-        self.read.update(printed.cells, cells_of(expression))
+        self.read.update(printed.cells, collect_cells(expression))
 
     def copy(self, id: str, what: str, source: str, printed: PrintedNumber, original: PrintedNumber) -> None:
         """Check a number that is printed twice: the shorter text must be the longer one, rounded."""
