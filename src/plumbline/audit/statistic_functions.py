@@ -205,9 +205,9 @@ def p_of_rho(rho: Interval, n: Interval) -> Interval:
 @audit_function("rho = 1 - 6 D / (n (n^2 - 1)), D even: the one next to the printed rho")
 def nearest_possible_rho(rho: Interval, n: Interval) -> Interval:
     """The value nearest to a printed rho that `n` untied pairs can have: 1 - 6 D / (n (n^2 - 1)), D even."""
-    found = []
+    candidates = []
     fewest, most = whole_numbers(n)
     for pairs in range(fewest, most + 1):
         scale = pairs * (pairs**2 - 1) / 6
-        found += [1 - 2 * round((1 - end) * scale / 2) / scale for end in (low(rho), high(rho))]
-    return span(min(found), max(found))
+        candidates += [1 - 2 * round((1 - end) * scale / 2) / scale for end in (low(rho), high(rho))]
+    return span(min(candidates), max(candidates))
