@@ -29,7 +29,7 @@ DARK = {
 
 def light() -> bytes:
     """The picture as the record has it."""
-    return archive.read_one(RECORD / BUNDLE, PICTURE)
+    return archive.read_file(RECORD / BUNDLE, PICTURE)
 
 
 def dark(picture: bytes) -> bytes:

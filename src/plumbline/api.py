@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from plumbline.export.write_export import export_hf as export_hf
     from plumbline.model.finished_run import FinishedRun as FinishedRun
     from plumbline.project import load as load_project  # noqa: F401
+    from plumbline.results.runs.expected_runs import list_expected_runs as expected_runs  # noqa: F401
     from plumbline.results.runs.finished_runs import load as load_runs  # noqa: F401
     from plumbline.specs.spec import RunSpec as RunSpec
     from plumbline.specs.spec_changes import changed as changed

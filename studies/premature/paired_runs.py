@@ -12,7 +12,7 @@ from typing import Literal
 
 import pandas as pd
 
-from plumbline.published.printed_numbers import PrintedNumbers, printed
+from plumbline.published.printed_numbers import PrintedNumbers, read_printed
 from plumbline.results.tables.shared_columns import column_pair, label_columns
 from plumbline.results.tables.table import Cell, Column, printed_cell
 from plumbline.stats.paired_runs import paired_difference
@@ -121,8 +121,8 @@ class PairedRuns:
                     mean, sigma, no_spread = math.nan, math.nan, self.short
                 cells[name] = row.cell(mean, self.short or "not reached")
                 cells[f"{name}_sd"] = Cell(None, word="given") if is_budget else row.cell(sigma, no_spread)
-                cells[f"{name}_published"] = printed_cell(printed(print_, setting, f"{source}_mean"))
-                cells[f"{name}_sd_published"] = printed_cell(printed(print_, setting, f"{source}_std"))
+                cells[f"{name}_published"] = printed_cell(read_printed(print_, setting, f"{source}_mean"))
+                cells[f"{name}_sd_published"] = printed_cell(read_printed(print_, setting, f"{source}_std"))
             rows.append(cells | row.facts(self.moments("loss", setting)[2]))
         return rows
 

@@ -12,7 +12,7 @@ import pytest
 from mpmath import iv
 
 import plumbline.audit
-from plumbline.audit.audit_csv import build, choose, covered, findings, summary, to_csv
+from plumbline.audit.audit_csv import build, choose, findings, read_coverage, summary, to_csv
 from plumbline.audit.audit_page import WIDTH, to_markdown
 from plumbline.audit.audit_rows import (
     CLASSES,
@@ -27,7 +27,7 @@ from plumbline.audit.audit_rows import (
     AuditRows,
 )
 from plumbline.core.errors import PlumblineError
-from plumbline.published.expression import FUNCTIONS, function, lift
+from plumbline.published.expression import FUNCTIONS, audit_function, lift
 from plumbline.published.interval_arithmetic import high, low
 from plumbline.published.printed_number import PrintedNumber, exact
 from plumbline.published.printed_numbers import PrintedNumbers
@@ -49,7 +49,10 @@ def audit(repository):
 
 
 def page(rows, studies, root):
-    told, read = {study: findings(study, root) for study in studies}, {study: covered(study, root) for study in studies}
+    told, read = (
+        {study: findings(study, root) for study in studies},
+        {study: read_coverage(study, root) for study in studies},
+    )
     papers = {study: paper_of(study, root) for study in studies}
     return to_markdown(rows, studies, told, read, papers)
 
@@ -83,7 +86,7 @@ def test_every_mismatch_has_a_finding_and_every_finding_a_mismatch(audit, reposi
 
 @pytest.mark.parametrize("study", LEAST)
 def test_every_printed_number_is_read_by_a_row_or_listed_with_a_reason(repository, study):
-    found = covered(study, repository)
+    found = read_coverage(study, repository)
     assert found.missing == [] and found.idle == []
     assert found.read > 0.85 * found.printed  # a pattern that lists everything is no reason
 
@@ -368,5 +371,5 @@ def test_two_functions_cannot_have_one_name():
         return x
 
     with pytest.raises(PlumblineError, match="two audit functions are called 'mean'"):
-        function("another mean")(mean)
+        audit_function("another mean")(mean)
     assert FUNCTIONS["mean"].meaning == "sum of a list over its length"

@@ -2,11 +2,11 @@
 
 import pytest
 
-from plumbline.audit.audit_csv import covered
+from plumbline.audit.audit_csv import read_coverage
 from plumbline.audit.audit_rows import AuditRows
-from plumbline.audit.coverage import UncheckedNumbers, coverage, printed_cells, read_unchecked
+from plumbline.audit.coverage import UncheckedNumbers, list_printed_cells, measure_coverage, read_unchecked
 from plumbline.core.errors import PlumblineError
-from plumbline.published.expression import cells_of
+from plumbline.published.expression import collect_cells
 from plumbline.published.printed_number import PrintedColumn, PrintedNumber
 from plumbline.published.printed_numbers import PrintedNumbers
 
@@ -22,7 +22,7 @@ def small(tmp_path):
 
 
 def test_every_number_outside_the_key_is_a_cell(small):
-    assert printed_cells(small) == [
+    assert list_printed_cells(small) == [
         ("table1", "ours#1", "seed"),
         ("table1", "ours#1", "loss"),
         ("table1", "ours#2", "seed"),
@@ -35,7 +35,7 @@ def test_every_number_outside_the_key_is_a_cell(small):
 def test_a_row_of_more_or_fewer_cells_than_the_head_is_named(small):
     (small.directory / "table1.csv").write_text("method,loss\nours,2.71\ntheirs,2.7,1\n")
     with pytest.raises(PlumblineError, match=r"table1.csv: the row 'theirs' has 3 cells, and the head 2"):
-        printed_cells(small)
+        list_printed_cells(small)
 
 
 def test_a_cell_is_read_listed_or_missing(small):
@@ -47,8 +47,8 @@ def test_a_cell_is_read_listed_or_missing(small):
         UncheckedNumbers(file="table1", columns=("seed",), reason="A name."),
         UncheckedNumbers(file="table1", rows=("theirs",), columns=("loss",), reason="Read after all."),
     ]
-    found = coverage(small, ledger.read, entries)
-    assert (found.printed, found.read) == (6, 2) and ("table1", "ours#1", "loss") in cells_of(loss)
+    found = measure_coverage(small, ledger.read, entries)
+    assert (found.printed, found.read) == (6, 2) and ("table1", "ours#1", "loss") in collect_cells(loss)
     assert {reason: len(cells) for reason, cells in found.listed.items()} == {"A name.": 3}
     assert found.missing == [("table1", "ours#1", "loss")]
     assert found.idle == [entries[1]]
@@ -58,8 +58,8 @@ def test_a_new_cell_of_a_document_is_missed(repository, changed):
     path = changed / "studies" / "premature" / "published" / "table12.csv"
     path.write_text(path.read_text().replace("setting_id,", "setting_id,new,").replace("control,", "control,7,", 1))
     path.write_text(path.read_text().replace("intervention,", "intervention,,", 1))
-    assert covered("premature", repository).missing == []
-    assert covered("premature", changed).missing == [("table12", "control", "new")]
+    assert read_coverage("premature", repository).missing == []
+    assert read_coverage("premature", changed).missing == [("table12", "control", "new")]
 
 
 def test_numbers_made_of_printed_ones_keep_their_cells():
@@ -67,7 +67,7 @@ def test_numbers_made_of_printed_ones_keep_their_cells():
     made = (number.exactly(), number.exactly().rounded(), number.without_sign(), number.as_bound())
     assert [(one.text, one.cells) for one in made] == [(text, number.cells) for text in ("-0.5", "-0.5", "0.5", "-0.5")]
     column = PrintedColumn(name="table1[:].loss", numbers=(number.without_sign(), number.without_sign()))
-    assert cells_of(-column.exactly()) == cells_of(-column.as_bounds()) == set(number.cells)
+    assert collect_cells(-column.exactly()) == collect_cells(-column.as_bounds()) == set(number.cells)
 
 
 def test_the_list_is_closed(tmp_path):

@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from plumbline.audit.audit_csv import build, covered, findings, sentences
+from plumbline.audit.audit_csv import build, findings, read_coverage, sentences
 from plumbline.audit.audit_page import WIDTH, to_markdown
 from plumbline.audit.sentences import REASONS, count_sentences
 from plumbline.core.errors import PlumblineError
@@ -103,7 +103,7 @@ def test_a_sentence_read_by_what_is_not_there_is_refused(changed):
     with pytest.raises(PlumblineError, match="unknown key 'words'"):
         sentences("quack", changed)
     path.unlink()
-    assert sentences("quack", changed) == [] and covered("quack", changed).missing == []
+    assert sentences("quack", changed) == [] and read_coverage("quack", changed).missing == []
 
 
 def test_no_sentence_of_a_paper_is_stored(repository):
@@ -121,7 +121,7 @@ def test_a_finding_about_words_has_places_and_no_rows(changed):
     path.write_text(f"findings: [{{id: x, bears_on: detail, text: There are six sections., {words}}}]\n")
     (found,) = findings("quack", changed)
     assert found.rows == () and [place.where for place in found.wording.places] == ["sec 1"]
-    told, read = {"quack": [found]}, {"quack": covered("quack", changed)}
+    told, read = {"quack": [found]}, {"quack": read_coverage("quack", changed)}
     listed = {"quack": sentences("quack", changed)}
     text = to_markdown(build(["quack"], changed), ["quack"], told, read, {"quack": None}, listed)
     assert '### quack: x (words: reference)\n\nThere are six sections.\n\n- sec 1: "see section 7"\n' in text

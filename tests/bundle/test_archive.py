@@ -77,7 +77,7 @@ def test_the_same_files_give_the_same_bytes_and_come_back(tmp_path: Path, made: 
     assert listed.keys() == FILES.keys()
     assert (tmp_path / "out/bundled/smoke/a b.csv").read_bytes() == b"1,2\n"
     assert not (tmp_path / "out/results").exists()
-    assert archive.read_one(made, "README.md") == b"Hello.\n"
+    assert archive.read_file(made, "README.md") == b"Hello.\n"
 
 
 def outside(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
@@ -201,7 +201,7 @@ def test_a_file_that_changes_meanwhile_is_no_bundle(tmp_path: Path, monkeypatch:
 def bomb(path: Path, name: str = "results/big.csv", size: int = 40 << 20) -> Path:
     """A file of zeros, a seven-thousandth of its size."""
     entries = [ro_crate.ArchivedFile(name, size, hashlib.sha256(bytes(size)).hexdigest())]
-    metadata = ro_crate.text(ro_crate.build(entries, described())).encode()
+    metadata = ro_crate.to_json(ro_crate.build_crate(entries, described())).encode()
     with tarfile.open(path, "w:xz", preset=0) as tar:
         for inside, content in ((ro_crate.NAME, metadata), (name, bytes(size))):
             member = tarfile.TarInfo(f"{archive.TOP}/{inside}")
@@ -223,7 +223,7 @@ def test_what_would_fill_a_disk_is_not_unpacked(tmp_path: Path, monkeypatch: pyt
     says = r"bytes would become 41,943,040 \(results/big.csv 41,943,040\), .* no bundle"
     for attack in (
         lambda: archive.unpack(made, out, {}),
-        lambda: archive.read_one(made, "results/big.csv"),
+        lambda: archive.read_file(made, "results/big.csv"),
         lambda: archive.write(tmp_path / "again.tar.xz", {"results/big.csv": sparse}, described()),
     ):
         with pytest.raises(PlumblineError, match=says):
@@ -234,7 +234,7 @@ def test_what_would_fill_a_disk_is_not_unpacked(tmp_path: Path, monkeypatch: pyt
 def test_no_file_that_is_read_whole_may_be_large(tmp_path: Path) -> None:
     made = bomb(tmp_path / "made.tar.xz", "plumbline.json")
     with pytest.raises(PlumblineError, match=r"plumbline\.json has 41,943,040 bytes; it is not a Plumbline bundle"):
-        archive.read_one(made, "plumbline.json")
+        archive.read_file(made, "plumbline.json")
     for kind in (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME):  # which tarfile reads into memory
         header = tarfile.TarInfo("x")
         header.type, header.size = kind, 4 << 30

@@ -95,7 +95,7 @@ def edited(bundle: Path, files: dict[str, tuple[str, str]] | None = None, **chan
         path = folder / name
         path.touch()
         path.write_text(path.read_text().replace(before, after) if before else after)
-    said = description.parse((folder / description.NAME).read_bytes(), "here")
+    said = description.parse_description((folder / description.NAME).read_bytes(), "here")
     found: dict[str, bytes | Path] = {
         path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()
     }
@@ -112,13 +112,13 @@ def committed(folder: Path) -> str:
     git = ["git", "-C", str(folder), "-c", "user.name=t", "-c", "user.email=t@t"]
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
         subprocess.run([*git, *words], check=True)
-    return description.checkout(folder)[0] or ""
+    return description.read_checkout(folder)[0] or ""
 
 
 def test_products_come_out_equal_elsewhere(bundle: Path, tmp_path: Path) -> None:
     """Runs lay on a scratch disk that is not there any more: products go on naming it."""
-    found = rebuild.rebuild(bundle, tmp_path / "out", jobs=2)
-    assert found.whole and len(found.verdicts) == 8, rebuild.told(found, tmp_path / "out")
+    found = rebuild.rebuild_bundle(bundle, tmp_path / "out", jobs=2)
+    assert found.whole and len(found.verdicts) == 8, rebuild.format_result(found, tmp_path / "out")
     with open(tmp_path / "out" / rebuild.LIST) as lines:
         listed = list(csv.DictReader(lines))
     assert all(row["verdict"] == "equal" and row["sha256_bundled"] == row["sha256_rebuilt"] for row in listed)
@@ -135,10 +135,10 @@ def test_what_comes_out_otherwise_is_told_of(bundle: Path, tmp_path: Path) -> No
     """What is printed was changed in the bundle, its crate with it; and a product that cannot be made is missing."""
     name = "results/smoke/transfer/"
     printed = {"studies/transfer/published/table1.csv": ("qk_norm,soft", "qk_norm,hard")}
-    found = rebuild.rebuild(edited(bundle, printed | {f"{name}fig9.png": ("", "none")}), tmp_path / "out")
+    found = rebuild.rebuild_bundle(edited(bundle, printed | {f"{name}fig9.png": ("", "none")}), tmp_path / "out")
     assert found.verdicts[f"{name}table1.csv"] == "different" and found.verdicts[f"{name}fig9.png"] == "missing"
     assert found.verdicts[f"{name}interpretations.md"] == "equal" and not found.whole
-    assert f"different: {name}table1.csv\n" in rebuild.told(found, tmp_path / "out")
+    assert f"different: {name}table1.csv\n" in rebuild.format_result(found, tmp_path / "out")
 
 
 def test_code_of_studies_is_not_packed_and_what_is_brought_is_not_run(bundle: Path, tmp_path: Path) -> None:
@@ -147,31 +147,31 @@ def test_code_of_studies_is_not_packed_and_what_is_brought_is_not_run(bundle: Pa
     assert files and not [path for path in files if path.suffix == ".py"]
     edited(bundle, {"studies/transfer/claims.pyc": ("", "code")})
     with pytest.raises(PlumblineError, match=r"studies/transfer/claims.pyc is code, which no bundle of Plumbli"):
-        rebuild.rebuild(bundle, tmp_path / "out")
+        rebuild.rebuild_bundle(bundle, tmp_path / "out")
     assert not list((tmp_path / "out").iterdir())
 
 
 def test_another_commit_is_named_and_can_be_allowed(bundle: Path, tmp_path: Path) -> None:
     """What counts is what a product is made of: its code and configuration, and its runs."""
-    said = description.parse(archive.read_one(bundle, description.NAME), "here")
+    said = description.parse_description(archive.read_file(bundle, description.NAME), "here")
     table = next(each for each in said.products if each.kind == "table")
     other = [msgspec.structs.replace(table, fingerprint="of another commit")]
     edited(bundle, products=other, commit="1234abcd" * 5, edited=False)
     with pytest.raises(PlumblineError, match=r"at commit 1234abcd.*1 targets \(table transfer table1\).*--at-commit"):
-        rebuild.rebuild(bundle, tmp_path / "out")
+        rebuild.rebuild_bundle(bundle, tmp_path / "out")
     assert not list((tmp_path / "out").iterdir())
     with pytest.raises(PlumblineError, match="no repository that has commit 1234abcd"):
-        rebuild.rebuild(bundle, tmp_path / "out", at_commit=True)
-    found = rebuild.rebuild(bundle, tmp_path / "out", any_commit=True)
+        rebuild.rebuild_bundle(bundle, tmp_path / "out", at_commit=True)
+    found = rebuild.rebuild_bundle(bundle, tmp_path / "out", any_commit=True)
     assert found.verdicts["results/smoke/transfer/table1.csv"] == "equal"
-    assert "differs from what the bundle was made with" in rebuild.told(found, tmp_path / "out")
+    assert "differs from what the bundle was made with" in rebuild.format_result(found, tmp_path / "out")
 
 
 def test_other_packages_are_named(bundle: Path, tmp_path: Path) -> None:
-    said = description.parse(archive.read_one(bundle, description.NAME), "here")
+    said = description.parse_description(archive.read_file(bundle, description.NAME), "here")
     edited(bundle, versions=said.versions | {"numpy": "1.0", "plumbline-lm": "9"})
     with pytest.raises(PlumblineError, match=r"here numpy \d[\d.]+; pip install numpy==1.0 .*--any-versions"):
-        rebuild.rebuild(bundle, tmp_path / "out")
+        rebuild.rebuild_bundle(bundle, tmp_path / "out")
 
 
 @pytest.mark.parametrize("other", [description.FORMAT - 1, description.FORMAT + 1])
@@ -180,26 +180,26 @@ def test_another_format_is_refused(bundle: Path, tmp_path: Path, other: int, mon
     edited(bundle, format=other, commit=commit, edited=False)
     monkeypatch.chdir(bundle.parent)
     with pytest.raises(PlumblineError) as refused:
-        rebuild.rebuild(Path(bundle.name), tmp_path / "out", at_commit=True)
+        rebuild.rebuild_bundle(Path(bundle.name), tmp_path / "out", at_commit=True)
     said = str(refused.value)
     assert f"a bundle of format {other}, and this version of Plumbline reads format {description.FORMAT};" in said
     assert f"git worktree add ../plumbline-1234abc {commit} && cd ../plumbline-1234abc && make setup && " in said
     assert f".venv/bin/plumbline rebuild {bundle} --into rebuilt" in said
     with pytest.raises(PlumblineError, match=r"this version of Plumbline reads format .*git worktree add"):
-        records.keep(tmp_path / "kept", bundle, "Of another version.")
+        records.keep_bundle(tmp_path / "kept", bundle, "Of another version.")
 
 
 @pytest.mark.parametrize("said", [{"commit": None}, {"commit": "ab" * 20, "edited": True}, {"commit": "x; rm -r ."}])
 def test_another_format_of_no_commit_has_no_commands(said: dict[str, Any]) -> None:
     with pytest.raises(PlumblineError, match=r"rebuild it with the sources that made it, which are in no commit$"):
-        description.parse(json.dumps({"format": "later", **said}).encode(), "here")
+        description.parse_description(json.dumps({"format": "later", **said}).encode(), "here")
 
 
 def test_an_early_state_of_this_format(packed: Path) -> None:
-    said = json.loads(archive.read_one(packed, description.NAME)) | {"commit": "1234abcd" * 5, "edited": False}
+    said = json.loads(archive.read_file(packed, description.NAME)) | {"commit": "1234abcd" * 5, "edited": False}
     del said["openblas"]
     with pytest.raises(PlumblineError) as refused:
-        description.parse(json.dumps(said).encode(), "here")
+        description.parse_description(json.dumps(said).encode(), "here")
     words = str(refused.value)
     assert (
         f"claims format {description.FORMAT}" in words
@@ -220,7 +220,7 @@ def test_a_commit_answers_badly(bundle: Path, tmp_path: Path, monkeypatch: pytes
     edited(bundle, commit=commit, edited=False)
     monkeypatch.setattr(code_hash, "PACKAGE", package)
     with pytest.raises(PlumblineError, match=rf"may not match this .*git worktree add \S+ {commit} && "):
-        rebuild.rebuild(bundle, tmp_path / "out", at_commit=True)
+        rebuild.rebuild_bundle(bundle, tmp_path / "out", at_commit=True)
 
 
 @pytest.mark.parametrize("refused", [False, True], ids=["no src", "a path that leaves"])
@@ -245,7 +245,7 @@ def test_a_commit_that_git_cannot_write_is_named(
     edited(bundle, commit=commit, edited=False)
     monkeypatch.setattr(code_hash, "PACKAGE", repository / "src/plumbline")
     with pytest.raises(PlumblineError, match=rf"git cannot write src of commit {commit} .*(invalid path|valid object)"):
-        rebuild.rebuild(bundle, tmp_path / "out", at_commit=True)
+        rebuild.rebuild_bundle(bundle, tmp_path / "out", at_commit=True)
 
 
 def test_products_by_the_package_of_the_commit(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,7 +274,7 @@ def test_products_by_the_package_of_the_commit(bundle: Path, tmp_path: Path, mon
     before = sorted((repository / ".git").iterdir())
     edited(bundle, commit=commit, edited=False)
     monkeypatch.setattr(code_hash, "PACKAGE", package)
-    found = rebuild.rebuild(bundle, tmp_path / "out", at_commit=True)
+    found = rebuild.rebuild_bundle(bundle, tmp_path / "out", at_commit=True)
     assert found.whole and found.verdicts and not found.failed
     assert sorted((repository / ".git").iterdir()) == before
 
@@ -290,19 +290,19 @@ def test_an_installed_package_in_a_clone(bundle: Path, tmp_path: Path, monkeypat
     for where, said in ((tmp_path, "is in no repository"), (repository / "src", "is none of Plumbline's")):
         monkeypatch.chdir(where)
         with pytest.raises(PlumblineError, match=rf"{commit}.* {said}; repeat the command in a clone of Plumbline"):
-            rebuild.rebuild(bundle, tmp_path / "out", at_commit=True)
+            rebuild.rebuild_bundle(bundle, tmp_path / "out", at_commit=True)
     (repository / "pyproject.toml").write_text('[project]\nname = "plumbline-lm"\n')
     with pytest.raises(PlumblineError, match=f"the code of its commit may not match .*worktree add .* {commit}"):
-        rebuild.rebuild(bundle, tmp_path / "out", at_commit=True)
+        rebuild.rebuild_bundle(bundle, tmp_path / "out", at_commit=True)
     shutil.rmtree(tmp_path / "edited")
     edited(bundle, commit="12" * 20, edited=False)
     with pytest.raises(PlumblineError, match=r"repository is no repository that has commit 1212.*git fetch"):
-        rebuild.rebuild(bundle, tmp_path / "out", at_commit=True)
+        rebuild.rebuild_bundle(bundle, tmp_path / "out", at_commit=True)
 
 
 def test_what_says_nothing_of_itself_is_refused() -> None:
     with pytest.raises(PlumblineError, match="does not say what is in it"):
-        description.parse(b'{"format": 2, "and": "nothing"}', "here")
+        description.parse_description(b'{"format": 2, "and": "nothing"}', "here")
 
 
 @pytest.mark.parametrize(
@@ -319,11 +319,11 @@ def test_what_says_nothing_of_itself_is_refused() -> None:
     ],
 )
 def test_a_bundle_cannot_have_products_written_elsewhere(packed: Path, place: str, value: str) -> None:
-    said = json.loads(archive.read_one(packed, description.NAME))
+    said = json.loads(archive.read_file(packed, description.NAME))
     within = {"work": said["configuration"], "path": said["products"][0]}.get(place, said)
     within[place] = value
     with pytest.raises(PlumblineError, match="does not say what is in it"):
-        description.parse(json.dumps(said).encode(), "here")
+        description.parse_description(json.dumps(said).encode(), "here")
 
 
 HOSTILE = {
@@ -338,20 +338,20 @@ HOSTILE = {
 
 @pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
 def test_what_no_bundle_says_is_refused_before_it_is_unpacked(packed: Path, change: Callable[[Any], None]) -> None:
-    said = json.loads(archive.read_one(packed, description.NAME))
+    said = json.loads(archive.read_file(packed, description.NAME))
     change(said)
     with pytest.raises(PlumblineError, match="does not say what is in it as that format has it"):
-        description.parse(json.dumps(said).encode(), "here")
+        description.parse_description(json.dumps(said).encode(), "here")
 
 
 def test_a_missing_target_leaves_nothing(bundle: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A traceback, and eight entries were left."""
-    said = description.parse(archive.read_one(bundle, description.NAME), "here")
+    said = description.parse_description(archive.read_file(bundle, description.NAME), "here")
     tables = [msgspec.structs.replace(each, target="table\u202e1") for each in said.products if each.target]
     edited(bundle, products=tables)
     said = r"^rebuilding the targets: studies/transfer/study.yaml: targets: no table 'table\\u202e1'; did "
     with pytest.raises(PlumblineError, match=said):
-        rebuild.rebuild(bundle, tmp_path / "out", jobs=2)
+        rebuild.rebuild_bundle(bundle, tmp_path / "out", jobs=2)
     assert capfd.readouterr().err == "", "once, however many processes said it"
     assert not list((tmp_path / "out").iterdir())
 
@@ -369,7 +369,7 @@ def test_a_file_that_comes_out_otherwise_ends_a_rebuild_with_1(
         return original(command, **options)
 
     monkeypatch.setattr(subprocess, "Popen", started)
-    said = description.parse(archive.read_one(bundle, description.NAME), "here")
+    said = description.parse_description(archive.read_file(bundle, description.NAME), "here")
     table = next(f"results/smoke/{each.path}.md" for each in said.products if each.kind == "table")
     edited(bundle, {table: ("", "another\n")}, openblas="Haswell")
     monkeypatch.setattr("sys.argv", ["plumbline rebuild", str(bundle), "--into", str(tmp_path / "out")])
@@ -389,12 +389,12 @@ def test_a_file_that_comes_out_otherwise_ends_a_rebuild_with_1(
 )
 def test_kernels_that_the_processor_lacks(kernels: str, flags: str, lacking: str, tmp_path: Path) -> None:
     (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nflags\t\t: fpu {flags}\nbugs\t\t:\n")
-    assert rebuild.kernels_lacking_here(kernels, tmp_path / "cpuinfo") == lacking
+    assert rebuild.find_missing_instructions(kernels, tmp_path / "cpuinfo") == lacking
 
 
 def test_builds_of_one_version_count_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(description.metadata, "version", lambda name: "2.13.0+cu126")
-    assert description.versions(("torch",)) == {"torch": "2.13.0"}
+    assert description.read_versions(("torch",)) == {"torch": "2.13.0"}
 
 
 def test_texts_of_items_are_not_packed(tmp_path: Path) -> None:
@@ -463,21 +463,21 @@ def test_a_manifest_is_packed_without_the_process_that_wrote_it(root: Path, tmp_
     start = kept | {"machine": "box/a boot/pid:[1]", "pid": 5, "process_started": "7"}
     path.write_text(json.dumps({"run_id": "a", "starts": [start, start]}))
     verb.pack(asked, tmp_path / "bundle.tar.xz", allow_missing=True)
-    packed = archive.read_one(tmp_path / "bundle.tar.xz", f"work/{path.relative_to(tmp_path)}")
+    packed = archive.read_file(tmp_path / "bundle.tar.xz", f"work/{path.relative_to(tmp_path)}")
     assert json.loads(packed) == {"run_id": "a", "starts": [kept, kept]}
 
 
 def test_a_checkout_says_its_commit_and_whether_it_was_edited(tmp_path: Path) -> None:
-    assert description.checkout(tmp_path) == (None, None, None)
+    assert description.read_checkout(tmp_path) == (None, None, None)
     (tmp_path / "src").mkdir()
     (tmp_path / "src/code.py").write_text("1\n")
     committed(tmp_path)
-    commit, date, is_edited = description.checkout(tmp_path)
+    commit, date, is_edited = description.read_checkout(tmp_path)
     assert len(commit or "") == 40 and date and is_edited is False
     (tmp_path / "notes.md").write_text("no source")
-    assert description.checkout(tmp_path)[2] is False
+    assert description.read_checkout(tmp_path)[2] is False
     (tmp_path / "src/more.py").write_text("2\n")
-    assert description.checkout(tmp_path)[2] is True
+    assert description.read_checkout(tmp_path)[2] is True
 
 
 def test_code_of_an_earlier_commit_warns_of_no_lost_precision() -> None:

@@ -40,28 +40,28 @@ def bundle(path: Path, **changes: Any) -> Path:
 
 def test_a_bundle_of_a_commit_is_kept_once(tmp_path: Path) -> None:
     made, folder = bundle(tmp_path / "made.tar.xz"), tmp_path / "records/first"
-    records.keep(folder, made, "A first one.")
-    kept = records.read(folder)
+    records.keep_bundle(folder, made, "A first one.")
+    kept = records.read_record(folder)
     assert (kept.commit, kept.words, kept.sha256) == ("ab" * 20, "A first one.", sha256_file(made))
     assert kept.format == description.FORMAT
-    assert records.names(tmp_path / "records") == ["first"]
+    assert records.list_records(tmp_path / "records") == ["first"]
     with pytest.raises(PlumblineError, match="is not overwritten"):
-        records.keep(folder, made, "Again.")
+        records.keep_bundle(folder, made, "Again.")
     (folder / "bundle.tar.xz").write_bytes(bundle(made, called="elsewhere").read_bytes())
     with pytest.raises(PlumblineError, match=r"is not the archive that record\.json names"):
-        records.read(folder)
+        records.read_record(folder)
     said = json.loads((folder / records.SAYS).read_text())
     said |= {"sha256": sha256_file(made), "commit": "cd" * 20}
     (folder / records.SAYS).write_text(json.dumps(said))
     with pytest.raises(PlumblineError, match="gives another format, commit or number"):
-        records.read(folder)
+        records.read_record(folder)
 
 
 def test_a_record_that_cannot_be_checked_does_not_stop_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("damaged", "later", "whole"):
-        records.keep(tmp_path / name, bundle(tmp_path / "made.tar.xz"), "One of three.")
+        records.keep_bundle(tmp_path / name, bundle(tmp_path / "made.tar.xz"), "One of three.")
     (tmp_path / "damaged" / records.SAYS).write_text("{")
     archived = {description.NAME: json.dumps(SAID | {"format": "9" * 100_000}).encode()}
     archive.write(tmp_path / "later/bundle.tar.xz", archived, described())
@@ -75,7 +75,7 @@ def test_a_record_that_cannot_be_checked_does_not_stop_the_others(
         said = msgspec.convert(SAID, description.BundleDescription)
         return rebuild.RebuildResult(said=said, verdicts={}, failed={}, otherwise=())
 
-    monkeypatch.setattr(rebuild, "rebuild", rebuilt)
+    monkeypatch.setattr(rebuild, "rebuild_bundle", rebuilt)
     monkeypatch.setattr(sys, "argv", ["records", "check", "--records", str(tmp_path)])
     assert records.main() == 1 and checked == ["whole"]
     first, second = capsys.readouterr().err.splitlines()
@@ -86,19 +86,19 @@ def test_a_record_that_cannot_be_checked_does_not_stop_the_others(
 @pytest.mark.parametrize("changes", [{"commit": None, "edited": None}, {"edited": True}])
 def test_what_no_commit_has_is_not_kept(tmp_path: Path, changes: dict[str, Any]) -> None:
     with pytest.raises(PlumblineError, match="uncommitted sources"):
-        records.keep(tmp_path / "records/first", bundle(tmp_path / "made.tar.xz", **changes), "A first one.")
+        records.keep_bundle(tmp_path / "records/first", bundle(tmp_path / "made.tar.xz", **changes), "A first one.")
 
 
 def test_the_records_that_are_here_are_whole(repository: Path) -> None:
     """Every file is the one that its crate lists; that products come out equal is for `records check`."""
     page = (repository / "records/README.md").read_text()
-    for name in records.names(repository / "records"):
+    for name in records.list_records(repository / "records"):
         folder = repository / "records" / name
-        kept = records.read(folder)
+        kept = records.read_record(folder)
         assert kept.bytes == (folder / "bundle.tar.xz").stat().st_size < 5_000_000
         assert f"| [{name}]({name}/record.json) |" in page and kept.commit[:7] in page
         with pytest.raises(PlumblineError, match="has no nothing"):  # having read all of it
-            archive.read_one(folder / "bundle.tar.xz", "nothing")
+            archive.read_file(folder / "bundle.tar.xz", "nothing")
         assert ro_crate.NAME and kept.studies
 
 
@@ -180,27 +180,27 @@ def test_rounding_is_told_from_another_number() -> None:
 def test_every_page_of_each_record_comes_out_equal(repository: Path, tmp_path: Path) -> None:
     """All of its products by the code of its commit, with the packages that are here, byte by byte, but for rounding
     in `COMPUTED`."""
-    for name in records.names(repository / "records"):
-        kept = records.read(repository / "records" / name)
-        if description.git(repository, "cat-file", "-e", f"{kept.commit}^{{commit}}") is None:
+    for name in records.list_records(repository / "records"):
+        kept = records.read_record(repository / "records" / name)
+        if description.run_git(repository, "cat-file", "-e", f"{kept.commit}^{{commit}}") is None:
             pytest.skip(f"{kept.commit}, the commit of {name}, is not in this clone's history")
         bundle = repository / "records" / name / "bundle.tar.xz"
-        found = rebuild.rebuild(bundle, tmp_path / name, jobs=2, at_commit=True, any_versions=True)
+        found = rebuild.rebuild_bundle(bundle, tmp_path / name, jobs=2, at_commit=True, any_versions=True)
         unequal = _not_equal(found, tmp_path / name)
         if found.otherwise and unequal:
             pytest.skip(f"{name} was made elsewhere: {'; '.join(found.otherwise)}")
-        assert not unequal, rebuild.told(found)
-        said = description.parse(archive.read_one(bundle, description.NAME), name)
+        assert not unequal, rebuild.format_result(found)
+        said = description.parse_description(archive.read_file(bundle, description.NAME), name)
         assert len(said.products) == kept.products <= len(found.verdicts)
         assert rebuild.MISSING not in found.verdicts.values() and not found.failed
 
 
 def test_a_product_of_each_record_is_made_again(repository: Path, tmp_path: Path) -> None:
     """By the package of its commit, which today's verb calls: a page that needs no run stands for all products."""
-    for name in records.names(repository / "records"):
+    for name in records.list_records(repository / "records"):
         kept = repository / "records" / name / "bundle.tar.xz"
-        said = description.parse(archive.read_one(kept, description.NAME), name)
-        if description.git(repository, "cat-file", "-e", f"{said.commit}^{{commit}}") is None:
+        said = description.parse_description(archive.read_file(kept, description.NAME), name)
+        if description.run_git(repository, "cat-file", "-e", f"{said.commit}^{{commit}}") is None:
             pytest.skip(f"{said.commit}, the commit of {name}, is not in this clone's history")
         page = next(each for each in said.products if each.kind == "interpretations")
         folder, small = tmp_path / name, tmp_path / f"{name}.tar.xz"
@@ -218,5 +218,5 @@ def test_a_product_of_each_record_is_made_again(repository: Path, tmp_path: Path
         }
         files[description.NAME] = msgspec.json.encode(msgspec.structs.replace(said, products=[page]))
         archive.write(small, files, described())
-        found = rebuild.rebuild(small, tmp_path / f"{name}-again", at_commit=True, any_versions=True)
+        found = rebuild.rebuild_bundle(small, tmp_path / f"{name}-again", at_commit=True, any_versions=True)
         assert found.verdicts and not found.failed and rebuild.MISSING not in found.verdicts.values()

@@ -21,7 +21,7 @@ ENTRIES = [
 
 
 def document() -> dict[str, Any]:
-    return json.loads(ro_crate.text(ro_crate.build(ENTRIES, described())))
+    return json.loads(ro_crate.to_json(ro_crate.build_crate(ENTRIES, described())))
 
 
 def entity(found: dict[str, Any], at: str) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def entity(found: dict[str, Any], at: str) -> dict[str, Any]:
 
 def test_it_names_files_licence_author_action_and_software() -> None:
     found = document()
-    assert ro_crate.check(found, "here") == {entry.name: entry for entry in ENTRIES}
+    assert ro_crate.read_crate(found, "here") == {entry.name: entry for entry in ENTRIES}
     root = entity(found, "./")
     assert root["@type"] == "Dataset" and root["datePublished"] == "2026-01-02"
     assert entity(found, root["license"]["@id"])["name"] == "Apache License 2.0"
@@ -75,4 +75,4 @@ def test_a_crate_that_lacks_something_is_refused(change: Callable[[dict[str, Any
     found = document()
     change(found)
     with pytest.raises(PlumblineError, match=says):
-        ro_crate.check(found, "here")
+        ro_crate.read_crate(found, "here")

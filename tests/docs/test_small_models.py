@@ -32,7 +32,7 @@ def pictures(repository: Path) -> ModuleType:
 
 def test_the_page_quotes_the_table(repository: Path, pictures: ModuleType) -> None:
     page = (repository / "docs/small-models.md").read_text(encoding="utf-8")
-    table = archive.read_one(pictures.RECORD / "bundle.tar.xz", f"{TABLE}.md").decode()
+    table = archive.read_file(pictures.RECORD / "bundle.tar.xz", f"{TABLE}.md").decode()
     quoted = re.findall(r"^> (.+)$", page, re.MULTILINE)
     assert len(quoted) == 6 and all(line in table.splitlines() for line in quoted)
     assert f"([{pictures.RECORD.name}](" in page and f"records check {pictures.RECORD.name}" in page
@@ -51,7 +51,7 @@ def test_the_pages_other_numbers_are_the_records(repository: Path, pictures: Mod
     page = " ".join((repository / "docs/small-models.md").read_text(encoding="utf-8").split())
 
     def kept(name: str) -> pd.DataFrame:
-        text = archive.read_one(pictures.RECORD / "bundle.tar.xz", f"results/evening/transfer/{name}.csv").decode()
+        text = archive.read_file(pictures.RECORD / "bundle.tar.xz", f"results/evening/transfer/{name}.csv").decode()
         return pd.read_csv(io.StringIO(text))
 
     order, signals = kept("order_across_scales").set_index("method"), kept("signals").iloc[0]
@@ -81,7 +81,7 @@ def test_the_pages_other_numbers_are_the_records(repository: Path, pictures: Mod
 
 def test_the_table_of_the_study_is_the_records(repository: Path, pictures: ModuleType) -> None:
     kept = (repository / "studies/transfer/small_models.csv").read_bytes()
-    assert kept == archive.read_one(pictures.RECORD / "bundle.tar.xz", f"{TABLE}.csv")
+    assert kept == archive.read_file(pictures.RECORD / "bundle.tar.xz", f"{TABLE}.csv")
 
 
 def test_ls_methods_says_by_how_much() -> None:

@@ -56,7 +56,7 @@ def _report(folder: Path) -> str:
 
     paths = SimpleNamespace(results=str(folder / "results/demo"))
     parts = []
-    for page in verdict_pages.listed(SimpleNamespace(project=SimpleNamespace(paths=paths))):  # type: ignore[arg-type]
+    for page in verdict_pages.sort_verdict_pages(SimpleNamespace(project=SimpleNamespace(paths=paths))):  # type: ignore[arg-type]
         facts = {key: page.content[key] for key in ("title", "word", "kind", "says")}
         parts += [page.path, *(f"{key}: {value}" for key, value in facts.items()), words_of_page(page.content["body"])]
     return "\n".join(parts)

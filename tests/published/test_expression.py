@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from plumbline.audit.math_functions import between, largest, mean, sqrt, total
 from plumbline.core.errors import PlumblineError
-from plumbline.published.expression import ExpressionInput, cells_of, inputs_of
+from plumbline.published.expression import ExpressionInput, collect_cells, select_named_inputs
 from plumbline.published.interval_arithmetic import high, low
 from plumbline.published.printed_number import PrintedColumn, PrintedNumber, exact
 
@@ -141,7 +141,7 @@ def test_an_input_that_stands_twice_makes_the_range_wider_never_narrower():
     middle, ranges = (x - x).one()
     assert low(middle) == high(middle) == 0
     assert (low(ranges), high(ranges)) == pytest.approx((-0.1, 0.1))
-    assert inputs_of(x - x) == [ExpressionInput("x", "1.0")]
+    assert select_named_inputs(x - x) == [ExpressionInput("x", "1.0")]
 
 
 def test_text_inputs_and_cells_of_a_row():
@@ -151,10 +151,10 @@ def test_text_inputs_and_cells_of_a_row():
     column = PrintedColumn(name="t[:].z", numbers=(score, best))
     expression = 100 * (mean(column) - -best) / sqrt(exact(4, "n")) ** -1 - largest([score, abs(best)])
     assert expression.text == "100 * (mean(t[:].z) - -t.b.z) / sqrt(n) ** -1 - largest([t.a.z, abs(t.b.z)])"
-    assert [(one.name, one.shown) for one in inputs_of(expression)] == [
+    assert [(one.name, one.shown) for one in select_named_inputs(expression)] == [
         ("t[:].z", "2 -3"), ("t.b.z", "-3"), ("n", "4"), ("t.a.z", "2"),
     ]  # fmt: skip
-    assert cells_of(expression) == {("t", "a", "z"), ("t", "b", "z")}
+    assert collect_cells(expression) == {("t", "a", "z"), ("t", "b", "z")}
     assert (2 ** (score > 1)).text == "2 ** (t.a.z > 1)" and (-(score * best)).text == "-t.a.z * t.b.z"
     assert ((score**2) ** 3).text == "(t.a.z ** 2) ** 3" and (score ** (best**3)).text == "t.a.z ** t.b.z ** 3"
     assert ((-score) ** 2).text == "(-t.a.z) ** 2" and (-(score**2)).text == "-t.a.z ** 2"

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from plumbline.core.errors import PlumblineError
-from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers, printed
+from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers, read_printed
 from plumbline.results.claims.claim_checkers import KINDS
 from plumbline.specs.yaml_files import papers
 
@@ -121,7 +121,7 @@ def test_text_is_kept_as_printed_and_missing_stays_missing():
     transfer = PrintedNumbers.of("transfer")
     table = transfer.table("table2")
     assert table.loc["sandwich_norm", "climb_avg"] == "0.4880" and (table["p_bonf"] == "").sum() == 4
-    assert printed(table, "ssmax", "p_bonf") == printed(table, "nobody", "z") == NOT_PRINTED
+    assert read_printed(table, "ssmax", "p_bonf") == read_printed(table, "nobody", "z") == NOT_PRINTED
     numbers = transfer.numbers("table2")
     assert numbers["z"].dtype == "float64" and numbers["p_bonf"].isna().sum() == 4
     assert PrintedNumbers.of("premature").tables() == sorted(["references", *(f"table{i}" for i in range(1, 13))])

@@ -106,5 +106,5 @@ def broken_project(root: Path) -> Project:
 def report(project: Project) -> Path:
     """Its report's folder."""
     out = Path(project.paths.report)
-    write_report.build(project, out)
+    write_report.build_report(project, out)
     return out.parent.resolve()

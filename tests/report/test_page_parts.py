@@ -16,10 +16,10 @@ from plumbline.core.errors import PlumblineError
 from plumbline.report import __main__ as verb
 from plumbline.report import agreement_with_print, claims_page, markdown_page, run_comparison, study_front
 from plumbline.report.page_frame import PresetWarning
-from plumbline.report.page_table import badges
+from plumbline.report.page_table import split_badges
 from plumbline.report.results_on_disk import ResultsOnDisk
-from plumbline.report.run_curve import POINTS, TrainingCurveLine, TrainingCurvePicture, thinned
-from plumbline.report.run_page import page
+from plumbline.report.run_curve import POINTS, TrainingCurveLine, TrainingCurvePicture, thin_points
+from plumbline.report.run_page import build_page
 from plumbline.specs import code_hash, study_config
 from plumbline.specs.yaml_files import PRESETS, load_study, studies
 from plumbline.stats.power import resolved_distance
@@ -52,8 +52,8 @@ SPREAD, EDGE = agreement_with_print.SeedSpread(0.01, 2), resolved_distance(0.01,
     ],
 )
 def test_what_lies_within_noise(ours: str, printed: str, how: dict, mark: agreement_with_print.CellMark | None) -> None:
-    assert agreement_with_print.mark(ours, printed, "paper", **how) is mark
-    judged_elsewhere = agreement_with_print.mark(ours, printed, "demo", **how)
+    assert agreement_with_print.judge_cell(ours, printed, "paper", **how) is mark
+    judged_elsewhere = agreement_with_print.judge_cell(ours, printed, "demo", **how)
     kept = mark in (None, agreement_with_print.SAME)
     assert judged_elsewhere is (mark if kept else agreement_with_print.ELSEWHERE), (
         "no demo is a reproduction, nor a contradiction"
@@ -62,7 +62,7 @@ def test_what_lies_within_noise(ours: str, printed: str, how: dict, mark: agreem
 
 def test_runs_on_other_texts_are_not_judged_and_computed_numbers_are() -> None:
     def judged(printed: str, **how) -> agreement_with_print.CellMark | None:
-        return agreement_with_print.mark("0.5", printed, "paper", texts=False, **how)
+        return agreement_with_print.judge_cell("0.5", printed, "paper", texts=False, **how)
 
     assert judged("0.9", trained=True, spread=SPREAD, seeds=3) is agreement_with_print.TEXTS
     assert (
@@ -83,7 +83,7 @@ def test_a_long_curve_is_small_and_keeps_its_spike_and_its_gap() -> None:
     points = [(float(step), 2.0 + 0.1 * math.sin(step)) for step in range(44_000)]
     points[30_001] = (30_001.0, 90.0)
     points[41_000] = (41_000.0, math.nan)
-    kept = thinned(points)
+    kept = thin_points(points)
     assert len(kept) <= POINTS + POINTS // 2 and kept[0] == points[0] and kept[-1] == points[-1]
     assert points[30_001] in kept and any(math.isnan(value) for _, value in kept)
     lines = [TrainingCurveLine(name="train", points=points)]
@@ -98,7 +98,7 @@ def test_a_long_curve_is_small_and_keeps_its_spike_and_its_gap() -> None:
 
 
 def test_markdown_becomes_no_more_than_text_headings_and_tables() -> None:
-    made = markdown_page.html(
+    made = markdown_page.to_html(
         "# Gone\n\n## Two & <i>\n\n## Two, I\n\n<b>x</b> ![p](http://a/b.png) [here](other.md) [out](https://a.b)\n\n|a|\n|-|\n|b|\n"
     )
     assert "Gone" not in made and '<h3 id="part-two-i">Two &amp; &lt;i&gt;</h3>' in made
@@ -110,11 +110,11 @@ def test_markdown_becomes_no_more_than_text_headings_and_tables() -> None:
 def test_a_curve_that_is_compared_keeps_its_spike_and_its_gap() -> None:
     rows: list[tuple[int, float | None, float | None]] = [(step, 2.0, 0.5) for step in range(1, 1001)]
     rows[502], rows[700] = (503, 2.0, 90.0), (701, None, math.nan)
-    steps, losses, norms = run_comparison.binned(rows)
+    steps, losses, norms = run_comparison.bin_rows(rows)
     assert len(steps) == run_comparison.POINTS == len(losses) == len(norms) and steps[-1] == 1000
     assert max(norm for norm in norms if norm) == 90.0 and losses[140] is None is norms[140], "no mean over a gap"
     assert sum(loss is None for loss in losses) == 1
-    assert run_comparison.binned(rows[:3]) == ([1, 2, 3], [2.0, 2.0, 2.0], [0.5, 0.5, 0.5])
+    assert run_comparison.bin_rows(rows[:3]) == ([1, 2, 3], [2.0, 2.0, 2.0], [0.5, 0.5, 0.5])
 
 
 def test_every_preset_is_named_and_every_figure_has_a_title() -> None:
@@ -123,7 +123,7 @@ def test_every_preset_is_named_and_every_figure_has_a_title() -> None:
         assert banner.words and banner.short.startswith(preset) and banner.loud == (preset != "paper")
     read = {study: study_front.read_readme(study_config.load(study, "demo")) for study in studies()}
     for name, readme in read.items():
-        assert readme.found and "findings.yaml" not in markdown_page.html(readme.found), name
+        assert readme.found and "findings.yaml" not in markdown_page.to_html(readme.found), name
         targets = load_study(name)["targets"]
         assert [one for one, entry in targets.items() if entry["kind"] == "figure" and one not in readme.targets] == []
     assert read["transfer"].title("fig3") == "Differences by task" and read["quack"].title("own_one") == "Own one"
@@ -140,15 +140,15 @@ def test_every_preset_is_named_and_every_figure_has_a_title() -> None:
     ],
 )
 def test_a_row_of_several_targets_is_parted_where_it_says_so(words: str, count: int, parts: list[str]) -> None:
-    assert study_front.parts(words, count) == parts
+    assert study_front.split_parts(words, count) == parts
 
 
 def test_a_claim_that_was_not_judged_is_said_so() -> None:
     for said in ("smoke size", "demo size", "evening size", "mini size"):
-        assert claims_page.in_words(f"here: 3 not judged ({said}), 1 partly") == (
+        assert claims_page.format_verdict(f"here: 3 not judged ({said}), 1 partly") == (
             "here: 3 not judged at this size, 1 partly"
         )
-    assert [words for _, words in badges(claims_page.in_words("not judged (other texts)"))] == [
+    assert [words for _, words in split_badges(claims_page.format_verdict("not judged (other texts)"))] == [
         "not judged on other texts"
     ]
 
@@ -224,11 +224,11 @@ def test_a_run_that_two_studies_score_shows_both(tmp_path: Path, monkeypatch: py
     other = dataclasses.replace(project.studies["transfer"], name="other", runs={key: again})
     project = dataclasses.replace(project, studies=project.studies | {"other": other})
     found = ResultsOnDisk(project=project)
-    assert [grid.title for grid in page(found, found.run(key), []).content["scores"]] == [
+    assert [grid.title for grid in build_page(found, found.run(key), []).content["scores"]] == [
         "Scores on the suite climb12, by which the study transfer judges the run."
     ]
     shutil.copytree(f"work/demo/scores/{key}", "work/demo/scores/other/base/baseline/s42")
-    both = page(found, found.run(key), []).content["scores"]
+    both = build_page(found, found.run(key), []).content["scores"]
     assert [grid.title.split(",")[0] for grid in both] == [
         "Scores on the suite climb12",
         "Scores on the suite premature7",

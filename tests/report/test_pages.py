@@ -78,8 +78,8 @@ def test_nothing_of_a_result_becomes_a_part_of_a_page(pages: Path, read: dict[st
         assert page.scripts == own, name
         assert "url(" not in page.text and "@import" not in page.text
     assert "url(" not in (pages / "report.css").read_text() and "http" not in (pages / "report.js").read_text()
-    assert json.loads(run_comparison.embedded({"label": HOSTILE})) == {"label": HOSTILE}
-    assert not set("<>&") & set(run_comparison.embedded({"label": HOSTILE}))
+    assert json.loads(run_comparison.embed_json({"label": HOSTILE})) == {"label": HOSTILE}
+    assert not set("<>&") & set(run_comparison.embed_json({"label": HOSTILE}))
     log = read["runs/transfer.base.qknorm.s44.html"].text
     assert "step 1\nstep 2\n&lt;/pre&gt;&lt;/script&gt;&lt;script&gt;" in log and "\x1b" not in log
     assert (
@@ -183,7 +183,7 @@ def test_a_rebuilt_folder_expects_its_packed_runs(tmp_path: Path, monkeypatch: p
     (run / "manifest.json").write_text(json.dumps({"run_id": "of other code", "wall_seconds": 90.0}))
 
     def made() -> tuple[str, str, str]:
-        write_report.build(whole, Path("results/demo/report/index.html"))
+        write_report.build_report(whole, Path("results/demo/report/index.html"))
         pages = ("index.html", "plan.html", f"runs/{key.replace('/', '.')}.html")
         return tuple(Path("results/demo/report", name).read_text() for name in pages)  # type: ignore[return-value]
 
@@ -204,7 +204,7 @@ def test_an_experiment_without_a_picture_is_a_page(tmp_path: Path, monkeypatch: 
     words = Path("results/demo/experiment/softpick.md")
     words.parent.mkdir(parents=True)
     words.write_text("# softpick\n\nsoftpick is kept.\n")
-    write_report.build(planned("demo", "key_norms"), Path("results/demo/report/index.html"))
+    write_report.build_report(planned("demo", "key_norms"), Path("results/demo/report/index.html"))
     page = Path("results/demo/report/experiments/softpick.html").read_text()
     assert "softpick is kept." in page and "<img" not in page
 
@@ -217,7 +217,7 @@ def test_the_newest_of_two_tries_is_first(tmp_path: Path, monkeypatch: pytest.Mo
         (folder / f"{name}.md").write_text(f"# mine against baseline\n\nIt ended as {verdict}.\n")
         said = {"verdict": verdict, "at": f"2026-11-0{day}T10:20:30+00:00", "terms": {"claim": verdict == "keep"}}
         (folder / f"{name}.json").write_text(json.dumps(said))
-    write_report.build(planned("demo", "key_norms"), Path("results/demo/report/index.html"))
+    write_report.build_report(planned("demo", "key_norms"), Path("results/demo/report/index.html"))
     for where in ("index", "verdicts"):
         text = Path(f"results/demo/report/{where}.html").read_text()
         listed = re.findall(
@@ -247,7 +247,7 @@ def test_a_damaged_run_is_a_page_without_its_curve(
     claims = Path(whole.paths.results) / "key_norms/claims.csv"
     claims.parent.mkdir(parents=True)
     claims.write_text("id,verdict,runs,text\nfirst,repro")
-    write_report.build(whole, Path("results/demo/report/index.html"))
+    write_report.build_report(whole, Path("results/demo/report/index.html"))
     page = Path(f"results/demo/report/runs/{key.replace('/', '.')}.html").read_text()
     assert "a norm" in page and "metrics.parquet cannot be read, and nothing of it is shown" in page
     assert "claims.csv cannot be read" in Path("results/demo/report/claims.html").read_text()
@@ -255,7 +255,7 @@ def test_a_damaged_run_is_a_page_without_its_curve(
 
 def test_a_demo_says_on_every_page_that_it_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    write_report.build(planned("demo", "key_norms"), Path("results/demo/report/index.html"))
+    write_report.build_report(planned("demo", "key_norms"), Path("results/demo/report/index.html"))
     found = [path.read_text() for path in Path("results/demo/report").rglob("*.html")]
     assert len(found) > 8
     for text in found:
@@ -266,7 +266,7 @@ def test_a_demo_says_on_every_page_that_it_is_none(tmp_path: Path, monkeypatch: 
 
 def test_the_documents_size_on_other_texts_is_as_loud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    write_report.build(planned("paper", "key_norms", source="packaged"), Path("results/paper/report/index.html"))
+    write_report.build_report(planned("paper", "key_norms", source="packaged"), Path("results/paper/report/index.html"))
     for path in Path("results/paper/report").rglob("*.html"):
         text = path.read_text()
         assert '<p class="banner loud" role="note"><strong>paper, other texts, no reproduction</strong>' in text, path
@@ -290,7 +290,7 @@ def test_a_report_repeats_and_leaves_no_rest(tmp_path: Path, monkeypatch: pytest
     out = Path("results/demo/report/index.html")
 
     def made() -> dict[str, bytes]:
-        write_report.build(planned("demo", "key_norms"), out)
+        write_report.build_report(planned("demo", "key_norms"), out)
         return {path.as_posix(): path.read_bytes() for path in out.parent.rglob("*") if path.is_file()}
 
     first = made()
@@ -339,7 +339,7 @@ def test_changed_files_are_named_and_not_shown(tmp_path: Path, monkeypatch: pyte
     claims.write_text(f"{head}first,not reproduced,,says,,,,,\n")
     fingerprint_file.write(claims, "made")
     claims.write_text(f"{head}first,reproduced,,says,,,,,\n")
-    write_report.build(whole, Path("results/demo/report/index.html"))
+    write_report.build_report(whole, Path("results/demo/report/index.html"))
     page = Path(f"results/demo/report/runs/{key.replace('/', '.')}.html").read_text()
     assert "outcome.json is not the file that was made: remove it" in page
     assert "1.0000" not in Path("results/demo/report/runs.html").read_text()
@@ -350,7 +350,7 @@ def test_a_file_of_the_users_own_is_a_study_of_its_runs(tmp_path: Path, monkeypa
     monkeypatch.chdir(tmp_path)
     Path("own.yaml").write_text("extends: transfer\nmethods:\n  softpick: {}\n")
     asked = {"preset": "demo", "studies": ["key_norms"], "mine": str(tmp_path / "own.yaml")}
-    write_report.build(load(load_config() | asked), Path("results/demo/report/index.html"))
+    write_report.build_report(load(load_config() | asked), Path("results/demo/report/index.html"))
     page = Path("results/demo/report/studies/own.html").read_text()
     assert "which extends <code>transfer</code>" in page and "From the study's README" not in page
     assert "transfer.base.softpick.s42.html" in Path("results/demo/report/studies/own/runs.html").read_text()

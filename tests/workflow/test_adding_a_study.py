@@ -110,7 +110,7 @@ def test_its_bundle_has_everything_of_it_and_of_no_other_study(sixth: Project) -
     done = sixth.snakemake("bundle", *SMOKE, "studies=[widths]")
     assert done.returncode == 0 and jobs_by_rule(done.stdout) == {"bundle": 1}, done.stdout[-4000:]
     bundle = sixth.root / "results/smoke/bundle.tar.xz"
-    said = description.parse(archive.read_one(bundle, description.NAME), "here")
+    said = description.parse_description(archive.read_file(bundle, description.NAME), "here")
     assert [str(product) for product in said.products] == [
         *("table widths losses", "figure widths curves", "claims widths", "interpretations widths", "audit")
     ]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from plumbline.audit.audit_csv import as_markdown, build, choose, covered, findings, sentences, summary, to_csv
+from plumbline.audit.audit_csv import as_markdown, build, choose, findings, read_coverage, sentences, summary, to_csv
 from plumbline.audit.audit_page import sentences_in_short, to_markdown
 from plumbline.core import fingerprint_file
 from plumbline.core.command_line import HIDDEN, Parser, run
@@ -61,35 +61,40 @@ def main() -> int:
     Raises:
         PlumblineError: ``--out`` is no CSV, a named study has no printed numbers, or one that a row needs is missing.
     """
-    given = arguments().parse_args()
-    if given.out is not None and given.out.suffix != ".csv":
-        raise PlumblineError(f"--out {given.out} must end in .csv; the page next to it ends in .md")
-    if given.folder is not None:
-        if given.study or given.fingerprint:
+    options = arguments().parse_args()
+    if options.out is not None and options.out.suffix != ".csv":
+        raise PlumblineError(f"--out {options.out} must end in .csv; the page next to it ends in .md")
+    if options.folder is not None:
+        if options.study or options.fingerprint:
             raise UsageError("--study and --fingerprint are for the studies' papers; leave them out, or the folder")
         from plumbline.audit.paper.command import run_audit
 
-        return run_audit(given)
-    for option, value in (("--from", given.latex), ("--checks", given.checks), ("--json", given.json)):
+        return run_audit(options)
+    for option, value in (("--from", options.latex), ("--checks", options.checks), ("--json", options.json)):
         if value:
             raise UsageError(f"{option} needs the folder of a paper's tables: plumbline audit {option} ... FOLDER")
-    out = given.out or Path("results/audit.csv")
-    studies = choose(given.study)
+    out = options.out or Path("results/audit.csv")
+    studies = choose(options.study)
     for study in studies:
-        for words in study_folders.misspelt(study_folders.folder(study, ROOT)):
-            print(f"warning: {visible(words)}", file=sys.stderr)
+        for warning in study_folders.misspelt(study_folders.folder(study, ROOT)):
+            print(f"warning: {visible(warning)}", file=sys.stderr)
     rows = build(studies)
     atomic_write_text(out, to_csv(rows))
-    told, read = {study: findings(study) for study in studies}, {study: covered(study) for study in studies}
-    numbered = {study: sentences(study) for study in studies}
+    findings_by_study, read = (
+        {study: findings(study) for study in studies},
+        {study: read_coverage(study) for study in studies},
+    )
+    sentences_by_study = {study: sentences(study) for study in studies}
     atomic_write_text(
         out.with_suffix(".md"),
-        to_markdown(rows, studies, told, read, {study: paper_of(study) for study in studies}, numbered),
+        to_markdown(
+            rows, studies, findings_by_study, read, {study: paper_of(study) for study in studies}, sentences_by_study
+        ),
     )
-    fingerprint_file.write(out, given.fingerprint, companions=[out.with_suffix(".md")])
+    fingerprint_file.write(out, options.fingerprint, companions=[out.with_suffix(".md")])
     print(as_markdown(summary(rows, studies)))
-    if any(numbered.values()):
-        print(f"\n{sentences_in_short(numbered)}")
+    if any(sentences_by_study.values()):
+        print(f"\n{sentences_in_short(sentences_by_study)}")
     print(f"rows: {out}\nopen {out.with_suffix('.md')}")
     return 0
 

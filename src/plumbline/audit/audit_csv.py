@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from tabulate import tabulate
 
 from plumbline.audit.audit_rows import COLUMNS, VERDICTS, AuditRows
-from plumbline.audit.coverage import AuditCoverage, coverage, read_unchecked
+from plumbline.audit.coverage import AuditCoverage, measure_coverage, read_unchecked
 from plumbline.audit.findings import Finding, read_findings
 from plumbline.audit.sentences import SentenceOfAudit, read_sentences
 from plumbline.core.errors import PlumblineError, nearest
@@ -27,91 +27,91 @@ Counts: TypeAlias = dict[str, dict[str, int]]
 
 
 def choose(studies: Sequence[str] = (), root: Path = ROOT) -> list[str]:
-    """The named studies, or all: every study with printed numbers, in alphabetical order.
+    """Choose the named studies, or all: every study with printed numbers, in alphabetical order.
 
     Raises:
         PlumblineError: a study has no printed numbers, or none has any.
     """
-    known = papers(root)
-    if not known:
+    names = papers(root)
+    if not names:
         raise PlumblineError(f"no published numbers in {root / study_folders.STUDIES}: no study has a folder published")
     for study in studies:
-        if study not in known:
+        if study not in names:
             raise PlumblineError(
-                f"--study {study}: no printed numbers are there{nearest(study, known)} (known: {known})"
+                f"--study {study}: no printed numbers are there{nearest(study, names)} (known: {names})"
             )
-    return list(dict.fromkeys(studies)) or known
+    return list(dict.fromkeys(studies)) or names
 
 
 def ledger(study: str, root: Path = ROOT) -> AuditRows:
-    """Compute the audit's rows of one study; none where the study has no module `audit`.
+    """Compute the audit's rows of one study; none if the study has no module `audit`.
 
     Raises:
         PlumblineError: a printed number that a row needs is not there.
     """
-    made = AuditRows(study, PrintedNumbers.of(study, root))
+    rows = AuditRows(study, PrintedNumbers.of(study, root))
     if study_parts.has(study, "audit", root):
-        study_parts.part(study, "audit", root).audit(made)
-    return made
+        study_parts.part(study, "audit", root).audit(rows)
+    return rows
 
 
 def findings(study: str, root: Path = ROOT) -> list[Finding]:
-    """The findings of one study's paper, the most consequential first."""
+    """Read the findings of one study's paper, the most consequential first."""
     return read_findings(_beside(study, "findings", root))
 
 
-def covered(study: str, root: Path = ROOT) -> AuditCoverage:
-    """Which printed numbers of one study's paper a row reads, which are listed with a reason, and which are neither."""
+def read_coverage(study: str, root: Path = ROOT) -> AuditCoverage:
+    """Find which printed numbers of one paper a row reads, which are listed with a reason, and which are neither."""
     entries = read_unchecked(_beside(study, "unchecked_numbers", root))
-    return coverage(PrintedNumbers.of(study, root), ledger(study, root).read, entries)
+    return measure_coverage(PrintedNumbers.of(study, root), ledger(study, root).read, entries)
 
 
 def sentences(study: str, root: Path = ROOT) -> list[SentenceOfAudit]:
-    """The sentences with a number of one study's paper; none where the study lists none.
+    """Read the sentences with a number of one study's paper; none if the study lists none.
 
     Raises:
-        PlumblineError: an entry is said to be read by what no row of the audit reads or is.
+        PlumblineError: an entry names a reader that is not a row of the audit, nor read by one.
     """
     path = _beside(study, "sentences", root)
-    found = read_sentences(path)
-    if not found:
+    entries = read_sentences(path)
+    if not entries:
         return []
-    made = ledger(study, root)
-    known = {row.id for row in made.rows} | {row if file == "prose" else file for file, row, _ in made.read}
-    for sentence in found:
+    audit_rows = ledger(study, root)
+    names = {row.id for row in audit_rows.rows} | {row if file == "prose" else file for file, row, _ in audit_rows.read}
+    for sentence in entries:
         for name in sentence.read:
-            if name not in known:
+            if name not in names:
                 raise PlumblineError(
-                    f"{path}: {sentence.at}: no row of the audit is or reads {name!r}{nearest(name, sorted(known))}"
+                    f"{path}: {sentence.at}: no row of the audit is or reads {name!r}{nearest(name, sorted(names))}"
                 )
-    return found
+    return entries
 
 
 def build(studies: Sequence[str] = (), root: Path = ROOT) -> list[Row]:
-    """Every row of the audit: of the named studies, or of every folder with printed numbers.
+    """Build every row of the audit: of the named studies, or of every folder with printed numbers.
 
     Raises:
         PlumblineError: a printed number that a row needs is not there, or a finding names a row that is not.
     """
     rows = []
     for study in choose(studies, root):
-        made = ledger(study, root).rows
-        of_row = {row: finding for finding in findings(study, root) for row in finding.rows}
-        known = [row.id for row in made]
-        for name in of_row:
-            if name not in known:
+        audit_rows = ledger(study, root).rows
+        finding_of_row = {row: finding for finding in findings(study, root) for row in finding.rows}
+        ids = [row.id for row in audit_rows]
+        for name in finding_of_row:
+            if name not in ids:
                 path = _beside(study, "findings", root)
-                raise PlumblineError(f"{path}: the audit has no row {name!r}{nearest(name, known)}")
-        for row in made:
-            finding = of_row.get(row.id)
-            told = {"finding": finding.id, "explanation": finding.text} if finding else {}
+                raise PlumblineError(f"{path}: the audit has no row {name!r}{nearest(name, ids)}")
+        for row in audit_rows:
+            finding = finding_of_row.get(row.id)
+            explanation = {"finding": finding.id, "explanation": finding.text} if finding else {}
             values = {name: getattr(row, name, "") for name in COLUMNS}
-            rows.append({**values, "evidence_kind": row.kind, **told})
+            rows.append({**values, "evidence_kind": row.kind, **explanation})
     return rows
 
 
 def to_csv(rows: Sequence[Row]) -> str:
-    """The audit as the text of a CSV; ten significant digits make it the same text on every machine."""
+    """Write the audit as the text of a CSV; ten significant digits make it the same text on every machine."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -121,14 +121,14 @@ def to_csv(rows: Sequence[Row]) -> str:
 
 
 def summary(rows: Sequence[Row], studies: Sequence[str]) -> Counts:
-    """Number of rows per paper and verdict, with totals; a paper without rows is listed too."""
+    """Count rows per paper and verdict, with totals; a paper without rows is listed too."""
     table = counts(rows, studies, "verdict", list(VERDICTS))
     table["all"] = {verdict: sum(of[verdict] for of in table.values()) for verdict in VERDICTS}
     return {study: of | {"rows": sum(of.values())} for study, of in table.items()}
 
 
 def counts(rows: Sequence[Row], studies: Sequence[str], column: str, values: Sequence[str]) -> Counts:
-    """Number of rows per paper and value of a column."""
+    """Count rows per paper and value of a column."""
     return {
         study: {value: sum(row["study"] == study and row[column] == value for row in rows) for value in values}
         for study in studies

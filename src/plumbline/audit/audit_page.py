@@ -44,81 +44,86 @@ READ = (
 def to_markdown(
     rows: Sequence[Row],
     studies: Sequence[str],
-    told: Mapping[str, Sequence[Finding]],
+    findings: Mapping[str, Sequence[Finding]],
     covered: Mapping[str, AuditCoverage],
     papers: Mapping[str, Paper | None],
     sentences: Mapping[str, Sequence[SentenceOfAudit]] | None = None,
     *,
-    judged: bool = True,
+    with_bearings: bool = True,
 ) -> str:
-    """The page.
+    """Write the page of the audit as Markdown.
 
     Args:
         rows: the audit's, as `report.build` gives them.
         studies: the studies shown, in this order within one bearing.
-        told: findings of each paper.
+        findings: findings of each paper.
         covered: coverage of each paper.
-        papers: what each paper is.
+        papers: the paper of each study.
         sentences: sentences with a number of each paper.
-        judged: the studies' papers, where somebody wrote what each finding bears on. Of any other paper the findings
-            are in one section, and the rows within rounding are shown.
+        with_bearings: whether each finding states what it bears on, as in the studies' papers. Else the findings are
+            in one section, and the rows within rounding are shown.
     """
-    parts = ["# Audit of the printed numbers", "", *_wrapped(INTRODUCTION + UNTRAINED * judged), ""]
+    parts = ["# Audit of the printed numbers", "", *_wrap(INTRODUCTION + UNTRAINED * with_bearings), ""]
     parts += [line for name, meaning in VERDICTS.items() for line in item(f"**{name}**: {meaning}.")]
     parts += ["", as_markdown(summary(rows, studies)), ""]
     parts += [
-        line for study in studies for line in item(_in_short(study, rows, told[study], covered[study], papers[study]))
+        line
+        for study in studies
+        for line in item(_summarize_study(study, rows, findings[study], covered[study], papers[study]))
     ]
     parts += [""]
     for bearing, meaning in BEARINGS.items():
-        head = [f"## Findings: {bearing}", "", *_wrapped(f"{meaning[0].upper()}{meaning[1:]}."), ""]
-        parts += _findings_that_bear_on(bearing, head if judged else ["## Findings", ""], rows, studies, told)
+        head = [f"## Findings: {bearing}", "", *_wrap(f"{meaning[0].upper()}{meaning[1:]}."), ""]
+        parts += _list_findings(bearing, head if with_bearings else ["## Findings", ""], rows, studies, findings)
     parts += _mismatches_without_finding(rows)
-    parts += _that_are(EDGE, "Knife edges", KNIFE_EDGES, rows)
-    parts += [] if judged else _that_are(WITHIN, "Within rounding", WITHIN_ROUNDING, rows)
+    parts += _list_rows(EDGE, "Knife edges", KNIFE_EDGES, rows)
+    parts += [] if with_bearings else _list_rows(WITHIN, "Within rounding", WITHIN_ROUNDING, rows)
     parts += _classes(rows, studies) + _unread(studies, covered) + _sentences(sentences or {}) + _functions(rows)
     return "\n".join(parts).rstrip("\n") + "\n"
 
 
-def _in_short(
-    study: str, rows: Sequence[Row], told: Sequence[Finding], covered: AuditCoverage, paper: Paper | None
+def _summarize_study(
+    study: str, rows: Sequence[Row], findings: Sequence[Finding], covered: AuditCoverage, paper: Paper | None
 ) -> str:
     own, name = _of(rows, study), f"`{study}`, {paper}" if paper else f"`{study}`"
     if not own:
         return f"{name}: no checks yet (they go into `audit.py` of its folder)."
     broken = {row["id"] for row in own if row["verdict"] == MISMATCH}
-    reasons = [finding.id for finding in told if broken.intersection(finding.rows)]
-    held = f"{len(broken)} of {len(own)} checks do not hold" if broken else f"all {len(own)} checks hold"
+    reasons = [finding.id for finding in findings if broken.intersection(finding.rows)]
+    result = f"{len(broken)} of {len(own)} checks do not hold" if broken else f"all {len(own)} checks hold"
     why = f" ({', '.join(reasons)})" if reasons else ""
-    worded = sum(not finding.rows for finding in told)
-    words = f" Findings about words alone: {worded}." * bool(worded)
-    left = covered.printed - covered.read - len(covered.missing)
-    rest = f"; left out with a reason: {left}" * bool(left)
+    worded = sum(not finding.rows for finding in findings)
+    about_words = f" Findings about words alone: {worded}." * bool(worded)
+    left_out = covered.printed - covered.read - len(covered.missing)
+    rest = f"; left out with a reason: {left_out}" * bool(left_out)
     gap = f"; neither read nor left out: {len(covered.missing)}" * bool(covered.missing)
-    return (
-        f"{name}: {held}{why}. Printed numbers that rows read: {covered.read} of {covered.printed}{rest}{gap}.{words}"
-    )
+    read = f"Printed numbers that rows read: {covered.read} of {covered.printed}{rest}{gap}."
+    return f"{name}: {result}{why}. {read}{about_words}"
 
 
 def _of(rows: Sequence[Row], study: str) -> list[Row]:
     return [row for row in rows if row["study"] == study]
 
 
-def _findings_that_bear_on(
-    bearing: str, head: list[str], rows: Sequence[Row], studies: Sequence[str], told: Mapping[str, Sequence[Finding]]
+def _list_findings(
+    bearing: str,
+    head: list[str],
+    rows: Sequence[Row],
+    studies: Sequence[str],
+    findings: Mapping[str, Sequence[Finding]],
 ) -> list[str]:
-    shown = [(study, finding) for study in studies for finding in told[study] if finding.bears_on == bearing]
-    if not shown:
+    selected = [(study, finding) for study in studies for finding in findings[study] if finding.bears_on == bearing]
+    if not selected:
         return []
     lines = head
-    for study, finding in shown:
+    for study, finding in selected:
         own = _of(rows, study)
         about = [row for row in own if row["id"] in finding.rows]
         broken = [row for row in about if row["verdict"] == MISMATCH]
         classes = ", ".join(dict.fromkeys(row["evidence_kind"] for row in broken))
         count = f"{len(broken)} of {len(own)} checks" + f", {classes}" * bool(classes)
         rests = f"words: {finding.wording.kind}" if finding.wording else count
-        lines += [f"### {study}: {finding.id} ({rests})", "", *_wrapped(finding.text), ""]
+        lines += [f"### {study}: {finding.id} ({rests})", "", *_wrap(finding.text), ""]
         for row in about:
             lines += _row(row)
         for place in finding.wording.places if finding.wording else ():
@@ -137,23 +142,23 @@ def _mismatches_without_finding(rows: Sequence[Row]) -> list[str]:
     return [*lines, ""]
 
 
-def _that_are(verdict: str, head: str, said: str, rows: Sequence[Row]) -> list[str]:
-    """A section of the rows with a verdict."""
-    shown = [row for row in rows if row["verdict"] == verdict]
-    if not shown:
+def _list_rows(verdict: str, head: str, introduction: str, rows: Sequence[Row]) -> list[str]:
+    """Write a section of the rows with a verdict."""
+    selected = [row for row in rows if row["verdict"] == verdict]
+    if not selected:
         return []
-    lines = [f"## {head}", "", *_wrapped(said), ""]
-    for row in shown:
+    lines = [f"## {head}", "", *_wrap(introduction), ""]
+    for row in selected:
         lines += _row(row, f"{row['study']}: ")
     return [*lines, ""]
 
 
 def _row(row: Row, before: str = "") -> list[str]:
-    """A row in two lines: what it is, and what is printed beside what it comes to."""
+    """Write a row in two lines: the quantity and its source, and the printed number next to the recomputed one."""
     verdict = "" if row["verdict"] == MISMATCH else f" ({row['verdict']})"
     first = item(f"{before}`{row['id']}`: {row['quantity']}; {row['source']}")
-    numbers = f"printed {row['printed']}, {recomputed(row)}{verdict}"
-    return [*first, *_wrapped(numbers, "  ")]
+    numbers = f"printed {row['printed']}, {format_recomputed(row)}{verdict}"
+    return [*first, *_wrap(numbers, "  ")]
 
 
 def _classes(rows: Sequence[Row], studies: Sequence[str]) -> list[str]:
@@ -173,14 +178,14 @@ def _unread(studies: Sequence[str], covered: Mapping[str, AuditCoverage]) -> lis
 
 
 def sentences_in_short(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> str:
-    """How many sentences with a number all papers have and rows read, in a line; the page says why others are not."""
+    """Write in a line how many sentences with a number all papers have, and how many of them rows read."""
     every = [count_sentences(of) for of in sentences.values() if of]
-    found, read = (sum(of[name] for of in every) for name in ("sentences", "read"))
-    return f"Sentences with a number: {found}, of which rows read {read}; the page says why the others are left out."
+    total, read = (sum(of[name] for of in every) for name in ("sentences", "read"))
+    return f"Sentences with a number: {total}, of which rows read {read}; the page says why the others are left out."
 
 
 def _sentence_table(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> str:
-    """How many sentences with a number each paper has, how many are read and left out, as a table of Markdown."""
+    """Write how many sentences with a number each paper has, how many are read and left out, as a table of Markdown."""
     counted = {study: count_sentences(of) for study, of in sentences.items() if of}
     if not counted:
         return ""
@@ -193,7 +198,7 @@ def _sentences(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> list[str]:
     if not table:
         return []
     meanings = [line for name, meaning in REASONS.items() for line in item(f"**{name}**: {meaning}.")]
-    heads = ["## Sentences with a number", "", *_wrapped(RULE), "", *_wrapped(READ), "", table, ""]
+    heads = ["## Sentences with a number", "", *_wrap(RULE), "", *_wrap(READ), "", table, ""]
     return [*heads, "Left out, because the numbers are of this kind:", "", *meanings, ""]
 
 
@@ -203,7 +208,7 @@ def _functions(rows: Sequence[Row]) -> list[str]:
     return ["## Functions in formulas", "", *lines, ""] if lines else []
 
 
-def _wrapped(text: str, indent: str = "") -> list[str]:
+def _wrap(text: str, indent: str = "") -> list[str]:
     return textwrap.wrap(
         text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
@@ -211,20 +216,20 @@ def _wrapped(text: str, indent: str = "") -> list[str]:
 
 def item(text: str) -> list[str]:
     """Write an entry of a list in lines of the page's width."""
-    lines = _wrapped(text, "  ")
+    lines = _wrap(text, "  ")
     return [f"- {lines[0].removeprefix('  ')}", *lines[1:]]
 
 
-def recomputed(row: Row) -> str:
-    """A recomputed number, one digit longer than the printed one, in its unit, with its range where rounding leaves
+def format_recomputed(row: Row) -> str:
+    """Format a recomputed number, one digit longer than the printed one, in its unit, with its range if rounding leaves
     one."""
     printed = row["printed"].removeprefix("< ")
     unit = printed[-1:] if printed[-1:] in THOUSANDS else ""
     digits = max(4, len(Decimal(printed.removesuffix(unit)).as_tuple().digits) + 1)
     numbers = [row[name] / 10 ** THOUSANDS.get(unit, 0) for name in ("recomputed", "recomputed_low", "recomputed_high")]
     whole = not unit and "e" not in printed.lower() and all(number == round(number) for number in numbers)
-    shown = (format(number, ".0f" if whole else f".{digits}g").replace("e+", "e") + unit for number in numbers)
-    value, low, high = shown
+    texts = (format(number, ".0f" if whole else f".{digits}g").replace("e+", "e") + unit for number in numbers)
+    value, low, high = texts
     if row["recomputed_kind"] == MIDDLE:
         return f"possible from {low} to {high}"
     return f"recomputed {value}" + f" ({low} to {high})" * (low != high)

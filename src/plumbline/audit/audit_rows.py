@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.published.expression import Given, cells_of, inputs_of, lift
+from plumbline.published.expression import Given, collect_cells, lift, select_named_inputs
 from plumbline.published.interval_arithmetic import Cell, high, low, meet, touch, without_noise
 from plumbline.published.printed_cells import PrintedSetup, PrintedTable
 from plumbline.published.printed_number import PrintedNumber
@@ -145,7 +145,7 @@ class AuditRows:
     def check(
         self,
         id: str,
-        what: str,
+        quantity: str,
         source: str,
         printed: PrintedNumber,
         formula: Given,
@@ -157,7 +157,7 @@ class AuditRows:
 
         Args:
             id: the row's name; findings refer to it.
-            what: what the printed number is.
+            quantity: what the printed number is.
             source: where it is printed.
             printed: the number as printed.
             formula: an expression of other printed numbers and stated settings.
@@ -180,10 +180,10 @@ class AuditRows:
                 study=self.study,
                 id=id,
                 basis=basis,
-                quantity=what,
+                quantity=quantity,
                 source=source,
                 formula=f"{expression.text}, {note}" if note else expression.text,
-                inputs="; ".join(f"{one.name}={one.shown}" for one in inputs_of(expression)),
+                inputs="; ".join(f"{entry.name}={entry.shown}" for entry in select_named_inputs(expression)),
                 printed=str(printed),
                 recomputed=without_noise(recomputed, scale),
                 recomputed_kind=MIDDLE if expression.spans else VALUE,
@@ -192,8 +192,8 @@ class AuditRows:
                 verdict=verdict(printed, middle, ranges),
             )
         )
-        self.read.update(printed.cells, cells_of(expression))
+        self.read.update(printed.cells, collect_cells(expression))
 
-    def copy(self, id: str, what: str, source: str, printed: PrintedNumber, original: PrintedNumber) -> None:
+    def copy(self, id: str, quantity: str, source: str, printed: PrintedNumber, original: PrintedNumber) -> None:
         """Check a number that is printed twice: the shorter text must be the longer one, rounded."""
-        self.check(id, what, source, printed, original, basis="copy")
+        self.check(id, quantity, source, printed, original, basis="copy")

@@ -10,29 +10,29 @@ import itertools
 from mpmath import iv
 
 from plumbline.audit.math_functions import Intervals
-from plumbline.published.expression import function, larger
+from plumbline.published.expression import audit_function, larger
 from plumbline.published.interval_arithmetic import Interval, high, low, span
 
 
-@function("how many comparisons of a list hold")
+@audit_function("how many comparisons of a list hold")
 def count(x: Intervals) -> Interval:
     """Number of comparisons of a list that hold: the sum of their values, each 1, 0 or the interval from 0 to 1."""
     return sum(x, start=iv.mpf(0))
 
 
-@function("how many steps of the list go up")
+@audit_function("how many steps of the list go up")
 def rising(x: Intervals) -> Interval:
     """Number of steps of a list that go up, an interval where rounding leaves a step open."""
     return sum((larger(after, before) for before, after in itertools.pairwise(x)), start=iv.mpf(0))
 
 
-@function("how many steps of the list go down")
+@audit_function("how many steps of the list go down")
 def falling(x: Intervals) -> Interval:
     """Number of steps of a list that go down, an interval where rounding leaves a step open."""
     return sum((larger(before, after) for before, after in itertools.pairwise(x)), start=iv.mpf(0))
 
 
-@function("how many pairs (i, j) have (a_i - a_j) (b_i - b_j) > 0")
+@audit_function("how many pairs (i, j) have (a_i - a_j) (b_i - b_j) > 0")
 def in_same_order(a: Intervals, b: Intervals) -> Interval:
     """Number of ordered pairs (i, j) that two lists order alike, (a_i - a_j) (b_i - b_j) > 0, as an interval."""
     sure, possible = 0, 0
@@ -44,7 +44,7 @@ def in_same_order(a: Intervals, b: Intervals) -> Interval:
     return span(sure, min(possible, len(a) * (len(a) - 1) // 2))
 
 
-@function("1 + how many others are larger")
+@audit_function("1 + how many others are larger")
 def rank(x: Interval, others: Intervals) -> Interval:
     """Rank of `x` among itself and `others`: 1 for the largest, and one more for each of the others that is larger."""
     return sum((larger(other, x) for other in others), start=iv.mpf(1))

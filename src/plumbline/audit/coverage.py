@@ -71,39 +71,41 @@ class AuditCoverage:
         return self.printed - len(self.missing) - sum(map(len, self.listed.values()))
 
 
-def printed_cells(published: PrintedNumbers) -> list[Cell]:
-    """Every printed number of a paper, as (file, row, column), in the order of its files."""
-    found = []
+def list_printed_cells(published: PrintedNumbers) -> list[Cell]:
+    """List every printed number of a paper, as (file, row, column), in the order of its files."""
+    cells = []
     for name in published.tables():
         for row, texts in published.cells(name).items():
-            found += [(name, row, column) for column, text in texts.items() if _is_number(text)]
+            cells += [(name, row, column) for column, text in texts.items() if _is_number(text)]
     if published.path("prose").is_file():
-        found += [("prose", name, "printed") for name in published.prose()]
-    return found
+        cells += [("prose", name, "printed") for name in published.prose()]
+    return cells
 
 
 def read_unchecked(path: Path) -> list[UncheckedNumbers]:
     """Read `unchecked_numbers.yaml`, the list of printed numbers that no row reads; empty where there is no file.
 
     Raises:
-        PlumblineError: something in the file cannot be meant.
+        PlumblineError: the file has an unknown key or a value of the wrong type.
     """
     return list(read_struct(path, UncheckedFile).unchecked) if path.is_file() else []
 
 
-def coverage(published: PrintedNumbers, read: Collection[Cell], entries: Collection[UncheckedNumbers]) -> AuditCoverage:
+def measure_coverage(
+    published: PrintedNumbers, read: Collection[Cell], entries: Collection[UncheckedNumbers]
+) -> AuditCoverage:
     """Compare a paper's printed numbers with the cells that the audit `read` and with those that `entries` list."""
-    cells = printed_cells(published)
+    cells = list_printed_cells(published)
     unchecked = [cell for cell in cells if cell not in read]
-    found = AuditCoverage(printed=len(cells))
+    result = AuditCoverage(printed=len(cells))
     for cell in unchecked:
         reason = next((entry.reason for entry in entries if entry.holds(cell)), None)
         if reason is None:
-            found.missing.append(cell)
+            result.missing.append(cell)
         else:
-            found.listed.setdefault(reason, []).append(cell)
-    found.idle.extend(entry for entry in entries if not any(entry.holds(cell) for cell in unchecked))
-    return found
+            result.listed.setdefault(reason, []).append(cell)
+    result.idle.extend(entry for entry in entries if not any(entry.holds(cell) for cell in unchecked))
+    return result
 
 
 def _is_number(text: str) -> bool:

@@ -78,9 +78,9 @@ def read_findings(path: Path) -> list[Finding]:
     """
     if not path.is_file():
         return []
-    found: list[Finding] = read_struct(path, FindingsFile).findings
-    for names in ([finding.id for finding in found], [row for finding in found for row in finding.rows]):
+    findings: list[Finding] = read_struct(path, FindingsFile).findings
+    for names in ([finding.id for finding in findings], [row for finding in findings for row in finding.rows]):
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice:
             raise PlumblineError(f"{path}: {twice!r} is there twice; keep it in one finding")
-    return sorted(found, key=lambda finding: list(BEARINGS).index(finding.bears_on))
+    return sorted(findings, key=lambda finding: list(BEARINGS).index(finding.bears_on))

@@ -11,67 +11,67 @@ import math
 from mpmath import iv
 
 from plumbline.core.errors import PlumblineError
-from plumbline.published.expression import function
-from plumbline.published.interval_arithmetic import Interval, high, low, monotone, span, up_to_1, whole_numbers
+from plumbline.published.expression import audit_function
+from plumbline.published.interval_arithmetic import Interval, clip_to_1, high, low, monotone, span, whole_numbers
 
 Intervals = list[Interval]
 
 
-@function("square root")
+@audit_function("square root")
 def sqrt(x: Interval) -> Interval:
     """Square root of an interval."""
     return iv.sqrt(x)
 
 
-@function("e^x")
+@audit_function("e^x")
 def exp(x: Interval) -> Interval:
     """Exponential e^x of an interval."""
     return iv.exp(x)
 
 
-@function("natural logarithm")
+@audit_function("natural logarithm")
 def log(x: Interval) -> Interval:
     """Natural logarithm of an interval."""
     return iv.log(x)
 
 
-@function("logarithm to base 10")
+@audit_function("logarithm to base 10")
 def log10(x: Interval) -> Interval:
     """Logarithm to base 10 of an interval."""
     return iv.log(x) / iv.log(10)
 
 
-@function("sum of a list")
+@audit_function("sum of a list")
 def total(x: Intervals) -> Interval:
     """Sum of a list."""
     return sum(x, start=iv.mpf(0))
 
 
-@function("sum of a list over its length")
+@audit_function("sum of a list over its length")
 def mean(x: Intervals) -> Interval:
     """Arithmetic mean of a list."""
     return sum(x, start=iv.mpf(0)) / len(x)
 
 
-@function("largest of a list")
+@audit_function("largest of a list")
 def largest(x: Intervals) -> Interval:
     """Largest of a list: the interval of its largest lower and largest upper end."""
     return span(max(low(value) for value in x), max(high(value) for value in x))
 
 
-@function("smallest of a list")
+@audit_function("smallest of a list")
 def smallest(x: Intervals) -> Interval:
     """Smallest of a list: the interval of its smallest lower and smallest upper end."""
     return span(min(low(value) for value in x), min(high(value) for value in x))
 
 
-@function("anything from the smallest to the largest of its inputs", spans=True)
+@audit_function("anything from the smallest to the largest of its inputs", spans=True)
 def between(*x: Interval) -> Interval:
     """The interval from the smallest lower end to the largest upper end of its inputs."""
     return span(min(low(value) for value in x), max(high(value) for value in x))
 
 
-@function("exp(z_i) / sum_j exp(z_j), i counted from 0")
+@audit_function("exp(z_i) / sum_j exp(z_j), i counted from 0")
 def softmax(z: Intervals, i: Interval) -> Interval:
     """Softmax weight exp(z_i) / sum_j exp(z_j) of entry `i`, counted from 0."""
     place, last = whole_numbers(i)
@@ -82,13 +82,13 @@ def softmax(z: Intervals, i: Interval) -> Interval:
     return 1 / sum((iv.exp(other - z[place]) for other in others), start=iv.mpf(1))
 
 
-@function("angle in degrees that has this cosine")
+@audit_function("angle in degrees that has this cosine")
 def arccos(x: Interval) -> Interval:
     """Angle in degrees that has the cosine `x`."""
-    return monotone(lambda cosine: math.degrees(math.acos(cosine)), up_to_1(x))
+    return monotone(lambda cosine: math.degrees(math.acos(cosine)), clip_to_1(x))
 
 
-@function("cosine of an angle in degrees, from 0 to 180")
+@audit_function("cosine of an angle in degrees, from 0 to 180")
 def cos(x: Interval) -> Interval:
     """Cosine of an angle `x` in degrees, from 0 to 180."""
     return iv.cos(x * iv.pi / 180)

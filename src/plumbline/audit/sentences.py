@@ -82,8 +82,8 @@ def read_sentences(path: Path) -> list[SentenceOfAudit]:
 def count_sentences(sentences: Collection[SentenceOfAudit]) -> dict[str, int]:
     """How many sentences with a number there are, are read by rows, and are left out for each reason."""
     reasons = Counter(sentence.left_out for sentence in sentences if sentence.left_out)
-    left = reasons.total()
-    read = len(sentences) - left
-    return {"sentences": len(sentences), "read": read, "left out": left} | {
+    left_out = reasons.total()
+    read = len(sentences) - left_out
+    return {"sentences": len(sentences), "read": read, "left out": left_out} | {
         reason: reasons[reason] for reason in REASONS
     }

@@ -9,16 +9,16 @@ from mpmath import iv
 
 from plumbline.audit.math_functions import Intervals
 from plumbline.core.errors import PlumblineError
-from plumbline.published.expression import function
+from plumbline.published.expression import audit_function
 from plumbline.published.interval_arithmetic import (
     Interval,
+    clip_to_1,
     high,
     low,
     meet,
     monotone,
     over_corners,
     span,
-    up_to_1,
     whole_numbers,
 )
 from plumbline.stats.distributions import normal_sf, t_sf
@@ -27,7 +27,7 @@ from plumbline.stats.noise_floor import noise_floor
 from plumbline.stats.rank_correlation import spearman
 
 
-@function("sqrt(sum (x - mean)^2 / (n - 1))")
+@audit_function("sqrt(sum (x - mean)^2 / (n - 1))")
 def sample_sd(x: Intervals) -> Interval:
     """Sample standard deviation sqrt(sum (x - mean)^2 / (n - 1)) of a list."""
     return _sd(x)
@@ -75,13 +75,13 @@ def _two_sided(z: float) -> float:
     return float(2 * normal_sf(z))
 
 
-@function("2 (1 - Phi(|z|))")
+@audit_function("2 (1 - Phi(|z|))")
 def two_sided_p(z: Interval) -> Interval:
     """Two-sided p-value of a z under the standard normal: 2 (1 - Phi(|z|))."""
     return monotone(_two_sided, abs(z))
 
 
-@function("1 - Phi(z)")
+@audit_function("1 - Phi(z)")
 def one_sided_p(z: Interval) -> Interval:
     """One-sided p-value of a z under the standard normal: 1 - Phi(z)."""
     return monotone(lambda value: float(normal_sf(value)), z)
@@ -97,25 +97,25 @@ def _survivors(correction: str, z: Intervals, m: Interval, alpha: Interval) -> I
     return span(*counts)
 
 
-@function("how many Bonferroni-adjusted p of z are <= alpha, m tests")
+@audit_function("how many Bonferroni-adjusted p of z are <= alpha, m tests")
 def bonferroni_survivors(z: Intervals, m: Interval, alpha: Interval) -> Interval:
     """Number of z whose two-sided p, Bonferroni-adjusted for `m` tests, is at most `alpha`."""
     return _survivors("bonferroni", z, m, alpha)
 
 
-@function("how many Holm-adjusted p of z are <= alpha, m tests")
+@audit_function("how many Holm-adjusted p of z are <= alpha, m tests")
 def holm_survivors(z: Intervals, m: Interval, alpha: Interval) -> Interval:
     """Number of z whose two-sided p, Holm-adjusted for `m` tests, is at most `alpha`."""
     return _survivors("holm", z, m, alpha)
 
 
-@function("how many Benjamini-Hochberg-adjusted p of z are <= alpha, m tests")
+@audit_function("how many Benjamini-Hochberg-adjusted p of z are <= alpha, m tests")
 def bh_survivors(z: Intervals, m: Interval, alpha: Interval) -> Interval:
     """Number of z whose two-sided p, Benjamini-Hochberg-adjusted for `m` tests, is at most `alpha`."""
     return _survivors("bh", z, m, alpha)
 
 
-@function("Benjamini-Hochberg survivors from Bonferroni p: largest k with p(k) / k <= alpha")
+@audit_function("Benjamini-Hochberg survivors from Bonferroni p: largest k with p(k) / k <= alpha")
 def bh_from_bonferroni(p: Intervals, alpha: Interval) -> Interval:
     """Number of Benjamini-Hochberg survivors, from Bonferroni-adjusted p: the largest k with p(k) / k <= alpha."""
     counts = []
@@ -126,7 +126,7 @@ def bh_from_bonferroni(p: Intervals, alpha: Interval) -> Interval:
     return span(*counts)
 
 
-@function("2 (1 - T_df(|t|)), df of Welch and Satterthwaite from the two sd of n runs each")
+@audit_function("2 (1 - T_df(|t|)), df of Welch and Satterthwaite from the two sd of n runs each")
 def welch_p(t: Interval, sd_a: Interval, sd_b: Interval, n: Interval) -> Interval:
     """Two-sided p of a Welch t, degrees of freedom by Welch and Satterthwaite from the sd of `n` runs each."""
     return p_of_t(abs(t), _welch_df(sd_a, sd_b, n, n), sides=2)
@@ -150,20 +150,20 @@ def _welch_df(sd_a: Interval, sd_b: Interval, n_a: Interval, n_b: Interval) -> I
     return span(ends[0][0], ends[1][1])
 
 
-@function("Welch t of two lists")
+@audit_function("Welch t of two lists")
 def welch_t_of_seeds(a: Intervals, b: Intervals) -> Interval:
     """Welch's t of two lists of seeds' values: (mean a - mean b) / sqrt(sd_a^2 / n_a + sd_b^2 / n_b)."""
     return (_mean(a) - _mean(b)) / iv.sqrt(_sd(a) ** 2 / len(a) + _sd(b) ** 2 / len(b))
 
 
-@function("two-sided p of the Welch t of two lists")
+@audit_function("two-sided p of the Welch t of two lists")
 def welch_p_of_seeds(a: Intervals, b: Intervals) -> Interval:
     """Two-sided p of Welch's t of two lists of seeds' values."""
     t = (_mean(a) - _mean(b)) / iv.sqrt(_sd(a) ** 2 / len(a) + _sd(b) ** 2 / len(b))
     return p_of_t(abs(t), _welch_df(_sd(a), _sd(b), iv.mpf(len(a)), iv.mpf(len(b))), sides=2)
 
 
-@function("share of pairs (a, b) with a <= b: 0 if and only if the bootstrap probability is 0")
+@audit_function("share of pairs (a, b) with a <= b: 0 if and only if the bootstrap probability is 0")
 def share_of_overlap(a: Intervals, b: Intervals) -> Interval:
     """Share of the pairs of two lists with a <= b: 0 if and only if the bootstrap probability of it is 0."""
     pairs = [(first, second) for first in a for second in b]
@@ -178,7 +178,7 @@ def _ordered(x: Intervals) -> bool:
     return all(high(first) <= low(second) + 1e-12 for first, second in itertools.pairwise(ordered))
 
 
-@function("Pearson correlation of the ranks")
+@audit_function("Pearson correlation of the ranks")
 def spearman_rho(x: Intervals, y: Intervals) -> Interval:
     """Spearman's rho of two lists, the correlation of their ranks; -1 to 1 where rounding leaves ranks open."""
     if not (_ordered(x) and _ordered(y)):
@@ -187,7 +187,7 @@ def spearman_rho(x: Intervals, y: Intervals) -> Interval:
     return span(rho, rho)
 
 
-@function("2 (1 - T_(n-2)(|rho| sqrt((n - 2) / (1 - rho^2))))")
+@audit_function("2 (1 - T_(n-2)(|rho| sqrt((n - 2) / (1 - rho^2))))")
 def p_of_rho(rho: Interval, n: Interval) -> Interval:
     """Two-sided p of a rank correlation of `n` pairs, by t with n - 2 degrees of freedom."""
     fewest, most = whole_numbers(n)
@@ -199,15 +199,15 @@ def p_of_rho(rho: Interval, n: Interval) -> Interval:
             return 0.0
         return float(2 * t_sf(value * math.sqrt((pairs - 2) / (1 - value**2)), pairs - 2))
 
-    return over_corners(p, abs(up_to_1(rho)), span(fewest, most))
+    return over_corners(p, abs(clip_to_1(rho)), span(fewest, most))
 
 
-@function("rho = 1 - 6 D / (n (n^2 - 1)), D even: the one next to the printed rho")
+@audit_function("rho = 1 - 6 D / (n (n^2 - 1)), D even: the one next to the printed rho")
 def nearest_possible_rho(rho: Interval, n: Interval) -> Interval:
     """The value nearest to a printed rho that `n` untied pairs can have: 1 - 6 D / (n (n^2 - 1)), D even."""
-    found = []
+    candidates = []
     fewest, most = whole_numbers(n)
     for pairs in range(fewest, most + 1):
         scale = pairs * (pairs**2 - 1) / 6
-        found += [1 - 2 * round((1 - end) * scale / 2) / scale for end in (low(rho), high(rho))]
-    return span(min(found), max(found))
+        candidates += [1 - 2 * round((1 - end) * scale / 2) / scale for end in (low(rho), high(rho))]
+    return span(min(candidates), max(candidates))

@@ -48,18 +48,18 @@ def arguments() -> Parser:
 
 def main() -> None:
     """Run `python -m plumbline.bundle`: write the archive, and name the products that it lacks."""
-    given = arguments().parse_args()
-    config: dict[str, Any] = json.loads(given.configuration_json) if given.configuration_json else load_config()
-    config |= {"preset": given.preset} if given.preset else {}
-    config |= {"studies": given.study} if given.study else {}
+    options = arguments().parse_args()
+    config: dict[str, Any] = json.loads(options.configuration_json) if options.configuration_json else load_config()
+    config |= {"preset": options.preset} if options.preset else {}
+    config |= {"studies": options.study} if options.study else {}
     project = load(config | {"mine": "", "experiment": {}})
-    said, lacking = pack(project, given.out, allow_missing=given.allow_missing)
-    fingerprint_file.write(given.out, given.fingerprint)
+    summary, lacking = pack(project, options.out, allow_missing=options.allow_missing)
+    fingerprint_file.write(options.out, options.fingerprint)
     for product in lacking:
         print(f"missing, so not packed: {product}")
-    size = given.out.stat().st_size / 1e6
-    print(f"{len(said.products)} targets; {size:.2f} MB; sha256 {sha256_file(given.out)}")
-    print(given.out)
+    size = options.out.stat().st_size / 1e6
+    print(f"{len(summary.products)} targets; {size:.2f} MB; sha256 {sha256_file(options.out)}")
+    print(options.out)
 
 
 def pack(
@@ -87,7 +87,7 @@ def pack(
             "(snakemake "
             "bundle does), or pack what is there with --allow-missing"
         )
-    work = _within(project)
+    work = _work_in_archive(project)
     read = {
         path: f"{work}/{project.name}/{path.removeprefix(f'{project.paths.work}/')}"
         for path in project.bundles.work_files()
@@ -95,17 +95,17 @@ def pack(
     for path in read:
         if path.endswith("/examples.parquet"):
             require_no_texts(project.root / path)
-    said = _contents(project, products, work, [path for path in read if path.endswith(".json")])
-    files: dict[str, bytes | Path] = {name: _packed(project.root / path) for path, name in read.items()}
+    summary = _describe_contents(project, products, work, [path for path in read if path.endswith(".json")])
+    files: dict[str, bytes | Path] = {name: _prepare_file(project.root / path) for path, name in read.items()}
     configuration = project.bundles.configuration_files()
     configuration += [lock for lock in LOCKS if (project.root / lock).is_file()]
     files |= {path: project.root / path for path in configuration}
     results = frozenset(f"{project.paths.results}/{name}" for product in products for name in product.files)
     files |= {name: project.root / name for name in results}
-    files[description.NAME] = msgspec.json.format(msgspec.json.encode(said, order="sorted"), indent=1) + b"\n"
-    files["README.md"] = _readme(said).encode()
-    archive.write(out, files, _described(said, results))
-    return said, lacking
+    files[description.NAME] = msgspec.json.format(msgspec.json.encode(summary, order="sorted"), indent=1) + b"\n"
+    files["README.md"] = _write_readme(summary).encode()
+    archive.write(out, files, _crate_metadata(summary, results))
+    return summary, lacking
 
 
 def require_no_texts(path: Path) -> None:
@@ -124,7 +124,7 @@ def require_no_texts(path: Path) -> None:
                 raise PlumblineError(f"{path}: {name} {str(value)[:40]!r} is a text, not an id; it is not packed")
 
 
-def _packed(path: Path) -> bytes | Path:
+def _prepare_file(path: Path) -> bytes | Path:
     """A file as it is packed. What cannot be read goes along as it is: what needs it says so."""
     if path.name != "manifest.json" or (manifest := fingerprint_file.read(path)) is None:
         return path
@@ -132,17 +132,18 @@ def _packed(path: Path) -> bytes | Path:
     return pretty_json(process_record.strip_local_facts(manifest)).encode()
 
 
-def _made(project: Project, product: BundleProduct) -> description.BundleEntry:
+def _make_entry(project: Project, product: BundleProduct) -> description.BundleEntry:
     folder = project.root / project.paths.results
-    says = next(name for name in product.files if name.endswith(".json"))
-    fingerprint = (fingerprint_file.read(folder / says) or {}).get(fingerprint_file.KEY)
+    facts_file = next(name for name in product.files if name.endswith(".json"))
+    fingerprint = (fingerprint_file.read(folder / facts_file) or {}).get(fingerprint_file.KEY)
     if not fingerprint:
         raise PlumblineError(
-            f"{project.paths.results}/{says} has no fingerprint of {product} (made by hand?); let Snakemake make it"
+            f"{project.paths.results}/{facts_file} has no fingerprint of {product} (made by hand?); let Snakemake make "
+            "it"
         )
     if fingerprint != project.fingerprints.product(product.study, product.kind, product.target or None):
         raise PlumblineError(
-            f"{project.paths.results}/{says}: {product} was made of something else than it would be made of here "
+            f"{project.paths.results}/{facts_file}: {product} was made of something else than it would be made of here "
             "(other code "
             "or configuration); have it made again by Snakemake (snakemake bundle does that)"
         )
@@ -155,16 +156,16 @@ def _made(project: Project, product: BundleProduct) -> description.BundleEntry:
     )
 
 
-def _within(project: Project) -> str:
+def _work_in_archive(project: Project) -> str:
     """Where heavy files lie in the archive: as in the project, or, where they lie outside of it, below `WORK`."""
     path = PurePosixPath(project.config["work"])
     return WORK if path.is_absolute() or ".." in path.parts else str(path)
 
 
-def _contents(
+def _describe_contents(
     project: Project, products: Iterable[BundleProduct], work: str, facts: Iterable[str]
 ) -> description.BundleDescription:
-    commit, committed, edited = description.checkout(project.root)
+    commit, committed, edited = description.read_checkout(project.root)
     ends = [(fingerprint_file.read(project.root / path) or {}).get("finished") for path in facts]
     own = {"studies": list(project.studies), "work": work, "mine": "", "experiment": {}}
     return description.BundleDescription(
@@ -176,39 +177,40 @@ def _contents(
         committed=committed,
         edited=edited,
         finished=max((end for end in ends if isinstance(end, str)), default=None),
-        openblas=description.openblas(),
-        versions=description.versions(("plumbline-lm", "snakemake", *description.PACKAGES)),
-        products=[_made(project, product) for product in products],
+        openblas=description.find_openblas_kernels(),
+        versions=description.read_versions(("plumbline-lm", "snakemake", *description.PACKAGES)),
+        products=[_make_entry(project, product) for product in products],
     )
 
 
-def _described(said: description.BundleDescription, results: frozenset[str]) -> ro_crate.CrateMetadata:
-    studies = ", ".join(said.asked.studies)
+def _crate_metadata(summary: description.BundleDescription, results: frozenset[str]) -> ro_crate.CrateMetadata:
+    studies = ", ".join(summary.asked.studies)
     return ro_crate.CrateMetadata(
-        name=f"Plumbline: {studies} at preset {said.asked.preset}"[:250],
+        name=f"Plumbline: {studies} at preset {summary.asked.preset}"[:250],
         description=(
             f"Tables, figures, claims, interpretations and the audit of the studies {studies} at preset "
-            f"{said.asked.preset}, and what they are made of: specs, manifests, metrics, probes, scores, measurements, "
-            f"timings, configuration and printed numbers. {PRESET_NOTES[said.asked.preset]} No weights, no corpus, no "
-            f"items. Bundle format {said.format}. README.md says how to rebuild all targets from it."
+            f"{summary.asked.preset}, and what they are made of: specs, manifests, metrics, probes, scores, "
+            f"measurements, timings, configuration and printed numbers. {PRESET_NOTES[summary.asked.preset]} No "
+            f"weights, no corpus, no items. Bundle format {summary.format}. README.md says how to rebuild all targets "
+            "from it."
         ),
-        date=said.finished or said.committed or "1970-01-01",
-        commit=said.commit or "",
-        version=said.versions.get("plumbline-lm", ""),
+        date=summary.finished or summary.committed or "1970-01-01",
+        commit=summary.commit or "",
+        version=summary.versions.get("plumbline-lm", ""),
         results=results,
-        packages={name: version for name, version in said.versions.items() if name != "plumbline-lm"},
+        packages={name: version for name, version in summary.versions.items() if name != "plumbline-lm"},
     )
 
 
-def _readme(said: description.BundleDescription) -> str:
-    where = f"commit {said.commit}" if said.commit else "no repository"
-    where += " with edits that are in no commit" if said.edited else ""
+def _write_readme(summary: description.BundleDescription) -> str:
+    where = f"commit {summary.commit}" if summary.commit else "no repository"
+    where += " with edits that are in no commit" if summary.edited else ""
     return (
-        f"# A bundle of Plumbline, preset {said.asked.preset}\n\n{PRESET_NOTES[said.asked.preset]}\n\n"
-        f"Studies: {', '.join(said.asked.studies)}. Made at {where}.\n\n"
+        f"# A bundle of Plumbline, preset {summary.asked.preset}\n\n{PRESET_NOTES[summary.asked.preset]}\n\n"
+        f"Studies: {', '.join(summary.asked.studies)}. Made at {where}.\n\n"
         "Every table, figure, page of claims or interpretations, and the audit, rebuilt and compared byte by byte:\n\n"
         "    plumbline rebuild bundle.tar.xz --into rebuilt\n\n"
-        f"Bundle format {said.format}; a Plumbline that reads another one says how the code of this bundle's commit "
+        f"Bundle format {summary.format}; a Plumbline that reads another one says how the code of this bundle's commit "
         "rebuilds it.\n\n"
         f"`{description.NAME}` says what was asked for and with which packages, `{ro_crate.NAME}` what every file is.\n"
     )

@@ -1,6 +1,6 @@
 """Writes and reads the archive of a bundle: a tar of plain files under one folder, compressed with xz.
 
-The same files give the same bytes. An archive is read with distrust: nothing is written outside the folder asked for,
+The same files give the same bytes. An archive is read with distrust: nothing is written outside the requested folder,
 only what its crate lists is taken, and each file's size and SHA-256 must be those that the crate has.
 """
 
@@ -38,7 +38,7 @@ MOST_TIMES, FREELY = 200, 1 << 30
 
 _PIECE = 1 << 20
 
-#: Types of headers that say something of the next one.
+#: Types of headers that describe the next one.
 _OF_OTHERS = (
     tarfile.GNUTYPE_LONGNAME,
     tarfile.GNUTYPE_LONGLINK,
@@ -48,7 +48,7 @@ _OF_OTHERS = (
 )
 
 
-def write(out: Path, files: Mapping[str, bytes | Path], described: ro_crate.CrateMetadata) -> None:
+def write(out: Path, files: Mapping[str, bytes | Path], crate: ro_crate.CrateMetadata) -> None:
     """Write an archive of `files` (name within the archive -> content, or where it lies).
 
     Their crate comes first, then they by name, without times, owners and modes of this machine.
@@ -56,19 +56,19 @@ def write(out: Path, files: Mapping[str, bytes | Path], described: ro_crate.Crat
     Raises:
         PlumblineError: a file was changed meanwhile, or holds gigabytes of next to nothing, which nobody would unpack.
     """
-    listed = [_entry(name, files[name]) for name in sorted(files)]
-    metadata = ro_crate.text(ro_crate.build(listed, described)).encode()
+    listed = [_make_entry(name, files[name]) for name in sorted(files)]
+    metadata = ro_crate.to_json(ro_crate.build_crate(listed, crate)).encode()
     with open_atomically(out) as raw:
         with (
             lzma.open(raw, "wb", format=lzma.FORMAT_XZ, preset=6) as stream,
             tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar,
         ):
-            _add(tar, ro_crate.NAME, len(metadata), io.BytesIO(metadata))
+            _add_file(tar, ro_crate.NAME, len(metadata), io.BytesIO(metadata))
             for entry in listed:
                 content = files[entry.name]
                 with io.BytesIO(content) if isinstance(content, bytes) else open(content, "rb") as handle:
                     hashed = _Hashed(handle)
-                    _add(tar, entry.name, entry.size, hashed)
+                    _add_file(tar, entry.name, entry.size, hashed)
                 if hashed.sha256 != entry.sha256:
                     raise PlumblineError(f"{entry.name} was changed while it was packed; pack again when nothing runs")
         _require_believable(listed, raw.tell(), out)
@@ -81,7 +81,7 @@ def unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, r
         moved: first part of a name -> another one that it gets in the folder.
 
     Returns:
-        Name within the archive -> what its crate says of the file.
+        Name within the archive -> the file's entry in its crate.
 
     Raises:
         PlumblineError: there is something in the folder; the archive is damaged, cut short, none of ours, or would
@@ -94,80 +94,80 @@ def unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, r
     try:
         return _unpack(archive, folder, moved)
     except BaseException:
-        empty(folder)
+        empty_folder(folder)
         if not was_there:
             folder.rmdir()
         raise
 
 
-def empty(folder: Path) -> None:
+def empty_folder(folder: Path) -> None:
     """Remove everything in a folder that was unpacked into, and keep the folder."""
-    for found in folder.iterdir():
-        shutil.rmtree(found) if found.is_dir() else found.unlink()
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def read_one(archive: Path, name: str) -> bytes:
+def read_file(archive: Path, name: str) -> bytes:
     """Read one file of an archive, whose size and SHA-256 must be those of the crate.
 
     Raises:
         PlumblineError: as `unpack`; or there is no such file.
     """
-    with _opened(archive) as (tar, _):
+    with _open_archive(archive) as (tar, _):
         members = iter(tar)
-        listed = _crate(tar, next(members, None), archive)
+        listed = _read_crate(tar, next(members, None), archive)
         for member in members:
-            entry = _checked(member, listed, archive)
+            entry = _find_entry(member, listed, archive)
             if entry.name == name:
                 if entry.size > LARGEST_CRATE:
                     raise PlumblineError(f"{archive}: {name} has {entry.size:,} bytes; it is not a Plumbline bundle")
-                content = _content(tar, member).read(entry.size + 1)
-                _compare(entry, len(content), hashlib.sha256(content).hexdigest(), archive)
+                content = _open_member(tar, member).read(entry.size + 1)
+                _require_listed_bytes(entry, len(content), hashlib.sha256(content).hexdigest(), archive)
                 return content
     raise PlumblineError(f"{archive} has no {name}, so it is not a Plumbline bundle")
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedArchive:
-    """An archive whose files are all as its crate says: their number, and that of the manifests of runs without a
-    SHA-256 of their own (`unsealed`)."""
+    """An archive whose files are all as its crate lists them: their number, and that of the manifests of runs without
+    their own SHA-256 (`unsealed`)."""
 
     files: int
     unsealed: int
 
 
-def compare(archive: Path) -> ComparedArchive:
+def compare_archive(archive: Path) -> ComparedArchive:
     """Read every file of an archive and compare it with its crate; each manifest of a run with itself as well.
 
     Raises:
         PlumblineError: as `unpack`; or a manifest was changed before it was packed.
     """
-    seen: set[str] = set()
+    names: set[str] = set()
     unsealed = 0
-    with _opened(archive) as (tar, stream):
+    with _open_archive(archive) as (tar, stream):
         members = iter(tar)
-        listed = _crate(tar, next(members, None), archive)
+        listed = _read_crate(tar, next(members, None), archive)
         for member in members:
-            entry = _checked(member, listed, archive)
-            if entry.name in seen:
+            entry = _find_entry(member, listed, archive)
+            if entry.name in names:
                 raise PlumblineError(f"{archive}: {entry.name} is in it twice; it is not a Plumbline bundle")
-            seen.add(entry.name)
-            hashed = _Hashed(_content(tar, member))
+            names.add(entry.name)
+            hashed = _Hashed(_open_member(tar, member))
             content = io.BytesIO()
             is_manifest = PurePosixPath(entry.name).name == "manifest.json" and entry.size <= LARGEST_CRATE
             while piece := hashed.read(_PIECE):
                 if is_manifest:
                     content.write(piece)
-            _compare(entry, entry.size, hashed.sha256, archive)
+            _require_listed_bytes(entry, entry.size, hashed.sha256, archive)
             if is_manifest:
                 unsealed += not _is_sealed(content.getvalue(), f"{archive}: {entry.name}")
         stream.read_to_its_end(tar.offset)
-    if missing := sorted(listed.keys() - seen):
+    if missing := sorted(listed.keys() - names):
         raise PlumblineError(f"{archive} lacks {len(missing)} of its {len(listed)} files ({missing[0]}); copy it again")
     return ComparedArchive(files=len(listed), unsealed=unsealed)
 
 
 def _is_sealed(content: bytes, where: str) -> bool:
-    """Whether the manifest of a run has its own SHA-256, which is then compared."""
+    """Return whether the manifest of a run has its own SHA-256, which is then compared."""
     try:
         manifest = parse_json(content)
     except ValueError as error:
@@ -177,10 +177,10 @@ def _is_sealed(content: bytes, where: str) -> bool:
 
 
 def _unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, ro_crate.ArchivedFile]:
-    seen: set[str] = set()
-    with _opened(archive) as (tar, stream):
+    names: set[str] = set()
+    with _open_archive(archive) as (tar, stream):
         members = iter(tar)
-        listed = _crate(tar, next(members, None), archive)
+        listed = _read_crate(tar, next(members, None), archive)
         whole, free = sum(entry.size for entry in listed.values()), shutil.disk_usage(folder).free
         if whole > free:
             raise PlumblineError(
@@ -188,30 +188,30 @@ def _unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, 
                 "there; name a folder on a larger disk"
             )
         for member in members:
-            entry = _checked(member, listed, archive)
-            if entry.name in seen:
+            entry = _find_entry(member, listed, archive)
+            if entry.name in names:
                 raise PlumblineError(f"{archive}: {entry.name} is in it twice; it is not a Plumbline bundle")
-            seen.add(entry.name)
+            names.add(entry.name)
             first, _, rest = entry.name.partition("/")
             place = folder / moved.get(first, first) / rest if rest else folder / first
-            hashed = _Hashed(_content(tar, member))
+            hashed = _Hashed(_open_member(tar, member))
             try:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 with name_in_errors(place, others=True), open(place, "xb") as file:
                     shutil.copyfileobj(hashed, file, _PIECE)
             except (FileExistsError, NotADirectoryError) as error:
                 raise PlumblineError(f"{archive}: {entry.name} would overwrite another of its files") from error
-            _compare(entry, place.stat().st_size, hashed.sha256, archive)
+            _require_listed_bytes(entry, place.stat().st_size, hashed.sha256, archive)
         stream.read_to_its_end(tar.offset)
-    if missing := sorted(listed.keys() - seen):
+    if missing := sorted(listed.keys() - names):
         raise PlumblineError(f"{archive} lacks {len(missing)} of its {len(listed)} files ({missing[0]}); copy it again")
     return listed
 
 
 @contextmanager
-def _opened(archive: Path) -> Iterator[tuple[tarfile.TarFile, _Stream]]:
-    """The tar within; what is wrong with it, in words. What follows the last file is read too: for its checksum, and
-    because nothing may."""
+def _open_archive(archive: Path) -> Iterator[tuple[tarfile.TarFile, _Stream]]:
+    """Open the tar within, with a clear error for a damaged one. What follows the last file is read too: for its
+    checksum, and because nothing may."""
     if not archive.is_file():
         raise PlumblineError(f"there is no bundle {archive}")
     try:
@@ -228,17 +228,17 @@ def _opened(archive: Path) -> Iterator[tuple[tarfile.TarFile, _Stream]]:
         ) from error
 
 
-def _crate(tar: tarfile.TarFile, first: tarfile.TarInfo | None, archive: Path) -> dict[str, ro_crate.ArchivedFile]:
-    """What the crate lists, which is the archive's first file."""
+def _read_crate(tar: tarfile.TarFile, first: tarfile.TarInfo | None, archive: Path) -> dict[str, ro_crate.ArchivedFile]:
+    """Read the list of files in the crate, which is the archive's first file."""
     if first is None or first.name != f"{TOP}/{ro_crate.NAME}" or not first.isreg() or first.size > LARGEST_CRATE:
         raise PlumblineError(f"{archive} does not begin with {TOP}/{ro_crate.NAME}, so it is not a Plumbline bundle")
     try:
-        document = parse_json(_content(tar, first).read())
+        document = parse_json(_open_member(tar, first).read())
     except ValueError as error:
         raise PlumblineError(
             f"{archive}: {ro_crate.NAME} is not JSON ({error}); it is not a Plumbline bundle"
         ) from error
-    listed = ro_crate.check(document, str(archive))
+    listed = ro_crate.read_crate(document, str(archive))
     _require_believable(listed.values(), archive.stat().st_size, archive)
     for name in listed:
         path = PurePosixPath(name)
@@ -263,24 +263,24 @@ def _require_believable(listed: Iterable[ro_crate.ArchivedFile], size: int, arch
         )
 
 
-def _checked(
+def _find_entry(
     member: tarfile.TarInfo, listed: Mapping[str, ro_crate.ArchivedFile], archive: Path
 ) -> ro_crate.ArchivedFile:
-    """What the crate says of a member, which must be a plain file that it lists, of that size."""
+    """Find the crate's entry of a member, which must be a plain file that it lists, of that size."""
     parts = PurePosixPath(member.name).parts
     if member.name.startswith("/") or ".." in parts:
         raise PlumblineError(f"{archive}: {member.name!r} would be written outside of the folder; it was not unpacked")
     name = member.name.removeprefix(f"{TOP}/")
     plain = member.isreg() and not member.issparse()
     if not plain or name == member.name or name not in listed:
-        what = "not listed in its crate" if plain else "not a plain file"
-        raise PlumblineError(f"{archive}: {member.name!r} is {what}; it was changed after it was made")
+        problem = "not listed in its crate" if plain else "not a plain file"
+        raise PlumblineError(f"{archive}: {member.name!r} is {problem}; it was changed after it was made")
     if member.size != listed[name].size:
-        _compare(listed[name], member.size, "", archive)
+        _require_listed_bytes(listed[name], member.size, "", archive)
     return listed[name]
 
 
-def _compare(entry: ro_crate.ArchivedFile, size: int, sha256: str, archive: Path) -> None:
+def _require_listed_bytes(entry: ro_crate.ArchivedFile, size: int, sha256: str, archive: Path) -> None:
     if (size, sha256) != (entry.size, entry.sha256):
         raise PlumblineError(
             f"{archive}: {entry.name} is not the file that {ro_crate.NAME} describes ({size} bytes of {entry.size}, "
@@ -288,34 +288,34 @@ def _compare(entry: ro_crate.ArchivedFile, size: int, sha256: str, archive: Path
         )
 
 
-def _entry(name: str, content: bytes | Path) -> ro_crate.ArchivedFile:
+def _make_entry(name: str, content: bytes | Path) -> ro_crate.ArchivedFile:
     if isinstance(content, bytes):
         return ro_crate.ArchivedFile(name, len(content), hashlib.sha256(content).hexdigest())
     return ro_crate.ArchivedFile(name, os.path.getsize(content), sha256_file(content))
 
 
-def _add(tar: tarfile.TarFile, name: str, size: int, content: IO[bytes] | _Hashed) -> None:
+def _add_file(tar: tarfile.TarFile, name: str, size: int, content: IO[bytes] | _Hashed) -> None:
     info = tarfile.TarInfo(f"{TOP}/{name}")
     info.size, info.mode = size, 0o644
     tar.addfile(info, content)  # type: ignore[arg-type]
 
 
-def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
-    found = tar.extractfile(member)
-    assert found is not None, "a plain file has a content"
-    return found
+def _open_member(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    content = tar.extractfile(member)
+    assert content is not None, "a plain file has a content"
+    return content
 
 
 class _Member(tarfile.TarInfo):
-    """A header of the archive. What tar's own headers say is read into memory before anybody sees it."""
+    """A header of the archive. The content of tar's own headers is read into memory before anything can check it."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
         """Read one block; a header for what comes after it may not be large."""
-        found = super().frombuf(buf, encoding, errors)
-        if found.type in _OF_OTHERS and found.size > LARGEST_HEADER:
-            raise tarfile.ReadError(f"a header of {found.size:,} bytes")
-        return found
+        header = super().frombuf(buf, encoding, errors)
+        if header.type in _OF_OTHERS and header.size > LARGEST_HEADER:
+            raise tarfile.ReadError(f"a header of {header.size:,} bytes")
+        return header
 
 
 class _Stream:

@@ -1,7 +1,7 @@
-"""Reads what files of work/, results/, records and boards say of the SHA-256 of others and of themselves.
+"""Reads the SHA-256 of other files and of themselves that files of work/, results/, records and boards state.
 
-Nothing here has a form of its own: manifests of runs, packs and documents, metadata of checkpoints, indices, the small
-files beside products, provenance of tables, records of bundles and exports are read as their makers wrote them.
+No format is defined here: manifests of runs, packs and documents, metadata of checkpoints, indices, the small
+files next to products, provenance of tables, records of bundles and exports are read as their makers wrote them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BESIDE, _PROVENANCE = f".{fingerprint_file.KEY}.json", ".provenance.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChecksumRecord:
-    """A file that keeps the SHA-256 of others: which, and what is known of itself with the reason."""
+    """A file that keeps the SHA-256 of other files, and its own status with the reason."""
 
     path: Path
     files: Mapping[Path, str]
@@ -42,51 +42,51 @@ class ChecksumRecord:
 
 
 def read_record(path: Path) -> ChecksumRecord | None:
-    """Read a JSON file that keeps checksums; None of a file that keeps none.
+    """Read a JSON file that keeps checksums; None if it keeps none.
 
-    A file with the name of one that is none, since it is no JSON or lacks what its maker writes, was changed, where it
-    lies as the maker lays it; elsewhere it is somebody's own.
+    A file with the name of such a file that is not JSON or lacks what its maker writes was changed, if it lies where
+    the maker writes it; elsewhere it is somebody else's.
     """
     if path.suffix != ".json" or path.stat().st_size > LARGEST:
         return None
-    form, ours = _form_of_name(path), _lies_as_ours(path)
+    form, ours = _find_form_by_name(path), _lies_where_makers_write(path)
     try:
         content = parse_json(path.read_bytes())
         if not isinstance(content, dict):
             raise ValueError("holds no object")
-        form = form or _form_of_content(content)
+        form = form or _find_form_by_content(content)
         if form is None:
             return None
         ours |= fingerprint_file.OF_THE_REST in content
-        files = {path.parent / name: _sha256(name, said) for name, said in form(path, content).items()}
-        if ours and path.name == "manifest.json" and form is _listed:
+        files = {path.parent / name: _require_sha256(name, value) for name, value in form(path, content).items()}
+        if ours and path.name == "manifest.json" and form is _read_listed_files:
             _require_keys(content)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         if form is None or not ours:
             return None
         return ChecksumRecord(path=path, files={}, status=CHANGED, why=f"it is not as its maker writes it ({error})")
-    status, why = _itself(path, content)
+    status, why = _check_own_sha256(path, content)
     if status == CHANGED and not ours:
         return None
     return ChecksumRecord(path=path, files=files, status=status, why=why)
 
 
-def _sha256(name: str, value: Any) -> str:
+def _require_sha256(name: str, value: Any) -> str:
     if not run_files.is_sha256(value):
         raise ValueError(f"it states no sha256 of {name!r:.80}")
     return str(value)
 
 
 def _require_keys(manifest: dict[str, Any]) -> None:
-    """What the manifest of a run has; one without its own SHA-256 may be of a version that listed no files."""
+    """Require the keys of a run's manifest; one without its own SHA-256 may be of a version that listed no files."""
     needed = ("run_id", "spec", "files") if fingerprint_file.OF_THE_REST in manifest else ("run_id", "spec")
     for key in needed:
         if manifest.get(key) in (None, {}):
             raise ValueError(f"{key!r} is missing")
 
 
-def _lies_as_ours(path: Path) -> bool:
-    """Whether a file lies where makers lay files of its name, which others use for their own files too."""
+def _lies_where_makers_write(path: Path) -> bool:
+    """Return whether a file lies where its maker writes files of its name, which others use for their own files too."""
     folder = path.absolute().parent
     above = [parent.name for parent in (folder, *folder.parents)]
     beside = {
@@ -113,8 +113,8 @@ def _lies_as_ours(path: Path) -> bool:
     return path.name.endswith(_BESIDE) or PACKS in above[2:3] or above[1:2] == ["measured"]
 
 
-def _itself(path: Path, content: dict[str, Any]) -> tuple[Status, str]:
-    """What a record's own SHA-256 says of it."""
+def _check_own_sha256(path: Path, content: dict[str, Any]) -> tuple[Status, str]:
+    """Compare a record with its own SHA-256."""
     try:
         if path.name == "metadata.json":
             rest = {name: value for name, value in content.items() if name != "sha256"}
@@ -135,85 +135,85 @@ def _itself(path: Path, content: dict[str, Any]) -> tuple[Status, str]:
 _Form = Callable[[Path, dict[str, Any]], dict[str, str]]
 
 
-def _form_of_name(path: Path) -> _Form | None:
+def _find_form_by_name(path: Path) -> _Form | None:
     if path.name.endswith(_BESIDE):
-        return _beside
+        return _read_product
     if path.name.endswith(_PROVENANCE):
-        return _provenance
+        return _read_provenance
     if path.parent.parent.name.startswith("context") and path.parent.parent.parent.name == PACKS:
-        return _shards
+        return _read_shards
     if os.path.exists(path.with_suffix(".parquet")):
-        return _frame
+        return _read_frame
     if path.name == "metadata.json" and path.parent.name.lstrip(".").startswith("step-"):
-        return _listed
+        return _read_listed_files
     if path.name == POINTS_INDEX and path.parent.name == POINTS:
-        return _points
+        return _read_points
     forms: dict[str, _Form] = {
-        "manifest.json": _listed,
-        "documents.json": _splits,
-        "items.json": _items,
-        EXPORT_RECORD: _listed,
-        "record.json": _archive,
-        "model.json": _weights,
+        "manifest.json": _read_listed_files,
+        "documents.json": _read_splits,
+        "items.json": _read_items,
+        EXPORT_RECORD: _read_listed_files,
+        "record.json": _read_archive,
+        "model.json": _read_weights,
     }
     return forms.get(path.name)
 
 
-def _form_of_content(content: dict[str, Any]) -> _Form | None:
+def _find_form_by_content(content: dict[str, Any]) -> _Form | None:
     if "shards" in content and "tokenizer_sha256" in content:
-        return _shards
-    return _nothing if fingerprint_file.OF_THE_REST in content else None
+        return _read_shards
+    return _read_nothing if fingerprint_file.OF_THE_REST in content else None
 
 
-def _listed(path: Path, content: dict[str, Any]) -> dict[str, str]:
-    """Of a run, a checkpoint or an export: ``files``, with bytes or without."""
+def _read_listed_files(path: Path, content: dict[str, Any]) -> dict[str, str]:
+    """Read ``files`` of a run, a checkpoint or an export, with sizes or without."""
     files = content.get("files", {})
     if not isinstance(files, dict):
         raise ValueError("'files' is no object of files")
-    return {name: said["sha256"] if isinstance(said, dict) else said for name, said in files.items()}
+    return {name: entry["sha256"] if isinstance(entry, dict) else entry for name, entry in files.items()}
 
 
-def _beside(path: Path, content: dict[str, Any]) -> dict[str, str]:
-    """Of a product, and of what stands beside it."""
+def _read_product(path: Path, content: dict[str, Any]) -> dict[str, str]:
+    """Read the checksums of a product and of the files next to it."""
     return dict(content.get(fingerprint_file.FILES, {}))
 
 
-def _provenance(path: Path, content: dict[str, Any]) -> dict[str, str]:
+def _read_provenance(path: Path, content: dict[str, Any]) -> dict[str, str]:
     csv = f"{path.name.removesuffix(_PROVENANCE)}.csv"
     return dict(content.get(fingerprint_file.FILES, {})) | {csv: content["csv_sha256"]}
 
 
-def _points(path: Path, content: dict[str, Any]) -> dict[str, str]:
+def _read_points(path: Path, content: dict[str, Any]) -> dict[str, str]:
     return {point["file"]: point["sha256"] for point in content["points"] if point["file"] is not None}
 
 
-def _splits(path: Path, content: dict[str, Any]) -> dict[str, str]:
+def _read_splits(path: Path, content: dict[str, Any]) -> dict[str, str]:
     return {split["file"]: split["sha256"] for split in content["splits"].values()}
 
 
-def _shards(path: Path, content: dict[str, Any]) -> dict[str, str]:
+def _read_shards(path: Path, content: dict[str, Any]) -> dict[str, str]:
     return {shard["file"]: shard["sha256"] for shard in content["shards"]}
 
 
-def _frame(path: Path, content: dict[str, Any]) -> dict[str, str]:
+def _read_frame(path: Path, content: dict[str, Any]) -> dict[str, str]:
     return {path.with_suffix(".parquet").name: content["frame_sha256"]}
 
 
-def _items(path: Path, content: dict[str, Any]) -> dict[str, str]:
-    found = {f"{task}.jsonl": entry["sha256"] for task, entry in content.items()}
-    shown = {task: entry["few_shot_sha256"] for task, entry in content.items() if entry.get("few_shot_sha256")}
-    return found | {f"{task}.few_shot.jsonl": sha256 for task, sha256 in shown.items()}
+def _read_items(path: Path, content: dict[str, Any]) -> dict[str, str]:
+    checksums = {f"{task}.jsonl": entry["sha256"] for task, entry in content.items()}
+    examples = {task: entry["few_shot_sha256"] for task, entry in content.items() if entry.get("few_shot_sha256")}
+    return checksums | {f"{task}.few_shot.jsonl": sha256 for task, sha256 in examples.items()}
 
 
-def _archive(path: Path, content: dict[str, Any]) -> dict[str, str]:
+def _read_archive(path: Path, content: dict[str, Any]) -> dict[str, str]:
     for key in ("words", "commit", "products"):  # as a record says, and a file of somebody else's of that name not
         content[key]
     return {"bundle.tar.xz": content["sha256"]}
 
 
-def _weights(path: Path, content: dict[str, Any]) -> dict[str, str]:
+def _read_weights(path: Path, content: dict[str, Any]) -> dict[str, str]:
     return {"model.safetensors": content["weights_sha256"]}
 
 
-def _nothing(path: Path, content: dict[str, Any]) -> dict[str, str]:
+def _read_nothing(path: Path, content: dict[str, Any]) -> dict[str, str]:
     return {}

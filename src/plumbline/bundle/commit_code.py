@@ -20,31 +20,31 @@ DISTRIBUTION = "plumbline-lm"
 
 
 @contextmanager
-def code(said: description.BundleDescription, bundle: Path, at_commit: bool) -> Iterator[tuple[Path, Path]]:
-    """The package that makes the products, and the folder of the studies with their code: those here, or for the time
-    of the block those of the bundle's commit."""
+def open_code(summary: description.BundleDescription, bundle: Path, at_commit: bool) -> Iterator[tuple[Path, Path]]:
+    """Give the package that makes the products and the folder of the studies with their code: those here, or within
+    the block those of the bundle's commit."""
     if not at_commit:
         yield code_hash.PACKAGE, ROOT / study_folders.STUDIES
         return
-    if said.commit is None:
+    if summary.commit is None:
         raise PlumblineError(f"--at-commit: {bundle} was made where there was no repository, and names no commit")
-    repository = _repository(said.commit)
-    if description.git(repository, "cat-file", "-e", f"{said.commit}^{{commit}}") is None:
+    repository = _find_repository(summary.commit)
+    if description.run_git(repository, "cat-file", "-e", f"{summary.commit}^{{commit}}") is None:
         raise PlumblineError(
-            f"--at-commit: {repository} is no repository that has commit {said.commit}; clone one that has it, or "
-            f"fetch it there (git fetch --unshallow, or git fetch origin {said.commit})"
+            f"--at-commit: {repository} is no repository that has commit {summary.commit}; clone one that has it, or "
+            f"fetch it there (git fetch --unshallow, or git fetch origin {summary.commit})"
         )
     with tempfile.TemporaryDirectory() as scratch:
-        _check_out(repository, said.commit, Path(scratch))
+        _check_out(repository, summary.commit, Path(scratch))
         yield Path(scratch) / "src" / "plumbline", Path(scratch) / study_folders.STUDIES
 
 
-def _repository(commit: str) -> Path:
-    """The repository whose history has the code to run: that of this package, or of an installed one the clone that
-    the command stands in.
+def _find_repository(commit: str) -> Path:
+    """Find the repository whose history has the code to run: that of this package, or for an installed package the
+    clone that the command runs in.
 
     Raises:
-        PlumblineError: it stands in none; in another repository a commit would be other code, and is not run.
+        PlumblineError: it runs in no clone; in another repository a commit would be other code, and is not run.
     """
     own = code_hash.PACKAGE.parents[1]
     if (own / ".git").exists():
@@ -62,15 +62,15 @@ def _repository(commit: str) -> Path:
 
 def _is_clone(top: Path) -> bool:
     try:
-        said = tomllib.loads((top / "pyproject.toml").read_text(encoding="utf-8"))
+        content = tomllib.loads((top / "pyproject.toml").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    project = said.get("project")
+    project = content.get("project")
     return isinstance(project, dict) and project.get("name") == DISTRIBUTION
 
 
 def _check_out(repository: Path, commit: str, folder: Path) -> None:
-    """Write `src` and `studies` of a commit into a folder, by an index of its own. git writes nothing outside of the
+    """Write `src` and `studies` of a commit into a folder, by a separate index. git writes nothing outside of the
     folder, a link as a plain file, and lines as they are in the commit. (Once the code of studies was in `src`.)
 
     Raises:
@@ -80,10 +80,10 @@ def _check_out(repository: Path, commit: str, folder: Path) -> None:
     # A shared index would stay behind in the repository.
     settings = ("core.symlinks=false", "core.splitIndex=false", "core.autocrlf=false", "core.eol=lf")
     git = ["git", "-C", str(repository), *(word for setting in settings for word in ("-c", setting))]
-    studies = description.git(repository, "ls-tree", "--name-only", commit, study_folders.STUDIES)
+    studies = description.run_git(repository, "ls-tree", "--name-only", commit, study_folders.STUDIES)
     read = [("read-tree", f"--prefix={name}/", f"{commit}:{name}") for name in ("src", *[studies] * bool(studies))]
-    for words in (*read, ("checkout-index", "--all", f"--prefix={folder}/")):
-        done = subprocess.run([*git, *words], env=environment, capture_output=True, text=True, errors="replace")
+    for arguments in (*read, ("checkout-index", "--all", f"--prefix={folder}/")):
+        done = subprocess.run([*git, *arguments], env=environment, capture_output=True, text=True, errors="replace")
         if done.returncode:
             raise PlumblineError(
                 f"--at-commit: git cannot write src of commit {commit} of {repository} ({done.stderr.strip()}); is it "

@@ -1,4 +1,4 @@
-"""Describes a bundle in its `plumbline.json`: what was asked for, at which commit, with which packages."""
+"""Describes a bundle in its `plumbline.json`: the configuration, the commit and the packages that made it."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ class BundledConfiguration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BundleDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Everything that a bundle says of itself.
+    """The content of a bundle's `plumbline.json`.
 
     `configuration` is that of the project, its `work` the folder within the archive; `called` is what products call
     that folder of their preset. `results`: the folder of the products. `commit`, `committed` (its date) and `edited`
-    (whether `SOURCES` were) are None where there was no repository. `versions`: of this package, Snakemake, and
+    (whether `SOURCES` were) are None without a repository. `versions`: of this package, Snakemake, and
     `PACKAGES`. `openblas`: the processor that numpy's linear algebra was for, as OPENBLAS_CORETYPE has it: another one
     rounds otherwise. `finished`: when the last run or measurement was.
     """
@@ -101,105 +101,109 @@ class BundleDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
         return f"{self.asked.work}/{self.asked.preset}"
 
 
-def parse(text: bytes, where: str) -> BundleDescription:
+def parse_description(text: bytes, where: str) -> BundleDescription:
     """Read the text of a bundle's `plumbline.json`; `where` names the bundle in errors.
 
     Raises:
         PlumblineError: it is of another format, or of an early state of this one, and what rebuilds it; or it is none.
     """
     try:
-        said = msgspec.json.decode(text)
-        claimed = said["format"]
+        content = msgspec.json.decode(text)
+        format_number = content["format"]
     except (msgspec.DecodeError, KeyError, TypeError, RecursionError) as error:
         raise PlumblineError(f"{where}: {NAME} does not say what is in it ({error}); it is not a bundle") from error
-    remedy = what_rebuilds(said.get("commit"), said.get("edited"), where)
-    if claimed != FORMAT:
+    remedy = describe_remedy(content.get("commit"), content.get("edited"), where)
+    if format_number != FORMAT:
         raise PlumblineError(
-            f"{where} is a bundle of format {reprlib.repr(claimed)}, and this version of Plumbline reads format "
+            f"{where} is a bundle of format {reprlib.repr(format_number)}, and this version of Plumbline reads format "
             f"{FORMAT}; {remedy}"
         )
     try:
-        found = msgspec.json.decode(text, type=BundleDescription)
-        _require_meant(found)
+        summary = msgspec.json.decode(text, type=BundleDescription)
+        _require_valid_values(summary)
     except msgspec.DecodeError as error:
         raise PlumblineError(
             f"{where}: {NAME} claims format {FORMAT}, and does not say what is in it as that format has it "
             f"({str(error)[:200]}): it was made by an early version of Plumbline, or is damaged; {remedy}"
         ) from error
-    return found
+    return summary
 
 
-def _require_meant(said: BundleDescription) -> None:
+def _require_valid_values(summary: BundleDescription) -> None:
     """Refuse values of the right type that no bundle has, before anything is unpacked or started with them."""
-    preset, studies = said.asked.preset, said.asked.studies
+    preset, studies = summary.asked.preset, summary.asked.studies
     if not re.fullmatch(r"\w+", preset):
         raise msgspec.ValidationError(f"`preset` is {preset!r}, which is no name")
-    if said.openblas is not None and not re.fullmatch(r"[\w.-]{1,64}", said.openblas, re.ASCII):
-        raise msgspec.ValidationError(f"`openblas` is {said.openblas[:64]!r}, which is no processor's name")
-    for product in said.products:
-        known = product.kind in FILES and (product.study in studies or product.kind == "audit")
-        if not known or bool(product.target) != (product.kind in ("table", "figure")):
+    if summary.openblas is not None and not re.fullmatch(r"[\w.-]{1,64}", summary.openblas, re.ASCII):
+        raise msgspec.ValidationError(f"`openblas` is {summary.openblas[:64]!r}, which is no processor's name")
+    for product in summary.products:
+        is_known = product.kind in FILES and (product.study in studies or product.kind == "audit")
+        if not is_known or bool(product.target) != (product.kind in ("table", "figure")):
             raise msgspec.ValidationError(f"`products` has {str(product)!r}, which is none of the studies {studies}")
 
 
-def what_rebuilds(commit: Any, edited: Any, where: str) -> str:
-    """Say, for an error message, which commands rebuild a bundle that this version cannot: those of its own commit's
-    code.
+def describe_remedy(commit: Any, edited: Any, where: str) -> str:
+    """Write, for an error message, the commands that rebuild a bundle that this version cannot: those of its own
+    commit's code.
 
     They are pasted into a shell, so `commit` has to be a hash.
     """
     if edited or not (isinstance(commit, str) and re.fullmatch("[0-9a-f]{40,64}", commit)):
         return "rebuild it with the sources that made it, which are in no commit"
-    beside, bundle = f"../plumbline-{commit[:7]}", shlex.quote(str(Path(where).resolve()))
+    clone, bundle = f"../plumbline-{commit[:7]}", shlex.quote(str(Path(where).resolve()))
     return (
         "the code of its own commit rebuilds it; in a clone of Plumbline that has that commit: "
-        f"git worktree add {beside} {commit} && cd {beside} && make setup && "
+        f"git worktree add {clone} {commit} && cd {clone} && make setup && "
         f".venv/bin/plumbline rebuild {bundle} --into rebuilt"
     )
 
 
-def versions(names: tuple[str, ...] = PACKAGES) -> dict[str, str]:
+def read_versions(names: tuple[str, ...] = PACKAGES) -> dict[str, str]:
     """Look up the installed versions of packages, without the part that names a build.
 
     Packages that are missing are left out.
     """
-    found = {}
+    installed = {}
     for name in names:
         try:
-            found[name] = metadata.version(name).partition("+")[0]
+            installed[name] = metadata.version(name).partition("+")[0]
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
-def openblas() -> str | None:
-    """Name the processor that numpy's OpenBLAS computes for on this machine; None where numpy has another library."""
+def find_openblas_kernels() -> str | None:
+    """Name the processor that numpy's OpenBLAS computes for on this machine; None if numpy has another library."""
     import numpy  # noqa: F401  # which loads it
     from threadpoolctl import threadpool_info
 
-    found = [one.get("architecture") for one in threadpool_info() if one.get("internal_api") == "openblas"]
-    return str(found[0]) if found and found[0] else None
+    architectures = [
+        library.get("architecture") for library in threadpool_info() if library.get("internal_api") == "openblas"
+    ]
+    return str(architectures[0]) if architectures and architectures[0] else None
 
 
-def checkout(root: Path) -> tuple[str | None, str | None, bool | None]:
+def read_checkout(root: Path) -> tuple[str | None, str | None, bool | None]:
     """Look up a checkout's commit, the commit's date, and whether `SOURCES` were edited since.
 
     None without a repository.
     """
-    said = git(root, "log", "-1", "--format=%H %cI")
-    if said is None:
+    log = run_git(root, "log", "-1", "--format=%H %cI")
+    if log is None:
         return None, None, None
-    state = git(root, "status", "--porcelain", "--untracked-files=all", "--", *SOURCES)
-    commit, _, date = said.partition(" ")
+    state = run_git(root, "status", "--porcelain", "--untracked-files=all", "--", *SOURCES)
+    commit, _, date = log.partition(" ")
     return commit, date, None if state is None else bool(state)
 
 
-def git(root: Path, *words: str) -> str | None:
-    """Run a git command in a checkout and return what it prints; None where there is no repository, or no git."""
+def run_git(root: Path, *arguments: str) -> str | None:
+    """Run a git command in a checkout and return what it prints; None without a repository or git."""
     if not (root / ".git").exists():
         return None
     try:
-        done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, timeout=60, check=True)
+        process = subprocess.run(
+            ["git", "-C", str(root), *arguments], capture_output=True, text=True, timeout=60, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip()
+    return process.stdout.strip()

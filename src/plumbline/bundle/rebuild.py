@@ -46,11 +46,11 @@ WITHOUT_OLD_WARNINGS = {"PYTHONWARNINGS": "ignore:Precision loss occurred:Runtim
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RebuildResult:
-    """The outcome of a rebuild: what the bundle says of itself (`said`), and for each file whether it came out equal,
-    different or missing (`verdicts`).
+    """The outcome of a rebuild: the bundle's description (`said`), and for each file whether it is equal, different or
+    missing (`verdicts`).
 
-    `failed`: product -> why it could not be made. `otherwise`: what is different here from where the bundle was made,
-    in words.
+    `failed`: product -> why it could not be made. `otherwise`: in what this machine differs from the one that made the
+    bundle.
     """
 
     said: description.BundleDescription
@@ -60,7 +60,7 @@ class RebuildResult:
 
     @property
     def whole(self) -> bool:
-        """Whether every file of the bundle came out equal."""
+        """Whether every file of the bundle is equal."""
         return set(self.verdicts.values()) <= {EQUAL}
 
 
@@ -71,29 +71,29 @@ def arguments() -> Parser:
     parser.add_argument("--into", type=Path, required=True, metavar="FOLDER", help="a new folder, or an empty one")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="targets at a time (default: 1)")
     commit = parser.add_mutually_exclusive_group()
-    taken = "with the code of the bundle's commit, from the history of this clone, whatever is checked out"
-    commit.add_argument("--at-commit", action="store_true", help=taken)
+    help_text = "with the code of the bundle's commit, from the history of this clone, whatever is checked out"
+    commit.add_argument("--at-commit", action="store_true", help=help_text)
     commit.add_argument("--any-commit", action="store_true", help="even where this code makes some targets differently")
     parser.add_argument("--any-versions", action="store_true", help="even with other versions of packages")
     return parser
 
 
 def main() -> int:
-    """Run `plumbline rebuild`, and return the exit code: 0 where all files came out equal, else 1."""
-    given = arguments().parse_args()
-    found = rebuild(
-        given.bundle,
-        given.into,
-        jobs=given.jobs,
-        at_commit=given.at_commit,
-        any_commit=given.any_commit,
-        any_versions=given.any_versions,
+    """Run `plumbline rebuild`, and return the exit code: 0 if all files are equal, else 1."""
+    options = arguments().parse_args()
+    result = rebuild_bundle(
+        options.bundle,
+        options.into,
+        jobs=options.jobs,
+        at_commit=options.at_commit,
+        any_commit=options.any_commit,
+        any_versions=options.any_versions,
     )
-    print(told(found, given.into))
-    return 0 if found.whole else 1
+    print(format_result(result, options.into))
+    return 0 if result.whole else 1
 
 
-def rebuild(
+def rebuild_bundle(
     bundle: Path,
     folder: Path,
     *,
@@ -105,7 +105,7 @@ def rebuild(
     """Unpack a bundle, make its products again, and compare.
 
     Args:
-        folder: new or empty; afterwards a project's config/, studies/, work/ and results/, and `bundled/` beside them.
+        folder: new or empty; afterwards a project's config/, studies/, work/ and results/, and `bundled/` next to them.
         jobs: products that are made at a time.
         at_commit: make them with the code of the bundle's commit, from a clone's history (`commit_code`).
         any_commit: make them even where this code would make some of them otherwise.
@@ -114,37 +114,37 @@ def rebuild(
     Raises:
         PlumblineError: the archive is damaged or none of ours; packages or code are others than those it was made with.
     """
-    said = description.parse(archive.read_one(bundle, description.NAME), str(bundle))
-    otherwise = _versions(said, bundle, allowed=any_versions)
-    kernels = said.openblas
-    if kernels and (lacking := kernels_lacking_here(kernels)):
+    summary = description.parse_description(archive.read_file(bundle, description.NAME), str(bundle))
+    otherwise = _compare_versions(summary, bundle, allowed=any_versions)
+    kernels = summary.openblas
+    if kernels and (lacking := find_missing_instructions(kernels)):
         otherwise.append(
             f"this processor has no {lacking}, which linear algebra for {kernels} needs: other last digits"
         )
         kernels = None
-    with commit_code.code(said, bundle, at_commit) as (package, studies):
+    with commit_code.open_code(summary, bundle, at_commit) as (package, studies):
         listed = archive.unpack(bundle, folder, {"results": BROUGHT})
         try:
             _lay_code(listed, studies, folder, bundle)
-            remedy = description.what_rebuilds(said.commit, said.edited, str(bundle)) if at_commit else ""
-            answers = _made(said, folder, package, max(1, jobs), any_commit, remedy, kernels)
+            remedy = description.describe_remedy(summary.commit, summary.edited, str(bundle)) if at_commit else ""
+            answers = _make_products(summary, folder, package, max(1, jobs), any_commit, remedy, kernels)
             other = [name for answer in answers for name in answer.other]
             if other and not any_commit:
-                raise PlumblineError(_of_another_commit(said, bundle, other))
+                raise PlumblineError(_describe_other_commit(summary, bundle, other))
         except BaseException:
-            archive.empty(folder)
+            archive.empty_folder(folder)
             raise
     if other:
-        otherwise.append(f"code or configuration of {_some(other)} differs from what the bundle was made with")
-    brought = [name for name in sorted(listed) if name.startswith("results/")]
-    verdicts = {name: _compared(folder, name, listed[name].sha256) for name in brought}
+        otherwise.append(f"code or configuration of {_list_some(other)} differs from what the bundle was made with")
+    products = [name for name in sorted(listed) if name.startswith("results/")]
+    verdicts = {name: _compare_file(folder, name, listed[name].sha256) for name in products}
     failed = {name: why for answer in answers for name, why in answer.failed.items()}
-    _list(folder, verdicts)
-    return RebuildResult(said=said, verdicts=verdicts, failed=failed, otherwise=tuple(otherwise))
+    _write_list(folder, verdicts)
+    return RebuildResult(said=summary, verdicts=verdicts, failed=failed, otherwise=tuple(otherwise))
 
 
-def kernels_lacking_here(kernels: str, cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """Name what OpenBLAS's `kernels` need and this processor has not; empty where it has all, or does not say.
+def find_missing_instructions(kernels: str, cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """Name the instructions that OpenBLAS's `kernels` need and this processor lacks; empty if none, or not known.
 
     A process that asks for them all the same is ended by the first instruction that is not there.
     """
@@ -156,29 +156,29 @@ def kernels_lacking_here(kernels: str, cpuinfo: Path = Path("/proc/cpuinfo")) ->
     return needed if needed and flags and needed not in flags[1].split() else ""
 
 
-def told(found: RebuildResult, folder: Path | None = None) -> str:
+def format_result(result: RebuildResult, folder: Path | None = None) -> str:
     """Report the outcome of a rebuild as text for a terminal.
 
     `folder`, where it is kept, is named as the place to look.
     """
-    said, counts = found.said, Counter(found.verdicts.values())
-    studies, commit = ", ".join(said.asked.studies), said.commit or "unknown"
-    lines = [f"{said.asked.preset}: {studies}; bundle format {said.format}, made at commit {commit}"]
-    lines += [f"different here: {words}" for words in found.otherwise]
-    lines += [f"{verdict}: {name}" for name, verdict in found.verdicts.items() if verdict != EQUAL]
-    lines += [f"could not be made: {name}: {why}" for name, why in found.failed.items()]
+    summary, counts = result.said, Counter(result.verdicts.values())
+    studies, commit = ", ".join(summary.asked.studies), summary.commit or "unknown"
+    lines = [f"{summary.asked.preset}: {studies}; bundle format {summary.format}, made at commit {commit}"]
+    lines += [f"different here: {difference}" for difference in result.otherwise]
+    lines += [f"{verdict}: {name}" for name, verdict in result.verdicts.items() if verdict != EQUAL]
+    lines += [f"could not be made: {name}: {why}" for name, why in result.failed.items()]
     shares = ", ".join(f"{counts[verdict]} {verdict}" for verdict in (EQUAL, DIFFERENT, MISSING))
     lines.append(
-        f"{len(said.products)} targets, {len(found.verdicts)} files: {shares}"
+        f"{len(summary.products)} targets, {len(result.verdicts)} files: {shares}"
         + (f"; {folder / LIST} has each" if folder else "")
     )
-    if folder and not found.whole:
+    if folder and not result.whole:
         lines.append(f"compare with: diff -r {folder / BROUGHT} {folder / 'results'}")
     return visible("\n".join(lines))
 
 
-def _made(
-    said: description.BundleDescription,
+def _make_products(
+    summary: description.BundleDescription,
     folder: Path,
     package: Path,
     jobs: int,
@@ -197,20 +197,20 @@ def _made(
     environment |= {"OPENBLAS_CORETYPE": kernels} if kernels else {}
     with tempfile.TemporaryDirectory() as scratch:
         started = []
-        for number in range(min(jobs, len(said.products))):
+        for number in range(min(jobs, len(summary.products))):
             answer = Path(scratch) / f"{number}.json"
             request = remake.RebuildProcessRequest(
-                configuration=said.configuration,
-                work=said.work,
-                called=said.called,
-                results=said.results,
-                products=said.products[number::jobs],
+                configuration=summary.configuration,
+                work=summary.work,
+                called=summary.called,
+                results=summary.results,
+                products=summary.products[number::jobs],
                 any_commit=any_commit,
                 answer=str(answer),
             )
-            asked = Path(scratch) / f"{number}.asked.json"
-            asked.write_bytes(msgspec.json.encode(request))
-            command = [sys.executable, "-P", "-m", description.REMAKE, str(asked)]
+            request_file = Path(scratch) / f"{number}.asked.json"
+            request_file.write_bytes(msgspec.json.encode(request))
+            command = [sys.executable, "-P", "-m", description.REMAKE, str(request_file)]
             # The first versions read the request from standard input: they are not to wait for a terminal.
             with open(Path(scratch) / f"{number}.errors", "wb") as errors:
                 process = subprocess.Popen(
@@ -219,28 +219,28 @@ def _made(
             started.append((process, answer))
         ended = [(process.wait(), answer) for process, answer in started]
         otherwise = f"; the code of its commit may not match this version's request; {remedy}" if remedy else ""
-        refusal = _errors_once(sorted(Path(scratch).glob("*.errors")))
-        if wrong := [status for status, _ in ended if status]:
-            why = refusal or f"ended with {wrong[0]}; its output is above"
+        refusal = _print_errors_once(sorted(Path(scratch).glob("*.errors")))
+        if failures := [status for status, _ in ended if status]:
+            why = refusal or f"ended with {failures[0]}; its output is above"
             raise PlumblineError(f"rebuilding the targets: {why}{otherwise}")
         try:
-            found = [msgspec.json.decode(path.read_bytes(), type=remake.RebuildProcessReply) for _, path in ended]
+            replies = [msgspec.json.decode(path.read_bytes(), type=remake.RebuildProcessReply) for _, path in ended]
         except (OSError, msgspec.DecodeError) as error:
             raise PlumblineError(
                 f"rebuilding the targets wrote no answer that this version reads ({error}){otherwise}"
             ) from error
-    for one in found:
-        if Path(one.package).resolve() != package.resolve():
-            raise PlumblineError(f"made by the package in {one.package}, not by that in {package}; unset PYTHONPATH")
-    return found
+    for reply in replies:
+        if Path(reply.package).resolve() != package.resolve():
+            raise PlumblineError(f"made by the package in {reply.package}, not by that in {package}; unset PYTHONPATH")
+    return replies
 
 
-def _errors_once(files: list[Path]) -> str:
-    """Print what several processes said on standard error, each text once, and return the first refusal in it, which
+def _print_errors_once(files: list[Path]) -> str:
+    """Print what several processes wrote to standard error, each text once, and return the first refusal in it, which
     is left out: all of them read the same configuration."""
-    said = dict.fromkeys(file.read_text(encoding="utf-8", errors="replace") for file in files)
+    texts = dict.fromkeys(file.read_text(encoding="utf-8", errors="replace") for file in files)
     refusals = list[str]()
-    for text in said:
+    for text in texts:
         before, _, refusal = text.partition("error: ") if text.startswith("error: ") else text.partition("\nerror: ")
         refusals += [refusal.strip()] * bool(refusal)
         if before.strip():
@@ -249,7 +249,7 @@ def _errors_once(files: list[Path]) -> str:
 
 
 def _lay_code(listed: Iterable[str], studies: Path, folder: Path, bundle: Path) -> None:
-    """Put the code of studies beside what a bundle brings of them. None is taken from the bundle: it would be run.
+    """Put the code of studies next to the files that a bundle brings of them. The bundle's is never run.
 
     Raises:
         PlumblineError: there is some in the bundle.
@@ -263,53 +263,53 @@ def _lay_code(listed: Iterable[str], studies: Path, folder: Path, bundle: Path) 
             shutil.copyfile(path, place)
 
 
-def _versions(said: description.BundleDescription, bundle: Path, *, allowed: bool) -> list[str]:
-    """What packages are of other versions here, in words.
+def _compare_versions(summary: description.BundleDescription, bundle: Path, *, allowed: bool) -> list[str]:
+    """List the packages that have other versions here, each with both versions.
 
     Raises:
         PlumblineError: there are such, and it is not `allowed`.
     """
-    here = description.versions()
+    here = description.read_versions()
     other = [
-        name for name, version in said.versions.items() if name in description.PACKAGES and here.get(name) != version
+        name for name, version in summary.versions.items() if name in description.PACKAGES and here.get(name) != version
     ]
     if other and not allowed:
-        wanted = " ".join(f"{name}=={said.versions[name]}" for name in other)
-        found = ", ".join(f"{name} {here.get(name, 'is not there')}" for name in other)
+        requirements = " ".join(f"{name}=={summary.versions[name]}" for name in other)
+        installed = ", ".join(f"{name} {here.get(name, 'is not there')}" for name in other)
         raise PlumblineError(
-            f"{bundle} was made with other packages, which may give other bytes: here {found}; pip install {wanted} "
-            "(all of them are in its requirements.lock), or --any-versions"
+            f"{bundle} was made with other packages, which may give other bytes: here {installed}; pip install "
+            f"{requirements} (all of them are in its requirements.lock), or --any-versions"
         )
-    return [f"{name} {here.get(name, 'is not there')}, not {said.versions[name]}" for name in other]
+    return [f"{name} {here.get(name, 'is not there')}, not {summary.versions[name]}" for name in other]
 
 
-def _of_another_commit(said: description.BundleDescription, bundle: Path, other: list[str]) -> str:
-    commit, _, edited = description.checkout(code_hash.PACKAGE.parents[1])
+def _describe_other_commit(summary: description.BundleDescription, bundle: Path, other: list[str]) -> str:
+    commit, _, edited = description.read_checkout(code_hash.PACKAGE.parents[1])
     here = f"commit {commit}{', edited' if edited else ''}" if commit else "an installed package"
-    if said.commit is None or said.edited:
-        whose = "from uncommitted sources" if said.commit is None else f"from an edited {said.commit}"
+    if summary.commit is None or summary.edited:
+        whose = "from uncommitted sources" if summary.commit is None else f"from an edited {summary.commit}"
         remedy = "find those sources"
     else:
-        whose = f"at commit {said.commit}"
-        remedy = f"--at-commit (or git checkout {said.commit}) makes them with that code"
+        whose = f"at commit {summary.commit}"
+        remedy = f"--at-commit (or git checkout {summary.commit}) makes them with that code"
     return (
-        f"{bundle} was made {whose}; here ({here}) code, components or configuration of {_some(other)} differ, and "
-        f"so do the targets; {remedy}, --any-commit makes them anyway"
+        f"{bundle} was made {whose}; here ({here}) code, components or configuration of {_list_some(other)} differ, "
+        f"and so do the targets; {remedy}, --any-commit makes them anyway"
     )
 
 
-def _some(names: list[str]) -> str:
+def _list_some(names: list[str]) -> str:
     return f"{len(names)} targets ({', '.join(sorted(names)[:3])}{', ...' if len(names) > 3 else ''})"
 
 
-def _compared(folder: Path, name: str, sha256: str) -> str:
+def _compare_file(folder: Path, name: str, sha256: str) -> str:
     path = folder / name
     if not path.is_file():
         return MISSING
     return EQUAL if sha256_file(path) == sha256 else DIFFERENT
 
 
-def _list(folder: Path, verdicts: dict[str, str]) -> None:
+def _write_list(folder: Path, verdicts: dict[str, str]) -> None:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(["file", "verdict", "sha256_bundled", "sha256_rebuilt"])

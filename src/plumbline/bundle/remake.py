@@ -2,7 +2,7 @@
 
 ``python -m plumbline.bundle.remake REQUEST.json``, in the bundle's folder: `plumbline.bundle.rebuild` starts it, and a
 later version's `--at-commit` too, with the package of this commit. So request and answer are part of the format of
-bundles (`plumbline.bundle.description.FORMAT`). Tells of each product on standard output, and answers in a JSON file.
+bundles (`plumbline.bundle.description.FORMAT`). Prints a line for each product, and answers in a JSON file.
 """
 
 from __future__ import annotations
@@ -61,46 +61,50 @@ def main() -> None:
         if each.target:
             project.targets.entry(each.study, each.target, each.kind)
     # What each product would be made of here: its code, what it shows of the configuration, and its runs.
-    now = [project.fingerprints.product(each.study, each.kind, each.target or None) for each in request.products]
-    other = [str(each) for each, fingerprint in zip(request.products, now) if each.fingerprint != fingerprint]
+    fingerprints = [
+        project.fingerprints.product(each.study, each.kind, each.target or None) for each in request.products
+    ]
+    other = [str(each) for each, fingerprint in zip(request.products, fingerprints) if each.fingerprint != fingerprint]
     failed = {}
     if request.any_commit or not other:
-        for each, fingerprint in zip(request.products, now):
+        for each, fingerprint in zip(request.products, fingerprints):
             begun = time.monotonic()
-            if said := _make(_command(request, project, each, fingerprint)):
-                failed[str(each)] = said
-            print(f"{'failed' if said else 'made'} {visible(str(each))} ({time.monotonic() - begun:.1f} s)", flush=True)
+            if problem := _run_command(_make_command(request, project, each, fingerprint)):
+                failed[str(each)] = problem
+            print(
+                f"{'failed' if problem else 'made'} {visible(str(each))} ({time.monotonic() - begun:.1f} s)", flush=True
+            )
     answer = RebuildProcessReply(package=str(Path(plumbline.__file__).parent), other=other, failed=failed)
     Path(request.answer).write_bytes(msgspec.json.encode(answer))
 
 
-def _command(
+def _make_command(
     request: RebuildProcessRequest, project: Project, product: description.BundleEntry, fingerprint: str
 ) -> list[str]:
-    """The module of the rule's shell line, and its words."""
+    """Return the module of the rule's shell line and its arguments."""
     kind, study, target = product.kind, product.study, product.target
     ending = {"figure": ".png", "interpretations": ".md"}.get(kind, ".csv")
     out = ["--fingerprint", fingerprint, "--out", f"{request.results}/{product.path}{ending}"]
     if kind == "audit":
         return ["plumbline.audit.__main__", *out]
     config = request.configuration
-    asked = ["--preset", config["preset"], "--documents-source", config["data"]["source"]]
+    source = ["--preset", config["preset"], "--documents-source", config["data"]["source"]]
     if kind == "interpretations":
-        return ["plumbline.results.interpretations", study, *asked, "--items-source", project.evaluation_source, *out]
+        return ["plumbline.results.interpretations", study, *source, "--items-source", project.evaluation_source, *out]
     runs = project.targets.expected(study, target) if target else project.targets.study_expected(study)
     read = ["--work", request.work, "--expected-runs-digest", runs]
     if request.called != request.work:
         read += ["--work-shown-as", request.called]
-    return ["plumbline.results.__main__", kind, study, *[target] * bool(target), *asked, *read, *out]
+    return ["plumbline.results.__main__", kind, study, *[target] * bool(target), *source, *read, *out]
 
 
-def _make(command: list[str]) -> str:
-    """Carry it out; what went wrong, if anything did."""
-    module, *words = command
-    sys.argv = [module, *words]
-    quiet = io.StringIO()
+def _run_command(command: list[str]) -> str:
+    """Run a command in this process; return its error, empty if there is none."""
+    module, *arguments = command
+    sys.argv = [module, *arguments]
+    output = io.StringIO()
     try:
-        with contextlib.redirect_stdout(quiet):
+        with contextlib.redirect_stdout(output):
             importlib.import_module(module).main()
     except PlumblineError as error:
         return str(error)

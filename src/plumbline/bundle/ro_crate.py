@@ -1,4 +1,4 @@
-"""Writes and checks `ro-crate-metadata.json`: what an archive is and which files it has, by RO-Crate 1.2.
+"""Writes and checks `ro-crate-metadata.json`, which describes an archive and its files, by RO-Crate 1.2.
 
 Its dates are those of commit and runs, not of a clock, so that the same state gives the same bytes.
 """
@@ -46,10 +46,10 @@ class ArchivedFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CrateMetadata:
-    """Everything that the crate says beside the list of its files.
+    """The content of a crate in addition to the list of its files.
 
     `results`: files that were made; all others are what they were made from. `date`: an ISO 8601 date or time.
-    `commit`: empty where it is not known.
+    `commit`: empty if it is not known.
     """
 
     name: str
@@ -61,28 +61,28 @@ class CrateMetadata:
     packages: Mapping[str, str] = field(default_factory=dict)
 
 
-def build(files: Iterable[ArchivedFile], said: CrateMetadata) -> dict[str, Any]:
+def build_crate(files: Iterable[ArchivedFile], crate: CrateMetadata) -> dict[str, Any]:
     """Build the crate's content (JSON-LD) for files of these names, sizes and checksums."""
     files = list(files)
-    made = [_at(file.name) for file in files if file.name in said.results]
-    read = [_at(file.name) for file in files if file.name not in said.results]
-    commit = f" at commit {said.commit}" if said.commit else ""
-    packages = [_package(name, version) for name, version in sorted(said.packages.items())]
+    outputs = [_refer_to(file.name) for file in files if file.name in crate.results]
+    inputs = [_refer_to(file.name) for file in files if file.name not in crate.results]
+    commit = f" at commit {crate.commit}" if crate.commit else ""
+    packages = [_describe_package(name, version) for name, version in sorted(crate.packages.items())]
     software = [{"@id": package["@id"]} for package in packages]
-    workflow = [_at(file.name) for file in files if file.name == WORKFLOW]
+    workflow = [_refer_to(file.name) for file in files if file.name == WORKFLOW]
     language = {"@id": _SNAKEMAKE, "@type": "ComputerLanguage", "name": "Snakemake", "url": _SNAKEMAKE}
     graph: list[dict[str, Any]] = [
         {"@id": NAME, "@type": "CreativeWork", "about": {"@id": "./"}, "conformsTo": {"@id": CONFORMS_TO}},
         {
             "@id": "./",
             "@type": "Dataset",
-            "name": said.name,
-            "description": said.description,
-            "datePublished": said.date,
+            "name": crate.name,
+            "description": crate.description,
+            "datePublished": crate.date,
             "license": {"@id": LICENCE},
             "author": {"@id": _AUTHORS},
             "publisher": {"@id": _AUTHORS},
-            "hasPart": _one_or_all([_at(file.name) for file in files]),
+            "hasPart": _unwrap_single([_refer_to(file.name) for file in files]),
             "mentions": {"@id": _ACTION},
         },
         {
@@ -97,26 +97,29 @@ def build(files: Iterable[ArchivedFile], said: CrateMetadata) -> dict[str, Any]:
             "@type": "CreateAction",
             "name": "Tables, figures, claims, interpretations and audit from finished runs",
             "description": f"snakemake bundle{commit}",
-            "endTime": said.date,
+            "endTime": crate.date,
             "agent": {"@id": _AUTHORS},
-            "instrument": _one_or_all(workflow or software),
-            "object": _one_or_all(read),
-            "result": _one_or_all(made),
+            "instrument": _unwrap_single(workflow or software),
+            "object": _unwrap_single(inputs),
+            "result": _unwrap_single(outputs),
         },
-        language | {"version": said.packages.get("snakemake", "not known")},
+        language | {"version": crate.packages.get("snakemake", "not known")},
         *packages,
-        *(_workflow(file, said, software) if file.name == WORKFLOW else _file(file) for file in files),
+        *(
+            _describe_workflow(file, crate, software) if file.name == WORKFLOW else _describe_file(file)
+            for file in files
+        ),
     ]
     return {"@context": CONTEXT, "@graph": graph}
 
 
-def text(document: Mapping[str, Any]) -> str:
+def to_json(document: Mapping[str, Any]) -> str:
     """Write the crate's content as JSON text."""
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def check(document: Any, where: str) -> dict[str, ArchivedFile]:
-    """Check a crate's content against what RO-Crate 1.2 asks of all crates, and what a bundle needs of its files.
+def read_crate(document: Any, where: str) -> dict[str, ArchivedFile]:
+    """Check a crate's content against what RO-Crate 1.2 requires of all crates, and what a bundle needs of its files.
 
     Returns:
         Name -> the file's entry.
@@ -125,18 +128,20 @@ def check(document: Any, where: str) -> dict[str, ArchivedFile]:
         PlumblineError: naming the entity and what it lacks.
     """
 
-    def require(holds: bool, what: str) -> None:
+    def require(holds: bool, problem: str) -> None:
         if not holds:
-            raise PlumblineError(f"{where}: {NAME}: {what}; it is not a Plumbline bundle")
+            raise PlumblineError(f"{where}: {NAME}: {problem}; it is not a Plumbline bundle")
 
     require(isinstance(document, dict) and document.get("@context") == CONTEXT, f"@context is not {CONTEXT}")
     graph = document.get("@graph")
-    require(isinstance(graph, list) and all(isinstance(one, dict) for one in graph), "@graph is no list of entities")
-    ids = [one.get("@id") for one in graph]
-    require(all(isinstance(one, str) and one for one in ids), "an entity has no @id")
+    require(
+        isinstance(graph, list) and all(isinstance(entity, dict) for entity in graph), "@graph is no list of entities"
+    )
+    ids = [entity.get("@id") for entity in graph]
+    require(all(isinstance(entity, str) and entity for entity in ids), "an entity has no @id")
     require(len(set(ids)) == len(ids), "two entities have the same @id")
     by_id = dict(zip(ids, graph, strict=True))
-    require(all(one.get("@type") for one in graph), "an entity has no @type")
+    require(all(entity.get("@type") for entity in graph), "an entity has no @type")
     descriptor = by_id.get(NAME, {})
     require(descriptor.get("conformsTo") == {"@id": CONFORMS_TO}, f"its descriptor does not conform to {CONFORMS_TO}")
     require(descriptor.get("about") == {"@id": "./"}, "its descriptor is not about ./")
@@ -144,57 +149,59 @@ def check(document: Any, where: str) -> dict[str, ArchivedFile]:
     require(root.get("@type") == "Dataset", "./ is no Dataset")
     for key in ("name", "description", "datePublished", "license"):
         require(bool(root.get(key)), f"./ has no {key}")
-    for one in graph:
-        for named in _references(one):
-            known = named in by_id or named.startswith("https://")
-            require(known, f"{one['@id']} refers to {named}, which is not there")
+    for entity in graph:
+        for reference in _find_references(entity):
+            is_known = reference in by_id or reference.startswith("https://")
+            require(is_known, f"{entity['@id']} refers to {reference}, which is not there")
     listed = root.get("hasPart", [])
     parts = [part.get("@id") for part in (listed if isinstance(listed, list) else [listed]) if isinstance(part, dict)]
-    files = {one["@id"]: one for one in graph if one["@type"] == "File" or one["@type"] == _WORKFLOW_TYPES}
+    files = {
+        entity["@id"]: entity for entity in graph if entity["@type"] == "File" or entity["@type"] == _WORKFLOW_TYPES
+    }
     require(set(parts) == set(files) and len(parts) == len(files), "hasPart is not the list of its files")
-    found: dict[str, ArchivedFile] = {}
-    for at, one in files.items():
-        size, sha256 = one.get("contentSize"), one.get("sha256")
+    entries: dict[str, ArchivedFile] = {}
+    for file_id, entity in files.items():
+        size, sha256 = entity.get("contentSize"), entity.get("sha256")
         sized = isinstance(size, str) and size.isdecimal() and len(size) <= LONGEST_SIZE
-        require(sized and isinstance(sha256, str), f"{at} has no size and sha256")
-        found[unquote(at)] = ArchivedFile(unquote(at), int(size), sha256)
-    return found
+        require(sized and isinstance(sha256, str), f"{file_id} has no size and sha256")
+        entries[unquote(file_id)] = ArchivedFile(unquote(file_id), int(size), sha256)
+    return entries
 
 
-def _references(value: Any) -> Iterable[str]:
-    """Every ``{"@id": ...}`` within an entity."""
-    for one in value.values() if isinstance(value, dict) else value:
-        if isinstance(one, dict) and set(one) == {"@id"}:
-            yield str(one["@id"])
-        elif isinstance(one, dict | list):
-            yield from _references(one)
+def _find_references(value: Any) -> Iterable[str]:
+    """Find every ``{"@id": ...}`` within an entity."""
+    for part in value.values() if isinstance(value, dict) else value:
+        if isinstance(part, dict) and set(part) == {"@id"}:
+            yield str(part["@id"])
+        elif isinstance(part, dict | list):
+            yield from _find_references(part)
 
 
-def _at(name: str) -> dict[str, str]:
+def _refer_to(name: str) -> dict[str, str]:
     return {"@id": quote(name)}
 
 
-def _package(name: str, version: str) -> dict[str, Any]:
+def _describe_package(name: str, version: str) -> dict[str, Any]:
     url = f"https://pypi.org/project/{name}/"
     return {"@id": f"#{name}", "@type": "SoftwareApplication", "name": name, "url": url, "version": version}
 
 
-def _workflow(file: ArchivedFile, said: CrateMetadata, software: list[dict[str, str]]) -> dict[str, Any]:
-    return _file(file) | {
+def _describe_workflow(file: ArchivedFile, crate: CrateMetadata, software: list[dict[str, str]]) -> dict[str, Any]:
+    return _describe_file(file) | {
         "@type": _WORKFLOW_TYPES,
         "name": "Plumbline",
-        "version": said.version + (f"+{said.commit[:12]}" if said.commit else ""),
+        "version": crate.version + (f"+{crate.commit[:12]}" if crate.commit else ""),
         "programmingLanguage": {"@id": _SNAKEMAKE},
-        "softwareRequirements": _one_or_all(software),
+        "softwareRequirements": _unwrap_single(software),
     }
 
 
-def _one_or_all(values: list[dict[str, str]]) -> Any:
-    """A list of one is written as the one."""
+def _unwrap_single(values: list[dict[str, str]]) -> Any:
+    """Return the only value of a list of one, else the list."""
     return values[0] if len(values) == 1 else values
 
 
-def _file(file: ArchivedFile) -> dict[str, Any]:
+def _describe_file(file: ArchivedFile) -> dict[str, Any]:
     ending = "." + file.name.rpartition(".")[2]
     return {
         "@id": quote(file.name),

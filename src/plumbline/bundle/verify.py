@@ -1,4 +1,4 @@
-"""Says of every file below a folder whether it is what its maker wrote, by the checksums that makers left there.
+"""Checks whether every file below a folder is what its maker wrote, by the checksums that makers left there.
 
     plumbline verify                  work/ and results/
     plumbline verify results/demo     a folder, or one file
@@ -6,10 +6,10 @@
 
 A file is `as written`, `changed`, `missing` (a checksum of it is there), or `not known` (no checksum of it was kept:
 logs, what earlier versions made, a ledger whose end no page states, a folder that is a link).
-Nothing is changed, and every file is read, whenever it was last found right. A checksum tells of damage and of what was
-edited or replaced, not of somebody who computes it anew. Exit codes: 0 where something was verified and nothing is
-changed or missing, 10 where something is, 16 where nothing was checked, 2 of a command line that cannot be meant, 1
-after an error.
+Nothing is changed, and every file is read, even if it was verified before. A checksum shows damage and what was edited
+or replaced, not a change by somebody who computes it anew. Exit codes: 0 if something was verified and nothing is
+changed or missing, 10 if something is, 16 if nothing was checked, 2 for a command line that is not valid, 1 after an
+error.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from plumbline.project import packed_bundle
 from plumbline.project.paths import RESULTS
 from plumbline.verdict import ledger
 
-#: What is looked at where nothing is named.
+#: The folders that are checked if none is named.
 _FOLDERS = ("work", RESULTS)
 EXIT_CHANGED, EXIT_NOTHING_CHECKED = 10, 16
 
-#: Lines of files that are not known which are printed; `--json` has all.
+#: Lines on files that are not known that are printed; `--json` has all.
 _LINES = 20
 
 _NO_CHECKSUM = "no checksum of it was kept"
@@ -55,7 +55,7 @@ _UNSEALED = "which has no sha256 of itself, so that it may have been edited with
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VerifiedFile:
-    """A file and what is known of it; `why`: by which record, or the reason."""
+    """A file and its status; `why`: the record that states it, or the reason."""
 
     path: str
     status: Status
@@ -68,63 +68,67 @@ def verify(paths: Iterable[Path]) -> list[VerifiedFile]:
     Raises:
         PlumblineError: the file system fails.
     """
-    found: dict[Path, VerifiedFile] = {}
+    files: dict[Path, VerifiedFile] = {}
     for path in paths:
-        found |= {file: said for file, said in _verified(path).items() if file not in found}
-    return [found[file] for file in sorted(found)]
+        files |= {file: said for file, said in _verify_below(path).items() if file not in files}
+    return [files[file] for file in sorted(files)]
 
 
-def exit_code(found: Iterable[VerifiedFile]) -> int:
-    """The exit code of what was found: 0, 10 (changed or missing) or 16 (nothing could be compared)."""
-    counted = Counter(file.status for file in found)
+def exit_code(files: Iterable[VerifiedFile]) -> int:
+    """Return the exit code of verified files: 0, 10 (changed or missing) or 16 (nothing could be compared)."""
+    counted = Counter(file.status for file in files)
     if counted[CHANGED] or counted[MISSING]:
         return EXIT_CHANGED
     return 0 if counted[AS_WRITTEN] else EXIT_NOTHING_CHECKED
 
 
-def _verified(root: Path) -> dict[Path, VerifiedFile]:
-    """Of one file or folder; what stands beside it, or one folder higher, may keep its checksums."""
-    inside = [root] if root.is_file() else list(_files(root))
+def _verify_below(root: Path) -> dict[Path, VerifiedFile]:
+    """Verify one file or folder; the files next to it, or one folder higher, may keep its checksums."""
+    inside = [root] if root.is_file() else list(_walk_files(root))
     higher = [root.parent, root.parent.parent] if root.is_file() else [Path(os.path.normpath(root / ".."))]
-    around = [path for folder in higher for path in _json_in(folder)]
+    around = [path for folder in higher for path in _list_json(folder)]
     records = [record for path in {*inside, *around} if _is_plain(path) and (record := read_record(path)) is not None]
     hashes = _Hashes()
-    wanted = _wanted(records)
-    records = [_by_others(record, wanted.get(Path(os.path.normpath(record.path)), []), hashes) for record in records]
-    wanted = _wanted(records)
-    own = {Path(os.path.normpath(record.path)): record for record in records}
-    found: dict[Path, VerifiedFile] = {}
+    checksums = _collect_checksums(records)
+    records = [
+        _check_by_others(record, checksums.get(Path(os.path.normpath(record.path)), []), hashes) for record in records
+    ]
+    checksums = _collect_checksums(records)
+    own_records = {Path(os.path.normpath(record.path)): record for record in records}
+    files: dict[Path, VerifiedFile] = {}
     with ProgressCounter(f"verify {root}", "files", len(inside)) as progress:
         for path in inside:
             place = Path(os.path.normpath(path))
-            status, why = _of_file(place, wanted.get(place, []), own.get(place), hashes)
-            found[place] = VerifiedFile(path=str(path), status=status, why=why)
+            status, why = _verify_file(place, checksums.get(place, []), own_records.get(place), hashes)
+            files[place] = VerifiedFile(path=str(path), status=status, why=why)
             progress.add()
-    for place, kept in wanted.items():
-        if place not in found and Path(os.path.abspath(place)).is_relative_to(os.path.abspath(root)):
-            status, why = _of_file(place, kept, own.get(place), hashes)
-            if status != MISSING or not _left_out_of_bundle(place):
-                found[place] = VerifiedFile(path=str(place), status=status, why=why)
-    return _with_copies(found, hashes)
+    for place, file_checksums in checksums.items():
+        if place not in files and Path(os.path.abspath(place)).is_relative_to(os.path.abspath(root)):
+            status, why = _verify_file(place, file_checksums, own_records.get(place), hashes)
+            if status != MISSING or not _is_left_out_of_bundle(place):
+                files[place] = VerifiedFile(path=str(place), status=status, why=why)
+    return _add_copies(files, hashes)
 
 
-def _wanted(records: Iterable[ChecksumRecord]) -> dict[Path, list[tuple[str, ChecksumRecord]]]:
-    """The checksums that records keep of each file."""
-    wanted: dict[Path, list[tuple[str, ChecksumRecord]]] = {}
+def _collect_checksums(records: Iterable[ChecksumRecord]) -> dict[Path, list[tuple[str, ChecksumRecord]]]:
+    """Collect the checksums that records keep of each file."""
+    checksums: dict[Path, list[tuple[str, ChecksumRecord]]] = {}
     for record in sorted(records, key=lambda record: record.path):
-        for named, sha256 in record.files.items():
-            wanted.setdefault(Path(os.path.normpath(named)), []).append((sha256, record))
-    return wanted
+        for path, sha256 in record.files.items():
+            checksums.setdefault(Path(os.path.normpath(path)), []).append((sha256, record))
+    return checksums
 
 
-def _by_others(record: ChecksumRecord, kept: list[tuple[str, ChecksumRecord]], hashes: _Hashes) -> ChecksumRecord:
-    """A record that has no SHA-256 of itself, with what those say that name it (an index of points, a manifest)."""
+def _check_by_others(
+    record: ChecksumRecord, checksums: list[tuple[str, ChecksumRecord]], hashes: _Hashes
+) -> ChecksumRecord:
+    """Check a record that has no SHA-256 of itself by the records that name it (an index of points, a manifest)."""
     if record.status != NOT_KNOWN:
         return record
-    for sha256, other in kept:
+    for sha256, other in checksums:
         if hashes.of(record.path) != sha256:
-            return replace(record, status=CHANGED, why=_differs(record.path, sha256, other, hashes))
-    sealed = any(other.status == AS_WRITTEN for _, other in kept)
+            return replace(record, status=CHANGED, why=_describe_difference(record.path, sha256, other, hashes))
+    sealed = any(other.status == AS_WRITTEN for _, other in checksums)
     return replace(record, status=AS_WRITTEN, why="") if sealed else record
 
 
@@ -142,51 +146,51 @@ class _Hashes:
         return self._known[key]
 
 
-def _of_file(
-    path: Path, kept: list[tuple[str, ChecksumRecord]], own: ChecksumRecord | None, hashes: _Hashes
+def _verify_file(
+    path: Path, checksums: list[tuple[str, ChecksumRecord]], own_record: ChecksumRecord | None, hashes: _Hashes
 ) -> tuple[Status, str]:
-    """What is known of a file: `kept` are the checksums of it, `own` what it says of itself as a record."""
+    """Decide the status of a file by its checksums in records, and by `own_record`, the file read as a record."""
     if not _is_plain(path):
-        if kept:
-            name = kept[0][1].path.name
+        if checksums:
+            name = checksums[0][1].path.name
             return (
                 (CHANGED, f"it is no file, and {name} names one")
                 if os.path.exists(path)
                 else (MISSING, f"{name} names it")
             )
         return NOT_KNOWN, "a link, not entered; name it" if path.is_symlink() else "it is no plain file"
-    if own is not None and own.status == CHANGED:
-        return CHANGED, own.why
+    if own_record is not None and own_record.status == CHANGED:
+        return CHANGED, own_record.why
     if path.name.endswith(".tar.xz"):
-        return _of_archive(path, kept, hashes)
-    for sha256, record in kept:
+        return _verify_archive(path, checksums, hashes)
+    for sha256, record in checksums:
         if hashes.of(path) != sha256:
-            return CHANGED, _differs(path, sha256, record, hashes)
-    trusted = [record for _, record in kept if record.status != CHANGED]
+            return CHANGED, _describe_difference(path, sha256, record, hashes)
+    trusted = [record for _, record in checksums if record.status != CHANGED]
     if trusted:
         sealed = next((record for record in trusted if record.status == AS_WRITTEN), None)
         name = (sealed or trusted[0]).path.name
         return AS_WRITTEN, f"by {name}" if sealed else f"by {name}, {_UNSEALED}"
-    if kept:
-        return NOT_KNOWN, f"{kept[0][1].path.name}, which names it, was changed"
-    if own is not None:
-        return own.status, own.why or "by its own sha256"
-    return _by_its_maker(path, hashes)
+    if checksums:
+        return NOT_KNOWN, f"{checksums[0][1].path.name}, which names it, was changed"
+    if own_record is not None:
+        return own_record.status, own_record.why or "by its own sha256"
+    return _verify_without_record(path, hashes)
 
 
-def _differs(path: Path, sha256: str, record: ChecksumRecord, hashes: _Hashes) -> str:
+def _describe_difference(path: Path, sha256: str, record: ChecksumRecord, hashes: _Hashes) -> str:
     return f"its sha256 is {hashes.of(path)}, and {record.path.name} says {sha256}"
 
 
-def _of_ledger(path: Path) -> tuple[Status, str]:
-    """Of a ledger: its chain of hashes, which a cut tail leaves whole, and how long it was for the pages beside it."""
+def _verify_ledger(path: Path) -> tuple[Status, str]:
+    """Verify a ledger by its chain of hashes and by its length on the pages next to it: a cut tail breaks no chain."""
     try:
         entries, torn = ledger.read_unchanged(path)
         pages = {}
         for page in sorted(path.parent.glob("*.md")):
-            if (said := ledger.read_statement(page)) and os.path.normpath(page.parent / said.name) == str(path):
-                ledger.count_new_entries(entries, page, said)
-                pages[said.length] = page.name
+            if (statement := ledger.read_statement(page)) and os.path.normpath(page.parent / statement.name) == str(path):
+                ledger.count_new_entries(entries, page, statement)
+                pages[statement.length] = page.name
     except PlumblineError as error:
         return CHANGED, str(error)
     if torn:
@@ -202,10 +206,10 @@ def _of_ledger(path: Path) -> tuple[Status, str]:
     )
 
 
-def _by_its_maker(path: Path, hashes: _Hashes) -> tuple[Status, str]:
-    """Of a ledger, which is a chain of hashes, and of an archive that is pinned."""
+def _verify_without_record(path: Path, hashes: _Hashes) -> tuple[Status, str]:
+    """Verify a file that no record names: a ledger, which is a chain of hashes, or an archive that is pinned."""
     if path.name == "ledger.jsonl":
-        return _of_ledger(path)
+        return _verify_ledger(path)
     pin = PINS.get(path.stem) if path.parent.name == "packages" else None
     if pin is not None and path.suffix == pin.suffix:
         right = hashes.of(path) == pin.sha256
@@ -213,45 +217,45 @@ def _by_its_maker(path: Path, hashes: _Hashes) -> tuple[Status, str]:
     return NOT_KNOWN, _NO_CHECKSUM
 
 
-def _of_archive(path: Path, kept: list[tuple[str, ChecksumRecord]], hashes: _Hashes) -> tuple[Status, str]:
-    """Of a bundle: the checksum that was kept of it, and those that its crate has of every file in it."""
-    for sha256, record in kept:
+def _verify_archive(path: Path, checksums: list[tuple[str, ChecksumRecord]], hashes: _Hashes) -> tuple[Status, str]:
+    """Verify a bundle by the checksum that was kept of it, and by those that its crate has of every file in it."""
+    for sha256, record in checksums:
         if hashes.of(path) != sha256:
-            return CHANGED, _differs(path, sha256, record, hashes)
+            return CHANGED, _describe_difference(path, sha256, record, hashes)
     try:
-        compared = archive.compare(path)
+        compared = archive.compare_archive(path)
     except PlumblineError as error:
-        return (CHANGED, str(error)) if kept else (NOT_KNOWN, f"{_NO_CHECKSUM}, and it cannot be read as a bundle")
-    said = f"by {kept[0][1].path.name}, and " if kept else "by "
-    said += f"its crate, which has the sha256 of each of its {compared.files} files"
+        return (CHANGED, str(error)) if checksums else (NOT_KNOWN, f"{_NO_CHECKSUM}, and it cannot be read as a bundle")
+    reason = f"by {checksums[0][1].path.name}, and " if checksums else "by "
+    reason += f"its crate, which has the sha256 of each of its {compared.files} files"
     if compared.unsealed:
-        said += (
+        reason += (
             f"; {compared.unsealed} manifests of runs in it have no sha256 of their own (an earlier version's): it is "
             f"{NOT_KNOWN} whether they were changed before they were packed, but each one's spec is that of its run id"
         )
-    return AS_WRITTEN, said
+    return AS_WRITTEN, reason
 
 
-def _with_copies(found: dict[Path, VerifiedFile], hashes: _Hashes) -> dict[Path, VerifiedFile]:
-    """Of a file without a checksum that is a copy of one that is as written (``results/`` has copies of the preset
-    asked for) the same is known."""
+def _add_copies(files: dict[Path, VerifiedFile], hashes: _Hashes) -> dict[Path, VerifiedFile]:
+    """Give a file without a checksum the status of a file as written that it is a copy of (``results/`` has copies of
+    the requested preset)."""
     written: dict[str, list[Path]] = {}
-    for path, said in found.items():
-        if said.status == AS_WRITTEN:
+    for path, file in files.items():
+        if file.status == AS_WRITTEN:
             written.setdefault(path.name, []).append(path)
     copies = {}
-    for path, said in found.items():
-        if said.status != NOT_KNOWN or said.why != _NO_CHECKSUM or path.name not in written:
+    for path, file in files.items():
+        if file.status != NOT_KNOWN or file.why != _NO_CHECKSUM or path.name not in written:
             continue
         for original in written[path.name]:
             if original.stat().st_size == path.stat().st_size and hashes.of(original) == hashes.of(path):
-                copies[path] = VerifiedFile(path=said.path, status=AS_WRITTEN, why=f"as {original}")
+                copies[path] = VerifiedFile(path=file.path, status=AS_WRITTEN, why=f"as {original}")
                 break
-    return found | copies
+    return files | copies
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    """All files below a folder, in order of their names, and the folders that are links, which are not entered."""
+def _walk_files(folder: Path) -> Iterator[Path]:
+    """List all files below a folder, in order of their names, and the folders that are links, which are not entered."""
     for place, folders, names in os.walk(folder, onerror=_refuse):
         folders.sort()
         links = [name for name in folders if os.path.islink(os.path.join(place, name))]
@@ -262,7 +266,7 @@ def _refuse(error: OSError) -> None:
     raise PlumblineError(f"{error.filename} cannot be read ({error.strerror}); nothing below it was compared")
 
 
-def _json_in(folder: Path) -> list[Path]:
+def _list_json(folder: Path) -> list[Path]:
     try:
         return sorted(folder.glob("*.json"))
     except OSError:
@@ -276,9 +280,8 @@ def _is_plain(path: Path) -> bool:
         return False
 
 
-def _left_out_of_bundle(path: Path) -> bool:
-    """Whether a file lies in a folder that a bundle was rebuilt in, which has no weights and need not: of its results
-    it has all."""
+def _is_left_out_of_bundle(path: Path) -> bool:
+    """Return whether a file lies in the folder of a rebuilt bundle, which has all results and needs no weights."""
     absolute = Path(os.path.abspath(path))
     for folder in absolute.parents:
         if os.path.isdir(folder) and packed_bundle.read(folder) is not None:
@@ -286,12 +289,12 @@ def _left_out_of_bundle(path: Path) -> bool:
     return False
 
 
-def _in_words(found: list[VerifiedFile]) -> Iterator[str]:
-    for file in found:
+def _format_lines(files: list[VerifiedFile]) -> Iterator[str]:
+    for file in files:
         if file.status in (CHANGED, MISSING):
             yield f"{file.status:<11} {file.path}: {file.why}"
     alike: dict[tuple[Path, str, str], list[str]] = {}
-    for file in found:
+    for file in files:
         if file.status == NOT_KNOWN:
             path = Path(file.path)
             folder = Path(*path.parent.parts[: 4 if path.is_absolute() else 3])
@@ -301,12 +304,12 @@ def _in_words(found: list[VerifiedFile]) -> Iterator[str]:
         yield f"{NOT_KNOWN:<11} {paths[0]}{more}: {why}"
     if len(alike) > _LINES:
         yield f"{NOT_KNOWN:<11} and {len(alike) - _LINES} more kinds of files (--json names them)"
-    for file in found:
+    for file in files:
         if file.status == AS_WRITTEN and file.path.endswith(".tar.xz"):
             yield f"{AS_WRITTEN:<11} {file.path}: {file.why}"
-    counted = Counter(file.status for file in found)
+    counted = Counter(file.status for file in files)
     kinds: tuple[Status, ...] = (AS_WRITTEN, CHANGED, MISSING, NOT_KNOWN)
-    yield f"{len(found)} files: " + ", ".join(f"{counted[kind]} {kind}" for kind in kinds)
+    yield f"{len(files)} files: " + ", ".join(f"{counted[kind]} {kind}" for kind in kinds)
     if not counted[AS_WRITTEN]:
         yield "nothing was verified"
 
@@ -315,26 +318,26 @@ def arguments() -> Parser:
     """Build the command-line parser of `plumbline verify`."""
     parser = Parser(__doc__)
     parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="folders or files (default: work, results)")
-    parser.add_argument("--json", action="store_true", help="print every file with what is known of it as JSON")
+    parser.add_argument("--json", action="store_true", help="print every file with its status as JSON")
     return parser
 
 
 def main() -> int:
     """Run `plumbline verify`, and return its exit code."""
-    given = arguments().parse_args()
-    paths = given.paths or [path for name in _FOLDERS if (path := Path(name)).is_dir()]
-    for path in given.paths:
+    options = arguments().parse_args()
+    paths = options.paths or [path for name in _FOLDERS if (path := Path(name)).is_dir()]
+    for path in options.paths:
         if not path.exists():
             raise UsageError(f"there is no {path}; name a folder or a file, such as work/demo")
     if not paths:
         raise UsageError(f"here is neither {' nor '.join(_FOLDERS)}; name a folder or a file")
-    found = verify(paths)
-    code = exit_code(found)
-    if given.json:
-        counted = Counter(file.status for file in found)
-        print(json.dumps({"exit_code": code, "counts": counted, "files": [asdict(file) for file in found]}, indent=1))
+    files = verify(paths)
+    code = exit_code(files)
+    if options.json:
+        counted = Counter(file.status for file in files)
+        print(json.dumps({"exit_code": code, "counts": counted, "files": [asdict(file) for file in files]}, indent=1))
     else:
-        for line in _in_words(found):
+        for line in _format_lines(files):
             print(visible(line))
     return code
 

@@ -84,14 +84,14 @@ class ExpressionOperand:
         return _join(">", self, other)
 
     def __neg__(self) -> Expression:
-        given = self.expression()
+        operand = self.expression()
         # The sign of a product is that of its first factor.
-        binding = PRODUCT if given.binding == PRODUCT else SIGN
-        return _elementwise(operator.neg, [given], f"-{_held(given, PRODUCT)}", binding)
+        binding = PRODUCT if operand.binding == PRODUCT else SIGN
+        return _apply_elementwise(operator.neg, [operand], f"-{_bracket(operand, PRODUCT)}", binding)
 
     def __abs__(self) -> Expression:
-        given = self.expression()
-        return _elementwise(abs, [given], f"abs({given.text})", ATOM)
+        operand = self.expression()
+        return _apply_elementwise(abs, [operand], f"abs({operand.text})", ATOM)
 
 
 #: What may stand beside an operator. A plain number is a constant: exact, and without a cell.
@@ -135,19 +135,19 @@ class Expression(ExpressionOperand):
         return self.printed[0], self.ranges[0]
 
 
-def lift(given: Given) -> Expression:
+def lift(operand: Given) -> Expression:
     """Turn anything that may stand next to an operator (a number, an operand, a list of them) into an expression."""
-    if isinstance(given, ExpressionOperand):
-        return given.expression()
-    if isinstance(given, int | float):
-        value = (iv.mpf(str(given)),)
-        return Expression(text=str(given), printed=value, ranges=value, binding=ATOM if given >= 0 else SIGN)
-    parts = [lift(one) for one in given]
+    if isinstance(operand, ExpressionOperand):
+        return operand.expression()
+    if isinstance(operand, int | float):
+        value = (iv.mpf(str(operand)),)
+        return Expression(text=str(operand), printed=value, ranges=value, binding=ATOM if operand >= 0 else SIGN)
+    parts = [lift(one) for one in operand]
     return Expression(
         text=f"[{', '.join(part.text for part in parts)}]",
         printed=tuple(value for part in parts for value in part.printed),
         ranges=tuple(value for part in parts for value in part.ranges),
-        inputs=_inputs(parts),
+        inputs=_collect_inputs(parts),
         several=True,
         spans=any(part.spans for part in parts),
     )
@@ -185,17 +185,17 @@ _OPERATORS = {
 }
 
 
-def _held(given: Expression, least: int) -> str:
-    return given.text if given.binding >= least else f"({given.text})"
+def _bracket(expression: Expression, least: int) -> str:
+    return expression.text if expression.binding >= least else f"({expression.text})"
 
 
 def _join(sign: str, first: Given, second: Given) -> Expression:
-    left, right, made = lift(first), lift(second), _OPERATORS[sign]
-    text = f"{_held(left, made.left)} {sign} {_held(right, made.right)}"
-    return _elementwise(made.apply, [left, right], text, made.binding)
+    left, right, operation = lift(first), lift(second), _OPERATORS[sign]
+    text = f"{_bracket(left, operation.left)} {sign} {_bracket(right, operation.right)}"
+    return _apply_elementwise(operation.apply, [left, right], text, operation.binding)
 
 
-def _elementwise(
+def _apply_elementwise(
     operation: Callable[..., Interval], operands: Sequence[Expression], text: str, binding: int
 ) -> Expression:
     """An operation on each number of its operands; a single number goes with each of several."""
@@ -205,22 +205,25 @@ def _elementwise(
     count = lengths.pop() if lengths else 1
 
     def each(values: Sequence[Values]) -> Values:
-        drawn = [given if len(given) == count else given * count for given in values]
-        return tuple(operation(*numbers) for numbers in zip(*drawn, strict=True))
+        columns = [
+            numbers_of_operand if len(numbers_of_operand) == count else numbers_of_operand * count
+            for numbers_of_operand in values
+        ]
+        return tuple(operation(*numbers) for numbers in zip(*columns, strict=True))
 
     return Expression(
         text=text,
         printed=each([operand.printed for operand in operands]),
         ranges=each([operand.ranges for operand in operands]),
         binding=binding,
-        inputs=_inputs(operands),
+        inputs=_collect_inputs(operands),
         several=any(operand.several for operand in operands),
         spans=any(operand.spans for operand in operands),
     )
 
 
-def _inputs(operands: Sequence[Expression]) -> tuple[ExpressionInput, ...]:
-    return tuple(dict.fromkeys(one for operand in operands for one in operand.inputs))
+def _collect_inputs(operands: Sequence[Expression]) -> tuple[ExpressionInput, ...]:
+    return tuple(dict.fromkeys(entry for operand in operands for entry in operand.inputs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +241,9 @@ class NamedFunction:
 FUNCTIONS: dict[str, NamedFunction] = {}
 
 
-def function(meaning: str, *, spans: bool = False) -> Callable[[Callable[..., Interval]], Callable[..., Expression]]:
+def audit_function(
+    meaning: str, *, spans: bool = False
+) -> Callable[[Callable[..., Interval]], Callable[..., Expression]]:
     """Turn a function of intervals (and lists of them) into one of expressions, registered under its own name.
 
     Args:
@@ -255,21 +260,21 @@ def function(meaning: str, *, spans: bool = False) -> Callable[[Callable[..., In
         if name in FUNCTIONS and FUNCTIONS[name].module != compute.__module__:
             raise PlumblineError(f"two audit functions are called {name!r}; rename that of {compute.__module__}")
 
-        def call(*given: Given) -> Expression:
-            operands = [lift(one) for one in given]
+        def call(*arguments: Given) -> Expression:
+            operands = [lift(argument) for argument in arguments]
 
             def result(values: Sequence[Values]) -> Values:
-                drawn = [
+                inputs = [
                     list(value) if operand.several else value[0]
                     for operand, value in zip(operands, values, strict=True)
                 ]
-                return (iv.mpf(compute(*drawn)),)
+                return (iv.mpf(compute(*inputs)),)
 
             return Expression(
                 text=f"{name}({', '.join(operand.text for operand in operands)})",
                 printed=result([operand.printed for operand in operands]),
                 ranges=result([operand.ranges for operand in operands]),
-                inputs=_inputs(operands),
+                inputs=_collect_inputs(operands),
                 spans=spans or any(operand.spans for operand in operands),
             )
 
@@ -279,11 +284,11 @@ def function(meaning: str, *, spans: bool = False) -> Callable[[Callable[..., In
     return register
 
 
-def inputs_of(expression: Expression) -> list[ExpressionInput]:
+def select_named_inputs(expression: Expression) -> list[ExpressionInput]:
     """The inputs of an expression that have a name; constants and numbers that its text writes out have none."""
-    return [one for one in expression.inputs if one.name]
+    return [entry for entry in expression.inputs if entry.name]
 
 
-def cells_of(expression: Expression) -> set[Cell]:
+def collect_cells(expression: Expression) -> set[Cell]:
     """Every printed cell that an expression reads."""
-    return {cell for one in expression.inputs for cell in one.cells}
+    return {cell for entry in expression.inputs for cell in entry.cells}

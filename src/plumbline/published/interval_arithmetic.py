@@ -52,7 +52,7 @@ def whole_numbers(interval: Interval) -> tuple[int, int]:
     return first, last
 
 
-def up_to_1(interval: Interval) -> Interval:
+def clip_to_1(interval: Interval) -> Interval:
     """What of an interval lies from -1 to 1: a cosine or correlation that rounds to 1 is not above it.
 
     Raises:

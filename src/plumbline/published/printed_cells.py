@@ -75,9 +75,9 @@ class PrintedTable:
         return list(next(iter(self._cells.values()), ()))
 
     def _text(self, row: str, column: str) -> str:
-        for kind, key, known in (("row", row, self.rows), ("column", column, self._columns)):
-            if key not in known:
-                raise PlumblineError(f"{self._file}: there is no {kind} {key!r}{nearest(key, known)}")
+        for kind, key, keys in (("row", row, self.rows), ("column", column, self._columns)):
+            if key not in keys:
+                raise PlumblineError(f"{self._file}: there is no {kind} {key!r}{nearest(key, keys)}")
         return self._cells[row][column]
 
 

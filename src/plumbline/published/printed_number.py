@@ -139,7 +139,7 @@ def exact(value: int | float, name: str = "") -> PrintedNumber:
     return PrintedNumber(text=str(value), exact=True, name=name)
 
 
-def derived(value: int | float, *numbers: PrintedNumber, name: str = "") -> PrintedNumber:
+def derive_exact(value: int | float, *numbers: PrintedNumber, name: str = "") -> PrintedNumber:
     """An exact number that was computed from printed ones, and counts as read from their cells."""
     cells = tuple(cell for number in numbers for cell in number.cells)
     return PrintedNumber(text=str(value), exact=True, name=name, cells=cells)

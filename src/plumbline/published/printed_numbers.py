@@ -102,12 +102,12 @@ class PrintedNumbers:
         odd = next((row for row in rows if len(row) != len(head)), None)
         if odd is not None:
             raise PlumblineError(f"{path}: the row {odd[0]!r} has {len(odd)} cells, and the head {len(head)}")
-        times, seen = Counter(row[0] for row in rows), Counter[str]()
-        found = {}
+        times, count_so_far = Counter(row[0] for row in rows), Counter[str]()
+        cells = {}
         for key, *texts in rows:
-            seen[key] += 1
-            found[f"{key}#{seen[key]}" if times[key] > 1 else key] = dict(zip(head[1:], texts, strict=True))
-        return found
+            count_so_far[key] += 1
+            cells[f"{key}#{count_so_far[key]}" if times[key] > 1 else key] = dict(zip(head[1:], texts, strict=True))
+        return cells
 
     def table(self, name: str, key: str | list[str] | None = None) -> pd.DataFrame:
         """A printed table indexed by `key` (by default its first column), every cell as printed or empty."""
@@ -133,20 +133,22 @@ class PrintedNumbers:
             return []
         claims = []
         for entry in self._entries("claims.yaml"):
-            given = {**entry, **{key: tuple(entry.get(key) or ()) for key in ("needs", "lines", "derived")}}
-            given["source"] = str(given.get("source", ""))
+            fields = {**entry, **{key: tuple(entry.get(key) or ()) for key in ("needs", "lines", "derived")}}
+            fields["source"] = str(fields.get("source", ""))
             try:
-                claims.append(PaperClaim(**given))
+                claims.append(PaperClaim(**fields))
             except TypeError as error:
                 raise PlumblineError(f"{self.directory / 'claims.yaml'}: entry {entry.get('id')!r}: {error}") from error
         return claims
 
     def claim(self, name: str) -> dict[str, Any]:
         """The printed values of a claim, for numbers that stand in the text and in no table."""
-        known = {entry["id"]: entry for entry in self._entries("claims.yaml")}
-        if name not in known:
-            raise PlumblineError(f"{self.directory / 'claims.yaml'}: there is no claim {name!r}{nearest(name, known)}")
-        return known[name]["values"]
+        entries = {entry["id"]: entry for entry in self._entries("claims.yaml")}
+        if name not in entries:
+            raise PlumblineError(
+                f"{self.directory / 'claims.yaml'}: there is no claim {name!r}{nearest(name, entries)}"
+            )
+        return entries[name]["values"]
 
     def setup(self) -> dict[str, dict[str, Any]]:
         """The stated configuration: id -> values. Entries marked `external` are not from the paper itself."""
@@ -174,8 +176,8 @@ class PrintedNumbers:
             )
         path = self.directory / name
         if not path.is_file():
-            known = sorted(file.stem for file in self.directory.glob("*"))
-            raise PlumblineError(f"{path} is missing{nearest(stem, known)}; restore it from the repository")
+            stems = sorted(file.stem for file in self.directory.glob("*"))
+            raise PlumblineError(f"{path} is missing{nearest(stem, stems)}; restore it from the repository")
         return path
 
     def _entries(self, name: str) -> list[dict[str, Any]]:
@@ -186,14 +188,14 @@ class PrintedNumbers:
         return entries
 
 
-def printed(frame: pd.DataFrame, row: Any, column: str) -> str:
+def read_printed(frame: pd.DataFrame, row: Any, column: str) -> str:
     """The printed cell of a table, or the words "not printed" where it is empty or its row is missing."""
     if row not in frame.index:
         return NOT_PRINTED
     return frame.loc[row, column] or NOT_PRINTED
 
 
-def printed_value(frame: pd.DataFrame, row: Any, column: str) -> float:
+def read_printed_value(frame: pd.DataFrame, row: Any, column: str) -> float:
     """A printed number as a float; NaN where the paper prints none."""
-    text = printed(frame, row, column)
+    text = read_printed(frame, row, column)
     return math.nan if text == NOT_PRINTED else float(text)

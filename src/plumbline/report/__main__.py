@@ -20,8 +20,8 @@ def arguments() -> Parser:
     """Build the command-line parser of `plumbline report`."""
     parser = Parser(__doc__)
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
-    words = "as snakemake --config: a part of a nested value leaves the others unchanged"
-    parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=words)
+    help_text = "as snakemake --config: a part of a nested value leaves the others unchanged"
+    parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=help_text)
     parser.add_argument("--configuration-json", metavar="JSON", help=HIDDEN)
     parser.add_argument(
         "--out", type=Path, metavar="FOLDER/index.html", help="default: results/PRESET/report/index.html"
@@ -36,19 +36,19 @@ def main() -> None:
     Raises:
         PlumblineError: `--out` is no index.html, or its folder holds something that is no report.
     """
-    given = arguments().parse_args()
+    options = arguments().parse_args()
     try:
-        planned = load(_configuration(given))
+        planned = load(_configuration(options))
     except PlumblineError as error:
         if packed := packed_bundle.read(ROOT):
             raise PlumblineError(f"{error}; {packed.remedy}") from error
         raise
-    out = given.out or Path(planned.paths.report)
+    out = options.out or Path(planned.paths.report)
     _require_own_folder(out)
-    if not given.fingerprint:  # the workflow has made what it shows
+    if not options.fingerprint:  # the workflow has made what it shows
         ResultsOnDisk(project=planned).require_something()
-    pages = write_report.build(planned, out)
-    fingerprint_file.write(out, given.fingerprint)
+    pages = write_report.build_report(planned, out)
+    fingerprint_file.write(out, options.fingerprint)
     print(f"{out} ({pages} pages)")
 
 
@@ -61,13 +61,13 @@ def _require_own_folder(out: Path) -> None:
         raise PlumblineError(f"--out {out}: {folder} holds something else, and would be replaced; name another folder")
 
 
-def _configuration(given: argparse.Namespace) -> dict[str, Any]:
-    config: dict[str, Any] = json.loads(given.configuration_json) if given.configuration_json else load_config()
-    if given.config:
+def _configuration(options: argparse.Namespace) -> dict[str, Any]:
+    config: dict[str, Any] = json.loads(options.configuration_json) if options.configuration_json else load_config()
+    if options.config:
         from plumbline.project import config_arguments
 
-        config = config_arguments.changed(config, given.config)
-    return config | ({"preset": given.preset} if given.preset else {})
+        config = config_arguments.changed(config, options.config)
+    return config | ({"preset": options.preset} if options.preset else {})
 
 
 if __name__ == "__main__":

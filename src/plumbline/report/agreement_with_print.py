@@ -48,18 +48,18 @@ class SeedSpread:
     @classmethod
     def together(cls, spreads: Sequence[SeedSpread]) -> SeedSpread | None:
         """Pool the spreads of several rows, as if the same noise were behind all; None where there are none."""
-        freedom = sum(one.freedom for one in spreads)
+        freedom = sum(spread.freedom for spread in spreads)
         if not freedom:
             return None
-        return cls(math.sqrt(sum(one.freedom * one.sigma**2 for one in spreads) / freedom), freedom)
+        return cls(math.sqrt(sum(spread.freedom * spread.sigma**2 for spread in spreads) / freedom), freedom)
 
     def resolves(self, seeds: int) -> float:
         """Compute how far one more run must lie from the mean of `seeds` runs to differ at 5 %, by Student's t."""
-        known = self.freedom + 1
-        return resolved_distance(self.sigma, known) * math.sqrt((1 + 1 / seeds) / (1 + 1 / known))
+        seeds_behind = self.freedom + 1
+        return resolved_distance(self.sigma, seeds_behind) * math.sqrt((1 + 1 / seeds) / (1 + 1 / seeds_behind))
 
 
-def mark(
+def judge_cell(
     ours: str,
     printed: str,
     preset: str,
@@ -91,7 +91,7 @@ def mark(
         return OTHER
     if not texts:
         return TEXTS
-    value, text = _number(ours), _number(printed)
+    value, text = _parse_number(ours), _parse_number(printed)
     if value is None or text is None:  # words: a signature, a mechanism
         return UNKNOWN if ours != printed else None
     if spread is None or not seeds:
@@ -101,7 +101,7 @@ def mark(
 
 
 def _rounds_to(ours: str, printed: str) -> bool:
-    value, text = _number(ours), _number(printed)
+    value, text = _parse_number(ours), _parse_number(printed)
     if value is None or text is None:
         return ours.strip().lower() == printed.strip().lower()
     exponent = text.as_tuple().exponent
@@ -110,7 +110,7 @@ def _rounds_to(ours: str, printed: str) -> bool:
     return abs(value - text) <= unit / 2 + abs(text) * Decimal("1e-12")
 
 
-def _number(text: str) -> Decimal | None:
+def _parse_number(text: str) -> Decimal | None:
     try:
         number = Decimal(text.replace(",", "").replace("−", "-"))
     except InvalidOperation:

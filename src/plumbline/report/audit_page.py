@@ -8,7 +8,7 @@ from pathlib import Path
 from plumbline.core import fingerprint_file
 from plumbline.report import markdown_page
 from plumbline.report.page_frame import ReportPage
-from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number, text
+from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number_cell, text_cell
 from plumbline.report.results_on_disk import ResultsOnDisk
 
 #: What is shown of a row: column of the csv -> head. The rest is in the csv, which lies beside.
@@ -24,21 +24,24 @@ SHOWN = {
 }
 
 
-def page(found: ResultsOnDisk) -> ReportPage:
+def build_page(results: ResultsOnDisk) -> ReportPage:
     """Build the page of the audit; without one, or where it is not the file that was made, the command is shown."""
-    path = Path(found.project.paths.results) / "audit.csv"
-    words = path.with_suffix(".md")
-    files, grid, body, headings = {}, None, markdown_page.html(""), []
-    if path.exists() and words.exists() and fingerprint_file.is_unchanged(path):
-        markdown = words.read_text(encoding="utf-8")
-        body, headings = markdown_page.html(markdown), [*markdown_page.headings(markdown), ("rows", "Every row")]
-        files = {path: "files/audit.csv", words: "files/audit.md"}
+    path = Path(results.project.paths.results) / "audit.csv"
+    markdown_file = path.with_suffix(".md")
+    files, grid, body, headings = {}, None, markdown_page.to_html(""), []
+    if path.exists() and markdown_file.exists() and fingerprint_file.is_unchanged(path):
+        markdown = markdown_file.read_text(encoding="utf-8")
+        body, headings = (
+            markdown_page.to_html(markdown),
+            [*markdown_page.list_headings(markdown), ("rows", "Every row")],
+        )
+        files = {path: "files/audit.csv", markdown_file: "files/audit.md"}
         with open(path, encoding="utf-8", newline="") as handle:
-            rows = [[_cell(row, name) for name in SHOWN] for row in csv.DictReader(handle)]
+            rows = [[_make_cell(row, name) for name in SHOWN] for row in csv.DictReader(handle)]
         along = {"csv": "files/audit.csv", "md": "files/audit.md"}
         title = "Every row: a printed number next to the value that follows from others."
         grid = PageTable(id="rows", title=title, heads=list(SHOWN.values()), rows=rows, files=along)
-    content = {"grid": grid, "body": body, "command": found.command(path)}
+    content = {"grid": grid, "body": body, "command": results.command(path)}
     return ReportPage(
         path="audit.html",
         title="Audit",
@@ -50,10 +53,10 @@ def page(found: ResultsOnDisk) -> ReportPage:
     )
 
 
-def _cell(row: dict[str, str], name: str) -> HtmlCell:
+def _make_cell(row: dict[str, str], name: str) -> HtmlCell:
     if not SHOWN[name].numeric:
-        return text(row[name])
+        return text_cell(row[name])
     try:
-        return number(float(row[name]), row[name])
+        return number_cell(float(row[name]), row[name])
     except ValueError:
-        return text(row[name])
+        return text_cell(row[name])

@@ -16,7 +16,7 @@ from plumbline.report.page_table import (
     HtmlCell,
     PageTable,
     RunLinks,
-    text,
+    text_cell,
 )
 from plumbline.report.results_on_disk import ResultsOnDisk
 from plumbline.results.claims import replication_rates
@@ -46,24 +46,29 @@ RATES = {
 }
 
 
-def page(found: ResultsOnDisk) -> ReportPage:
+def build_page(results: ResultsOnDisk) -> ReportPage:
     """Build the page of all claims that have been judged, with a table for each study."""
-    sources = RunLinks(found=found, root="")
-    own = [study for study in found.studies.values() if study.name in found.project.studies]
-    studies = [study for study in own if found.project.targets.has_claims(study.name)]
-    made = {study.name: grid(found, study, sources) for study in studies}
-    missing = [_path(found, study) for study in studies if made[study.name] is None]
+    sources = RunLinks(found=results, root="")
+    own = [study for study in results.studies.values() if study.name in results.project.studies]
+    studies = [study for study in own if results.project.targets.has_claims(study.name)]
+    tables = {study.name: build_table(results, study, sources) for study in studies}
+    missing = [_claims_path(results, study) for study in studies if tables[study.name] is None]
     content = {
-        "grids": [one for one in made.values() if one],
-        "counts": [(study, counts(found, study)) for study in studies if made[study.name]],
-        "rates": [(study, in_words(line)) for study in studies if made[study.name] for line in rates(found, study)],
+        "grids": [table for table in tables.values() if table],
+        "counts": [(study, count_verdicts(results, study)) for study in studies if tables[study.name]],
+        "rates": [
+            (study, format_verdict(line))
+            for study in studies
+            if tables[study.name]
+            for line in describe_rates(results, study)
+        ],
         "missing": missing,
         "damaged": [path for path in missing if path.exists()],
-        "command": found.command(*missing),
+        "command": results.command(*missing),
         "sources": sources,
     }
-    files = {path: copied for study in studies for path, copied in along(found, study).items()}
-    contents = [(f"claims-{study.name}", study.name) for study in studies if made[study.name]]
+    files = {path: copied for study in studies for path, copied in list_downloads(results, study).items()}
+    contents = [(f"claims-{study.name}", study.name) for study in studies if tables[study.name]]
     contents += [("replication", "What a perfect replication would get")] if content["rates"] else []
     return ReportPage(
         path="claims.html",
@@ -76,43 +81,45 @@ def page(found: ResultsOnDisk) -> ReportPage:
     )
 
 
-def grid(found: ResultsOnDisk, study: Study, sources: RunLinks, *, named: bool = True) -> PageTable | None:
+def build_table(
+    results: ResultsOnDisk, study: Study, sources: RunLinks, *, names_study: bool = True
+) -> PageTable | None:
     """Build the table of a study's claims, each verdict linked to the runs that it rests on.
 
-    None where no claims were judged. `named`: whether the title names the study.
+    None where no claims were judged. `names_study`: whether the title names the study.
     """
-    rows = read(found, study)
+    rows = read_claims(results, study)
     if not rows:
         return None
     title = (
         f"Claims of {study.name}, {study.paper or study.definition['title']}"
-        if named
+        if names_study
         else "What the paper claims, and what was found."
     )
-    files = {path.suffix[1:]: f"{sources.root}{copied}" for path, copied in along(found, study).items()}
-    rated = RATES if any(row.get(next(iter(RATES))) for row in rows) else {}
+    files = {path.suffix[1:]: f"{sources.root}{copied}" for path, copied in list_downloads(results, study).items()}
+    rate_heads = RATES if any(row.get(next(iter(RATES))) for row in rows) else {}
     # Claims of an earlier version have fewer columns.
-    shown = {name: head for name, head in (SHOWN | rated).items() if name in rows[0]}
+    heads = {name: head for name, head in (SHOWN | rate_heads).items() if name in rows[0]}
     return PageTable(
         id=f"claims-{study.name}",
         title=title,
-        heads=list(shown.values()),
-        rows=[[_cell(row, name, sources) for name in shown] for row in rows],
+        heads=list(heads.values()),
+        rows=[[_make_cell(row, name, sources) for name in heads] for row in rows],
         files=files,
     )
 
 
-def along(found: ResultsOnDisk, study: Study) -> dict[Path, str]:
+def list_downloads(results: ResultsOnDisk, study: Study) -> dict[Path, str]:
     """List the files of a study's claims that a page offers for download: source -> where it lies in the report."""
-    path = _path(found, study)
-    there = [one for one in (path, path.with_suffix(".md")) if one.exists()]
-    return {one: f"files/{study.name}/{one.name}" for one in there}
+    path = _claims_path(results, study)
+    there = [file for file in (path, path.with_suffix(".md")) if file.exists()]
+    return {file: f"files/{study.name}/{file.name}" for file in there}
 
 
-def read(found: ResultsOnDisk, study: Study) -> list[dict[str, str]]:
+def read_claims(results: ResultsOnDisk, study: Study) -> list[dict[str, str]]:
     """Read the rows of a study's claims; none where they were not judged, or the file is not the one that was made."""
-    path = _path(found, study)
-    if study.name not in found.project.studies or not found.project.targets.has_claims(study.name):
+    path = _claims_path(results, study)
+    if study.name not in results.project.studies or not results.project.targets.has_claims(study.name):
         return []
     if not path.exists():
         return []
@@ -124,35 +131,37 @@ def read(found: ResultsOnDisk, study: Study) -> list[dict[str, str]]:
     return rows if all(None not in row.values() and {"verdict", "runs"} <= row.keys() for row in rows) else []
 
 
-def counts(found: ResultsOnDisk, study: Study) -> list[tuple[str, int]]:
+def count_verdicts(results: ResultsOnDisk, study: Study) -> list[tuple[str, int]]:
     """Count a study's verdicts, those that say something first; none where it has no claims or they were not judged."""
-    said = Counter(in_words(row["verdict"]) for row in read(found, study))
-    first = [verdict for verdict in SAYING if verdict in said]
-    return [(verdict, said[verdict]) for verdict in dict.fromkeys([*first, *sorted(said)])]
+    counter = Counter(format_verdict(row["verdict"]) for row in read_claims(results, study))
+    first = [verdict for verdict in SAYING if verdict in counter]
+    return [(verdict, counter[verdict]) for verdict in dict.fromkeys([*first, *sorted(counter)])]
 
 
-def in_words(said: str) -> str:
+def format_verdict(verdict: str) -> str:
     """Write the verdict of a claim that was not judged as people read it, in a text of verdicts.
 
     The csv names the preset (`not judged (demo size)`), which every page has at its top.
     """
-    return re.sub(r"not judged \(\w+ size\)", NOT_THIS_SIZE, said).replace("not judged (other texts)", NOT_THESE_TEXTS)
+    return re.sub(r"not judged \(\w+ size\)", NOT_THIS_SIZE, verdict).replace(
+        "not judged (other texts)", NOT_THESE_TEXTS
+    )
 
 
-def rates(found: ResultsOnDisk, study: Study) -> list[str]:
+def describe_rates(results: ResultsOnDisk, study: Study) -> list[str]:
     """Say what a perfect replication would get of a study's claims, and what was drawn; nothing where none was."""
-    verdicts = {row["id"]: row["verdict"] for row in read(found, study)}
-    return replication_rates.read(study_folders.folder(study.code, found.project.root)).summary(verdicts)
+    verdicts = {row["id"]: row["verdict"] for row in read_claims(results, study)}
+    return replication_rates.read(study_folders.folder(study.code, results.project.root)).summary(verdicts)
 
 
-def _path(found: ResultsOnDisk, study: Study) -> Path:
-    return Path(found.project.paths.results) / study.name / "claims.csv"
+def _claims_path(results: ResultsOnDisk, study: Study) -> Path:
+    return Path(results.project.paths.results) / study.name / "claims.csv"
 
 
-def _cell(row: dict[str, str], name: str, sources: RunLinks) -> HtmlCell:
+def _make_cell(row: dict[str, str], name: str, sources: RunLinks) -> HtmlCell:
     keys = row["runs"].split()
     if name == "verdict":
-        return text(in_words(row[name]), href=sources.href(keys), title=sources.title(keys))
+        return text_cell(format_verdict(row[name]), href=sources.href(keys), title=sources.title(keys))
     if name == "id":
-        return text(row[name].replace("_", " "), title=f"{row['kind']}; {row['source']}")
-    return text(row[name])
+        return text_cell(row[name].replace("_", " "), title=f"{row['kind']}; {row['source']}")
+    return text_cell(row[name])

@@ -15,54 +15,58 @@ _KEPT = ("#", "https://", "http://")
 _READER = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
 
 
-def html(text: str, *, below: int = 1, prefix: str = "part-") -> Markup:
+def to_html(text: str, *, below: int = 1, prefix: str = "part-") -> Markup:
     """Turn Markdown into HTML without its title, its headings `below` levels lower and with ids that begin with
     `prefix`.
     """
     tokens = _READER.parse(text)
     tokens = tokens[3:] if tokens and tokens[0].tag == "h1" else tokens
-    ids = iter(_ids(tokens, prefix))
+    ids = iter(_identify_headings(tokens, prefix))
     for token in tokens:
         if token.type == "heading_open":
             token.attrSet("id", next(ids)[1])
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(6, int(token.tag[1]) + below)}"
         if token.children:
-            token.children = _links(token.children)
-    made: str = _READER.renderer.render(tokens, _READER.options, {})
+            token.children = _drop_dead_links(token.children)
+    rendered: str = _READER.renderer.render(tokens, _READER.options, {})
     box = '<div class="box" tabindex="0" role="region" aria-label="table"><table>'
-    return Markup(made.replace("<table>", box).replace("</table>", "</table></div>"))
+    return Markup(rendered.replace("<table>", box).replace("</table>", "</table></div>"))
 
 
-def headings(text: str, *, prefix: str = "part-", levels: Collection[str] = ("h2",)) -> list[tuple[str, str]]:
+def list_headings(text: str, *, prefix: str = "part-", levels: Collection[str] = ("h2",)) -> list[tuple[str, str]]:
     """List the headings of some levels of a Markdown text: (id in the HTML, words)."""
-    return [(name, words) for level, name, words in _ids(_READER.parse(text), prefix) if level in levels]
+    return [
+        (name, text_of_heading)
+        for level, name, text_of_heading in _identify_headings(_READER.parse(text), prefix)
+        if level in levels
+    ]
 
 
-def _ids(tokens: list[Token], prefix: str) -> list[tuple[str, str, str]]:
+def _identify_headings(tokens: list[Token], prefix: str) -> list[tuple[str, str, str]]:
     """Of each heading its level, an id that no other one has, and its words."""
-    found: list[tuple[str, str, str]] = []
+    headings_found: list[tuple[str, str, str]] = []
     for token, inside in itertools.pairwise(tokens):
         if token.type == "heading_open":
-            name = prefix + slug(inside.content)
-            again = sum(known.rpartition("--")[0] == name or known == name for _, known, _ in found)
-            found.append((token.tag, f"{name}--{again + 1}" if again else name, inside.content))
-    return found
+            name = prefix + make_slug(inside.content)
+            repeats = sum(other.rpartition("--")[0] == name or other == name for _, other, _ in headings_found)
+            headings_found.append((token.tag, f"{name}--{repeats + 1}" if repeats else name, inside.content))
+    return headings_found
 
 
-def slug(words: str) -> str:
+def make_slug(heading: str) -> str:
     """Turn a heading into an id for HTML: lower case, hyphens for all else."""
-    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+    return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
 
 
-def _links(children: list[Token]) -> list[Token]:
+def _drop_dead_links(children: list[Token]) -> list[Token]:
     """Without the links that lead nowhere from here."""
-    kept, dropped = [], 0
+    tokens, dropped = [], 0
     for token in children:
         if token.type == "link_open" and not str(token.attrGet("href")).startswith(_KEPT):
             dropped += 1
         elif token.type == "link_close" and dropped:
             dropped -= 1
         else:
-            kept.append(token)
-    return kept
+            tokens.append(token)
+    return tokens

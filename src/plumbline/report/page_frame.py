@@ -51,11 +51,11 @@ class PresetWarning:
         others = {study: source for study, source in texts.items() if source}
         if not others:
             return cls(preset=preset, short=short, words=words, badge="" if preset == REPRODUCTION else preset)
-        named = ", ".join(f"{study}: {source}" for study, source in others.items())
+        sources = ", ".join(f"{study}: {source}" for study, source in others.items())
         return cls(
             preset=preset,
             short=f"{preset}, other texts, no reproduction",
-            words=f"The papers' sizes and budget, but texts of another source ({named}): no reproduction of them.",
+            words=f"The papers' sizes and budget, but texts of another source ({sources}): no reproduction of them.",
             badge="other texts" if len(others) == len(texts) else "",
         )
 

@@ -86,28 +86,28 @@ class PageTable:
     @property
     def legend(self) -> list[tuple[CellMark, int]]:
         """The marks that occur in the table's cells, with how often."""
-        seen = [cell.mark for row in self.rows for cell in row]
-        return [(mark, count) for mark in MARKS if (count := seen.count(mark))]
+        cell_marks = [cell.mark for row in self.rows for cell in row]
+        return [(mark, count) for mark in MARKS if (count := cell_marks.count(mark))]
 
 
-def text(value: object, **more: object) -> HtmlCell:
+def text_cell(value: object, **more: object) -> HtmlCell:
     """Make a cell that holds a text; it becomes badges where it is nothing but outcomes or verdicts."""
-    shown = "" if value is None else str(value)
-    return HtmlCell(text=shown, sort=shown or None, badges=badges(shown), **more)  # type: ignore[arg-type]
+    written = "" if value is None else str(value)
+    return HtmlCell(text=written, sort=written or None, badges=split_badges(written), **more)  # type: ignore[arg-type]
 
 
-def number(value: float | int | None, shown: str, **more: object) -> HtmlCell:
-    """Make a cell that holds a number, written as `shown`; empty where there is no number."""
+def number_cell(value: float | int | None, written: str, **more: object) -> HtmlCell:
+    """Make a cell that holds a number, written as `written`; empty where there is no number."""
     missing = value is None or value != value
-    return HtmlCell(text="" if missing else shown, sort=None if missing else value, **more)  # type: ignore[arg-type]
+    return HtmlCell(text="" if missing else written, sort=None if missing else value, **more)  # type: ignore[arg-type]
 
 
-def badges(words: str) -> tuple[tuple[str, str], ...]:
+def split_badges(cell_text: str) -> tuple[tuple[str, str], ...]:
     """Split a cell's text into badges: (class in the style sheet, words); none where any word of it is not known."""
-    parts = words.split(", ")
+    parts = cell_text.split(", ")
     if all(part in BADGES for part in parts):
         return tuple((BADGES[part], part) for part in parts)
-    counted = [found for part in parts if (found := _COUNTED.fullmatch(part))]
+    counted = [match for part in parts if (match := _COUNTED.fullmatch(part))]
     return tuple((BADGES[part[1]], part[0]) for part in counted) if len(counted) == len(parts) else ()
 
 
@@ -124,25 +124,25 @@ class RunLinks:
 
     def href(self, keys: Iterable[str]) -> str:
         """Give the link of a cell that rests on these runs; empty without runs."""
-        named = tuple(dict.fromkeys(keys))
-        if not named:
+        run_keys = tuple(dict.fromkeys(keys))
+        if not run_keys:
             return ""
-        if len(named) == 1:
-            return self.root + self.found.run(named[0]).page
-        return f"#runs-{self.sets.setdefault(named, len(self.sets) + 1)}"
+        if len(run_keys) == 1:
+            return self.root + self.found.run(run_keys[0]).page
+        return f"#runs-{self.sets.setdefault(run_keys, len(self.sets) + 1)}"
 
     def title(self, keys: Iterable[str]) -> str:
         """Give the text that appears when the pointer is over such a cell: the run's key, or how many runs."""
-        named = tuple(dict.fromkeys(keys))
-        return named[0] if len(named) == 1 else f"{len(named)} runs" if named else ""
+        run_keys = tuple(dict.fromkeys(keys))
+        return run_keys[0] if len(run_keys) == 1 else f"{len(run_keys)} runs" if run_keys else ""
 
     def lists(self) -> list[tuple[int, int, list[tuple[str, list[FoundRun]]]]]:
         """List each set of runs for the page: its number, how many runs it has, and the runs by method."""
         listed = []
-        for named, number_ in self.sets.items():
+        for run_keys, number_ in self.sets.items():
             methods: dict[str, list[FoundRun]] = {}
-            for key in named:
+            for key in run_keys:
                 run = self.found.run(key)
                 methods.setdefault(run.without_seed, []).append(run)
-            listed.append((number_, len(named), list(methods.items())))
+            listed.append((number_, len(run_keys), list(methods.items())))
         return listed

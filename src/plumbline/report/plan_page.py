@@ -13,32 +13,32 @@ from plumbline.plan.run_estimate import estimator
 from plumbline.plan.target_costs import table
 from plumbline.report import markdown_page
 from plumbline.report.page_frame import ReportPage
-from plumbline.report.page_table import ColumnHead, PageTable, number, text
+from plumbline.report.page_table import ColumnHead, PageTable, number_cell, text_cell
 from plumbline.report.results_on_disk import ResultsOnDisk
 
 
-def page(found: ResultsOnDisk) -> ReportPage:
+def build_page(results: ResultsOnDisk) -> ReportPage:
     """Build the page of the plan, with a table that can be sorted."""
-    content = _took(found) if found.packed else _planned(found)
+    content = _describe_packed_runs(results) if results.packed else _describe_plan(results)
     return ReportPage(path="plan.html", title="Plan", template="plan.html.j2", content=content, nav="Plan")
 
 
-def _took(found: ResultsOnDisk) -> dict[str, Any]:
+def _describe_packed_runs(results: ResultsOnDisk) -> dict[str, Any]:
     """What the runs took that were packed, by study and size, as their manifests say."""
     rows = []
-    for study in found.studies.values():
-        runs = [run for run in found.of_study(study) if run.outcome and run.planned]
+    for study in results.studies.values():
+        runs = [run for run in results.of_study(study) if run.outcome and run.planned]
         for scale in dict.fromkeys(run.planned.spec.scale for run in runs if run.planned):
-            here = [run for run in runs if run.planned and run.planned.spec.scale == scale]
-            seconds = [run.manifest["wall_seconds"] for run in here if "wall_seconds" in run.manifest]
-            devices = sorted({str(run.manifest.get("device_name", "not recorded")) for run in here})
+            runs_of_scale = [run for run in runs if run.planned and run.planned.spec.scale == scale]
+            seconds = [run.manifest["wall_seconds"] for run in runs_of_scale if "wall_seconds" in run.manifest]
+            devices = sorted({str(run.manifest.get("device_name", "not recorded")) for run in runs_of_scale})
             rows.append(
                 [
-                    text(study.name),
-                    text(study.scale_label(scale)),
-                    number(len(here), str(len(here))),
-                    number(sum(seconds) / 60, f"{sum(seconds) / 60:,.1f}") if seconds else text(None),
-                    text(", ".join(devices)),
+                    text_cell(study.name),
+                    text_cell(study.scale_label(scale)),
+                    number_cell(len(runs_of_scale), str(len(runs_of_scale))),
+                    number_cell(sum(seconds) / 60, f"{sum(seconds) / 60:,.1f}") if seconds else text_cell(None),
+                    text_cell(", ".join(devices)),
                 ]
             )
     heads = [
@@ -49,32 +49,34 @@ def _took(found: ResultsOnDisk) -> dict[str, Any]:
         ColumnHead(text="device"),
     ]
     grid = PageTable(id="plan", title="What the runs took.", heads=heads, rows=rows)
-    return {"packed": found.packed, "notes": "", "grid": grid, "beside": ""}
+    return {"packed": results.packed, "notes": "", "grid": grid, "beside": ""}
 
 
-def _planned(found: ResultsOnDisk) -> dict[str, Any]:
-    priced = estimator(found.project)
-    frame = table(priced)
-    shown = plan_page.whole(frame)
-    columns = list(shown.columns)
+def _describe_plan(results: ResultsOnDisk) -> dict[str, Any]:
+    estimates = estimator(results.project)
+    frame = table(estimates)
+    page_frame = plan_page.whole(frame)
+    columns = list(page_frame.columns)
     keys = {name: key for name, (key, _) in plan_page.COLUMNS.items()} | {"price": "price"}  # what cells are sorted by
     cells = [
         [
-            number(frame[keys[name]][at], str(shown[name][at])) if name in keys else text(shown[name][at])
+            number_cell(frame[keys[name]][place], str(page_frame[name][place]))
+            if name in keys
+            else text_cell(page_frame[name][place])
             for name in columns
         ]
-        for at in frame.index
+        for place in frame.index
     ]
     # A row is named by its target: the study stands beside it.
-    order = [columns.index("target"), *(at for at, name in enumerate(columns) if name != "target")]
+    order = [columns.index("target"), *(place for place, name in enumerate(columns) if name != "target")]
     return {
         "packed": None,
-        "notes": markdown_page.html("\n\n".join(plan_page.notes(priced, frame))),
+        "notes": markdown_page.to_html("\n\n".join(plan_page.notes(estimates, frame))),
         "grid": PageTable(
             id="plan",
             title="What each target costs.",
-            heads=[ColumnHead(text=columns[at], numeric=columns[at] in keys) for at in order],
-            rows=[[row[at] for at in order] for row in cells],
+            heads=[ColumnHead(text=columns[place], numeric=columns[place] in keys) for place in order],
+            rows=[[row[place] for place in order] for row in cells],
         ),
-        "beside": markdown_page.html(plan_page.beside_papers(priced)),
+        "beside": markdown_page.to_html(plan_page.beside_papers(estimates)),
     }

@@ -136,19 +136,19 @@ class ResultsOnDisk:
         """Name the source of each study's training texts, empty where they are the paper's own: of one study, else of
         all.
         """
-        named = [study] if study in self.studies else self.studies
-        return {name: self.studies[name].other_texts for name in named}
+        names = [study] if study in self.studies else self.studies
+        return {name: self.studies[name].other_texts for name in names}
 
     @cached_property
     def _runs(self) -> dict[str, FoundRun]:
         ordered = {key: run for study in self.studies.values() for key, run in study.runs.items()}
         planned = {key: self.project.runs[key] for key in ordered if key in self.project.runs} | self.project.runs
-        return {key: self._planned(run) for key, run in planned.items()}
+        return {key: self._find_planned(run) for key, run in planned.items()}
 
     def run(self, key: str) -> FoundRun:
         """Find a run or measurement that a page names, planned or not; from then on it has a page of its own."""
         if key not in self._runs:
-            self._runs[key] = self._measured(key) if measurement_file.is_key(key) else self._named(key)
+            self._runs[key] = self._find_measurement(key) if measurement_file.is_key(key) else self._find_unplanned(key)
         return self._runs[key]
 
     def require_something(self) -> None:
@@ -158,12 +158,14 @@ class ResultsOnDisk:
             PlumblineError: no run ended, and no product, verdict or experiment is there.
         """
         paths = self.project.paths
-        products = [one for study in self.studies.values() for one in self.products(study)]
-        if any(one.made for one in products):
+        products = [product for study in self.studies.values() for product in self.products(study)]
+        if any(product.made for product in products):
             return
         if any(Path(paths.results).glob("*/*.md")) or any(run.state != NOT_RUN for run in self._runs.values()):
             return
-        first = next((one.path for one in products if one.kind == "table"), f"{paths.results}/STUDY/TABLE.csv")
+        first = next(
+            (product.path for product in products if product.kind == "table"), f"{paths.results}/STUDY/TABLE.csv"
+        )
         raise PlumblineError(
             f"there is nothing to report at preset {self.project.name}: no run below {paths.work}, and no table, "
             f"figure or verdict below {paths.results}; make some first, such as snakemake {first}, or "
@@ -187,7 +189,7 @@ class ResultsOnDisk:
         if study.name not in self.project.studies:
             return []
         folder = Path(self.project.paths.results) / study.name
-        made = [
+        products = [
             StudyProduct(
                 study=study.name,
                 name=name,
@@ -201,11 +203,11 @@ class ResultsOnDisk:
         if self.project.targets.has_claims(study.name):
             more = {"claims": folder / "claims.csv"} | more
         claimed = len(study.group(*study.claimed_groups))
-        made += [
+        products += [
             StudyProduct(study=study.name, name=name, kind=name, path=path, runs=claimed if name == "claims" else 0)
             for name, path in more.items()
         ]
-        return made
+        return products
 
     def command(self, *targets: str | Path, studies: str = "") -> str:
         """Spell the command that makes missing targets, for a reader to paste.
@@ -217,17 +219,17 @@ class ResultsOnDisk:
         texts = f" 'data={{source: {source}}}'" if source != AS_THE_CORPUS_SAYS else ""  # else it made other runs
         return f"snakemake {' '.join(map(str, targets))} --config preset={self.project.name}{only}{texts}"
 
-    def _planned(self, run: Run) -> FoundRun:
-        there, owner = self._named(run.key), self.studies.get(run.spec.study)
+    def _find_planned(self, run: Run) -> FoundRun:
+        run_on_disk, owner = self._find_unplanned(run.key), self.studies.get(run.spec.study)
         label = owner.label(run.spec.method) if owner else run.spec.method
-        if not there.outcome:
-            state = UNFINISHED if there.log.exists() else NOT_RUN
-            return replace(there, state=state, planned=run, label=label)
+        if not run_on_disk.outcome:
+            state = UNFINISHED if run_on_disk.log.exists() else NOT_RUN
+            return replace(run_on_disk, state=state, planned=run, label=label)
         # What was packed is of the code that made the bundle, and so are its ids: it is what is expected there.
-        expected = there.manifest.get("run_id") if self.packed else run.spec.run_id
-        return replace(there, planned=run, label=label, other_spec=there.outcome.get("run_id") != expected)
+        expected = run_on_disk.manifest.get("run_id") if self.packed else run.spec.run_id
+        return replace(run_on_disk, planned=run, label=label, other_spec=run_on_disk.outcome.get("run_id") != expected)
 
-    def _named(self, key: str) -> FoundRun:
+    def _find_unplanned(self, key: str) -> FoundRun:
         """A run that a table or claim names and the configuration does not."""
         folder = Path(self.project.paths.work) / "runs" / key
         outcome, manifest = (fingerprint_file.read(folder / f"{name}.json") or {} for name in ("outcome", "manifest"))
@@ -236,7 +238,7 @@ class ResultsOnDisk:
             key=key, state=state, folder=folder, log=self._log(key), outcome=outcome, manifest=manifest, label=key
         )
 
-    def _measured(self, key: str) -> FoundRun:
+    def _find_measurement(self, key: str) -> FoundRun:
         frame = measurement_file.frame_path(Path(self.project.paths.work), key)
         facts = fingerprint_file.read(measurement_file.facts_path(frame)) or {}
         state = MEASURED if facts and frame.exists() else MISSING

@@ -54,17 +54,17 @@ class TrainingCurvePicture:
         """Draw the picture as an SVG element; empty where no value is finite."""
         if not self._finite:
             return Markup("")
-        axis = _axis(self._finite)
-        parts = [_ticks(axis), _steps(self.steps)]
-        parts += [_line(line, axis, self.steps) for line in self.lines]
+        axis = _choose_axis(self._finite)
+        parts = [_draw_ticks(axis), _draw_steps(self.steps)]
+        parts += [_draw_line(line, axis, self.steps) for line in self.lines]
         if self.ended is not None:
-            parts.append(_ended(self.ended, self.steps))
+            parts.append(_draw_end(self.ended, self.steps))
         return Markup(
             '<svg class="curve" viewBox="0 0 {} {}" role="img" aria-label="{}"><title>{}</title>{}</svg>'
         ).format(WIDTH, HEIGHT, self.description, self.title, Markup("").join(parts))
 
 
-def thinned(points: Sequence[Point], most: int = POINTS) -> list[Point]:
+def thin_points(points: Sequence[Point], most: int = POINTS) -> list[Point]:
     """Thin a line to at most about `most` points without losing a spike or a gap.
 
     Of each of equally long stretches it keeps the lowest point, the highest and the first that is not finite, in their
@@ -76,12 +76,12 @@ def thinned(points: Sequence[Point], most: int = POINTS) -> list[Point]:
     edges = [number * len(points) // stretches for number in range(stretches + 1)]
     chosen = {0, len(points) - 1}
     for first, end in itertools.pairwise(edges):
-        finite = [at for at in range(first, end) if math.isfinite(points[at][1])]
+        finite = [place for place in range(first, end) if math.isfinite(points[place][1])]
         if finite:
-            chosen |= {min(finite, key=lambda at: points[at][1]), max(finite, key=lambda at: points[at][1])}
+            chosen |= {min(finite, key=lambda place: points[place][1]), max(finite, key=lambda place: points[place][1])}
         if len(finite) < end - first:
-            chosen.add(next(at for at in range(first, end) if not math.isfinite(points[at][1])))
-    return [points[at] for at in sorted(chosen)]
+            chosen.add(next(place for place in range(first, end) if not math.isfinite(points[place][1])))
+    return [points[place] for place in sorted(chosen)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +102,11 @@ class _Axis:
             first, last = math.ceil(self.low - 1e-9), math.floor(self.high + 1e-9)
             every = max(1, (last - first) // 4 + 1)
             return [10.0**power for power in range(first, last + 1, every)]
-        step = _nice((self.high - self.low) / 4)
+        step = _round_step((self.high - self.low) / 4)
         return [step * at for at in range(math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9) + 1)]
 
 
-def _axis(values: Sequence[float]) -> _Axis:
+def _choose_axis(values: Sequence[float]) -> _Axis:
     ordered = sorted(values)
     low, high, middle = ordered[0], ordered[-1], ordered[len(ordered) // 2]
     if low > 0 and middle > 0 and high / middle > LOGARITHMIC:
@@ -118,7 +118,7 @@ def _axis(values: Sequence[float]) -> _Axis:
     return _Axis(low - room, high + room, False)
 
 
-def _nice(step: float) -> float:
+def _round_step(step: float) -> float:
     power = 10.0 ** math.floor(math.log10(step))
     return power * min((1, 2, 5, 10), key=lambda times: abs(times * power - step))
 
@@ -127,36 +127,36 @@ def _x(step: float, steps: float) -> float:
     return LEFT + step / max(steps, 1) * (WIDTH - LEFT - RIGHT)
 
 
-def _ticks(axis: _Axis) -> Markup:
-    drawn = [
+def _draw_ticks(axis: _Axis) -> Markup:
+    labels = [
         Markup('<path class="grid" d="M{} {:.1f}H{}"/><text class="y" x="{}" y="{:.1f}">{}</text>').format(
             LEFT, axis.y(tick), WIDTH - RIGHT, LEFT - 6, axis.y(tick) + 3.5, f"{tick:.4g}"
         )
         for tick in axis.ticks
     ]
-    return Markup("").join(drawn)
+    return Markup("").join(labels)
 
 
-def _steps(steps: float) -> Markup:
-    step = _nice(steps / 5) if steps > 0 else 1.0
+def _draw_steps(steps: float) -> Markup:
+    step = _round_step(steps / 5) if steps > 0 else 1.0
     ticks = [step * at for at in range(math.floor(steps / step + 1e-9) + 1)]
-    drawn = [
+    labels = [
         Markup('<text class="x" x="{:.1f}" y="{}">{}</text>').format(_x(tick, steps), HEIGHT - 12, f"{tick:,.0f}")
         for tick in ticks
     ]
     base = Markup('<path class="base" d="M{} {}H{}"/>').format(LEFT, HEIGHT - BELOW, WIDTH - RIGHT)
-    return base + Markup("").join(drawn)
+    return base + Markup("").join(labels)
 
 
-def _line(line: TrainingCurveLine, axis: _Axis, steps: float) -> Markup:
+def _draw_line(line: TrainingCurveLine, axis: _Axis, steps: float) -> Markup:
     path, pen = [], False
-    for step, value in thinned(line.points):
+    for step, value in thin_points(line.points):
         if not math.isfinite(value) or (axis.powers and value <= 0):
             pen = False
             continue
         path.append(f"{'L' if pen else 'M'}{_x(step, steps):.1f} {axis.y(value):.1f}")
         pen = True
-    drawn = Markup('<path class="line {}" d="{}"/>').format(line.name, "".join(path))
+    line_markup = Markup('<path class="line {}" d="{}"/>').format(line.name, "".join(path))
     if (line.dots and len(line.points) <= DOTS) or len(path) == 1:
         circles = [
             Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="2.6"/>').format(
@@ -165,11 +165,11 @@ def _line(line: TrainingCurveLine, axis: _Axis, steps: float) -> Markup:
             for step, value in line.points
             if math.isfinite(value) and (not axis.powers or value > 0)
         ]
-        drawn += Markup("").join(circles)
-    return drawn
+        line_markup += Markup("").join(circles)
+    return line_markup
 
 
-def _ended(step: float, steps: float) -> Markup:
+def _draw_end(step: float, steps: float) -> Markup:
     x = _x(step, steps)
     side = ("end", x - 5) if x > WIDTH / 2 else ("start", x + 5)
     return Markup(

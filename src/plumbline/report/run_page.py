@@ -15,7 +15,7 @@ from plumbline.core import escape_sequences, fingerprint_file, process_record, r
 from plumbline.core.errors import PlumblineError
 from plumbline.report import study_tables
 from plumbline.report.page_frame import ReportPage
-from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number, text
+from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number_cell, text_cell
 from plumbline.report.results_on_disk import (
     DIVERGED,
     MEASURED,
@@ -61,13 +61,13 @@ FACTS = {
 }
 
 
-def index(found: ResultsOnDisk) -> ReportPage:
+def build_index(results: ResultsOnDisk) -> ReportPage:
     """Build the page that lists all runs, planned or named by a page, in one table."""
-    content = {"grid": grid(found.runs, ""), "counts": RunCounts.of(found.runs)}
+    content = {"grid": build_table(results.runs, ""), "counts": RunCounts.of(results.runs)}
     return ReportPage(path="runs.html", title="Runs", template="runs.html.j2", content=content, nav="Runs")
 
 
-def grid(runs: Iterable[FoundRun], root: str) -> PageTable:
+def build_table(runs: Iterable[FoundRun], root: str) -> PageTable:
     """Build a table of runs, each row linked to the run's page; `root` leads from the page to the report's folder."""
     heads = [
         ColumnHead(text="run"),
@@ -81,35 +81,41 @@ def grid(runs: Iterable[FoundRun], root: str) -> PageTable:
         ColumnHead(text="peak memory (MB)", numeric=True, short=False),
         ColumnHead(text="run id", short=False),
     ]
-    rows = [_row(run, root) for run in runs]
+    rows = [_make_row(run, root) for run in runs]
     return PageTable(id="runs", title="Runs, as they ended.", heads=heads, rows=rows, files={})
 
 
-def page(
-    found: ResultsOnDisk, run: FoundRun, used_in: list[tuple[str, str]], compared: list[tuple[str, str]] | None = None
+def build_page(
+    results: ResultsOnDisk, run: FoundRun, used_in: list[tuple[str, str]], compared: list[tuple[str, str]] | None = None
 ) -> ReportPage:
     """Build the page of a run or measurement.
 
     `used_in`: the tables that rest on it, as (name, path from the report's folder), and `compared` where it is drawn
     beside others.
     """
-    scored = [one for one in found.project.scored_runs.values() if run.planned and one.key == run.key and one.suite]
-    of_scores = [Path(found.project.paths.scores(one)) for one in scored]
-    of_run = (run.folder / OUTCOME, run.folder / METRICS, run.folder / _MANIFEST)
+    scored_runs = [
+        scored_run
+        for scored_run in results.project.scored_runs.values()
+        if run.planned and scored_run.key == run.key and scored_run.suite
+    ]
+    score_files = [Path(results.project.paths.scores(scored_run)) for scored_run in scored_runs]
+    run_files_shown = (run.folder / OUTCOME, run.folder / METRICS, run.folder / _MANIFEST)
     content: dict[str, Any] = {
         "run": run,
-        "wrong": [(path, why) for path in (*of_run, *of_scores) if (why := wrong(run, path))],
-        "facts": _facts(run),
-        "curves": [] if run.state == MEASURED else curves(run),
-        "scores": [grid for one, path in zip(scored, of_scores) if (grid := _scores(run, one, path))],
-        "log": tail(run.log),
-        "manifest": _json(process_record.strip_local_facts(run.manifest)),
-        "outcome": _json(_told(run.outcome)),
-        "spec": _json(run.planned.spec.to_dict()) if run.planned and not run.manifest else "",
+        "wrong": [(path, why) for path in (*run_files_shown, *score_files) if (why := describe_damage(run, path))],
+        "facts": _list_facts(run),
+        "curves": [] if run.state == MEASURED else draw_curves(run),
+        "scores": [
+            grid for scored_run, path in zip(scored_runs, score_files) if (grid := _build_scores(run, scored_run, path))
+        ],
+        "log": read_tail(run.log),
+        "manifest": _to_json(process_record.strip_local_facts(run.manifest)),
+        "outcome": _to_json(_shorten_outcome(run.outcome)),
+        "spec": _to_json(run.planned.spec.to_dict()) if run.planned and not run.manifest else "",
         "used_in": used_in,
         "compared": compared or [],
-        "ended": _ended(run),
-        "command": found.command(run.folder / "outcome.json")
+        "ended": _describe_end(run),
+        "command": results.command(run.folder / "outcome.json")
         if run.planned and (run.other_spec or run.state in (NOT_RUN, UNFINISHED))
         else "",
         "measured": measurement_file.is_key(run.key),
@@ -118,29 +124,29 @@ def page(
     return ReportPage(path=run.page, title=run.key, template="run.html.j2", content=content, study=study)
 
 
-def used(found: ResultsOnDisk) -> dict[str, list[tuple[str, str]]]:
+def find_tables_by_run(results: ResultsOnDisk) -> dict[str, list[tuple[str, str]]]:
     """Map each run's key to the tables that rest on it, as (name, path from the report's folder)."""
-    where: dict[str, list[tuple[str, str]]] = {}
-    for study in found.studies.values():
-        for product in found.products(study):
-            if product.kind == "table" and product.made and not study_tables.problem(product.path):
-                for key in study_tables.runs_of(product.path):
+    tables_by_run: dict[str, list[tuple[str, str]]] = {}
+    for study in results.studies.values():
+        for product in results.products(study):
+            if product.kind == "table" and product.made and not study_tables.describe_problem(product.path):
+                for key in study_tables.list_runs(product.path):
                     link = f"studies/{study.name}/tables.html#table-{product.name}"
-                    where.setdefault(key, []).append((f"{study.name}, {product.name}", link))
-    return where
+                    tables_by_run.setdefault(key, []).append((f"{study.name}, {product.name}", link))
+    return tables_by_run
 
 
-def curves(run: FoundRun) -> list[TrainingCurvePicture]:
+def draw_curves(run: FoundRun) -> list[TrainingCurvePicture]:
     """Draw loss and gradient norm over steps of a run; none where nothing was logged."""
     path = run.folder / METRICS
-    if not path.exists() or wrong(run, path):
+    if not path.exists() or describe_damage(run, path):
         return []
     logged = pq.read_table(path, columns=["step", "split", "loss", "grad_norm"]).to_pydict()
     steps = run.outcome.get("steps") or max(logged["step"], default=0)
     ended = run.outcome.get("step") if run.state == DIVERGED else None
-    training, held_out = (_points(logged, "loss", split) for split in ("train", "validation"))
-    norms = _points(logged, "grad_norm", "train")
-    found = []
+    training, held_out = (_select_points(logged, "loss", split) for split in ("train", "validation"))
+    norms = _select_points(logged, "grad_norm", "train")
+    pictures = []
     for title, lines in (
         (
             "Loss",
@@ -151,18 +157,18 @@ def curves(run: FoundRun) -> list[TrainingCurvePicture]:
         ),
         ("Gradient norm", [TrainingCurveLine(name="norm", points=norms)]),
     ):
-        drawn = [line for line in lines if any(math.isfinite(value) for _, value in line.points)]
-        if drawn:
-            words = "; ".join(_spoken(line) for line in drawn)
+        lines_drawn = [line for line in lines if any(math.isfinite(value) for _, value in line.points)]
+        if lines_drawn:
+            line_summaries = "; ".join(_describe_line(line) for line in lines_drawn)
             more = f" The run diverged at step {ended:,}." if ended is not None else ""
-            description = f"{title} over {steps:,} steps: {words}.{more}"
-            found.append(
-                TrainingCurvePicture(title=title, lines=drawn, steps=steps, description=description, ended=ended)
+            description = f"{title} over {steps:,} steps: {line_summaries}.{more}"
+            pictures.append(
+                TrainingCurvePicture(title=title, lines=lines_drawn, steps=steps, description=description, ended=ended)
             )
-    return found
+    return pictures
 
 
-def wrong(run: FoundRun, path: Path) -> str:
+def describe_damage(run: FoundRun, path: Path) -> str:
     """Say what is wrong with a file of a run that is there: cut short, or not the one that was made. Empty where
     nothing is; the run's page says it.
     """
@@ -183,7 +189,7 @@ def wrong(run: FoundRun, path: Path) -> str:
     return ""
 
 
-def tail(log: Path) -> str:
+def read_tail(log: Path) -> str:
     """Read the last lines of a log; empty where there is none."""
     if not log.is_file():
         return ""
@@ -194,91 +200,93 @@ def tail(log: Path) -> str:
     return "\n".join(lines[-LINES:])[-CHARACTERS:]
 
 
-def _points(logged: dict[str, list[Any]], column: str, split: str) -> list[Point]:
+def _select_points(logged: dict[str, list[Any]], column: str, split: str) -> list[Point]:
     rows = zip(logged["step"], logged["split"], logged[column], strict=True)
-    return [(step, math.nan if value is None else value) for step, of, value in rows if of == split]
+    return [(step, math.nan if value is None else value) for step, split_of_row, value in rows if split_of_row == split]
 
 
-def _spoken(line: TrainingCurveLine) -> str:
+def _describe_line(line: TrainingCurveLine) -> str:
     finite = [value for _, value in line.points if math.isfinite(value)]
     return f"{line.name} from {finite[0]:.4g} to {finite[-1]:.4g}, between {min(finite):.4g} and {max(finite):.4g}"
 
 
-def _row(run: FoundRun, root: str) -> list[HtmlCell]:
-    told = run.outcome
-    loss = None if wrong(run, run.folder / OUTCOME) else told.get("validation_loss")
+def _make_row(run: FoundRun, root: str) -> list[HtmlCell]:
+    outcome = run.outcome
+    loss = None if describe_damage(run, run.folder / OUTCOME) else outcome.get("validation_loss")
     wall = run.manifest.get("wall_seconds", run.manifest.get("seconds"))
-    planned = told.get("steps") or (run.planned.spec.train.steps if run.planned else None)
-    counts = [told.get("step"), planned, run.manifest.get("parameters")]
-    step, of, parameters = (number(count, "" if count is None else f"{count:,}") for count in counts)
+    planned = outcome.get("steps") or (run.planned.spec.train.steps if run.planned else None)
+    counts = [outcome.get("step"), planned, run.manifest.get("parameters")]
+    step, total, parameters = (number_cell(count, "" if count is None else f"{count:,}") for count in counts)
     most = run.manifest.get("peak_memory_bytes")
     return [
-        text(run.key, href=root + run.page),
-        text(f"{run.state}, {OTHER_SPEC}" if run.other_spec else run.state),
-        text(run.label),
+        text_cell(run.key, href=root + run.page),
+        text_cell(f"{run.state}, {OTHER_SPEC}" if run.other_spec else run.state),
+        text_cell(run.label),
         step,
-        of,
-        number(loss, "" if loss is None else f"{loss:.4f}"),
+        total,
+        number_cell(loss, "" if loss is None else f"{loss:.4f}"),
         parameters,
-        number(wall, "" if wall is None else f"{wall:,.1f}"),
-        number(most, "" if most is None else f"{most / 1e6:,.0f}"),
-        text(run.run_id, code=True),
+        number_cell(wall, "" if wall is None else f"{wall:,.1f}"),
+        number_cell(most, "" if most is None else f"{most / 1e6:,.0f}"),
+        text_cell(run.run_id, code=True),
     ]
 
 
-def _ended(run: FoundRun) -> str:
+def _describe_end(run: FoundRun) -> str:
     """Say how a run ended in a sentence; empty where it did not, or is a measurement."""
-    told = run.outcome
-    if "step" not in told or run.state == MEASURED:
+    outcome = run.outcome
+    if "step" not in outcome or run.state == MEASURED:
         return ""
-    parts = [f"{run.state.capitalize()} at step {told['step']:,} of {told.get('steps') or told['step']:,}"]
-    if told.get("validation_loss") is not None:
-        parts.append(f"validation loss {told['validation_loss']:.4f}")
+    parts = [f"{run.state.capitalize()} at step {outcome['step']:,} of {outcome.get('steps') or outcome['step']:,}"]
+    if outcome.get("validation_loss") is not None:
+        parts.append(f"validation loss {outcome['validation_loss']:.4f}")
     if (seconds := run.manifest.get("wall_seconds")) is not None:
         parts.append(f"in {seconds:,.1f} s on {run.manifest.get('device_name', 'a device that is not recorded')}")
     return ", ".join(parts) + "."
 
 
-def _facts(run: FoundRun) -> list[tuple[str, str]]:
-    told = run.outcome
-    found = []
+def _list_facts(run: FoundRun) -> list[tuple[str, str]]:
+    outcome = run.outcome
+    facts = []
     if not measurement_file.is_key(run.key):
-        found = [("run id", run.run_id), ("study, scale, method, seed", run.key.replace("/", ", "))]
-    if "step" in told:
-        found.append(("steps", f"{told['step']} of {told.get('steps', 'not known')}"))
-    if told.get("validation_loss") is not None:
-        found.append(("validation loss", f"{told['validation_loss']:.5f}"))
-    if told.get("reason"):
-        found.append(("reason", str(told["reason"])))
-        found.append(("last finite loss", f"{told.get('last_finite_loss')} at step {told.get('last_finite_step')}"))
+        facts = [("run id", run.run_id), ("study, scale, method, seed", run.key.replace("/", ", "))]
+    if "step" in outcome:
+        facts.append(("steps", f"{outcome['step']} of {outcome.get('steps', 'not known')}"))
+    if outcome.get("validation_loss") is not None:
+        facts.append(("validation loss", f"{outcome['validation_loss']:.5f}"))
+    if outcome.get("reason"):
+        facts.append(("reason", str(outcome["reason"])))
+        facts.append(
+            ("last finite loss", f"{outcome.get('last_finite_loss')} at step {outcome.get('last_finite_step')}")
+        )
     manifest = run.manifest
     if "wall_seconds" in manifest:
         manifest = manifest | {"peak_memory": peak_memory.in_words(manifest)}
-    found += [(words, _plain(manifest[name])) for name, words in FACTS.items() if name in manifest]
-    return [*found, ("folder", run.folder.as_posix())]
+    facts += [(label, _format_value(manifest[name])) for name, label in FACTS.items() if name in manifest]
+    return [*facts, ("folder", run.folder.as_posix())]
 
 
-def _plain(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_plain(of)}" for name, of in sorted(value.items())) or "none"
+        return ", ".join(f"{name} {_format_value(part)}" for name, part in sorted(value.items())) or "none"
     if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value)) or "none"
     return f"{value:,}" if isinstance(value, (int, float)) else str(value)
 
 
-def _scores(run: FoundRun, scored: Run, path: Path) -> PageTable | None:
+def _build_scores(run: FoundRun, scored: Run, path: Path) -> PageTable | None:
     """Its scores on one suite; nothing where they are not there."""
-    if not path.exists() or run.state == MEASURED or wrong(run, path):
+    if not path.exists() or run.state == MEASURED or describe_damage(run, path):
         return None
     rows = [
         [
-            text(score["task"]),
-            text(score["metric"]),
-            number(score["value"], f"{score['value']:.4f}"),
-            number(score["items"], f"{score['items']:,}"),
-            text(score["task_source"]),
+            text_cell(score["task"]),
+            text_cell(score["metric"]),
+            number_cell(score["value"], f"{score['value']:.4f}"),
+            number_cell(score["items"], f"{score['items']:,}"),
+            text_cell(score["task_source"]),
         ]
         for score in pq.read_table(path).to_pylist()
         if score["primary"]
@@ -295,11 +303,11 @@ def _scores(run: FoundRun, scored: Run, path: Path) -> PageTable | None:
     return PageTable(id=f"scores-{study}", title=title, heads=heads, rows=rows) if rows else None
 
 
-def _told(outcome: dict[str, Any]) -> dict[str, Any]:
+def _shorten_outcome(outcome: dict[str, Any]) -> dict[str, Any]:
     """An outcome without its hundreds of gradient norms, which are drawn."""
     tail_ = outcome.get("grad_norm_tail")
     return outcome | {"grad_norm_tail": f"{len(tail_)} values, drawn above"} if tail_ else outcome
 
 
-def _json(content: dict[str, Any]) -> str:
+def _to_json(content: dict[str, Any]) -> str:
     return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) if content else ""

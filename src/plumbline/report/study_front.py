@@ -13,9 +13,9 @@ from pathlib import Path
 
 from plumbline.core import fingerprint_file
 from plumbline.report import claims_page
-from plumbline.report.page_table import HtmlCell, text
+from plumbline.report.page_table import HtmlCell, text_cell
 from plumbline.report.results_on_disk import ResultsOnDisk, RunCounts, StudyProduct
-from plumbline.report.study_tables import problem
+from plumbline.report.study_tables import describe_problem
 from plumbline.results.tables import provenance
 from plumbline.specs import study_folders
 from plumbline.specs.study_config import Study
@@ -41,8 +41,8 @@ class StudyReadme:
 
     def title(self, target: str) -> str:
         """Say what a target shows, or its name as words where the README does not say it."""
-        words = self.targets.get(target, target.replace("_", " "))
-        return words[:1].upper() + words[1:]
+        target_text = self.targets.get(target, target.replace("_", " "))
+        return target_text[:1].upper() + target_text[1:]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,13 +87,13 @@ class StudyFront:
     @property
     def brief(self) -> dict[str, list[str]]:
         """The first thing that each of the first tables found."""
-        return {table: said[:1] for table, said in list(self.leads.items())[:TABLES]}
+        return {table: findings[:1] for table, findings in list(self.leads.items())[:TABLES]}
 
     @property
     def more(self) -> dict[str, list[str]]:
         """What tables found besides."""
-        rest = {table: said[len(self.brief.get(table, ())) :] for table, said in self.leads.items()}
-        return {table: said for table, said in rest.items() if said}
+        rest = {table: findings[len(self.brief.get(table, ())) :] for table, findings in self.leads.items()}
+        return {table: findings for table, findings in rest.items() if findings}
 
     @property
     def folder(self) -> str:
@@ -106,46 +106,48 @@ class StudyFront:
         return [product for product in self.products if not product.made]
 
 
-def front(found: ResultsOnDisk, study: Study) -> StudyFront:
+def gather_front(results: ResultsOnDisk, study: Study) -> StudyFront:
     """Gather what is said first of a study from whatever is there of it."""
-    products = found.products(study)
+    products = results.products(study)
     return StudyFront(
         study=study,
         readme=read_readme(study),
         products=products,
-        runs=RunCounts.of(found.of_study(study)),
-        leads=_leads(products),
-        claims=_claims(found, study),
-        verdicts=claims_page.counts(found, study),
-        audited=_audited(found, study),
-        picture=_picture(study, products),
+        runs=RunCounts.of(results.of_study(study)),
+        leads=_collect_leads(products),
+        claims=_select_claims(results, study),
+        verdicts=claims_page.count_verdicts(results, study),
+        audited=_count_audit(results, study),
+        picture=_choose_picture(study, products),
     )
 
 
-def _leads(products: list[StudyProduct]) -> dict[str, list[str]]:
+def _collect_leads(products: list[StudyProduct]) -> dict[str, list[str]]:
     """Table -> what stands above it before its preset, of those that have that."""
     leads = {}
     for product in products:
-        if product.kind != "table" or not product.made or problem(product.path):
+        if product.kind != "table" or not product.made or describe_problem(product.path):
             continue
         above = provenance.read(product.path)["warnings"]
-        at = next((at for at, said in enumerate(above) if said.startswith(PRESET_LINE)), 0)
-        if at:
-            leads[product.name] = list(above[:at])
+        place = next((place for place, line in enumerate(above) if line.startswith(PRESET_LINE)), 0)
+        if place:
+            leads[product.name] = list(above[:place])
     return leads
 
 
-def _claims(found: ResultsOnDisk, study: Study) -> list[ClaimInBrief]:
+def _select_claims(results: ResultsOnDisk, study: Study) -> list[ClaimInBrief]:
     """The first claims that rest on runs and say more than a number: of an order, a sign, which methods."""
-    rows = [row for row in claims_page.read(found, study) if row["runs"] and row.get("kind") != "number"]
+    rows = [row for row in claims_page.read_claims(results, study) if row["runs"] and row.get("kind") != "number"]
     return [
-        ClaimInBrief(text=row["text"], verdict=text(claims_page.in_words(row["verdict"])), why=row.get("why", ""))
+        ClaimInBrief(
+            text=row["text"], verdict=text_cell(claims_page.format_verdict(row["verdict"])), why=row.get("why", "")
+        )
         for row in rows[:CLAIMS]
     ]
 
 
-def _audited(found: ResultsOnDisk, study: Study) -> AuditCount | None:
-    path = Path(found.project.paths.results) / "audit.csv"
+def _count_audit(results: ResultsOnDisk, study: Study) -> AuditCount | None:
+    path = Path(results.project.paths.results) / "audit.csv"
     if study.code != study.name or not path.exists() or not fingerprint_file.is_unchanged(path):
         return None
     with open(path, encoding="utf-8", newline="") as handle:
@@ -153,13 +155,13 @@ def _audited(found: ResultsOnDisk, study: Study) -> AuditCount | None:
     return AuditCount(mismatches=verdicts.count("mismatch"), checks=len(verdicts)) if verdicts else None
 
 
-def _picture(study: Study, products: list[StudyProduct]) -> StudyProduct | None:
+def _choose_picture(study: Study, products: list[StudyProduct]) -> StudyProduct | None:
     """The figure that shows runs beside most of the paper's numbers; the first one of several."""
     figures = [product for product in products if product.kind == "figure" and product.made]
     targets = study.definition["targets"]
     return max(
         figures,
-        key=lambda one: (bool(targets[one.name]["runs"]), len(targets[one.name]["published"])),
+        key=lambda figure: (bool(targets[figure.name]["runs"]), len(targets[figure.name]["published"])),
         default=None,
     )
 
@@ -168,25 +170,27 @@ def read_readme(study: Study) -> StudyReadme:
     """Read the README of the folder that a study's tables and figures are from."""
     path = study_folders.folder(study.code, study.root) / study_folders.README
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    return StudyReadme(targets=_targets(_section(text, TARGETS)), found=_BESIDE.sub("", _section(text, FOUND)).strip())
+    return StudyReadme(
+        targets=_read_targets(_find_section(text, TARGETS)), found=_BESIDE.sub("", _find_section(text, FOUND)).strip()
+    )
 
 
-def _section(text: str, heading: str) -> str:
+def _find_section(text: str, heading: str) -> str:
     """The text below a heading of the second level, up to the next one."""
-    found = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", text, flags=re.MULTILINE | re.DOTALL)
-    return found[1] if found else ""
+    match = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", text, flags=re.MULTILINE | re.DOTALL)
+    return match[1] if match else ""
 
 
-def _targets(section: str) -> dict[str, str]:
+def _read_targets(section: str) -> dict[str, str]:
     """Each target with its words."""
-    found: dict[str, str] = {}
-    for names, words in _ROW.findall(section):
+    targets: dict[str, str] = {}
+    for names, target_text in _ROW.findall(section):
         listed = re.findall(r"`([^`]+)`", names)
-        found |= dict(zip(listed, parts(words, len(listed)), strict=True))
-    return found
+        targets |= dict(zip(listed, split_parts(target_text, len(listed)), strict=True))
+    return targets
 
 
-def parts(words: str, count: int) -> list[str]:
+def split_parts(cell: str, count: int) -> list[str]:
     """The words of a row of `count` targets, each its own part, or all of them the whole where it has no such parts."""
     signs = ("; ", ", and ", *([", "] if count > 2 else []))  # between two a comma alone may be anything
-    return next((split for sign in signs if len(split := words.split(sign)) == count), [words] * count)
+    return next((split for sign in signs if len(split := cell.split(sign)) == count), [cell] * count)

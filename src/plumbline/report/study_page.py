@@ -45,47 +45,47 @@ class FigureOnPage:
         return f"figure-{self.name}"
 
 
-def pages(found: ResultsOnDisk, front: StudyFront) -> list[ReportPage]:
+def build_pages(results: ResultsOnDisk, front: StudyFront) -> list[ReportPage]:
     """Build the pages of a study, its first one first, from whatever is there of it."""
-    beside = [
-        _tables(found, front),
-        _figures(front),
-        _claims(found, front.study),
-        _interpretations(front),
-        _runs(found, front.study),
-        run_comparison.page(found, front.study),
+    other_pages = [
+        _build_tables(results, front),
+        _build_figures(front),
+        _build_claims(results, front.study),
+        _build_interpretations(front),
+        _build_runs(results, front.study),
+        run_comparison.build_page(results, front.study),
     ]
-    listed = [one for one in beside if one is not None]
-    listed.insert(0, _first(found, front, listed))
-    tabs = [(one.path, one.content["tab"]) for one in listed]
-    return [replace(one, tabs=tabs) for one in listed]
+    listed = [page for page in other_pages if page is not None]
+    listed.insert(0, _build_first(results, front, listed))
+    tabs = [(page.path, page.content["tab"]) for page in listed]
+    return [replace(page, tabs=tabs) for page in listed]
 
 
-def figure(front: StudyFront, product: StudyProduct) -> FigureOnPage:
+def describe_figure(front: StudyFront, product: StudyProduct) -> FigureOnPage:
     """Describe a figure that is made."""
-    along = {source.suffix.removeprefix("."): path for source, path in _along(product).items()}
+    downloads = {source.suffix.removeprefix("."): path for source, path in _list_downloads(product).items()}
     svg = product.path.with_suffix(".svg").read_text(encoding="utf-8", errors="replace")
-    drawn = _SIZE.search(svg[:4096])
+    size_match = _SIZE.search(svg[:4096])
     return FigureOnPage(
         name=product.name,
         title=front.readme.title(product.name),
-        picture=along["svg"],
-        files=along,
-        size=drawn.groups() if drawn else (),
+        picture=downloads["svg"],
+        files=downloads,
+        size=size_match.groups() if size_match else (),
         colour_scale="<image" in svg,  # the bar beside it
     )
 
 
-def _first(found: ResultsOnDisk, front: StudyFront, beside: list[ReportPage]) -> ReportPage:
+def _build_first(results: ResultsOnDisk, front: StudyFront, other_pages: list[ReportPage]) -> ReportPage:
     study = front.study
     content: dict[str, Any] = {
         "tab": "Overview",
         "front": front,
-        "picture": figure(front, front.picture) if front.picture else None,
-        "scales": _scales(study, found.project.name),
-        "command": found.command("all", studies=study.name),
-        "found": markdown_page.html(front.readme.found if study.code == study.name else ""),
-        "beside": [(one.path, one.content["tab"], one.contents) for one in beside],
+        "picture": describe_figure(front, front.picture) if front.picture else None,
+        "scales": _describe_scales(study, results.project.name),
+        "command": results.command("all", studies=study.name),
+        "found": markdown_page.to_html(front.readme.found if study.code == study.name else ""),
+        "beside": [(page.path, page.content["tab"], page.contents) for page in other_pages],
     }
     return ReportPage(
         path=f"{front.folder}.html",
@@ -97,7 +97,7 @@ def _first(found: ResultsOnDisk, front: StudyFront, beside: list[ReportPage]) ->
     )
 
 
-def _within(study: Study, name: str, tab: str, content: dict[str, Any], **more: Any) -> ReportPage:
+def _build_within_folder(study: Study, name: str, tab: str, content: dict[str, Any], **more: Any) -> ReportPage:
     """A page in the study's folder."""
     return ReportPage(
         path=f"studies/{study.name}/{name}.html",
@@ -109,67 +109,71 @@ def _within(study: Study, name: str, tab: str, content: dict[str, Any], **more: 
     )
 
 
-def _tables(found: ResultsOnDisk, front: StudyFront) -> ReportPage | None:
-    sources = RunLinks(found=found, root=ROOT)
+def _build_tables(results: ResultsOnDisk, front: StudyFront) -> ReportPage | None:
+    sources = RunLinks(found=results, root=ROOT)
     grids, broken, files = [], {}, dict[Path, str]()
     for product in front.products:
         if product.kind != "table" or not product.made:
             continue
-        along = _along(product)
-        files |= along
-        if problem := study_tables.problem(product.path):
+        downloads = _list_downloads(product)
+        files |= downloads
+        if problem := study_tables.describe_problem(product.path):
             broken[product.name] = problem
             continue
-        named = {source.name.removeprefix(f"{product.name}."): f"{ROOT}{path}" for source, path in along.items()}
-        grids.append(study_tables.grid(product.path, sources, named))
+        links = {source.name.removeprefix(f"{product.name}."): f"{ROOT}{path}" for source, path in downloads.items()}
+        grids.append(study_tables.read_table(product.path, sources, links))
     if not grids and not broken:
         return None
-    contents = [(one.id, f"{one.name}: {one.title}") for one in grids]
+    contents = [(table.id, f"{table.name}: {table.title}") for table in grids]
     content = {"grids": grids, "broken": broken, "sources": sources}
-    return _within(front.study, "tables", "Tables", content, files=files, contents=contents)
+    return _build_within_folder(front.study, "tables", "Tables", content, files=files, contents=contents)
 
 
-def _figures(front: StudyFront) -> ReportPage | None:
-    made = [product for product in front.products if product.kind == "figure" and product.made]
-    if not made:
+def _build_figures(front: StudyFront) -> ReportPage | None:
+    products = [product for product in front.products if product.kind == "figure" and product.made]
+    if not products:
         return None
-    figures = [figure(front, product) for product in made]
-    files = {source: path for product in made for source, path in _along(product).items()}
-    contents = [(one.id, f"{one.name}: {one.title}") for one in figures]
-    return _within(front.study, "figures", "Figures", {"figures": figures}, files=files, contents=contents)
+    figures = [describe_figure(front, product) for product in products]
+    files = {source: path for product in products for source, path in _list_downloads(product).items()}
+    contents = [(figure_.id, f"{figure_.name}: {figure_.title}") for figure_ in figures]
+    return _build_within_folder(front.study, "figures", "Figures", {"figures": figures}, files=files, contents=contents)
 
 
-def _claims(found: ResultsOnDisk, study: Study) -> ReportPage | None:
-    sources = RunLinks(found=found, root=ROOT)
-    judged = claims_page.grid(found, study, sources, named=False)
-    if judged is None:
+def _build_claims(results: ResultsOnDisk, study: Study) -> ReportPage | None:
+    sources = RunLinks(found=results, root=ROOT)
+    table = claims_page.build_table(results, study, sources, names_study=False)
+    if table is None:
         return None
-    content = {"claims": judged, "verdicts": claims_page.counts(found, study), "sources": sources}
-    return _within(study, "claims", "Claims", content, files=claims_page.along(found, study))
+    content = {"claims": table, "verdicts": claims_page.count_verdicts(results, study), "sources": sources}
+    return _build_within_folder(study, "claims", "Claims", content, files=claims_page.list_downloads(results, study))
 
 
-def _interpretations(front: StudyFront) -> ReportPage | None:
-    product = next((one for one in front.products if one.kind == "interpretations" and one.made), None)
+def _build_interpretations(front: StudyFront) -> ReportPage | None:
+    product = next(
+        (candidate for candidate in front.products if candidate.kind == "interpretations" and candidate.made), None
+    )
     if product is None:
         return None
     text = product.path.read_text(encoding="utf-8")
-    content = {"interpretations": markdown_page.html(text, below=0, prefix="interpretation-")}
-    contents = markdown_page.headings(text, prefix="interpretation-", levels=("h2", "h3"))
-    return _within(front.study, "interpretations", "Interpretations", content, contents=contents)
+    content = {"interpretations": markdown_page.to_html(text, below=0, prefix="interpretation-")}
+    contents = markdown_page.list_headings(text, prefix="interpretation-", levels=("h2", "h3"))
+    return _build_within_folder(front.study, "interpretations", "Interpretations", content, contents=contents)
 
 
-def _runs(found: ResultsOnDisk, study: Study) -> ReportPage:
-    runs = found.of_study(study)
-    return _within(study, "runs", "Runs", {"runs": run_page.grid(runs, ROOT), "counts": RunCounts.of(runs)})
+def _build_runs(results: ResultsOnDisk, study: Study) -> ReportPage:
+    runs = results.of_study(study)
+    return _build_within_folder(
+        study, "runs", "Runs", {"runs": run_page.build_table(runs, ROOT), "counts": RunCounts.of(runs)}
+    )
 
 
-def _along(product: StudyProduct) -> dict[Path, str]:
+def _list_downloads(product: StudyProduct) -> dict[Path, str]:
     """What of a product is copied: source -> path from the report's folder."""
     there = [product.path.with_suffix(ending) for ending in ENDINGS[product.kind]]
     return {source: f"files/{product.study}/{source.name}" for source in there if source.exists()}
 
 
-def _scales(study: Study, preset: str) -> list[dict[str, Any]]:
+def _describe_scales(study: Study, preset: str) -> list[dict[str, Any]]:
     """Name, label here and in the paper of each scale that this preset has."""
     scales = study.definition["scales"]
     return [

@@ -9,7 +9,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.report import agreement_with_print
-from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, RunLinks, badges
+from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, RunLinks, split_badges
 from plumbline.results.tables import provenance
 from plumbline.results.tables.number_formats import AS_PRINTED, format_number
 from plumbline.specs.corpus import DOCUMENTS
@@ -18,7 +18,7 @@ from plumbline.specs.corpus import DOCUMENTS
 WIDE = 36
 
 
-def grid(path: Path, sources: RunLinks, files: dict[str, str]) -> PageTable:
+def read_table(path: Path, sources: RunLinks, files: dict[str, str]) -> PageTable:
     """Read a table from its csv file with its warnings and notes; every cell that comes from runs links to them.
 
     Args:
@@ -30,12 +30,15 @@ def grid(path: Path, sources: RunLinks, files: dict[str, str]) -> PageTable:
     content = provenance.read(path)
     with open(path, encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))
-    shown = [entry for entry in content["columns"] if entry["shown_in_markdown"]]
-    short = _short(shown)
+    columns = [entry for entry in content["columns"] if entry["shown_in_markdown"]]
+    short = _choose_short_columns(columns)
     # A table that was made by an earlier version does not say what stands once.
-    repeats = provenance.find_repeating_rows([entry["name"] for entry in shown if entry.get("hide_repeats")], rows)
-    made = [
-        [_cell(entry, row, rows, content, sources, again=again and entry.get("hide_repeats", False)) for entry in shown]
+    repeats = provenance.find_repeating_rows([entry["name"] for entry in columns if entry.get("hide_repeats")], rows)
+    cells_by_row = [
+        [
+            _make_cell(entry, row, rows, content, sources, again=again and entry.get("hide_repeats", False))
+            for entry in columns
+        ]
         for row, again in zip(rows, repeats, strict=True)
     ]
     return PageTable(
@@ -43,25 +46,26 @@ def grid(path: Path, sources: RunLinks, files: dict[str, str]) -> PageTable:
         name=content["table"],
         title=content["title"],
         heads=[
-            _head(entry, [cells[at] for cells in made], short=entry["name"] in short) for at, entry in enumerate(shown)
+            _make_head(entry, [cells[place] for cells in cells_by_row], short=entry["name"] in short)
+            for place, entry in enumerate(columns)
         ],
-        rows=made,
+        rows=cells_by_row,
         above=content["warnings"],
         below=content["notes"],
         files=files,
     )
 
 
-def runs_of(path: Path) -> list[str]:
+def list_runs(path: Path) -> list[str]:
     """List the keys of the runs that a table rests on; none where its provenance names none.
 
     Raises:
-        PlumblineError: as `grid`.
+        PlumblineError: as `read_table`.
     """
     return list(provenance.read(path)["runs"])
 
 
-def _short(columns: list[dict[str, Any]]) -> set[str]:
+def _choose_short_columns(columns: list[dict[str, Any]]) -> set[str]:
     """The columns of a table that are shown where there is room for few: those of a terminal, each with what is printed
     beside it; all where a terminal has none.
     """
@@ -70,7 +74,7 @@ def _short(columns: list[dict[str, Any]]) -> set[str]:
     return {entry["name"] for entry in columns if not narrow or entry["name"] in narrow | beside}
 
 
-def _head(entry: dict[str, Any], cells: list[HtmlCell], *, short: bool) -> ColumnHead:
+def _make_head(entry: dict[str, Any], cells: list[HtmlCell], *, short: bool) -> ColumnHead:
     kind = entry["kind"] if entry["kind"] in provenance.KINDS else ""
     wide = not entry["format"] and max((len(cell.text) for cell in cells), default=0) > WIDE
     return ColumnHead(
@@ -83,7 +87,7 @@ def _head(entry: dict[str, Any], cells: list[HtmlCell], *, short: bool) -> Colum
     )
 
 
-def _cell(
+def _make_cell(
     entry: dict[str, Any],
     row: dict[str, str],
     rows: list[dict[str, str]],
@@ -94,76 +98,78 @@ def _cell(
 ) -> HtmlCell:
     name, key = entry["name"], row[content["key"]]
     value, word = row[name], content["why_empty"].get(key, {}).get(name, "")
-    keys = _runs(content, row, name)
-    number = _number(value) if entry["format"] else None
-    said = sources.title(keys) or content["sources"].get(key, {}).get(name, "")
+    keys = _list_cell_runs(content, row, name)
+    number = _parse_number(value) if entry["format"] else None
+    title = sources.title(keys) or content["sources"].get(key, {}).get(name, "")
     return HtmlCell(
-        text=_shown(value, number, entry) if value else word,
+        text=_format_cell(value, number, entry) if value else word,
         sort=number if entry["format"] else value or None,
         href=sources.href(keys),
-        title=said,
-        mark=_mark(entry, row, rows, content),
+        title=title,
+        mark=_judge_cell(entry, row, rows, content),
         word=not value,
-        badges=badges(value or word) if not entry["format"] or not value else (),
+        badges=split_badges(value or word) if not entry["format"] or not value else (),
         again=again,
     )
 
 
-def _shown(value: str, number: float | None, entry: dict[str, Any]) -> str:
+def _format_cell(value: str, number: float | None, entry: dict[str, Any]) -> str:
     """A csv cell as people read it."""
     if number is None or entry["format"] == AS_PRINTED:
         return value
     return format_number(int(value) if value.lstrip("-").isdigit() else number, entry["format"])
 
 
-def _mark(
+def _judge_cell(
     entry: dict[str, Any], row: dict[str, str], rows: list[dict[str, str]], content: dict[str, Any]
 ) -> agreement_with_print.CellMark | None:
     """How a reproduced cell stands to the printed one beside it."""
-    beside = f"{entry['name']}_published"
-    if entry["kind"] == "published" or beside not in row:
+    printed_column = f"{entry['name']}_published"
+    if entry["kind"] == "published" or printed_column not in row:
         return None
-    runs = _runs(content, row, entry["name"])
-    return agreement_with_print.mark(
+    runs = _list_cell_runs(content, row, entry["name"])
+    return agreement_with_print.judge_cell(
         row[entry["name"]],
-        row[beside],
+        row[printed_column],
         content["preset"],
         trained=bool(runs),
         texts={content["runs"][key].get("texts", DOCUMENTS) for key in runs} <= {DOCUMENTS},
-        spread=_spread(entry.get("sd_column", ""), row, rows, content),
-        seeds=_seeds(content, row, entry["name"]),
+        spread=_find_spread(entry.get("sd_column", ""), row, rows, content),
+        seeds=_count_seeds(content, row, entry["name"]),
     )
 
 
-def _spread(
+def _find_spread(
     column: str, row: dict[str, str], rows: list[dict[str, str]], content: dict[str, Any]
 ) -> agreement_with_print.SeedSpread | None:
     """The spread of a row over its seeds, which stands in `column`; of a row that has none, being a single run, that of
     all rows which have one."""
 
-    def of(one: dict[str, str]) -> list[agreement_with_print.SeedSpread]:
-        sigma, seeds = _number(one[column]), _seeds(content, one, column)
+    def read_spreads(table_row: dict[str, str]) -> list[agreement_with_print.SeedSpread]:
+        sigma, seeds = _parse_number(table_row[column]), _count_seeds(content, table_row, column)
         return [agreement_with_print.SeedSpread(sigma, seeds - 1)] if sigma and seeds > 1 else []
 
     return (
-        agreement_with_print.SeedSpread.together(of(row) or [found for one in rows for found in of(one)])
+        agreement_with_print.SeedSpread.together(
+            read_spreads(row) or [spread for table_row in rows for spread in read_spreads(table_row)]
+        )
         if column
         else None
     )
 
 
-def _runs(content: dict[str, Any], row: dict[str, str], column: str) -> list[str]:
+def _list_cell_runs(content: dict[str, Any], row: dict[str, str], column: str) -> list[str]:
     """The runs behind a cell."""
-    found: list[str] = content["cells"].get(row[content["key"]], {}).get(column, [])
-    return found
+    runs: list[str] = content["cells"].get(row[content["key"]], {}).get(column, [])
+    return runs
 
 
-def _seeds(content: dict[str, Any], row: dict[str, str], column: str) -> int:
+def _count_seeds(content: dict[str, Any], row: dict[str, str], column: str) -> int:
     """How many seeds they are of."""
-    return len({run.rpartition("/")[2] for run in _runs(content, row, column)})
+    return len({run.rpartition("/")[2] for run in _list_cell_runs(content, row, column)})
 
 
-def _number(value: str) -> float | None:
+def _parse_number(value: str) -> float | None:
     try:
         number = float(value)
     except ValueError:
@@ -171,7 +177,7 @@ def _number(value: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def problem(path: Path) -> str:
+def describe_problem(path: Path) -> str:
     """Say why a table that is there cannot be shown; empty where it can."""
     try:
         provenance.read(path)

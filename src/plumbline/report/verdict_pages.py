@@ -22,55 +22,61 @@ _TRIED = {
 }
 
 
-def page(found: ResultsOnDisk) -> ReportPage:
+def build_page(results: ResultsOnDisk) -> ReportPage:
     """Build the page that lists the verdicts; where there are none, it says how to ask for one."""
-    content = {"verdicts": listed(found)}
+    content = {"verdicts": sort_verdict_pages(results)}
     return ReportPage(
         path="verdicts.html", title="Verdicts", template="verdicts.html.j2", content=content, nav="Verdicts"
     )
 
 
-def listed(found: ResultsOnDisk) -> list[ReportPage]:
+def sort_verdict_pages(results: ResultsOnDisk) -> list[ReportPage]:
     """The pages of what was tried: the newest decision first, then verdicts, which have no date."""
-    return sorted(verdict_pages(found), key=lambda one: str(one.content["when"]), reverse=True)
+    return sorted(build_verdict_pages(results), key=lambda page: str(page.content["when"]), reverse=True)
 
 
-def verdict_pages(found: ResultsOnDisk) -> list[ReportPage]:
+def build_verdict_pages(results: ResultsOnDisk) -> list[ReportPage]:
     """Build a page for each verdict and each experiment of this preset."""
-    results = Path(found.project.paths.results)
-    return [_page(path, of) for of in (VERDICTS, EXPERIMENTS) for path in sorted(results.joinpath(of).glob("*.md"))]
+    folder = Path(results.project.paths.results)
+    return [
+        _build_verdict_page(path, kind)
+        for kind in (VERDICTS, EXPERIMENTS)
+        for path in sorted(folder.joinpath(kind).glob("*.md"))
+    ]
 
 
-def _page(path: Path, of: str) -> ReportPage:
+def _build_verdict_page(path: Path, kind: str) -> ReportPage:
     markdown = path.read_text(encoding="utf-8")
     paragraphs = [part.strip() for part in markdown.split("\n\n") if part.strip()]
     first = next((part for part in paragraphs if not part.startswith("#")), "")
     heading = next((part for part in paragraphs if part.startswith("# ")), f"# {path.stem}")
     title = heading.splitlines()[0].removeprefix("# ").replace("`", "")
-    files = {path: f"files/{of}/{path.name}"}
+    files = {path: f"files/{kind}/{path.name}"}
     for ending in (".json", ".svg"):
         if path.with_suffix(ending).exists():
-            files[path.with_suffix(ending)] = f"files/{of}/{path.stem}{ending}"
-    said = read_json(path.with_suffix(".json"))
-    said = said if isinstance(said, dict) else {}
-    word, kind = _TRIED.get(str(said.get("verdict")), ("", ""))
-    terms = said.get("terms")
+            files[path.with_suffix(ending)] = f"files/{kind}/{path.stem}{ending}"
+    verdict = read_json(path.with_suffix(".json"))
+    verdict = verdict if isinstance(verdict, dict) else {}
+    word, badge = _TRIED.get(str(verdict.get("verdict")), ("", ""))
+    terms = verdict.get("terms")
     claim = isinstance(terms, dict) and terms.get("claim")
     content = {
         "word": f"{word}, claim" if word and claim else word,
-        "kind": kind,
-        "when": str(said.get("at") or "")[:16].replace("T", " "),
-        "body": markdown_page.html(re.sub(r"^!\[.*\]\(.*\)$", "", markdown.replace(first, "", 1), flags=re.MULTILINE)),
+        "kind": badge,
+        "when": str(verdict.get("at") or "")[:16].replace("T", " "),
+        "body": markdown_page.to_html(
+            re.sub(r"^!\[.*\]\(.*\)$", "", markdown.replace(first, "", 1), flags=re.MULTILINE)
+        ),
         "name": path.stem,
         "title": title,
         "says": " ".join(first.replace("`", "").split()),
         "files": {name.rpartition(".")[2]: f"../{name}" for name in files.values()},
     }
     return ReportPage(
-        path=f"{of}s/{path.stem}.html",
+        path=f"{kind}s/{path.stem}.html",
         title=title,
         template="verdict.html.j2",
         content=content,
         files=files,
-        contents=markdown_page.headings(markdown),
+        contents=markdown_page.list_headings(markdown),
     )

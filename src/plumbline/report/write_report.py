@@ -53,10 +53,10 @@ class ReportSite:
             lstrip_blocks=True,
         )
         self.environment.filters |= {
-            "slug": markdown_page.slug,
-            "forcss": _for_css,
-            "badge": lambda words: BADGES.get(words, "odd"),
-            "breakable": _breakable,
+            "slug": markdown_page.make_slug,
+            "forcss": _escape_for_css,
+            "badge": lambda text: BADGES.get(text, "odd"),
+            "breakable": _make_breakable,
         }
 
     def write(self, page: ReportPage, nav: list[ReportPage]) -> None:
@@ -74,93 +74,100 @@ class ReportSite:
             shutil.copyfile(source, target)
 
 
-def build(planned: Project, out: Path) -> int:
+def build_report(planned: Project, out: Path) -> int:
     """Build the report of what is there of a project, and replace the folder of `out` (the first page) by it as a
     whole.
 
     Returns:
         How many pages it has.
     """
-    found = ResultsOnDisk(project=planned)
+    results = ResultsOnDisk(project=planned)
     folder = out.parent.resolve()  # where a link leads: the link stays
-    made = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
-    site = ReportSite(found=found, folder=made)
+    new_folder = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
+    site = ReportSite(found=results, folder=new_folder)
     try:
-        count = _written(site)
-        replace_folder(made, folder)
+        count = _write_pages(site)
+        replace_folder(new_folder, folder)
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(new_folder, ignore_errors=True)
     return count
 
 
-def _written(site: ReportSite) -> int:
-    found = site.found
-    fronts = [study_front.front(found, one) for one in found.studies.values()]
-    studies = [page for one in fronts for page in study_page.pages(found, one)]
-    beside = [claims_page.page(found), audit_page.page(found), plan_page.page(found), verdict_pages.page(found)]
+def _write_pages(site: ReportSite) -> int:
+    results = site.found
+    fronts = [study_front.gather_front(results, front) for front in results.studies.values()]
+    studies = [page for front in fronts for page in study_page.build_pages(results, front)]
+    other_pages = [
+        claims_page.build_page(results),
+        audit_page.build_page(results),
+        plan_page.build_page(results),
+        verdict_pages.build_page(results),
+    ]
     # Last of all: by now every page has named the runs that it opens.
-    runs = run_page.index(found)
-    pages = [_overview(found, fronts, beside), *studies, *beside, runs]
-    pages += verdict_pages.verdict_pages(found)
+    runs = run_page.build_index(results)
+    pages = [_build_overview(results, fronts, other_pages), *studies, *other_pages, runs]
+    pages += verdict_pages.build_verdict_pages(results)
     nav = [page for page in pages if page.nav]
-    used, compared = run_page.used(found), _compared(pages)
+    used, compared = run_page.find_tables_by_run(results), _find_comparisons(pages)
     for page in pages:
         site.write(page, nav)
-    for one in found.runs:
-        site.write(run_page.page(found, one, used.get(one.key, []), compared.get(one.key)), nav)
+    for front in results.runs:
+        site.write(run_page.build_page(results, front, used.get(front.key, []), compared.get(front.key)), nav)
     for name in ASSETS:
         asset = resources.files("plumbline.report").joinpath("assets", name)
         (site.folder / name).write_text(asset.read_text(encoding="utf-8"), encoding="utf-8")
-    return len(pages) + len(found.runs)
+    return len(pages) + len(results.runs)
 
 
-def _overview(found: ResultsOnDisk, fronts: list[StudyFront], beside: list[ReportPage]) -> ReportPage:
-    """Build the first page from what is said first of each study; `beside`: the pages of claims, audit, plan and
+def _build_overview(results: ResultsOnDisk, fronts: list[StudyFront], other_pages: list[ReportPage]) -> ReportPage:
+    """Build the first page from what is said first of each study; `other_pages`: the pages of claims, audit, plan and
     verdicts.
     """
     content = {
-        "studies": [(one, study_page.figure(one, one.picture) if one.picture else None) for one in fronts],
-        "counts": RunCounts.of(found.runs),
-        "packed": found.packed,
+        "studies": [
+            (front, study_page.describe_figure(front, front.picture) if front.picture else None) for front in fronts
+        ],
+        "counts": RunCounts.of(results.runs),
+        "packed": results.packed,
         "marks": MARKS,
-        "verdicts": verdict_pages.listed(found),
-        "audited": next(one for one in beside if one.path == "audit.html").content["grid"],
+        "verdicts": verdict_pages.sort_verdict_pages(results),
+        "audited": next(front for front in other_pages if front.path == "audit.html").content["grid"],
     }
     return ReportPage(path="index.html", title="Overview", template="index.html.j2", content=content, nav="Overview")
 
 
-def _compared(pages: list[ReportPage]) -> dict[str, list[tuple[str, str]]]:
+def _find_comparisons(pages: list[ReportPage]) -> dict[str, list[tuple[str, str]]]:
     """Run's key -> the studies that compare it with their others, each with the link to where it does."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    links: dict[str, list[tuple[str, str]]] = {}
     for page in pages:
         for key, link in page.content.get("links", {}).items():
-            found.setdefault(key, []).append((page.study, link))
-    return found
+            links.setdefault(key, []).append((page.study, link))
+    return links
 
 
-def _for_css(words: str) -> str:
+def _escape_for_css(text: str) -> str:
     """A text within a string of a style sheet."""
-    return re.sub(r"[^A-Za-z0-9 _./,-]", " ", words)
+    return re.sub(r"[^A-Za-z0-9 _./,-]", " ", text)
 
 
-def _breakable(key: str) -> Markup:
+def _make_breakable(key: str) -> Markup:
     """A path that may be broken after its slashes."""
     return Markup("/<wbr>").join(key.split("/"))
 
 
-def replace_folder(made: Path, folder: Path) -> None:
-    """Put the new folder in the place of the old one, which `made` may be afterwards.
+def replace_folder(new_folder: Path, folder: Path) -> None:
+    """Put the new folder in the place of the old one, which `new_folder` may be afterwards.
 
     A reader sees the one or the other, never a half. Where folders can change places there is no moment without a
     report; elsewhere (NFS) there is none between two renames, and an old one comes back if the second fails.
     """
     if not folder.exists():
-        os.replace(made, folder)
-    elif not swap_paths(made, folder):
-        gone = made.with_name(f"{made.name}.old")
+        os.replace(new_folder, folder)
+    elif not swap_paths(new_folder, folder):
+        gone = new_folder.with_name(f"{new_folder.name}.old")
         os.replace(folder, gone)
         try:
-            os.replace(made, folder)
+            os.replace(new_folder, folder)
         except BaseException:
             os.replace(gone, folder)
             raise

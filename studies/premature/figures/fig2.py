@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers, printed
+from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers, read_printed
 from plumbline.results.figures import figure_style
 from plumbline.results.figures.figure_style import FigureWithData, format_label, with_house_style
 from plumbline.results.runs.finished_runs import RunFrames
@@ -54,7 +54,7 @@ def _values(run_values: RunValues, published: PrintedNumbers) -> pd.DataFrame:
     rows = []
     for name in ARCHITECTURES:
         control, slow = run_values.key(name), run_values.key(name_slowed_run(name))
-        gain, entropy = printed(print3, name, "ppl_reduction"), printed(print3, name, "entropy_3pct")
+        gain, entropy = read_printed(print3, name, "ppl_reduction"), read_printed(print3, name, "entropy_3pct")
         if name in print4.index:
             gain, entropy = print4.loc[name, "ppl_reduction"], print4.loc[name, "upper_entropy_3pct"]
         rows.append(

@@ -6,7 +6,7 @@ from mpmath import iv
 
 from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.math_functions import sqrt
-from plumbline.published.expression import function
+from plumbline.published.expression import audit_function
 from plumbline.published.interval_arithmetic import Interval
 from plumbline.published.printed_number import exact
 
@@ -22,7 +22,7 @@ def audit(ledger: AuditRows) -> None:
     distances(ledger)
 
 
-@function("E min(s^2, 1) = 1 - 3 sqrt(r^2 - 1) / (4 pi), s^2 of the Marchenko-Pastur law on [0, r^2 = 4]")
+@audit_function("E min(s^2, 1) = 1 - 3 sqrt(r^2 - 1) / (4 pi), s^2 of the Marchenko-Pastur law on [0, r^2 = 4]")
 def clamped_trace(squared_high: Interval) -> Interval:
     """Compute Tr(S^2) / d where squared singular values follow the law on [0, 4] and are clamped to 1.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.math_functions import smallest
-from plumbline.published.printed_number import MILLION, derived, exact
+from plumbline.published.printed_number import MILLION, derive_exact, exact
 
 from . import decoder_sizes
 
@@ -46,7 +46,7 @@ def table_2(ledger: AuditRows) -> None:
             learned_query=t2.words("trainable_wq")[config] == "yes",
         )
         everything, body = (
-            derived(count, multiple, name="counted_parameters") for count in (size.total(), size.body())
+            derive_exact(count, multiple, name="counted_parameters") for count in (size.total(), size.body())
         )
         text = f"parameters of {config}, in millions"
         check(f"t2_total_{config}", text, "table 2", total, everything / MILLION, basis="outside source")

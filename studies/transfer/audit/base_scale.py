@@ -19,7 +19,7 @@ from plumbline.audit.statistic_functions import (
     welch_p_of_seeds,
     welch_t_of_seeds,
 )
-from plumbline.published.printed_number import PrintedColumn, derived, exact
+from plumbline.published.printed_number import PrintedColumn, derive_exact, exact
 
 #: Methods whose z the running text repeats to the digit; the others stand there shortened or not at all.
 Z_IN_TEXT = (
@@ -158,7 +158,7 @@ def survivors(ledger: AuditRows) -> None:
         check(f"bonferroni_{name}", label, "sec 4.1", printed, bonferroni_survivors(group, m, alpha))
     seven, four_more, others = prose("holm_survivors"), prose("bh_added"), t2.others("z", "baseline")
     check("holm", "Holm survivors", "sec 4.1", seven, holm_survivors(others, m, alpha))
-    bh = derived(int(seven.text) + int(four_more.text), seven, four_more)
+    bh = derive_exact(int(seven.text) + int(four_more.text), seven, four_more)
     label = "Benjamini-Hochberg survivors (the seven and four more)"
     check("bh", label, "sec 4.1", bh, bh_survivors(others, m, alpha))
     adjusted = [*t2.column("p_bonf"), *t2.column("p_bonf_bound").as_bounds()]

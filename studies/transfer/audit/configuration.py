@@ -9,7 +9,7 @@ from mpmath import iv
 
 from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.math_functions import between, exp, log, sqrt
-from plumbline.published.expression import function
+from plumbline.published.expression import audit_function
 from plumbline.published.interval_arithmetic import Interval, low
 from plumbline.published.printed_number import BILLION, exact
 
@@ -85,7 +85,7 @@ def tokens(ledger: AuditRows) -> None:
     )
 
 
-@function("ceil(s / length), length = ceil(s' / n'): the least that n' shards need")
+@audit_function("ceil(s / length), length = ceil(s' / n'): the least that n' shards need")
 def shards_at_one_length(sequences: Interval, other_sequences: Interval, other_shards: Interval) -> Interval:
     """Compute the least shards that hold a pack's sequences at the length of another pack's shards."""
     length = math.ceil(low(other_sequences) / low(other_shards))

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter, StrMethodFormatter
 
-from plumbline.published.printed_numbers import PrintedNumbers, printed_value
+from plumbline.published.printed_numbers import PrintedNumbers, read_printed_value
 from plumbline.results.figures import figure_style
 from plumbline.results.figures.figure_style import BLUE, GREY, ORANGE, FigureWithData, format_label, with_house_style
 from plumbline.results.runs.finished_runs import RunFrames
@@ -45,7 +45,7 @@ def method_differences(frames: RunFrames, study: Study, published: PrintedNumber
     differences = {scale: scale_differences(frames, study, reference, scale, LOSS) for scale in (BASE, LARGE)}
     others = [method for method in study.methods if method != reference]
     with_loss = [method for method in others if math.isfinite(differences[BASE].delta.get(method, math.nan))]
-    spread = printed_value(published.table("noise_floor"), str(study.reference), "climb_avg_std")
+    spread = read_printed_value(published.table("noise_floor"), str(study.reference), "climb_avg_std")
     columns = ["method", "label", *(f"{name}_{scale}" for scale in (BASE, LARGE) for name in _OURS)]
     columns += [*PRINTED_Z, "diverges_3b_published"]
     rows = [_row(study, published, method, differences, spread) for method in with_loss]
@@ -84,8 +84,8 @@ def _row(
             f"resolved_{scale}": "not known" if math.isnan(p) else "yes" if at_scale.is_resolved()[method] else "no",
         }
     return row | {
-        "z_published": printed_value(published.table("table2"), method, "z"),
-        "z_published_3b": printed_value(published.table("table3"), method, "delta_3b") / spread,
+        "z_published": read_printed_value(published.table("table2"), method, "z"),
+        "z_published_3b": read_printed_value(published.table("table3"), method, "delta_3b") / spread,
         "diverges_3b_published": "yes" if method in list_printed_divergences(published) else "no",
     }
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from plumbline.published.printed_numbers import PrintedNumbers, printed_value
+from plumbline.published.printed_numbers import PrintedNumbers, read_printed_value
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.number_formats import PROBABILITY, format_probability
 from plumbline.results.tables.shared_columns import label_columns, make_table, number_column, text_column
@@ -188,8 +188,8 @@ def agreement(
     """How alike the smaller scale orders methods as the larger one does, and as the printed accuracies do."""
     lower, larger = _better(base), _better(large)
     both = [method for method in lower if math.isfinite(lower[method]) and math.isfinite(larger.get(method, math.nan))]
-    z = {method: printed_value(published.table("table2"), method, "z") for method in study.methods}
-    delta = {method: printed_value(published.table("table3"), method, "delta_3b") for method in study.methods}
+    z = {method: read_printed_value(published.table("table2"), method, "z") for method in study.methods}
+    delta = {method: read_printed_value(published.table("table3"), method, "delta_3b") for method in study.methods}
     return {
         "kept": order_agreement(lower, larger),
         "kept_where_told_apart": order_agreement(lower, larger, counted=base.pairs_apart(both)),

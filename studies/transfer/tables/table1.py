@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from plumbline.published.printed_numbers import PrintedNumbers, printed
+from plumbline.published.printed_numbers import PrintedNumbers, read_printed
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import text_column
 from plumbline.results.tables.table import Cell, Column, Table
@@ -33,7 +33,10 @@ def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     rows = []
     for method, entry in study.methods.items():
         mixing, category = entry.get("soft_hard", "no label"), entry.get("category", "none")
-        category_print, mixing_print = printed(print1, method, "category"), printed(print1, method, "soft_hard")
+        category_print, mixing_print = (
+            read_printed(print1, method, "category"),
+            read_printed(print1, method, "soft_hard"),
+        )
         agrees = category_print == category and mixing_print == entry.get("soft_hard", "not printed")
         components = ", ".join(f"{slot}: {chosen['name']}" for slot, chosen in entry.get("model", {}).items())
         rows.append(

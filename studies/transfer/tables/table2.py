@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from plumbline.published.printed_numbers import PrintedNumbers, printed
+from plumbline.published.printed_numbers import PrintedNumbers, read_printed
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.number_formats import PROBABILITY
 from plumbline.results.tables.shared_columns import (
@@ -130,7 +130,7 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         | by_loss[method]
         | {
             "p_bonferroni_published": printed_cell(
-                printed(print2, method, "p_bonf"), bound=printed(print2, method, "p_bonf_bound")
+                read_printed(print2, method, "p_bonf"), bound=read_printed(print2, method, "p_bonf_bound")
             )
         }
         | published_cells(print2, method, {"climb_avg": "climb_avg", "climb_avg_delta": "delta", "z": "z"})

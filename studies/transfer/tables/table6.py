@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers, printed
+from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers, read_printed
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
 from plumbline.results.tables.shared_columns import OUTCOME, make_table, number_column, text_column
 from plumbline.results.tables.table import (
@@ -141,14 +141,14 @@ def _history(frames: RunFrames, key: str, run: pd.Series) -> dict[str, Cell]:
 
 def _cells_in_print(print6: pd.DataFrame, place: tuple[str, str]) -> dict[str, Cell]:
     """What the paper prints of a run; it prints either the length of a rise or that of a spike."""
-    nan_step, mechanism = printed(print6, place, "nan_step"), printed(print6, place, "mechanism")
+    nan_step, mechanism = read_printed(print6, place, "nan_step"), read_printed(print6, place, "mechanism")
     share = nan_step if nan_step == NOT_PRINTED else f"{int(nan_step) / PAPER_STEPS:.3f}"
-    rise, spike = printed(print6, place, "grad_rise_steps"), printed(print6, place, "spike_steps")
+    rise, spike = read_printed(print6, place, "grad_rise_steps"), read_printed(print6, place, "spike_steps")
     return {
         "first_nan_step_published": printed_cell(nan_step),
         "first_nan_training_fraction_published": printed_cell(share),
-        "grad_norm_before_rise_published": printed_cell(printed(print6, place, "pre_nan_grad_norm")),
-        "first_step_of_high_grad_norm_published": printed_cell(printed(print6, place, "sustained_from_step")),
+        "grad_norm_before_rise_published": printed_cell(read_printed(print6, place, "pre_nan_grad_norm")),
+        "first_step_of_high_grad_norm_published": printed_cell(read_printed(print6, place, "sustained_from_step")),
         "steps_with_high_grad_norm_published": printed_cell(spike if rise == NOT_PRINTED else rise),
         "divergence_pattern_published": Cell(PRINTED.get(mechanism, mechanism)),
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
-from plumbline.audit.audit_page import recomputed
+from plumbline.audit.audit_page import format_recomputed
 from plumbline.audit.paper.paper_audit import PaperAudit, audit_folder
 
 
@@ -120,7 +120,7 @@ def test_what_a_shape_leaves_open(tmp_path: Path, told: str, printed: str, words
     else:
         assert broken(audit) == [row["quantity"]] and f"{printed} is printed. Nearest of" in row["explanation"]
         assert "the first: 124,337,664, counted with no biases, a gain in each norm" in row["explanation"]
-        assert re.fullmatch(r"recomputed \d{3}\.\d+M", recomputed(row))  # as the paper prints it
+        assert re.fullmatch(r"recomputed \d{3}\.\d+M", format_recomputed(row))  # as the paper prints it
 
 
 def test_a_bold_number_that_is_not_the_best(tmp_path: Path) -> None:

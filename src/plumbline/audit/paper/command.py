@@ -1,7 +1,7 @@
-"""Runs `plumbline audit FOLDER`: reads the tables, checks them, writes rows and page, and says what contradicts.
+"""Runs `plumbline audit FOLDER`: reads the tables, checks them, writes rows and page, and prints what contradicts.
 
 Exit codes: 0 nothing contradicts, 10 something does, 15 something may (a relation that no name states does not hold),
-16 nothing was checked, 2 the command line, the folder or its audit file cannot be meant.
+16 nothing was checked, 2 the command line, the folder or its audit file is not valid.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from plumbline.core.files import atomic_write_text, make_folder, parse_json
 ROWS = Path("audit/audit.csv")
 
 
-def run_audit(given: argparse.Namespace) -> int:
-    """Audit a folder as the command line says, and return the exit code.
+def run_audit(options: argparse.Namespace) -> int:
+    """Audit the folder of the command line, and return the exit code.
 
     Raises:
-        UsageError: the folder, a table, the audit file or the LaTeX cannot be meant, or no number could be read.
+        UsageError: the folder, a table, the audit file or the LaTeX is not valid, or no number could be read.
     """
-    folder = given.folder
-    if given.latex is not None:
+    folder = options.folder
+    if options.latex is not None:
         from plumbline.audit.paper.latex.write_tables import write_tables
 
-        write_tables(given.latex, folder)
-    audit = audit_folder(folder, given.checks, untold=not given.told_only)
+        write_tables(options.latex, folder)
+    audit = audit_folder(folder, options.checks, untold=not options.told_only)
     if not audit.printed and not audit.rows:
-        named = ", ".join(f"{table.name}.csv" for table in audit.tables[:8])
+        names = ", ".join(f"{table.name}.csv" for table in audit.tables[:8])
         raise UsageError(
-            f"{folder}: no number could be read in {named}; a cell is a number where "
+            f"{folder}: no number could be read in {names}; a cell is a number where "
             'all of it is one: "48.2", "1,234", "48.2 ± 0.3", "124M"'
         )
-    not_read = [*_not_read(folder), *(one for table in audit.tables for one in table.half_read)]
-    out = given.out or folder / ROWS
-    if given.out is None:
+    not_read = [*_not_read(folder), *(entry for table in audit.tables for entry in table.half_read)]
+    out = options.out or folder / ROWS
+    if options.out is None:
         check_inside(out.parent, folder)
     if out.resolve().parent == folder.resolve():
         raise UsageError(f"--out {out}: the next audit would take it for a table; name another folder")
@@ -50,7 +50,7 @@ def run_audit(given: argparse.Namespace) -> int:
     atomic_write_text(out, to_csv(audit.rows))
     atomic_write_text(out.with_suffix(".md"), paper_page.page(audit, not_read))
     code = ANSWERS[audit.answer]
-    if given.json:
+    if options.json:
         print(json.dumps(paper_page.as_json(audit, files, not_read, code), ensure_ascii=True))
     else:
         print(paper_page.console(audit, files, not_read))
@@ -58,9 +58,9 @@ def run_audit(given: argparse.Namespace) -> int:
 
 
 def _not_read(folder: Path) -> list[str]:
-    """What the reader of LaTeX could not read, and why; nothing where the tables were typed."""
+    """List what the reader of LaTeX could not read, and why; nothing if the tables were typed."""
     path = folder / SOURCES
     if not path.is_file():
         return []
-    told = parse_json(path.read_text(encoding="utf-8")).get("not_read", [])
-    return [str(one) for one in told] if isinstance(told, list) else []
+    entries = parse_json(path.read_text(encoding="utf-8")).get("not_read", [])
+    return [str(entry) for entry in entries] if isinstance(entries, list) else []

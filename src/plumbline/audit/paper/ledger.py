@@ -55,40 +55,40 @@ class Ledger:
         self._ids: list[str] = []
 
     def add(
-        self, id: str, what: str, where: str, printed: PrintedNumber, formula: Given, basis: str = "follows"
+        self, id: str, quantity: str, where: str, printed: PrintedNumber, formula: Given, basis: str = "follows"
     ) -> str:
         """Check one number; returns the row's verdict."""
         if len(self.rows.rows) >= MOST:
             raise UsageError(f"{self.rows.study}: more than {MOST} rows; audit a part of the tables")
-        self.rows.check(id, what, where, printed, formula, basis=basis)  # type: ignore[arg-type]
+        self.rows.check(id, quantity, where, printed, formula, basis=basis)  # type: ignore[arg-type]
         self.tested.update(printed.cells)
         return self.rows.rows[-1].verdict
 
     def free_id(self, id: str) -> str:
-        """The name, or with a number after it where it is taken."""
+        """Return the name, with a number after it if it is taken."""
         count = sum(other == id or other.startswith(f"{id}#") for other in self._ids)
         self._ids.append(id if not count else f"{id}#{count + 1}")
         return self._ids[-1]
 
-    def hold(self, table: str, line: str, words: str, rows: Iterable[RelationRow], verb: str = "agree") -> None:
-        """Check every row of a relation that was found, and make those that do not agree one finding."""
-        left = [row for row in rows if not self.told.intersection(row.printed.cells)]
-        if not left:
+    def hold(self, table: str, line: str, description: str, rows: Iterable[RelationRow], verb: str = "agree") -> None:
+        """Check every row of a relation, and make those that do not agree one finding."""
+        open_rows = [row for row in rows if not self.told.intersection(row.printed.cells)]
+        if not open_rows:
             return
         id, broken, reasons, count = self.free_id(f"{table}.{line}"), [], [], 0
-        for row in left:
+        for row in open_rows:
             count += 1
             basis = "follows" if row.stated and not row.doubt else UNSTATED
             if self.add(f"{id}.{row.key}", row.what, row.printed.where, row.printed, row.formula, basis) == MISMATCH:
                 broken.append(f"{id}.{row.key}")
                 reasons += [f" {row.key}: {row.doubt}."] * bool(row.doubt)
-        held = f"{count - len(broken)} of {count} {verb}"
-        self.relations.append(f"{table}: {words}: {held}")
+        share = f"{count - len(broken)} of {count} {verb}"
+        self.relations.append(f"{table}: {description}: {share}")
         if broken:
-            self.find(id, f"{words}: {held}.{''.join(reasons)}", broken)
+            self.find(id, f"{description}: {share}.{''.join(reasons)}", broken)
 
     def drop(
-        self, table: str, words: str, target: Line, computed: Mapping[str, Ends], *, doubted: bool = False
+        self, table: str, description: str, target: Line, computed: Mapping[str, Ends], *, doubted: bool = False
     ) -> None:
         """Name a relation that is not checked, and what it gives in the rows that do not agree with it.
 
@@ -99,13 +99,15 @@ class Ledger:
         if not keys or all(self.told.intersection(target.numbers[key].cells) for key in keys):
             return
         off = [key for key in keys if not meets(target.ends[key], computed[key])]
-        shown = [f"{key} (printed {target.numbers[key]}, gives {_gives(target, key, computed)})" for key in off[:3]]
+        examples = [
+            f"{key} (printed {target.numbers[key]}, gives {_format_result(target, key, computed)})" for key in off[:3]
+        ]
         more = f" and {len(off) - 3} more" if len(off) > 3 else ""
         few = "too few to tell" if len(keys) < SMALL else "which can be chance"
-        said = f"{len(keys) - len(off)} of {len(keys)} agree, {few}" + (
-            f"; not: {', '.join(shown)}{more}" if off else ""
+        result = f"{len(keys) - len(off)} of {len(keys)} agree, {few}" + (
+            f"; not: {', '.join(examples)}{more}" if off else ""
         )
-        self.dropped.append(f"{table}: {words}: {said}")
+        self.dropped.append(f"{table}: {description}: {result}")
         if doubted:
             self.doubted.append(self.dropped[-1])
 
@@ -114,9 +116,9 @@ class Ledger:
         self.findings.append(Finding(id=id, bears_on="detail", text=text, rows=tuple(rows)))
 
 
-def _gives(target: Line, key: str, computed: Mapping[str, Ends]) -> str:
-    """What a relation gives, with the digits of the printed number, or more where only they tell the two apart."""
+def _format_result(target: Line, key: str, computed: Mapping[str, Ends]) -> str:
+    """Format what a relation gives, with the digits of the printed number, or more if only they distinguish the two."""
     printed, value = target.numbers[key], computed[key][1]
     places = max(0, -int(Decimal(printed.text).as_tuple().exponent))
-    shown = (f"{value:.{places + more}f}" for more in range(4))
-    return next((text for text in shown if float(text) != printed.value), f"{value:.6g}")
+    texts = (f"{value:.{places + more}f}" for more in range(4))
+    return next((text for text in texts if float(text) != printed.value), f"{value:.6g}")

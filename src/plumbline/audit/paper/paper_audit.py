@@ -94,18 +94,18 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
         raise UsageError(f"{file}: there is no such file")
     if file is None:
         check_inside(folder / audit_file.NAME, folder)
-    said = audit_file.load(file or folder / audit_file.NAME)
+    settings = audit_file.load(file or folder / audit_file.NAME)
     tables = {table.name: table for table in read_tables(folder)}
-    _check_tables(said, tables)
+    _check_tables(settings, tables)
     ledger = Ledger(folder)
-    numbers = _numbers(said)
-    _told(said, Names(tables=tables, numbers=numbers), ledger)
-    check_sizes(said, numbers, ledger)
+    numbers = _collect_numbers(settings)
+    _make_stated_checks(settings, Names(tables=tables, numbers=numbers), ledger)
+    check_sizes(settings, numbers, ledger)
     told = len(ledger.rows.rows)
     ledger.told = frozenset(ledger.tested)
     if untold:
         for table in tables.values():
-            look_at(table, said.tables.get(table.name, audit_file.TablePart()), ledger)
+            look_at(table, settings.tables.get(table.name, audit_file.TablePart()), ledger)
     of_row = {row: finding for finding in ledger.findings for row in finding.rows}
     rows: list[Row] = []
     for row in ledger.rows.rows:
@@ -115,7 +115,7 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
     cells = [cell for table in tables.values() for cell in table.printed]
     return PaperAudit(
         folder=folder,
-        title=said.paper.title,
+        title=settings.paper.title,
         tables=list(tables.values()),
         rows=rows,
         findings=ledger.findings,
@@ -125,19 +125,19 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
         doubted=ledger.doubted,
         printed=len(cells),
         read=sum(cell in ledger.rows.read for cell in cells),
-        unread={name: _unread(table, ledger) for name, table in tables.items()},
+        unread={name: _count_unread(table, ledger) for name, table in tables.items()},
     )
 
 
-def _unread(table: PaperTable, ledger: Ledger) -> dict[str, int]:
-    """Columns of a table with numbers that no row reads, and how many; a cell's parts are the column's own."""
+def _count_unread(table: PaperTable, ledger: Ledger) -> dict[str, int]:
+    """Count the numbers of each column of a table that no row reads; a cell's parts are the column's own."""
     column_of = {f"{column}{end}": column for column in table.columns for end in ("", *(f".{part}" for part in PARTS))}
     return dict(Counter(column_of[cell[2]] for cell in table.printed if cell not in ledger.rows.read))
 
 
-def _check_tables(said: AuditFile, tables: dict[str, PaperTable]) -> None:
-    for name, part in said.tables.items():
-        where = f"{said.path}: tables.{name}"
+def _check_tables(settings: AuditFile, tables: dict[str, PaperTable]) -> None:
+    for name, part in settings.tables.items():
+        where = f"{settings.path}: tables.{name}"
         if name not in tables:
             raise UsageError(f"{where}: there is no {name}.csv{nearest(name, tables)} (known: {few(list(tables))})")
         table = tables[name]
@@ -149,43 +149,47 @@ def _check_tables(said: AuditFile, tables: dict[str, PaperTable]) -> None:
                 raise UsageError(f"{where}: there is no column {column!r}{nearest(column, table.columns)}")
 
 
-def _numbers(said: AuditFile) -> dict[str, PrintedNumber]:
-    """The single numbers that expressions may name, by name."""
-    found = {name: stated(given, name, f"{said.path}: numbers.{name}") for name, given in said.numbers.items()}
+def _collect_numbers(settings: AuditFile) -> dict[str, PrintedNumber]:
+    """Collect the single numbers that expressions may name, by name."""
+    numbers = {
+        name: stated(entry, name, f"{settings.path}: numbers.{name}") for name, entry in settings.numbers.items()
+    }
     for part in ("model", "training"):
-        given = getattr(said, part)
-        for key in given.__struct_fields__ if given else ():
-            value = getattr(given, key)
+        entry = getattr(settings, part)
+        for key in entry.__struct_fields__ if entry else ():
+            value = getattr(entry, key)
             if key != "where" and value not in ("", None) and not isinstance(value, bool):
-                found[f"{part}.{key}"] = stated(value, f"{part}.{key}", f"{said.path}: {part}.{key}")
-    return found
+                numbers[f"{part}.{key}"] = stated(value, f"{part}.{key}", f"{settings.path}: {part}.{key}")
+    return numbers
 
 
-def _told(said: AuditFile, names: Names, ledger: Ledger) -> None:
-    """Make the checks that the file has."""
+def _make_stated_checks(settings: AuditFile, names: Names, ledger: Ledger) -> None:
+    """Make the checks that the audit file states."""
     work = Work()
-    for id, given in said.checks.items():
-        check = given if isinstance(given, CheckPart) else CheckPart(check=given)
-        where = f"{said.path}: checks.{id}"
-        left, sign, right = parse_check(check.check, where)
-        made = Evaluation(names, where, work)
+    for id, entry in settings.checks.items():
+        check = entry if isinstance(entry, CheckPart) else CheckPart(check=entry)
+        where = f"{settings.path}: checks.{id}"
+        left_side, sign, right_side = parse_check(check.check, where)
+        evaluation = Evaluation(names, where, work)
         broken, count = [], 0
-        for row in made.rows(left, right):
+        for row in evaluation.rows(left_side, right_side):
             name, printed = f"{id}.{row.name}" if row.name else id, row.left
             count += 1
             if sign == "=":
                 if not isinstance(printed, PrintedNumber):
-                    made.fail(left, "the left side of = is what the paper prints: a cell, a column or a number by name")
+                    evaluation.fail(
+                        left_side, "the left side of = is what the paper prints: a cell, a column or a number by name"
+                    )
                 assert isinstance(printed, PrintedNumber)
                 # A printed count may itself be a rounded result: only exact(...) says that it is not.
-                target = printed.rounded() if isinstance(left, ReferenceNode) and left.column else printed
-                formula, what = row.right, check.what or f"{printed.name or printed} of check {id}"
+                target = printed.rounded() if isinstance(left_side, ReferenceNode) and left_side.column else printed
+                formula, quantity = row.right, check.what or f"{printed.name or printed} of check {id}"
                 place = check.where or printed.where
             else:
                 formula = printed < row.right if sign == "<" else printed > row.right
-                target, what, place = exact(1), check.what or f"check {id}: 1 where it holds", check.where
+                target, quantity, place = exact(1), check.what or f"check {id}: 1 where it holds", check.where
             try:
-                verdict = ledger.add(name, what, place or "text", target, formula, check.basis)
+                verdict = ledger.add(name, quantity, place or "text", target, formula, check.basis)
             except UsageError:
                 raise
             except PlumblineError as error:
@@ -193,8 +197,12 @@ def _told(said: AuditFile, names: Names, ledger: Ledger) -> None:
             if verdict == MISMATCH:
                 broken.append(name)
         if broken:
-            held = f"; {count - len(broken)} of {count} rows hold" if count > 1 else ""
-            ledger.find(id, f"{check.what or check.check}: does not hold{held}.", broken)
-        if made.left_out:
-            rows = "1 row is left out that does" if made.left_out == 1 else f"{made.left_out} rows are left out that do"
+            share = f"; {count - len(broken)} of {count} rows hold" if count > 1 else ""
+            ledger.find(id, f"{check.what or check.check}: does not hold{share}.", broken)
+        if evaluation.left_out:
+            rows = (
+                "1 row is left out that does"
+                if evaluation.left_out == 1
+                else f"{evaluation.left_out} rows are left out that do"
+            )
             ledger.dropped.append(f"check {id}: {rows} not print each number of its right side")

@@ -11,7 +11,7 @@ from html import escape
 from typing import Any
 
 from plumbline.audit.audit_csv import Row, summary
-from plumbline.audit.audit_page import item, recomputed, to_markdown
+from plumbline.audit.audit_page import format_recomputed, item, to_markdown
 from plumbline.audit.audit_rows import VERDICTS
 from plumbline.audit.coverage import AuditCoverage
 from plumbline.audit.findings import Finding
@@ -34,16 +34,21 @@ def page(audit: PaperAudit, not_read: Iterable[str] = ()) -> str:
     """The page: the audit's own, and after it what was looked at, dropped and not read."""
     name = _plain(audit.folder.resolve().name)
     rows = [{key: _shown(key, value) for key, value in row.items()} | {"study": name} for row in audit.rows]
-    told = [
-        Finding(id=_plain(one.id), bears_on=one.bears_on, text=_text(one.text), rows=tuple(map(_plain, one.rows)))
-        for one in audit.findings
+    findings = [
+        Finding(
+            id=_plain(finding.id),
+            bears_on=finding.bears_on,
+            text=_text(finding.text),
+            rows=tuple(map(_plain, finding.rows)),
+        )
+        for finding in audit.findings
     ]
     unread = {UNREAD: [("", "", "")] * (audit.printed - audit.read)} if audit.printed > audit.read else {}
     covered = AuditCoverage(printed=audit.printed, listed=unread)
     title = _text(audit.title)
     paper = Paper(title=title, short=title, authors=(), link="", kind="paper") if title else None
-    shown = (rows, [name], {name: told}, {name: covered}, {name: paper})
-    text = to_markdown(*shown, judged=False) if rows else NO_ROWS_PAGE
+    page_content = (rows, [name], {name: findings}, {name: covered}, {name: paper})
+    text = to_markdown(*page_content, with_bearings=False) if rows else NO_ROWS_PAGE
     if audit.doubted and not rows:
         text = "\n".join([NO_ROWS_PAGE.partition("\n")[0], "", *item(_answer(audit)), ""])
     if rows:
@@ -67,7 +72,7 @@ NO_ROWS_PAGE = f"# Audit of the printed numbers\n\nNothing was checked: {NO_ROWS
 
 
 def console(audit: PaperAudit, files: dict[str, str], not_read: list[str]) -> str:
-    """What a person reads in a terminal: what was read and checked, each contradiction in two lines, the files."""
+    """Write the audit for a terminal: what was read and checked, each contradiction in two lines, the files."""
     tables = len(audit.tables)
     counts = summary(audit.rows, [audit.rows[0]["study"]])["all"] if audit.rows else dict.fromkeys(VERDICTS, 0)
     untold = len(audit.rows) - audit.told
@@ -83,10 +88,10 @@ def console(audit: PaperAudit, files: dict[str, str], not_read: list[str]) -> st
         lines += ["", f"Nothing was checked: {NO_ROWS}"]
     if audit.dropped:
         lines += ["", "Looked at and not checked; a line in audit.toml checks it:"]
-        lines += [f"  {one}" for one in audit.dropped[:SHOWN]]
+        lines += [f"  {entry}" for entry in audit.dropped[:SHOWN]]
         lines += [f"  and {len(audit.dropped) - SHOWN} more on the page"] * (len(audit.dropped) > SHOWN)
     if not_read:
-        lines += ["", f"Not read, {_count(len(not_read), 'place')}:", *(f"  {one}" for one in not_read[:SHOWN])]
+        lines += ["", f"Not read, {_count(len(not_read), 'place')}:", *(f"  {entry}" for entry in not_read[:SHOWN])]
         lines += [f"  and {len(not_read) - SHOWN} more on the page"] * (len(not_read) > SHOWN)
     lines += [""] if audit.answer == NOTHING_CHECKED else ["", _answer(audit)]
     lines += [*(f"{name:5} {path}" for name, path in files.items())]
@@ -94,26 +99,34 @@ def console(audit: PaperAudit, files: dict[str, str], not_read: list[str]) -> st
 
 
 def _rows(broken: Sequence[Row]) -> list[str]:
-    """Rows that do not hold, as the console shows them."""
+    """Write rows that do not hold, as the console shows them."""
     lines = []
     for row in broken[:SHOWN]:
-        lines += ["", f"{row['quantity']}  ({row['source']})", f"    printed {row['printed']}, {recomputed(row)}"]
+        lines += [
+            "",
+            f"{row['quantity']}  ({row['source']})",
+            f"    printed {row['printed']}, {format_recomputed(row)}",
+        ]
         lines += [f"    {row['explanation']}"] * bool(row.get("explanation"))
     return lines + ["", f"and {len(broken) - SHOWN} more on the page"] * (len(broken) > SHOWN)
 
 
 def _answer(audit: PaperAudit) -> str:
-    """What the audit comes to, in a sentence or two."""
+    """Write the audit's result in a sentence or two."""
     broken, likely = len(audit.contradictions), len(audit.likely)
-    said = f"{_count(broken, 'number')} contradict{'s' * (broken == 1)} the others." if broken else ""
+    sentence = f"{_count(broken, 'number')} contradict{'s' * (broken == 1)} the others." if broken else ""
     if likely:
-        said += f" {_count(likely, 'number')} {'does' if likely == 1 else 'do'} not fit; another relation may be meant."
+        sentence += (
+            f" {_count(likely, 'number')} {'does' if likely == 1 else 'do'} not fit; another relation may be meant."
+        )
     if audit.doubted and not broken:
         count = len(audit.doubted)
-        said += f" {_count(count, 'relation')} that a name states {'holds' if count == 1 else 'hold'} in most rows and "
-        said += f"{'is' if count == 1 else 'are'} not checked: look at the others."
+        sentence += (
+            f" {_count(count, 'relation')} that a name states {'holds' if count == 1 else 'hold'} in most rows and "
+        )
+        sentence += f"{'is' if count == 1 else 'are'} not checked: look at the others."
     read = f"{audit.read} of {_count(audit.printed, 'number')} that were read"
-    return said.strip() or f"Nothing contradicts among the {read}."
+    return sentence.strip() or f"Nothing contradicts among the {read}."
 
 
 def as_json(audit: PaperAudit, files: dict[str, str], not_read: list[str], code: int) -> dict[str, Any]:

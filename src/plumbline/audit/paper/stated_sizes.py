@@ -31,53 +31,66 @@ class _Way:
     words: str = ""
 
 
-def check_sizes(said: AuditFile, numbers: dict[str, PrintedNumber], ledger: Ledger) -> None:
+def check_sizes(settings: AuditFile, numbers: dict[str, PrintedNumber], ledger: Ledger) -> None:
     """Recompute parameters from the shape, tokens from steps and batch, and training operations from both."""
-    got = numbers.get
-    if said.model:
-        model, where = said.model, said.model.where or said.path.name
+    find_number = numbers.get
+    if settings.model:
+        model, where = settings.model, settings.model.where or settings.path.name
         every = [ALL, NO_POSITIONS, NONE] if model.learned_positions else [ALL, NONE]
-        for key, what, counted in (
+        for key, quantity, counted in (
             ("parameters", "parameters of the stated shape", every),
             ("non_embedding", "the same without embeddings", [NONE]),
         ):
-            _check(ledger, f"model_{key}", what, where, got(f"model.{key}"), list(_counts(model, counted)))
-    if said.training:
-        where = said.training.where or said.path.name
-        steps, tokens, flops = got("training.steps"), got("training.tokens"), got("training.flops")
-        batch_tokens, batch, sequence = got("training.batch_tokens"), got("training.batch"), got("training.sequence")
+            _check(
+                ledger, f"model_{key}", quantity, where, find_number(f"model.{key}"), list(_list_ways(model, counted))
+            )
+    if settings.training:
+        where = settings.training.where or settings.path.name
+        steps, tokens, flops = (
+            find_number("training.steps"),
+            find_number("training.tokens"),
+            find_number("training.flops"),
+        )
+        batch_tokens, batch, sequence = (
+            find_number("training.batch_tokens"),
+            find_number("training.batch"),
+            find_number("training.sequence"),
+        )
         product_of = batch * sequence if batch and sequence else None
         if product_of is not None and batch_tokens:
-            what = "tokens of a batch: sequences times their length"
-            _check(ledger, "training_batch", what, where, batch_tokens, [_Way(formula=product_of)])
+            quantity = "tokens of a batch: sequences times their length"
+            _check(ledger, "training_batch", quantity, where, batch_tokens, [_Way(formula=product_of)])
         per_step = batch_tokens or product_of
-        given = steps * per_step if steps and per_step else None
-        if given is not None:
-            what = "tokens trained on: steps times batch"
-            _check(ledger, "training_tokens", what, where, tokens, [_Way(formula=given)])
+        tokens_of_steps = steps * per_step if steps and per_step else None
+        if tokens_of_steps is not None:
+            quantity = "tokens trained on: steps times batch"
+            _check(ledger, "training_tokens", quantity, where, tokens, [_Way(formula=tokens_of_steps)])
         counts = [
-            one for key in ("training.parameters", "model.parameters", "model.non_embedding") if (one := got(key))
+            number
+            for key in ("training.parameters", "model.parameters", "model.non_embedding")
+            if (number := find_number(key))
         ]
-        seen = tokens or given
-        if counts and seen is not None:
-            ways = [_Way(formula=6 * count * seen, words=f", N {count.name}") for count in counts]
+        trained_tokens = tokens or tokens_of_steps
+        if counts and trained_tokens is not None:
+            ways = [_Way(formula=6 * count * trained_tokens, words=f", N {count.name}") for count in counts]
             _check(ledger, "training_flops", "training operations: 6 N D", where, flops, ways)
 
 
-def _check(ledger: Ledger, id: str, what: str, where: str, printed: PrintedNumber | None, ways: list[_Way]) -> None:
+def _check(ledger: Ledger, id: str, quantity: str, where: str, printed: PrintedNumber | None, ways: list[_Way]) -> None:
     """Check against the first way that gives the number, or the one that comes nearest."""
     if printed is None:
         return
     trial = Ledger(Path(ledger.rows.study))
-    verdicts = [trial.add(f"{id}{n}", what, where, printed, way.formula) for n, way in enumerate(ways)]
-    right = [way for wanted in (MATCH, "") for way, verdict in zip(ways, verdicts, strict=True)
-             if verdict == wanted or (not wanted and verdict != MISMATCH)]  # fmt: skip
+    verdicts = [trial.add(f"{id}{n}", quantity, where, printed, way.formula) for n, way in enumerate(ways)]
+    right = [way for verdict_sought in (MATCH, "") for way, verdict in zip(ways, verdicts, strict=True)
+             if verdict == verdict_sought or (not verdict_sought and verdict != MISMATCH)]  # fmt: skip
     chosen = right[0] if right else min(ways, key=lambda way: abs(_value(way) - printed.value))
-    if ledger.add(id, f"{what}{chosen.words}", where, printed, chosen.formula) == MISMATCH:
-        text = f"{what}: {printed} is printed, and its parts give another number."
+    if ledger.add(id, f"{quantity}{chosen.words}", where, printed, chosen.formula) == MISMATCH:
+        text = f"{quantity}: {printed} is printed, and its parts give another number."
         if len(ways) > 1:
-            text = f"{what}: {printed} is printed. Nearest of {len(ways)} ways to count: {_shown(_value(chosen))}"
-            text += f"{chosen.words}; the first: {_shown(_value(ways[0]))}{ways[0].words}."
+            nearest, first = _format_number(_value(chosen)), _format_number(_value(ways[0]))
+            text = f"{quantity}: {printed} is printed. Nearest of {len(ways)} ways to count: {nearest}{chosen.words}; "
+            text += f"the first: {first}{ways[0].words}."
         ledger.find(id, text, [id])
 
 
@@ -85,11 +98,11 @@ def _value(way: _Way) -> float:
     return low(lift(way.formula).one()[0])
 
 
-def _shown(value: float) -> str:
+def _format_number(value: float) -> str:
     return f"{value:,.0f}" if value < 1e15 else f"{value:.4g}"
 
 
-def _counts(model: ModelPart, embeddings: list[str]) -> Iterator[_Way]:
+def _list_ways(model: ModelPart, embeddings: list[str]) -> Iterator[_Way]:
     """The parameters of a shape, the plainest way to count them first; what the file says is not varied."""
     open_ones = (
         [False, True] if model.biases is None else [model.biases],
@@ -97,23 +110,23 @@ def _counts(model: ModelPart, embeddings: list[str]) -> Iterator[_Way]:
         [True, False] if model.tied is None else [model.tied],
     )
     ways = sorted(product(embeddings, *open_ones), key=lambda way: (embeddings.index(way[0]), way[3] is False))
-    seen: set[int] = set()
+    numbers: set[int] = set()
     for counted, biases, norms, tied in ways:
         size = _decoder(model, biases=biases, norm_vectors=norms, tied=tied)
         number = size.body() if counted == NONE else size.total()
         if counted == NO_POSITIONS:
             number -= size.learned_positions * size.width
-        if number in seen:
+        if number in numbers:
             continue
-        seen.add(number)
+        numbers.add(number)
         parts = [
             "biases" if biases else "no biases",
             {1: "a gain in each norm", 2: "a gain and a bias in each norm"}.get(norms, f"{norms} vectors in each norm"),
             *([] if counted == NONE else ["a tied head" if tied else "a head of its own"]),
             *([] if len(embeddings) == 1 else [counted]),
         ]
-        words = ", ".join(parts)
-        yield _Way(formula=exact(number, f"count ({words})"), words=f", counted with {words}")
+        description = ", ".join(parts)
+        yield _Way(formula=exact(number, f"count ({description})"), words=f", counted with {description}")
 
 
 def _decoder(model: ModelPart, *, biases: bool, norm_vectors: int, tied: bool) -> DecoderSize:

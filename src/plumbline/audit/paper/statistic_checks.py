@@ -14,7 +14,7 @@ from plumbline.audit.paper.ledger import Ledger, RelationRow
 from plumbline.audit.paper.lines import Ends, Line, Lines
 from plumbline.audit.paper.names import CHANGE, is_spread
 from plumbline.published.expression import Given
-from plumbline.published.printed_number import derived, exact
+from plumbline.published.printed_number import derive_exact, exact
 
 _LOSS = "loss|nll|cross entropy|ce"
 _PERPLEXITY = "ppl|perplexity"
@@ -227,7 +227,7 @@ def _means(target: Line, counts: dict[str, int], lines: Lines, ledger: Ledger, *
     def formula(key: str) -> Given:
         n = counts[key]
         nearest = round(target.ends[key][1] * n / scale)
-        return scale * derived(nearest, target.numbers[key], name=f"{nearest} of") / exact(n, f"{n} items")
+        return scale * derive_exact(nearest, target.numbers[key], name=f"{nearest} of") / exact(n, f"{n} items")
 
     what = f"{target.name} is a mean that so many whole numbers can have"
     _check(target, what, formula, keys, lines, ledger)

@@ -10,7 +10,7 @@ from typing import Literal
 import pandas as pd
 
 from plumbline.core.errors import PlumblineError
-from plumbline.published.printed_numbers import NOT_PRINTED, printed
+from plumbline.published.printed_numbers import NOT_PRINTED, read_printed
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
 from plumbline.results.tables.number_formats import AS_PRINTED, format_bound, format_number
 from plumbline.specs.paper import Paper
@@ -139,7 +139,7 @@ def printed_cell(text: str, *, bound: str = NOT_PRINTED) -> Cell:
 
 def published_cells(frame: pd.DataFrame, row: object, names: dict[str, str]) -> dict[str, Cell]:
     """Make the cells ``<name>_published`` of a row of a printed table; `names` maps each name to the printed column."""
-    return {f"{name}_published": printed_cell(printed(frame, row, source)) for name, source in names.items()}
+    return {f"{name}_published": printed_cell(read_printed(frame, row, source)) for name, source in names.items()}
 
 
 def published_column(name: str, header: str, *, readable: bool = True, narrow: bool = False) -> Column:
@@ -252,13 +252,13 @@ CONTEXT = [*CONTEXT_ALONE, Column(name="task_source", header="task source", kind
 
 
 def context_cells(study: Study, scale: str, frames: RunFrames | None = None) -> dict[str, Cell]:
-    """Make a row's cells of the CONTEXT columns; `describe_task_source` only for a table that reads scores."""
+    """Make a row's cells of the CONTEXT columns; `task_source` only for a table that reads scores."""
     cells = {"preset": Cell(study.preset_named), "scale": Cell(study.scale_label(scale))}
     return cells | ({"task_source": Cell(describe_task_source(frames))} if frames is not None else {})
 
 
 def describe_task_source(frames: RunFrames) -> str:
-    """Write the cell of the `describe_task_source` column: benchmark, or how many of the tasks are proxies."""
+    """Write the cell of the `task_source` column: benchmark, or how many of the tasks are proxies."""
     sources = frames.task_sources
     proxies = sum(source != "benchmark" for source in sources.values())
     if not sources:
