@@ -94,7 +94,7 @@ def _read(run: Facts, rng: np.random.Generator) -> dict:
 
 def facts(world: World, rng: np.random.Generator) -> printed.World:
     """All runs of one world."""
-    published = printed.published_facts()
+    published = printed.make_published_facts()
     truth = published if world == "perfect" else nothing_happens(published)
     seeds = {scale: {place: rng.normal(0.0, spread.seed) for place in range(3)} for scale, spread in LOSS.items()}
     world_runs: printed.World = {}
@@ -125,7 +125,7 @@ def _saved_percent(facts: Facts, gain: float) -> float | None:
 
 def draw(world: World, rng: np.random.Generator, folder: Path) -> RunFrames:
     """The frames of one world, whose files are written below `folder`."""
-    return printed.loaded(printed.written(facts(world, rng), folder))
+    return printed.load_frames(printed.write_runs(facts(world, rng), folder))
 
 
 def study() -> DrawnStudy:

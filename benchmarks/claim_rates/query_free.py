@@ -33,7 +33,7 @@ def draw(world: World, rng: np.random.Generator, folder: Path) -> RunFrames:
         for name, run in published.items()
         if name in PRINTED
     }
-    return synthetic_runs.loaded(synthetic_runs.written(runs, folder), transfer=False)
+    return synthetic_runs.load_frames(synthetic_runs.write_runs(runs, folder), transfer=False)
 
 
 def study() -> DrawnStudy:

@@ -19,8 +19,8 @@ from tests.studies.transfer.synthetic_results import (
     Held,
     Key,
     Run,
-    held,
     history,
+    hold_frames,
     right,
     study_at,
 )
@@ -94,7 +94,7 @@ def facts(world: World, rng: np.random.Generator) -> Facts:
 
 def draw(world: World, rng: np.random.Generator, _: Path) -> Held:
     """The frames of one world, of which nothing is written."""
-    return held(facts(world, rng))
+    return hold_frames(facts(world, rng))
 
 
 def study() -> DrawnStudy:

@@ -50,13 +50,15 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("pages", nargs="*", metavar="PAGE", help="such as docs/disk.md; default: all")
-    asked = parser.parse_args().pages
+    pages_asked = parser.parse_args().pages
     promises = sorted(read(), key=lambda each: each["said_in"])
-    known = sorted({each["said_in"] for each in promises})
-    for page in asked:
-        if page not in known:
-            raise PlumblineError(f"{FILE.name} has no promise of {page!r}{nearest(page, known)} (it has {known})")
-    print("\n".join(printed([each for each in promises if not asked or each["said_in"] in asked])))
+    known_pages = sorted({each["said_in"] for each in promises})
+    for page in pages_asked:
+        if page not in known_pages:
+            raise PlumblineError(
+                f"{FILE.name} has no promise of {page!r}{nearest(page, known_pages)} (it has {known_pages})"
+            )
+    print("\n".join(printed([each for each in promises if not pages_asked or each["said_in"] in pages_asked])))
 
 
 if __name__ == "__main__":

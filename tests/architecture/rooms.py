@@ -71,13 +71,13 @@ def assemble(folder: Path, root: Path = ROOT) -> Path:
 @contextmanager
 def _imported_from(folder: Path) -> Iterator[None]:
     """Let packages be looked for in a folder first, one that was imported already too."""
-    kept = {name: sys.modules.pop(name) for name in (PACKAGE, *BESIDE) if name in sys.modules}
+    modules_before = {name: sys.modules.pop(name) for name in (PACKAGE, *BESIDE) if name in sys.modules}
     sys.path.insert(0, str(folder))
     try:
         yield
     finally:
         sys.path.remove(str(folder))
-        sys.modules.update(kept)
+        sys.modules.update(modules_before)
 
 
 def build_graph(root: Path = ROOT) -> grimp.ImportGraph:
@@ -123,13 +123,13 @@ def count(root: Path = ROOT) -> House:
 
 def modules_of_rules(root: Path, modules: Iterable[str]) -> set[str]:
     """Modules that rules import; Snakemake's language is not Python's, but its imports are."""
-    known, found = set(modules), set[str]()
+    known_modules, module_names = set(modules), set[str]()
     for path in (root / WORKFLOW).rglob("*.smk"):
         text = path.read_text(encoding="utf-8")
         for source, names in re.findall(r"^from (plumbline\S*) import (.+)$", text, re.MULTILINE):
             imported = {f"{source}.{name.split()[0]}" for name in names.split(",")}
-            found |= imported & known or {source}
-    return found
+            module_names |= imported & known_modules or {source}
+    return module_names
 
 
 def _floors(rooms: networkx.DiGraph) -> int:
@@ -138,16 +138,16 @@ def _floors(rooms: networkx.DiGraph) -> int:
 
 
 def _circles(graph: networkx.DiGraph) -> set[str]:
-    found = (sorted(each) for each in networkx.strongly_connected_components(graph) if len(each) > 1)
-    return {" <-> ".join(each) for each in found}
+    circles = (sorted(each) for each in networkx.strongly_connected_components(graph) if len(each) > 1)
+    return {" <-> ".join(each) for each in circles}
 
 
 def main() -> None:
     """Print what was counted."""
     house = count()
     print(f"rooms {house.rooms}, floors {house.floors}, arrows {house.arrows}, lines of src and studies {house.lines}")
-    for name, found in (("up", house.up), ("up inside rooms", house.up_inside), ("circles", house.circles)):
-        print(f"{name} {len(found)}" + "".join(f"\n  {each}" for each in found))
+    for name, edges in (("up", house.up), ("up inside rooms", house.up_inside), ("circles", house.circles)):
+        print(f"{name} {len(edges)}" + "".join(f"\n  {each}" for each in edges))
 
 
 if __name__ == "__main__":

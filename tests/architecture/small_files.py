@@ -69,8 +69,8 @@ def report(modules: Sequence[CountedModule]) -> Iterator[str]:
 
 def main() -> None:
     """Print what was counted."""
-    named = sys.argv[1:]
-    print("\n".join(report([each for each in count() if not named or rooms.room(each.name) in named])))
+    names_asked = sys.argv[1:]
+    print("\n".join(report([each for each in count() if not names_asked or rooms.room(each.name) in names_asked])))
 
 
 if __name__ == "__main__":

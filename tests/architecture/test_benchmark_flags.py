@@ -13,12 +13,18 @@ def calls(tree: ast.Module, *names: str) -> list[ast.Call]:
 
 def flags(tree: ast.Module) -> set[str]:
     """Names by which the flags of a script are read; `add` is what some call `parser.add_argument`."""
-    found = set[str]()
+    flag_names = set[str]()
     for call in calls(tree, "add_argument", "add"):
-        words = [one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-        given = [key.value.value for key in call.keywords if key.arg == "dest" and isinstance(key.value, ast.Constant)]
-        found |= {word.lstrip("-").replace("-", "_") for word in (*words, *map(str, given))}
-    return found
+        values = [
+            argument.value
+            for argument in call.args
+            if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+        ]
+        destinations = [
+            key.value.value for key in call.keywords if key.arg == "dest" and isinstance(key.value, ast.Constant)
+        ]
+        flag_names |= {word.lstrip("-").replace("-", "_") for word in (*values, *map(str, destinations))}
+    return flag_names
 
 
 def test_every_script_reads_flags_that_it_has(repository: Path) -> None:
@@ -32,10 +38,10 @@ def test_every_script_reads_flags_that_it_has(repository: Path) -> None:
             for name in each.targets
             if isinstance(name, ast.Name)
         }
-        known = flags(tree) if parsed else set()
+        known_flags = flags(tree) if parsed else set()
         for each in ast.walk(tree):
             if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name) and each.value.id in parsed:
                 read += 1
-                if each.attr not in known:
+                if each.attr not in known_flags:
                     wrong.append(f"{path.relative_to(repository)}:{each.lineno}: {each.attr}")
     assert read > 100 and not wrong, wrong

@@ -22,8 +22,8 @@ def unpickling(source: str) -> Iterator[str]:
             called = ast.unparse(node.func)
             name = next((reader for reader in READERS if called == reader or called.endswith(f".{reader}")), None)
             if name is not None:
-                safe, words = READERS[name], {word.arg: ast.unparse(word.value) for word in node.keywords}
-                if safe is None or words.get(safe[0]) != str(safe[1]):
+                safe, keywords = READERS[name], {word.arg: ast.unparse(word.value) for word in node.keywords}
+                if safe is None or keywords.get(safe[0]) != str(safe[1]):
                     yield called
 
 
@@ -32,4 +32,4 @@ def test_no_module_reads_a_pickle(repository: Path) -> None:
     assert sorted(unpickling(attack)) == ["np.load", "pd.read_pickle", "pickle", "torch.load"]
     files = [path for folder in ("src", "studies") for path in (repository / folder).rglob("*.py")]
     assert len(files) > 300
-    assert not {path: found for path in files if (found := [*unpickling(path.read_text(encoding="utf-8"))])}
+    assert not {path: calls for path in files if (calls := [*unpickling(path.read_text(encoding="utf-8"))])}

@@ -45,8 +45,8 @@ def test_every_page_and_every_test_is_there(repository: Path, promises: list[dic
 def test_a_promise_is_written_once_and_says_what_holds_it(promises: list[dict[str, Any]]) -> None:
     for each in promises:
         assert each.keys() == {"promise", "said_in", "held_by"} | (set() if each["held_by"] else {"why"}), each
-    said = [(each["said_in"], each["promise"]) for each in promises]
-    assert len(set(said)) == len(said) > 200
+    sentences = [(each["said_in"], each["promise"]) for each in promises]
+    assert len(set(sentences)) == len(sentences) > 200
 
 
 def test_no_more_promises_are_without_a_test(promises: list[dict[str, Any]]) -> None:
@@ -59,14 +59,14 @@ def test_a_command_prints_each_promise_with_its_page_and_its_tests(
     monkeypatch.setattr(sys, "argv", ["promises"])
     command.main()
     *lines, last = capsys.readouterr().out.splitlines()
-    said, page, promise = [], "", ""
+    printed, page, promise = [], "", ""
     for line in lines:
         text = line.strip()
         indent = len(line) - len(text)
         page, promise = (text, "") if indent == 0 else (page, text if indent == 2 else promise)
         if indent == 4:
-            said.append((page, promise, text))
-    assert sorted(said) == sorted(
+            printed.append((page, promise, text))
+    assert sorted(printed) == sorted(
         (each["said_in"], each["promise"], test)
         for each in promises
         for test in each["held_by"] or [f"no test: {each['why']}"]

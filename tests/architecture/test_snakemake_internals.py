@@ -31,8 +31,8 @@ TELLING = {name for name in NAMES if "_" in name} - {"parse_args"} | {"forcefile
 
 def functions() -> list[str]:
     """The functions that would have to be looked at."""
-    found = inspect.getmembers(snakemake_internals, inspect.isfunction)
-    return [name for name, one in found if one.__module__ == snakemake_internals.__name__]
+    members = inspect.getmembers(snakemake_internals, inspect.isfunction)
+    return [name for name, function in members if function.__module__ == snakemake_internals.__name__]
 
 
 def unseen(version: str) -> str:
@@ -47,7 +47,7 @@ def unseen(version: str) -> str:
 
 
 def test_the_installed_snakemake_is_one_whose_private_parts_were_looked_at() -> None:
-    assert not (words := unseen(metadata.version("snakemake"))), words
+    assert not (warning := unseen(metadata.version("snakemake"))), warning
     assert re.match(
         r"Snakemake 9\.99\.0 is .* seen with 9\.27.*: look at these \d\d functions of src/", unseen("9.99.0")
     )
@@ -70,8 +70,10 @@ def test_the_list_of_private_parts_is_whole() -> None:
     imported = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and "snakemake" in str(node.module)]
     read |= {each.name for node in imported for each in node.names if each.name != "cli"}
     assert read - OF_JOBS <= NAMES, "used and not in PARTS"
-    words = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)} | read
-    assert words | {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword)} >= NAMES, "in PARTS, not used"
+    attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)} | read
+    assert attributes | {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword)} >= NAMES, (
+        "in PARTS, not used"
+    )
 
 
 def last(node: ast.expr) -> str:
@@ -114,11 +116,11 @@ def sources() -> Iterator[Path]:
 
 
 def test_no_other_file_touches_a_private_part() -> None:
-    found = {}
+    parts_by_file = {}
     for path in sources():
         if offences := sorted(set(touched(path.read_bytes().splitlines(keepends=True)))):
-            found[str(path.relative_to(ROOT))] = offences
-    assert not found, f"give it a function of {MODULE.relative_to(ROOT)}: {found}"
+            parts_by_file[str(path.relative_to(ROOT))] = offences
+    assert not parts_by_file, f"give it a function of {MODULE.relative_to(ROOT)}: {parts_by_file}"
 
 
 @pytest.mark.parametrize(

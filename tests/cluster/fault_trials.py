@@ -54,14 +54,14 @@ class Training:
         self.weights = f"work/smoke/runs/{run}/model.safetensors"
         self.drivers: list[Snakemake] = []
 
-    def start(self, *words: str, pause: float = 0.05, **pretrain: object) -> Snakemake:
+    def start(self, *targets: str, pause: float = 0.05, **pretrain: object) -> Snakemake:
         """Start Snakemake for it."""
         launch = throwaway.small_resources()["launch"].replace(":29500", f":{throwaway.free_port()}")
         # Before the last quote: after the last word of either launcher.
         launch = re.sub(r"'(?=[,)])", f" {throwaway.HERE / 'fault_launcher.py'}'", launch)
         launch = launch.replace(" python ", f" {sys.executable} ")
         driver = self.workspace.snakemake(
-            self.weights, *words, "--config", "preset=smoke",
+            self.weights, *targets, "--config", "preset=smoke",
             profiles=self.workspace.small(**({"launch": launch} | pretrain)),
             environment={"TRAIN_OPTIONS": OPTIONS, "TRAIN_PAUSE": str(pause)},
         )  # fmt: skip
@@ -71,11 +71,11 @@ class Training:
     def events(self) -> list[dict[str, Any]]:
         """The trainer's own record, which outlives its attempts."""
         path = self.state / "progress.jsonl"
-        found = []
+        events = []
         for line in path.read_text().splitlines() if path.exists() else []:
             with contextlib.suppress(json.JSONDecodeError):  # a full disk cuts a line short
-                found.append(json.loads(line))
-        return found
+                events.append(json.loads(line))
+        return events
 
     def step(self) -> int:
         """Where the newest start has come to."""
@@ -116,9 +116,11 @@ class Training:
         """The trainer's telling words, of all its attempts (Snakemake keeps the last one's log only)."""
         logs = sorted((self.workspace.path / "logs").rglob("*.log")) + [driver.log for driver in self.drivers]
         lines = [line for log in logs for line in log.read_text(errors="replace").splitlines()]
-        found = dict.fromkeys(line.split("s42: ")[-1].strip() for line in lines if re.search(TELLING, line))
+        lines_said = dict.fromkeys(line.split("s42: ")[-1].strip() for line in lines if re.search(TELLING, line))
         folder = str(self.workspace.path)
-        return "; ".join(line.replace(f"{folder}/", "")[:160] for line in found if not re.search(NOISE, line))[:600]
+        return "; ".join(line.replace(f"{folder}/", "")[:160] for line in lines_said if not re.search(NOISE, line))[
+            :600
+        ]
 
 
 def finish(training: Training, seconds: float = 420) -> None:

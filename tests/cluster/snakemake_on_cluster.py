@@ -72,16 +72,16 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def verb(directory: Path, *words: str) -> str:
+def verb(directory: Path, *arguments: str) -> str:
     """Run `python -m WORDS` in `directory`; its standard output.
 
     Raises:
         RuntimeError: it failed.
     """
-    command = [sys.executable, "-m", *words]
+    command = [sys.executable, "-m", *arguments]
     done = subprocess.run(command, cwd=directory, env=cluster_environment(), capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError(f"{' '.join(words)}: {done.stderr}")
+        raise RuntimeError(f"{' '.join(arguments)}: {done.stderr}")
     return done.stdout
 
 
@@ -134,12 +134,12 @@ class Workspace:
         return (*PROFILES, "--profile", str(folder))
 
     def snakemake(
-        self, *words: str, environment: dict[str, str] | None = None, profiles: tuple[str, ...] = PROFILES
+        self, *arguments: str, environment: dict[str, str] | None = None, profiles: tuple[str, ...] = PROFILES
     ) -> Snakemake:
         """Start `snakemake WORDS --profile slurm ...` here, in the background and in a session of its own."""
         number = len(list(self.path.glob("snakemake.*.txt")))
         log = self.path / f"snakemake.{number}.txt"
-        command = [sys.executable, "-m", "snakemake", *words, *profiles, *IMPATIENT]
+        command = [sys.executable, "-m", "snakemake", *arguments, *profiles, *IMPATIENT]
         with log.open("w") as output:
             process = subprocess.Popen(
                 command,

@@ -103,11 +103,13 @@ def starts(workspace: Workspace, seed: int = 1) -> list[int]:
 
 def test_requests_of_the_paper_preset_are_granted(workspace: Workspace) -> None:
     """profiles/slurm as it stands, but for account and partitions: one node of eight GPUs, two, and none."""
-    shown = {scale: f"runs/transfer/{scale}/show/s42/outcome.json" for scale in ("base", "large")}
+    outcomes = {scale: f"runs/transfer/{scale}/show/s42/outcome.json" for scale in ("base", "large")}
     shards = [f"tokens/train-{shard:04d}.npy" for shard in range(3)]
-    driver = workspace.snakemake(*shown.values(), *shards, *SNAKEFILE, "--retries", "0", "--preemptible-retries", "0")
+    driver = workspace.snakemake(
+        *outcomes.values(), *shards, *SNAKEFILE, "--retries", "0", "--preemptible-retries", "0"
+    )
     assert driver.wait(300) == 0, driver.output()[-3000:]
-    base, large = ((workspace.path / path).read_text() for path in shown.values())
+    base, large = ((workspace.path / path).read_text() for path in outcomes.values())
     for text, nodes in ((base, 1), (large, 2)):
         assert f"NumNodes={nodes} " in text and f"gres/gpu={8 * nodes}" in text
         # The stand-in's rules give no limit of their own, as the product's do from the plan's model.

@@ -42,10 +42,10 @@ DECIDE = "[decide]\nbaseline_runs = 2\nmax_runs = 2"
 
 def start(folder: Path) -> subprocess.Popen[bytes]:
     """Start a try in a session of its own."""
-    words = ["try", "--trust", "--baseline", "HEAD", "-m", "better", "--", "--better"]
+    arguments = ["try", "--trust", "--baseline", "HEAD", "-m", "better", "--", "--better"]
     environment = cluster_environment() | {"STARTS": f"{folder}.starts"}
     with open(f"{folder}.txt", "ab") as log:
-        command = [sys.executable, "-m", "plumbline", *words]
+        command = [sys.executable, "-m", "plumbline", *arguments]
         return subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True)
 
 
@@ -58,7 +58,9 @@ def starts(folder: Path) -> list[list[str]]:
 def runs(folder: Path) -> list[tuple[int, float, str]]:
     """The bank: seed, value and method of every run."""
     lines = map(json.loads, (folder / ".plumbline/runs.jsonl").read_text().splitlines())
-    return sorted((one["run"]["seed"], one["run"]["value"], one["method"]) for one in lines)
+    return sorted(
+        (ledger_line["run"]["seed"], ledger_line["run"]["value"], ledger_line["method"]) for ledger_line in lines
+    )
 
 
 def test_a_node_and_the_try_are_lost_and_no_run_is(cluster: None, tmp_path: Path) -> None:

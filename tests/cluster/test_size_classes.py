@@ -92,16 +92,16 @@ def settings() -> dict[str, Any]:
 def workspace(cluster: None, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A checkout in which the runs have their size class at smoke, batches for that many ranks, and data."""
     place = Workspace.checkout(tmp_path_factory.mktemp("sizes") / "w")
-    for one in CLASSES:
-        path = place.path / "studies" / one.study / "study.yaml"
-        before, smoke, after = path.read_text().partition(f"    smoke:\n      label: {one.label}\n")
-        batch = one.ranks * one.micro_batch * CONTEXT
+    for size_class in CLASSES:
+        path = place.path / "studies" / size_class.study / "study.yaml"
+        before, smoke, after = path.read_text().partition(f"    smoke:\n      label: {size_class.label}\n")
+        batch = size_class.ranks * size_class.micro_batch * CONTEXT
         train = f"steps: {STEPS}, batch_tokens: {batch}, validate_every: {STEPS}, validation_sequences: 16"
         after, times = re.subn(
             r"train: \{steps: \d+, [^}]*\}", f"train: {{{train}, precision: float32}}", after, count=1
         )
         assert smoke and times == 1, "the study has its scale at smoke, and what it trains there"
-        path.write_text(f"{before}{smoke}      size: {one.name}\n{after}")
+        path.write_text(f"{before}{smoke}      size: {size_class.name}\n{after}")
     packs = [
         f"work/smoke/corpora/{corpus}/packs/context{CONTEXT}/{split}"
         for corpus in ("climbmix", "openwebtext")
@@ -113,14 +113,17 @@ def workspace(cluster: None, tmp_path_factory: pytest.TempPathFactory) -> Worksp
     return place
 
 
-def overlay(place: Workspace, one: SizeClass) -> tuple[str, ...]:
+def overlay(place: Workspace, size_class: SizeClass) -> tuple[str, ...]:
     """Profiles as a user names them, and one more with the two things that differ."""
     resources = settings()
     # After the last word of each launcher, before the quote that ends it.
     between = rf"\1 {HERE / 'fault_launcher.py'}'"
     launch, times = re.subn(r"( python|:29500)'", between, resources["pretrain"]["launch"])
     assert times == len(CLASSES)
-    resources["pretrain"] |= {"runtime": one.runtime, "launch": launch.replace(" python ", f" {sys.executable} ")}
+    resources["pretrain"] |= {
+        "runtime": size_class.runtime,
+        "launch": launch.replace(" python ", f" {sys.executable} "),
+    }
     folder = place.path / "slices"
     folder.mkdir(exist_ok=True)
     (folder / "config.v9+.yaml").write_text(yaml.safe_dump({"set-resources": resources}))
@@ -159,6 +162,6 @@ def test_a_run_of_each_size_class_goes_through_the_profile(workspace: Workspace,
     flags = re.search(r"trainer_flags=(.*?), compiled=", driver.output())
     assert flags and f"--micro-batch {one.micro_batch}" in flags[1] and f"{flags[1]} >" in driver.output()
     assert ("--strategy fsdp" in flags[1]) == (one.strategy == "fsdp")
-    said = (workspace.path / f"logs/smoke/pretrain/{one.run.replace('/', '.')}.log").read_text()
-    assert (manifest["compiled"] or manifest["not_compiled"] is not None) == ("--compile" in flags[1]), said
+    log = (workspace.path / f"logs/smoke/pretrain/{one.run.replace('/', '.')}.log").read_text()
+    assert (manifest["compiled"] or manifest["not_compiled"] is not None) == ("--compile" in flags[1]), log
     assert Path(workspace.path / "work/smoke/state" / one.run).is_dir()

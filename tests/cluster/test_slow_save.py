@@ -32,9 +32,9 @@ def of_slurm() -> list[str]:
     """What profiles/slurm has srun start for a run of a whole node, with two ranks."""
     profile = yaml.safe_load((REPOSITORY / "profiles/slurm/config.v9+.yaml").read_text())
     launch = profile["set-resources"]["pretrain"]["launch"]
-    words = launch.partition("node='srun ")[2].partition("'")[0].partition(" --kill-on-bad-exit=1 ")[2]
-    words = words.replace("--nproc-per-node=8", "--nproc-per-node=2")
-    return shlex.split(words.replace("$(hostname):29500", f"127.0.0.1:{free_port()}"))
+    options = launch.partition("node='srun ")[2].partition("'")[0].partition(" --kill-on-bad-exit=1 ")[2]
+    options = options.replace("--nproc-per-node=8", "--nproc-per-node=2")
+    return shlex.split(options.replace("$(hostname):29500", f"127.0.0.1:{free_port()}"))
 
 
 def of_gpus() -> list[str]:

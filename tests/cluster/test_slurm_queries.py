@@ -37,14 +37,16 @@ def test_orphans_are_jobs_of_this_directory_and_of_this_profile() -> None:
 def test_a_job_waits_for_its_predecessor_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     monkeypatch.setattr(orphan_jobs.shutil, "which", lambda name: f"/usr/bin/{name}")
-    asked: list[Path] = []
-    monkeypatch.setattr(orphan_jobs, "in_queue", lambda here: asked.append(here) or orphan_jobs.parse(QUEUE, MINE))
+    asked_folders: list[Path] = []
+    monkeypatch.setattr(
+        orphan_jobs, "in_queue", lambda here: asked_folders.append(here) or orphan_jobs.parse(QUEUE, MINE)
+    )
     assert orphan_jobs.after("pretrain", ["transfer", "base", "baseline", 42]) == " --dependency=afterany:71"
     assert orphan_jobs.after("pretrain", ["transfer", "base", "baseline", 43]) == ""
     assert orphan_jobs.after("evaluate", ["transfer", "base", "baseline", 42]) == ""
     monkeypatch.setenv("SLURM_JOB_ID", "75")  # a job evaluates its resources again, and must not ask
     assert orphan_jobs.after("pretrain", ["transfer", "base", "baseline", 42]) == ""
-    assert asked == [Path.cwd()], "once: what this Snakemake submits itself is no orphan"
+    assert asked_folders == [Path.cwd()], "once: what this Snakemake submits itself is no orphan"
 
 
 def test_dry_run_on_a_laptop_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

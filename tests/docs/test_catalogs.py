@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 
 
-def keys(given: dict[str, Any], before: str = "") -> Iterator[str]:
-    for key, value in given.items():
+def keys(mapping: dict[str, Any], before: str = "") -> Iterator[str]:
+    for key, value in mapping.items():
         if isinstance(value, dict) and value:
             yield from keys(value, f"{before}{key}.")
         else:
@@ -32,10 +32,10 @@ def test_the_workflow_catalog_finds_what_it_looks_for(repository: Path) -> None:
 
 def test_every_key_of_the_configuration_is_on_its_page(repository: Path) -> None:
     page = (repository / "config/README.md").read_text()
-    said = re.findall(r"^\| `([\w.]+)` \|[^|]*\| ([^|]*) \|", page, re.MULTILINE)
+    key_rows = re.findall(r"^\| `([\w.]+)` \|[^|]*\| ([^|]*) \|", page, re.MULTILINE)
     configuration = yaml.safe_load((repository / "config/config.yaml").read_text())
-    assert [key for key, _ in said] == list(keys(configuration))
-    for key, default in said:
+    assert [key for key, _ in key_rows] == list(keys(configuration))
+    for key, default in key_rows:
         value = configuration
         for part in key.split("."):
             value = value[part]
@@ -44,7 +44,7 @@ def test_every_key_of_the_configuration_is_on_its_page(repository: Path) -> None
 
 def test_each_paper_is_cited_as_its_study_names_it(repository: Path) -> None:
     cff = yaml.safe_load((repository / "CITATION.cff").read_text())
-    cited = {re.sub(r"\W", "", one["title"]).lower(): one for one in cff["references"]}
+    cited = {re.sub(r"\W", "", reference["title"]).lower(): reference for reference in cff["references"]}
     studies = sorted(repository.glob("studies/*/study.yaml"))
     assert len(studies) == len(cited) == 5
     for study in studies:
@@ -54,6 +54,6 @@ def test_each_paper_is_cited_as_its_study_names_it(repository: Path) -> None:
         plain = re.sub(r"\W", "", title.replace("$", "")).lower()
         assert plain == re.sub(r"\W", "", paper["title"]).lower() and plain in cited, study
         assert bib.count("{") == bib.count("}") and paper.get("link", "") in bib
-        families = [one.get("family-names") for one in cited[plain]["authors"]]
+        families = [reference.get("family-names") for reference in cited[plain]["authors"]]
         assert "authors" not in paper or families == [name.split()[-1] for name in paper["authors"]]
         assert cited[plain].get("url") == paper.get("link")

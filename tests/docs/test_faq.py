@@ -18,5 +18,5 @@ def test_each_answer_leads_on(repository: Path) -> None:
 def test_the_verbs_that_it_names_are_there(repository: Path) -> None:
     from plumbline.cli import VERBS
 
-    named = set(re.findall(r"`plumbline (\S+?)[ `]", (repository / "docs/faq.md").read_text()))
-    assert {"try", "noise", "new"} <= named <= set(VERBS)
+    verbs_named = set(re.findall(r"`plumbline (\S+?)[ `]", (repository / "docs/faq.md").read_text()))
+    assert {"try", "noise", "new"} <= verbs_named <= set(VERBS)

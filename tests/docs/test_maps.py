@@ -62,9 +62,11 @@ def test_files_and_folders_are_there(texts: dict[str, str], code: str) -> None:
     there = {"/".join(path.parts[start:]) for path in paths for start in range(len(path.parts))}
     for name in set(re.findall(r"""(?<=["'/])[\w./-]+(?=["'])""", code)):
         there |= {name, *name.split("/")}
-    named = set(mentions(texts, FILE, ".py", ".smk", ".md"))
-    named |= {(file, name) for file, text in texts.items() if "tests/" not in file for name in ROOTED.findall(text)}
-    gone = {(file, name) for file, name in named if name.rstrip("/") not in there and not OWN.search(name)}
+    file_names = set(mentions(texts, FILE, ".py", ".smk", ".md"))
+    file_names |= {
+        (file, name) for file, text in texts.items() if "tests/" not in file for name in ROOTED.findall(text)
+    }
+    gone = {(file, name) for file, name in file_names if name.rstrip("/") not in there and not OWN.search(name)}
     assert gone == set()
 
 
@@ -86,10 +88,10 @@ def test_modules_and_what_they_define_are_there(texts: dict[str, str], code: str
 
 
 def test_identifiers_and_flags_are_in_the_code(texts: dict[str, str], code: str) -> None:
-    words = set(re.findall(r"\w+", code))
+    code_words = set(re.findall(r"\w+", code))
     foreign = set(re.findall(r"^ *(?:import|from) (\w+)", code, re.MULTILINE)) - {"plumbline", "tests", "benchmarks"}
-    named = set(mentions(texts, IDENTIFIER, ".py"))
-    gone = {(file, name) for file, name in named if not words.issuperset(name.split("."))}
+    identifiers = set(mentions(texts, IDENTIFIER, ".py"))
+    gone = {(file, name) for file, name in identifiers if not code_words.issuperset(name.split("."))}
     assert {each for each in gone if each[1].partition(".")[0] not in foreign} == set()
     flags = set(re.findall(r"--([a-z][\w-]+)", code))
     assert {each for each in mentions(texts, FLAG, ".py", ".md") if each[1] not in flags} == set()
@@ -104,8 +106,8 @@ def test_a_package_lists_all_of_its_files_or_none(texts: dict[str, str]) -> None
         inside = {path: text for path, text in texts.items() if path.startswith(folder)}
         files = {path.removeprefix(folder).partition("/")[0].removesuffix(".py") for path in inside}
         rows = {name for row in ROW.findall(doc) for name in re.findall(r"[a-z_]{3,}", row)}
-        known = {*Path(file).parts, *files, *re.findall(r"\w+", code_of(inside))}
-        if untrue := {*re.findall(r"`([a-z_]+)/?`", doc)} - known | (rows and rows ^ (files - {"__init__"})):
+        known_names = {*Path(file).parts, *files, *re.findall(r"\w+", code_of(inside))}
+        if untrue := {*re.findall(r"`([a-z_]+)/?`", doc)} - known_names | (rows and rows ^ (files - {"__init__"})):
             wrong[file] = untrue
     assert wrong == {}
 

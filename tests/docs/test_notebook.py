@@ -15,8 +15,8 @@ NOTEBOOK = Path("examples/read_a_record.ipynb")
 RUN = "examples/run_notebook.py"
 
 
-def run(repository: Path, *words: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(repository / RUN), *map(str, words)]
+def run(repository: Path, *arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(repository / RUN), *map(str, arguments)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     return subprocess.run(command, cwd=cwd or repository, env=environment, capture_output=True, text=True, timeout=300)
 
@@ -28,9 +28,9 @@ def test_its_cells_print_what_it_holds(repository: Path) -> None:
 
 
 def test_it_is_a_notebook_with_one_small_picture(repository: Path) -> None:
-    held = nbformat.read(repository / NOTEBOOK, as_version=4)
-    nbformat.validate(held)
-    outputs = [output for cell in held.cells if cell.cell_type == "code" for output in cell.outputs]
+    notebook = nbformat.read(repository / NOTEBOOK, as_version=4)
+    nbformat.validate(notebook)
+    outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     assert sum("image/png" in output.get("data", {}) for output in outputs) == 1
     assert (repository / NOTEBOOK).stat().st_size < 100_000
     assert f"../{NOTEBOOK}" in (repository / "docs/python.md").read_text()

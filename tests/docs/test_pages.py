@@ -37,10 +37,10 @@ def pages_of(part: Any) -> list[str]:
     """The files that a part of the contents names."""
     if isinstance(part, str):
         return [part]
-    return [page for one in (part if isinstance(part, list) else part.values()) for page in pages_of(one)]
+    return [page for entry in (part if isinstance(part, list) else part.values()) for page in pages_of(entry)]
 
 
-def written(repository: Path) -> list[Path]:
+def list_written_pages(repository: Path) -> list[Path]:
     """The pages that somebody wrote: those of the site, and those of folders that travel along with it."""
     patterns = (
         "*.md",
@@ -55,9 +55,9 @@ def written(repository: Path) -> list[Path]:
 
 def test_contents_are_by_kind_and_name_every_page_once(repository: Path, nav: list[dict[str, Any]]) -> None:
     assert [kind for part in nav for kind in part] == KINDS
-    named = pages_of(nav)
+    listed_pages = pages_of(nav)
     there = {page.name for page in (repository / "docs").glob("*.md")} | ELSEWHERE.keys()
-    assert len(named) == len(set(named)) and set(named) == there
+    assert len(listed_pages) == len(set(listed_pages)) and set(listed_pages) == there
     assert [pages_of(part[kind]) for part in nav for kind in part if kind in ("Plumbline", "Tutorial")] == [
         ["index.md"],
         ["tutorial.md"],
@@ -67,14 +67,14 @@ def test_contents_are_by_kind_and_name_every_page_once(repository: Path, nav: li
 def test_a_verb_is_spelt_as_a_verb(repository: Path) -> None:
     """Where `plumbline x` does it, no page says `python -m plumbline...`."""
     modules = {verb.module for verb in VERBS.values()}
-    said = [
+    spellings = [
         (str(page.relative_to(repository)), module)
-        for page in written(repository)
+        for page in list_written_pages(repository)
         if page.name != "CHANGELOG.md"
         for module in re.findall(r"python -m (plumbline(?:\.\w+)+)", page.read_text(encoding="utf-8"))
         if module in modules
     ]
-    assert said == []
+    assert spellings == []
 
 
 def test_a_measured_page_names_the_command_that_measures(repository: Path) -> None:

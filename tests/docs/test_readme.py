@@ -27,14 +27,14 @@ def test_the_lines_of_the_audit_are_those_that_it_prints(readme: str) -> None:
     studies = choose()
     audited = build(studies)
     printed = as_markdown(summary(audited, studies)).splitlines()
-    shown = [line for line in readme.splitlines() if re.match(r"\| (study|transfer|all)  ", line)]
-    assert len(shown) == 3 and set(shown) <= set(printed)
+    readme_lines = [line for line in readme.splitlines() if re.match(r"\| (study|transfer|all)  ", line)]
+    assert len(readme_lines) == 3 and set(readme_lines) <= set(printed)
     rows, mismatches = (int(cell) for cell in (printed[-1].split("|")[-2], printed[-1].split("|")[-3]))
     kinds = Counter(row["evidence_kind"] for row in audited if row["verdict"] == "mismatch")
-    words = (
+    arguments = (
         f"Of {rows} checks {mismatches} fail: {kinds.pop('contradiction')} contradictions, {kinds.total()} that rest"
     )
-    assert words in " ".join(readme.split())
+    assert arguments in " ".join(readme.split())
 
 
 def test_every_paper_is_named_with_its_authors(readme: str) -> None:

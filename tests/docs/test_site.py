@@ -59,12 +59,12 @@ def test_it_searches_from_a_disk_and_asks_nobody(site: Path) -> None:
     browser = headless_browser.Browser(program)
     try:
         browser.open(site / "quick.html", "?q=ledger")
-        found = browser.run(
+        search_result = browser.run(
             "new Promise((done) => { const look = setInterval(() => {"
             " const links = [...document.querySelectorAll('.md-search-result__link')].map((one) => one.href);"
             " if (links.length) { clearInterval(look); done(links); } }, 50); setTimeout(() => done([]), 20000); })"
         )
-        assert any("/what-decides.html?h=ledger#the-ledger" in link for link in found), found
+        assert any("/what-decides.html?h=ledger#the-ledger" in link for link in search_result), search_result
         browser.open(site / "targets.html")
         assert browser.run("document.querySelector('img[src$=\"rules.svg\"]').naturalWidth") > 0, "seen as a picture"
         for width in (390, 1280):

@@ -23,10 +23,10 @@ METRICS = ("climb_avg", "validation_loss", "answer_logprob")
 
 @pytest.fixture(scope="module")
 def pictures(repository: Path) -> ModuleType:
-    found = importlib.util.spec_from_file_location("pictures", repository / "docs/_site/pictures.py")
-    assert found is not None and found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
+    module_spec = importlib.util.spec_from_file_location("pictures", repository / "docs/_site/pictures.py")
+    assert module_spec is not None and module_spec.loader is not None
+    module = importlib.util.module_from_spec(module_spec)
+    module_spec.loader.exec_module(module)
     return module
 
 
@@ -43,27 +43,27 @@ def test_the_page_quotes_the_table(repository: Path, pictures: ModuleType) -> No
 def test_the_page_shows_its_picture_in_light_and_dark(repository: Path) -> None:
     page = (repository / "docs/small-models.md").read_text(encoding="utf-8")
     dark, light = re.search(r'\(prefers-color-scheme: dark\)" srcset="(\S+)"><img .*src="(\S+)" alt="\S', page).groups()
-    drawn = [(repository / "docs" / path).read_text(encoding="utf-8") for path in (dark, light)]
-    assert all("<svg" in one[:1000] for one in drawn) and drawn[0] != drawn[1]
+    svg_texts = [(repository / "docs" / path).read_text(encoding="utf-8") for path in (dark, light)]
+    assert all("<svg" in svg_text[:1000] for svg_text in svg_texts) and svg_texts[0] != svg_texts[1]
 
 
 def test_the_pages_other_numbers_are_the_records(repository: Path, pictures: ModuleType) -> None:
     page = " ".join((repository / "docs/small-models.md").read_text(encoding="utf-8").split())
 
-    def kept(name: str) -> pd.DataFrame:
+    def read_frame(name: str) -> pd.DataFrame:
         text = archive.read_file(pictures.RECORD / "bundle.tar.xz", f"results/evening/transfer/{name}.csv").decode()
         return pd.read_csv(io.StringIO(text))
 
-    order, signals = kept("order_across_scales").set_index("method"), kept("signals").iloc[0]
+    order, signals = read_frame("order_across_scales").set_index("method"), read_frame("signals").iloc[0]
     # Half an interval is the pooled spread's t times the error of three seeds against six.
     half, freedom = order["half_interval_95_base"].dropna().iloc[0], 43
-    seen = half * t.isf(0.05 / 19 / 2, freedom) / t.isf(0.025, freedom)
-    assert f"show a difference from {seen:.2f} nats on" in page
-    for metric, digits, words in (
+    smallest_difference = half * t.isf(0.05 / 19 / 2, freedom) / t.isf(0.025, freedom)
+    assert f"show a difference from {smallest_difference:.2f} nats on" in page
+    for metric, digits, sentence in (
         ("validation_loss", 2, "shows one from {} on"),
         ("climb_avg", 3, "from {} on had each"),
     ):
-        assert words.format(f"{signals[f'{metric}_smallest_significant_delta']:.{digits}f}") in page
+        assert sentence.format(f"{signals[f'{metric}_smallest_significant_delta']:.{digits}f}") in page
     shares = [f"{signals[f'{name}_sigma_methods_over_sigma_seeds']:.1f}" for name in METRICS]
     assert (
         f"spread {shares[0]} times as far" in page
@@ -74,23 +74,23 @@ def test_the_pages_other_numbers_are_the_records(repository: Path, pictures: Mod
     spreads = ([1.0] * len(own), own["spread_of_own_seeds_base"].tolist())
     alike, as_here = (100 * simulate_pooled_test(each, seeds, m=19) for each in spreads)
     assert f"different in {alike:.1f} % if they do, and in {as_here:.0f} % were their own spreads" in page
-    resolved = kept("table2")["loss_resolved"].isin(["lower", "higher"])
+    resolved = read_frame("table2")["loss_resolved"].isin(["lower", "higher"])
     assert int(resolved.sum()) == 2 and "and resolves two." in page
     assert {"gated_attn_qknorm", "value_residual"} <= set(order.index[order["resolved_base"] == "not resolved"])
 
 
 def test_the_table_of_the_study_is_the_records(repository: Path, pictures: ModuleType) -> None:
-    kept = (repository / "studies/transfer/small_models.csv").read_bytes()
-    assert kept == archive.read_file(pictures.RECORD / "bundle.tar.xz", f"{TABLE}.csv")
+    table_bytes = (repository / "studies/transfer/small_models.csv").read_bytes()
+    assert table_bytes == archive.read_file(pictures.RECORD / "bundle.tar.xz", f"{TABLE}.csv")
 
 
 def test_ls_methods_says_by_how_much() -> None:
-    found = {
+    differences = {
         row["method"]: row["loss against the baseline, small models"] for row in ls.rows("methods", "transfer", "demo")
     }
-    assert set(found) == set(study_config.load("transfer", "demo").methods)
-    assert found["softpick"] == "0.26 ± 0.07 lower at 1.2M" and found["hyper"] == "not resolved"
-    assert found["baseline"] == "reference" and found["hybrid_norm"].endswith("higher at 1.2M")
+    assert set(differences) == set(study_config.load("transfer", "demo").methods)
+    assert differences["softpick"] == "0.26 ± 0.07 lower at 1.2M" and differences["hyper"] == "not resolved"
+    assert differences["baseline"] == "reference" and differences["hybrid_norm"].endswith("higher at 1.2M")
     assert not ls.rows("methods", "key_norms", "demo")[0]["loss against the baseline, small models"]
 
 

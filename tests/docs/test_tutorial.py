@@ -17,7 +17,7 @@ def page(repository: Path) -> str:
     return (repository / "docs/tutorial.md").read_text(encoding="utf-8")
 
 
-def shown(page: str, command: str) -> str:
+def read_output(page: str, command: str) -> str:
     """What stands below a command on the page."""
     (block,) = re.findall(rf"```console\n\$ {re.escape(command)}[^\n]*\n(.*?)```", page, re.DOTALL)
     return str(block)
@@ -27,7 +27,7 @@ def test_a_new_method_is_the_files_and_the_code_that_it_shows(page: str, reposit
     texts = new.method("cooler", "mixer", repository, built_in=False)
     printed = [f"wrote {path}" for path in texts] + ["Then:"]
     printed += [f"  {command}" for command in new.method_commands("cooler", built_in=False)]
-    assert shown(page, "plumbline new method cooler").splitlines() == printed
+    assert read_output(page, "plumbline new method cooler").splitlines() == printed
     (component,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert component in texts[Path("my/cooler/src/cooler/mixer.py")]
 
@@ -35,12 +35,12 @@ def test_a_new_method_is_the_files_and_the_code_that_it_shows(page: str, reposit
 def test_the_numbers_of_the_page_have_the_verdict_that_it_shows(page: str, tmp_path: Path) -> None:
     (numbers,) = re.findall(r"```text\n(method,.*?)```", page, re.DOTALL)
     (tmp_path / "results.csv").write_text(numbers)
-    (words,) = re.findall(r"\$ plumbline verdict (.*)", page)
-    done = run_in_process.run(verdict.main, *words.split(), cwd=tmp_path)
+    (arguments,) = re.findall(r"\$ plumbline verdict (.*)", page)
+    done = run_in_process.run(verdict.main, *arguments.split(), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert shown(page, "plumbline verdict").strip() == done.stdout.strip()
+    assert read_output(page, "plumbline verdict").strip() == done.stdout.strip()
 
 
 def test_what_quick_printed_is_what_the_readme_shows(page: str, repository: Path) -> None:
     readme = (repository / "README.md").read_text(encoding="utf-8")
-    assert shown(page, "make quick METHOD=softpick") in readme
+    assert read_output(page, "make quick METHOD=softpick") in readme

@@ -14,13 +14,13 @@ from tests import run_in_process
 @pytest.mark.parametrize(("page", "shown"), [("verdict", 2), ("printed-numbers", 1)])
 def test_numbers_have_the_verdict_of_the_page(repository: Path, tmp_path: Path, page: str, shown: int) -> None:
     text = (repository / f"docs/{page}.md").read_text(encoding="utf-8")
-    found = re.findall(
+    examples = re.findall(
         r"```text\n(method,.*?)```\n\n```console\n\$ plumbline verdict (\S+) ([^\n]*)\n(.*?)```", text, re.DOTALL
     )
-    assert len(found) == shown
-    for place, (numbers, file, words, printed) in enumerate(found):
+    assert len(examples) == shown
+    for place, (numbers, file, arguments, printed) in enumerate(examples):
         folder = tmp_path / str(place)  # one folder a question
         folder.mkdir()
         (folder / file).write_text(numbers)
-        done = run_in_process.run(verdict.main, file, *words.split(), cwd=folder)
+        done = run_in_process.run(verdict.main, file, *arguments.split(), cwd=folder)
         assert (done.returncode, done.stdout.strip()) == (0, printed.strip()), done.stderr

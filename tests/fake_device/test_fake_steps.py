@@ -54,7 +54,7 @@ def device(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmDevice]:
         yield process
 
 
-def asked(device: WarmDevice, module: str, *words: str) -> list[dict[str, Any]]:
+def run_module(device: WarmDevice, module: str, *arguments: str) -> list[dict[str, Any]]:
     """What a command printed, an object a line."""
     done = device.run(module, *words)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -72,7 +72,7 @@ def test_steps_wait_for_nothing_and_compute_in_bfloat16(device: WarmDevice) -> N
     """Two layers of 1.2B's width."""
     rows = {
         row["method"]: row
-        for row in asked(device, "benchmarks.fake_device", "--layers=2", "--json", "--methods", *CHOSEN)
+        for row in run_module(device, "benchmarks.fake_device", "--layers=2", "--json", "--methods", *CHOSEN)
     }
     assert list(rows) == list(CHOSEN)
     assert_sound([*rows.values()])
@@ -90,7 +90,7 @@ def test_steps_wait_for_nothing_and_compute_in_bfloat16(device: WarmDevice) -> N
 def test_muons_products_are_bfloat16_too(device: WarmDevice) -> None:
     """Five steps of three products for each of the two matrices of an FFN, and for attention's four as one."""
     run = "key_norms/base/as_published/s42"
-    (row,) = asked(device, "benchmarks.fake_device", "--layers=2", "--json", "--no-graphs", "--methods", run)
+    (row,) = run_module(device, "benchmarks.fake_device", "--layers=2", "--json", "--no-graphs", "--methods", run)
     assert_sound([row | {"graphs": 1}])
     # Attention's are 512 and 2 x 256 rows, and 512 again; each FFN has two of 2,048 x 512.
     assert row["update_operations"] == 2 * 5 * sum(2 * 512**2 * (2 * long + 512) for long in (1536, 2048, 2048))
@@ -98,16 +98,18 @@ def test_muons_products_are_bfloat16_too(device: WarmDevice) -> None:
 
 def test_interventions_wait_only_where_they_say_so(device: WarmDevice) -> None:
     """In the second step of a run, two layers: what clips, freezes, slows or adds to the loss."""
-    rows = asked(device, "benchmarks.fake_device", "--layers=2", "--json", "--no-graphs", "--methods", *INTERVENTIONS)
+    rows = run_module(
+        device, "benchmarks.fake_device", "--layers=2", "--json", "--no-graphs", "--methods", *INTERVENTIONS
+    )
     assert [row["method"] for row in rows] == list(INTERVENTIONS)
     assert_sound([row | {"graphs": 1} for row in rows])
     for row in rows:
         waits, products = INTERVENTIONS[row["method"]]
-        found: Counter[str] = Counter()
-        for what, often in row["declared_waits"].items():
-            found[re.sub(r"\S*/(\w+\.py):\d+$", r"\1", what)] += often
-        assert found == waits, row["method"]
-        files = {what.rpartition(" at ")[2].partition(":")[0] for what in row["single_products"]}
+        wait_counts: Counter[str] = Counter()
+        for place, often in row["declared_waits"].items():
+            wait_counts[re.sub(r"\S*/(\w+\.py):\d+$", r"\1", place)] += often
+        assert wait_counts == waits, row["method"]
+        files = {place.rpartition(" at ")[2].partition(":")[0] for place in row["single_products"]}
         assert files - {"torch's own"} == products, row["method"]
     kernels = {row["method"]: row["kernels"] + row["update_kernels"] for row in rows}
     clipped, slowed = kernels["quack/mla/qk_clip_30.eta_0.0003/s42"], kernels["premature/base/gpt_slow/s42"]
@@ -117,8 +119,8 @@ def test_interventions_wait_only_where_they_say_so(device: WarmDevice) -> None:
 def test_no_intervention_of_a_study_is_left_out() -> None:
     """Every component that some run at paper size has is in a run above, and logit_change beside them."""
     runs = {key: run.spec for name in STUDIES for key, run in study_config.load(name, "paper").runs.items()}
-    planned = {one["name"] for spec in runs.values() for one in spec.interventions}
-    assert {one["name"] for key in INTERVENTIONS for one in runs[key].interventions} == planned
+    planned = {intervention["name"] for spec in runs.values() for intervention in spec.interventions}
+    assert {intervention["name"] for key in INTERVENTIONS for intervention in runs[key].interventions} == planned
     assert len(planned) >= 8
 
 
@@ -136,37 +138,37 @@ def test_a_component_that_waits_is_a_row_and_the_others_go_on(device: WarmDevice
     endless = rows["geglu_ffn"]["unfinished"]
     assert re.fullmatch(rf"EndlessWaitError: waits more than 20 times at {here}", endless)
     assert_sound([rows["baseline"]])
-    told = {line.partition(":")[0] for line in done.stderr.splitlines()}
-    assert told == {"qknorm", "relu_squared", "geglu_ffn"}
+    named_components = {line.partition(":")[0] for line in done.stderr.splitlines()}
+    assert named_components == {"qknorm", "relu_squared", "geglu_ffn"}
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.environ.get("PLUMBLINE_FAKE_DEVICE") != "all", reason="PLUMBLINE_FAKE_DEVICE is not all")
 def test_every_kind_of_step_at_paper_size(device: WarmDevice) -> None:
     """Ten minutes of a core: methods, variants, and the runs of other studies with their interventions."""
-    rows = asked(device, "benchmarks.fake_device", "--json")
+    rows = run_module(device, "benchmarks.fake_device", "--json")
     names = {row["method"] for row in rows}
     assert len(rows) >= 110 and names >= {*method_rows.base_scale_specs.methods(), *INTERVENTIONS}
     assert_sound(rows)
 
 
 def test_each_fault_is_found_by_file_and_line(device: WarmDevice) -> None:
-    (found,) = asked(device, "tests.fake_device.planted_faults")
-    places = [re.fullmatch(r"(.+) at tests/fake_device/planted_faults\.py:\d+", what)[1] for what in found["waits"]]
+    (row,) = run_module(device, "tests.fake_device.planted_faults")
+    places = [re.fullmatch(r"(.+) at tests/fake_device/planted_faults\.py:\d+", place)[1] for place in row["waits"]]
     assert sorted(places) == ["_local_scalar_dense", "copy cpu to cuda", "copy cuda to cpu", "index_put_"]
-    slow = [re.fullmatch(r"(.+) at tests/fake_device/planted_faults\.py:\d+", what)[1] for what in found["single"]]
+    slow = [re.fullmatch(r"(.+) at tests/fake_device/planted_faults\.py:\d+", place)[1] for place in row["single"]]
     assert sorted(slow) == ["convolution", "mm", "mm", "mv"], "float32 and float64"
     size = 4 * 64 * 32
-    calls = {name: rest for name, *rest in found["calls"]}
+    calls = {name: rest for name, *rest in row["calls"]}
     assert calls["add_"] == [1, 2 * size, 0], "read and written"
     assert calls["_foreach_mul_"] == [1, 3 * size, 0], "both of a list, one of half the size"
-    assert [rest for name, *rest in found["calls"] if name == "mm"] == [
+    assert [rest for name, *rest in row["calls"] if name == "mm"] == [
         [1, 2 * size + 4 * 64 * 64, 2 * 64 * 64 * 32],
         [1, size + 2 * 64 * 64, 2 * 64 * 64 * 32],
         [1, 4 * size + 8 * 64 * 64, 2 * 64 * 64 * 32],
     ]
     assert not {"view", "transpose", "expand"} & calls.keys()
-    assert found["held"] == size + size // 2 < found["peak"], "what went is not counted any more"
+    assert row["held"] == size + size // 2 < row["peak"], "what went is not counted any more"
 
 
 def test_a_fault_is_a_sentence() -> None:
@@ -200,7 +202,7 @@ def test_a_fault_is_a_sentence() -> None:
 
 def test_inductor_plans_the_loss_without_float32_logits(device: WarmDevice) -> None:
     """One layer: a chunk's kernel reads logits in bfloat16 and writes their gradient; more is the weights' gradient."""
-    (row,) = asked(device, "benchmarks.fake_device.compiled_step", "--layers=1", "--json", "--methods", "baseline")
+    (row,) = run_module(device, "benchmarks.fake_device.compiled_step", "--layers=1", "--json", "--methods", "baseline")
     groups, logits = row["groups"], 2 * 8 * 1023 * 65664
     assert groups["loss"]["bytes"] < 8 * logits, "17 times where float32 logits are stored"
     assert groups["attention"]["kernels"] == 2 and groups["matrix products"]["operations"] > 8e12
@@ -219,13 +221,13 @@ def test_few_layers_tell_of_many() -> None:
 
 def state(device: str, seconds: float, rehearsal: str | None = None) -> str:
     """What a check has left: one step that was measured, and one that failed."""
-    told = {"device": device, "kind": "cuda", "sizes": "paper", "rehearsal": rehearsal}
+    description = {"device": device, "kind": "cuda", "sizes": "paper", "rehearsal": rehearsal}
     rows = {
         "baseline, first": {"status": "measured", "tries": 1, "seconds": seconds},
         "qknorm": {"status": "failed", "tries": 1, "reason": "no"},
     }
     sections = {"eager_steps": {"planned": None, "ended": None, "rows": rows}}
-    return json.dumps({"format": 1, "machine": {}, "told": told, "sections": sections})
+    return json.dumps({"format": 1, "machine": {}, "told": description, "sections": sections})
 
 
 def test_measured_steps_stand_by_device_and_rehearsals_nowhere(tmp_path: Path) -> None:
@@ -238,13 +240,13 @@ def test_measured_steps_stand_by_device_and_rehearsals_nowhere(tmp_path: Path) -
         "tiny": state("NVIDIA H100", 0.001, "rehearsal at toy sizes, not a measurement"),
     }.items():
         (tmp_path / f"benchmarks/gpu_check_{name}.json").write_text(content)
-    found = method_rows.read_timings(tmp_path)
-    assert found == {"NVIDIA A100": {"baseline": 0.5}, "NVIDIA H100": {"baseline": 0.25}}
-    columns = dict(zip(method_rows.timing_columns(found), method_rows.timing_cells(found, "baseline")))
+    timings = method_rows.read_timings(tmp_path)
+    assert timings == {"NVIDIA A100": {"baseline": 0.5}, "NVIDIA H100": {"baseline": 0.25}}
+    columns = dict(zip(method_rows.timing_columns(timings), method_rows.timing_cells(timings, "baseline")))
     assert {head.rpartition(": ")[2]: cell for head, cell in columns.items()} == {
         "NVIDIA A100": "500", "NVIDIA H100": "250",
     }  # fmt: skip
-    assert method_rows.timing_cells(found, "qknorm") == ("not measured",) * 2
+    assert method_rows.timing_cells(timings, "qknorm") == ("not measured",) * 2
     assert method_rows.timing_cells({}, "baseline") == ("not measured",) and len(method_rows.timing_columns({})) == 1
 
 

@@ -27,12 +27,12 @@ def rows() -> list[dict[str, Any]]:
     return [json.loads(line) for line in compiled_step.ROWS.read_text().splitlines()]
 
 
-def named(relative: machines.Relative, least: float) -> machines.Relative:
-    found = {
+def keep_ratios(relative: machines.Relative, least: float) -> machines.Relative:
+    chosen_ratios = {
         slot: {name: time for name, time in times.items() if abs(time - 1) > least - 1e-9}
         for slot, times in relative.items()
     }
-    return {slot: times for slot, times in found.items() if times}
+    return {slot: times for slot, times in chosen_ratios.items() if times}
 
 
 def of_variants(ratios: dict[str, float]) -> Iterator[tuple[str, str, float]]:
@@ -49,19 +49,23 @@ def of_variants(ratios: dict[str, float]) -> Iterator[tuple[str, str, float]]:
 def test_relative_steps_of_gpus_are_those_of_the_rows(rows: list[dict[str, Any]]) -> None:
     """Of every machine with reckoned times, by the speeds of the device that it has."""
     reckoned = compiled_page.relative(rows)
-    known = {name: machines.load(name) for name in read_yaml(fill_step_times.MACHINES)}
-    held = {name: one for name, one in known.items() if one.device == "cuda" and one.relative_step_time}
-    assert {one.device_name.lower() for one in held.values()} == set(reckoned) <= set(held)
+    machine_by_name = {name: machines.load(name) for name in read_yaml(fill_step_times.MACHINES)}
+    gpu_machines = {
+        name: machine
+        for name, machine in machine_by_name.items()
+        if machine.device == "cuda" and machine.relative_step_time
+    }
+    assert {machine.device_name.lower() for machine in gpu_machines.values()} == set(reckoned) <= set(gpu_machines)
     study = study_config.load("transfer", "paper")
-    for name, one in held.items():
-        ratios = reckoned[one.device_name.lower()]
+    for name, machine in gpu_machines.items():
+        ratios = reckoned[machine.device_name.lower()]
         expected = fill_step_times.by_component({method: ratios[method] - 1 for method in study.methods})
-        for slot, words, ratio in of_variants(ratios):
-            expected[slot][words] = round(ratio, 2)
-        assert one.relative_step_time == named(expected, NAMED), name
+        for slot, slot_words, ratio in of_variants(ratios):
+            expected[slot][slot_words] = round(ratio, 2)
+        assert machine.relative_step_time == keep_ratios(expected, NAMED), name
         for method in ratios:  # whose components add up, to what is not named
             run = study.runs[f"transfer/base/{method}/s42"]
-            assert one.relative(run) == pytest.approx(ratios[method], abs=0.021), (name, method)
+            assert machine.relative(run) == pytest.approx(ratios[method], abs=0.021), (name, method)
 
 
 def test_a_kernel_takes_its_bytes_or_its_operations_and_not_its_groups(rows: list[dict[str, Any]]) -> None:
@@ -70,9 +74,11 @@ def test_a_kernel_takes_its_bytes_or_its_operations_and_not_its_groups(rows: lis
     rates, group = machine_rates.RATES["h100"], row["groups"]["matrix products"]
     as_one = max(group["bytes"] / rates.bytes, group["operations"] / rates.products)
     assert group[machine_rates.H100] > 1.03 * as_one
-    taken = {each["method"]: sum(entry[machine_rates.H100] for entry in each["groups"].values()) for each in rows}
+    seconds_by_method = {
+        each["method"]: sum(entry[machine_rates.H100] for entry in each["groups"].values()) for each in rows
+    }
     beside = (7 * 3 * rows[0]["update"]["parameter_bytes"] + rows[0]["update"]["update_bytes"]) / rates.bytes / 8
-    ratio = (taken["attnres"] + beside) / (taken["baseline"] + beside)
+    ratio = (seconds_by_method["attnres"] + beside) / (seconds_by_method["baseline"] + beside)
     assert compiled_page.relative(rows)["h100"]["attnres"] == pytest.approx(ratio)
     assert machines.load("h100").relative_step_time["residual"]["attention_residuals"] == round(ratio, 2)
 
@@ -81,18 +87,22 @@ def test_relative_steps_of_a_core_are_the_averages_of_its_table(repository: Path
     text = (repository / "benchmarks/method_step_times.md").read_text()
     study = study_config.load("transfer", "demo")
     labels = {study.label(name): name for name in study.methods}
-    found: dict[str, list[float]] = {}
+    ratios_by_method: dict[str, list[float]] = {}
     for label, ratio in re.findall(r"^\| ([^|]+?) \| (\d\.\d\d) \|", text, re.M):
-        found.setdefault(label, []).append(float(ratio))
-    assert all(len(ratios) == 2 for ratios in found.values()), "two runs"
-    over = {labels[label]: statistics.mean(each) - 1 for label, each in found.items() if label in labels}
-    relative = named(fill_step_times.by_component(over), NAMED_OF_A_CORE)
-    known = dict(machines.load("core").relative_step_time)
-    precision = known.pop("precision")
+        ratios_by_method.setdefault(label, []).append(float(ratio))
+    assert all(len(ratios) == 2 for ratios in ratios_by_method.values()), "two runs"
+    over = {labels[label]: statistics.mean(each) - 1 for label, each in ratios_by_method.items() if label in labels}
+    relative = keep_ratios(fill_step_times.by_component(over), NAMED_OF_A_CORE)
+    core_ratios = dict(machines.load("core").relative_step_time)
+    precision = core_ratios.pop("precision")
     assert set(precision) == {"bfloat16"}
-    assert precision["bfloat16"] == pytest.approx(statistics.mean(found["Baseline, second hardware profile"]), abs=0.05)
-    assert {slot: set(times) for slot, times in known.items()} == {slot: set(times) for slot, times in relative.items()}
-    for slot, times in known.items():
+    assert precision["bfloat16"] == pytest.approx(
+        statistics.mean(ratios_by_method["Baseline, second hardware profile"]), abs=0.05
+    )
+    assert {slot: set(times) for slot, times in core_ratios.items()} == {
+        slot: set(times) for slot, times in relative.items()
+    }
+    for slot, times in core_ratios.items():
         assert times == pytest.approx(relative[slot], abs=0.011), slot
 
 
@@ -107,18 +117,18 @@ def test_the_page_says_what_is_missing_to_the_share_that_is_asked_for(rows: list
     """Gains of the table, added up by hand."""
     text = compiled_page.page(rows, compiled_step.SEQUENCES).partition("## Methods beside")[0]
     table = re.findall(r"^\| ([^|]+) \| [^|]+ \| ([\d.]+) \| ([^|]+) \| [^|]+ \|$", text.partition("## What")[2], re.M)
-    gains = {what: float(gain) for what, gain, _ in table}
+    gains = {gain_name: float(gain) for gain_name, gain, _ in table}
     assert len(gains) == len(compiled_ideas.IDEAS)
     ours = sum(gains.values()) - gains["products at 700 TFLOP/s instead of 620"]
     whole = float(re.search(r"So it is (\d+) ms a micro-batch", text)[1])
     needed = float(re.search(r"55 % are ([\d.]+) ms", text)[1])
-    for words, gain in ((r"All 9 together", sum(gains.values())), (r"The 8 that are ours to do .*?\)", ours)):
-        found = re.search(
-            words + r" come to at most ([\d.]+) ms, which leaves ([\d.]+) ms, ([\d.]+) %: ([\d.]+) ms", text
+    for row_pattern, gain in ((r"All 9 together", sum(gains.values())), (r"The 8 that are ours to do .*?\)", ours)):
+        numbers = re.search(
+            row_pattern + r" come to at most ([\d.]+) ms, which leaves ([\d.]+) ms, ([\d.]+) %: ([\d.]+) ms", text
         )
-        less, left, share, missing = map(float, found.groups())
-        assert less == pytest.approx(gain, abs=0.1) and left == pytest.approx(whole - gain, abs=0.6)
-        assert missing == pytest.approx(left - needed, abs=0.11)
-        assert share / 100 == pytest.approx(0.55 * needed / left, abs=6e-4)
+        less, gain_left, share, missing = map(float, numbers.groups())
+        assert less == pytest.approx(gain, abs=0.1) and gain_left == pytest.approx(whole - gain, abs=0.6)
+        assert missing == pytest.approx(gain_left - needed, abs=0.11)
+        assert share / 100 == pytest.approx(0.55 * needed / gain_left, abs=6e-4)
     tested = sum(float(gain) for _, gain, here in table if here.startswith("all"))
     assert f"3 can be made and tested whole without a device, at most {tested:.1f} ms" in text

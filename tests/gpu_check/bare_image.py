@@ -36,7 +36,9 @@ def name_of(distribution: metadata.Distribution) -> str:
 
 def environment(**more: str) -> dict[str, str]:
     """This process's, less what names its packages, and as on such a machine."""
-    installed = {name_of(one): _modules(one) for one in metadata.distributions(path=[str(SITE)])}
+    installed = {
+        name_of(distribution): _modules(distribution) for distribution in metadata.distributions(path=[str(SITE)])
+    }
     names = sorted(installed.keys() - HAS)
     modules = set().union(*(installed[name] for name in names)) - set().union(
         *(installed[name] for name in HAS & installed.keys())
@@ -54,12 +56,12 @@ def _modules(distribution: metadata.Distribution) -> set[str]:
 
 def wheel(name: str, into: Path) -> Path:
     """An installed distribution as the wheel that it came from, so that no index is asked for it."""
-    found = metadata.distribution(name)
+    distribution = metadata.distribution(name)
     into.mkdir(parents=True, exist_ok=True)
-    tag = re.findall(r"^Tag: (.+)$", found.read_text("WHEEL") or "", re.MULTILINE)[0]
-    path = into / f"{name.replace('-', '_')}-{found.version}-{tag}.whl"
+    tag = re.findall(r"^Tag: (.+)$", distribution.read_text("WHEEL") or "", re.MULTILINE)[0]
+    path = into / f"{name.replace('-', '_')}-{distribution.version}-{tag}.whl"
     with zipfile.ZipFile(path, "w") as archive:
-        for file in found.files or []:
+        for file in distribution.files or []:
             if (
                 ".." not in file.parts
                 and "__pycache__" not in file.parts

@@ -45,9 +45,9 @@ for name, module in MODULES.items():
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with nothing in it but a bundle: the files of the working tree, and wheels for this Python."""
     root = tmp_path_factory.mktemp("bare")
-    kept = ["git", "-C", str(REPOSITORY), "-c", "user.name=t", "-c", "user.email=t@t"]
+    git = ["git", "-C", str(REPOSITORY), "-c", "user.name=t", "-c", "user.email=t@t"]
     # What is there now, without a trace: a commit of the tracked files where any was changed.
-    changed = subprocess.run([*kept, "stash", "create"], check=True, capture_output=True, text=True).stdout.strip()
+    changed = subprocess.run([*git, "stash", "create"], check=True, capture_output=True, text=True).stdout.strip()
     bundle.write(root.parent / "bundle.tar", folders=(), commit=changed or "HEAD")
     with tarfile.open(root.parent / "bundle.tar") as archive:
         archive.extractall(root)
@@ -57,10 +57,10 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def python(root: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+def python(root: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     """The machine's own Python, in that folder."""
     environment = bare_image.environment(**more)
-    return subprocess.run([sys.executable, *words], cwd=root, env=environment, capture_output=True, text=True)
+    return subprocess.run([sys.executable, *arguments], cwd=root, env=environment, capture_output=True, text=True)
 
 
 def test_every_section_plans_its_rows_on_the_image_with_the_wheels(unpacked: Path) -> None:
@@ -115,8 +115,12 @@ def test_code_that_was_changed_since_it_was_packed_is_said(tmp_path: Path, monke
     packed = {"git_commit": "c", "git_dirty": False}
     for code_sha256, changed in ((provenance.code_sha256(), False), ("another", True)):
         atomic_write_json(TOLD, {"code": packed | {"code_sha256": code_sha256}})
-        said = device_under_test.describe("cpu")
-        assert (said["code_from"], said["git_commit"], said["git_dirty"]) == ("a bundle", "c", changed)
+        description = device_under_test.describe("cpu")
+        assert (description["code_from"], description["git_commit"], description["git_dirty"]) == (
+            "a bundle",
+            "c",
+            changed,
+        )
 
 
 def test_packages_by_several_calls_and_for_each_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,10 +164,10 @@ def test_a_rehearsal_from_the_bundle_survives_two_kills(unpacked: Path) -> None:
 
     def measured(folder: Path, *sections: str) -> dict[tuple[str, str], dict[str, Any]]:
         path = folder / f"{NAME}.json"
-        found = json.loads(path.read_text())["sections"] if path.exists() else {}
+        sections_of_file = json.loads(path.read_text())["sections"] if path.exists() else {}
         return {
             (section, key): row
-            for section, entry in found.items()
+            for section, entry in sections_of_file.items()
             for key, row in entry["rows"].items()
             if row["status"] == MEASURED and section in (sections or ORDER)
         }

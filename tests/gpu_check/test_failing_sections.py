@@ -33,7 +33,7 @@ def _from_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
 def call(folder: Path, *names: str, seconds: float = 60.0, grace: float = 0.5, device: str = "cpu") -> bool:
     setting = SectionCall(device=device, sizes="tiny", nanogpt=str(folder))
     chosen = {name: MODULES[name] for name in names}
-    return conduct(chosen, folder / "state.json", setting, seconds, lambda words: None, grace)
+    return conduct(chosen, folder / "state.json", setting, seconds, lambda text: None, grace)
 
 
 def statuses(state: MeasuredRows, name: str) -> dict[str, str]:
@@ -124,8 +124,8 @@ def test_rows_are_carried_out_ahead_side_by_side_and_then_measured(tmp_path: Pat
     assert call(tmp_path, "ahead", device="cuda")
     state = MeasuredRows.read(tmp_path / "state.json")
     assert {key: row["number"] for key, row in state.rows("ahead").items()} == {"first": 2, "second": 2, "dies once": 2}
-    told = state.section("ahead")["ahead"]
-    assert told["rows"] == 3 and told["unfinished"] == 1 and 1 <= told["processes"] <= 3
+    ahead_section = state.section("ahead")["ahead"]
+    assert ahead_section["rows"] == 3 and ahead_section["unfinished"] == 1 and 1 <= ahead_section["processes"] <= 3
     text = page(state, SectionCall(device="cpu", sizes="tiny"), MODULES)
     assert "3 rows were compiled ahead by" in text and "1 did not finish" in text
 
@@ -150,10 +150,10 @@ def test_a_row_that_has_no_time_left_is_not_begun(tmp_path: Path, monkeypatch: p
 TOLD: dict[str, object] = {"device": "a", "kind": "cuda", "sizes": "paper", "rehearsal": None}
 
 
-def left(folder: Path, name: str, **told: object) -> None:
+def leave_state(folder: Path, name: str, **fields: object) -> None:
     """A state as a call leaves it."""
     state = MeasuredRows.read(folder / name)
-    state.content["told"] = TOLD | told
+    state.content["told"] = TOLD | fields
     state.write()
 
 
@@ -161,15 +161,17 @@ def test_goes_on_from_an_earlier_call_on_this_device(tmp_path: Path, capsys: pyt
     """Nothing of other devices, nothing half-written, and nothing where a call goes on from what is there."""
     before, now = tmp_path / "before", tmp_path / "now"
     before.mkdir()
-    left(before, "gpu_check_a.json")
-    left(before, "gpu_check_a_large.json", device="a large")
+    leave_state(before, "gpu_check_a.json")
+    leave_state(before, "gpu_check_a_large.json", device="a large")
     others = ("gpu_check_a_large_key_norms_x.zip", ".gpu_check_a.json.0123abcd", "other.json")
     for name in ("gpu_check_a_key_norms_x.zip", *others):
         (before / name).write_text("before")
     command_line.copy_earlier_call(before, now / "gpu_check_a.json", TOLD)
     assert {path.name for path in now.iterdir()} == {"gpu_check_a.json", "gpu_check_a_key_norms_x.zip"}
-    said = capsys.readouterr().out
-    assert "taken: gpu_check_a_key_norms_x.zip, gpu_check_a.json; not taken: gpu_check_a_large_key_norms_x.zip" in said
+    output = capsys.readouterr().out
+    assert (
+        "taken: gpu_check_a_key_norms_x.zip, gpu_check_a.json; not taken: gpu_check_a_large_key_norms_x.zip" in output
+    )
     (before / "gpu_check_a_key_norms_y.zip").touch()
     command_line.copy_earlier_call(before, now / "gpu_check_a.json", TOLD)
     assert "nothing is taken, " in capsys.readouterr().out and len(list(now.iterdir())) == 2
@@ -194,7 +196,7 @@ def test_nothing_is_taken_of_a_damaged_call(tmp_path: Path, content: str, words:
         command_line.copy_earlier_call(tmp_path, tmp_path / "now" / "gpu_check_a.json", TOLD)
     assert not (tmp_path / "now").exists()
     (tmp_path / "gpu_check_a.json").unlink()
-    left(tmp_path, "gpu_check_a.json")
+    leave_state(tmp_path, "gpu_check_a.json")
     (tmp_path / "gpu_check_a.md").unlink()
     (tmp_path / "gpu_check_a.md").mkdir()
     with pytest.raises(PlumblineError, match="not a file, as all are that a call leaves"):
@@ -206,15 +208,15 @@ def test_an_impossible_place_is_refused_first(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "file").touch()
     (tmp_path / "folder.json").mkdir()
     monkeypatch.setattr(command_line, "machine", lambda device: {"device": "processor"})
-    monkeypatch.setattr(command_line, "conduct", lambda *given: pytest.fail("begun"))
-    for out, words in (
+    monkeypatch.setattr(command_line, "conduct", lambda *arguments: pytest.fail("begun"))
+    for out, message in (
         ("file", "file is a file; name a folder"),
         ("folder.json", "a folder; name one without .json"),
         ("other.json", "give --out a folder, not"),
     ):
         command = ["gpu_check", "--device", "cpu", "--sizes", "tiny", "--continue-from", str(tmp_path)]
         monkeypatch.setattr(sys, "argv", [*command, "--out", str(tmp_path / out)])
-        with pytest.raises(PlumblineError, match=words):
+        with pytest.raises(PlumblineError, match=message):
             command_line.main()
 
 
@@ -225,7 +227,7 @@ def test_another_file_is_not_taken_for_a_state(tmp_path: Path) -> None:
 
 
 def test_a_call_that_is_out_of_time_ends_with_75(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = [
+    arguments = [
         "gpu_check",
         "--device",
         "cpu",
@@ -237,7 +239,7 @@ def test_a_call_that_is_out_of_time_ends_with_75(tmp_path: Path, monkeypatch: py
         "0.0001",
         "--out",
     ]
-    monkeypatch.setattr(sys, "argv", [*words, str(tmp_path)])
+    monkeypatch.setattr(sys, "argv", [*arguments, str(tmp_path)])
     assert command_line.main() == EXIT_RUN_AGAIN == 75
     (state,) = tmp_path.glob("*.json")
     assert MeasuredRows.read(state).section("kernel_accuracy")["ended"] == OUT_OF_TIME

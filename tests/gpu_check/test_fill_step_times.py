@@ -25,7 +25,9 @@ STEPS = {
 }  # fmt: skip
 
 
-def left(folder: Path, steps: dict[str, float], rehearsal: str | None = None, device: str = DEVICE) -> MeasuredRows:
+def leave_rows(
+    folder: Path, steps: dict[str, float], rehearsal: str | None = None, device: str = DEVICE
+) -> MeasuredRows:
     """What a call of the check leaves, and nothing of whole steps."""
     state = MeasuredRows.read(folder / "gpu_check_x.json")
     state.content["machine"] = {"device": device, "git_commit": "0123456789abcdef"}
@@ -49,13 +51,13 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path(copied)
 
 
-def filled(monkeypatch: pytest.MonkeyPatch, state: MeasuredRows, *more: str) -> None:
+def run_fill(monkeypatch: pytest.MonkeyPatch, state: MeasuredRows, *more: str) -> None:
     monkeypatch.setattr(sys, "argv", ["fill_step_times", str(state.path), *more])
     fill_step_times.main()
 
 
 def test_components_are_told_apart_so_that_the_plan_adds_them_up_again(tmp_path: Path) -> None:
-    times = fill_step_times.read_relative_times(left(tmp_path, STEPS))
+    times = fill_step_times.read_relative_times(leave_rows(tmp_path, STEPS))
     assert times.relative == {
         "mixer": {"selective": 1.15, "ssmax": 1.0},
         "output": {"head_gate": 1.06},
@@ -64,7 +66,7 @@ def test_components_are_told_apart_so_that_the_plan_adds_them_up_again(tmp_path:
     }
     assert times.device == DEVICE and "gpu_check_x.json, commit 01234567" in times.source
     assert "1 micro-batch" in times.source
-    state = left(tmp_path, STEPS)
+    state = leave_rows(tmp_path, STEPS)
     add(state, "eager_steps", {"trainer, micro-batch 8, compiled": 4 * 80.0})
     again = fill_step_times.read_relative_times(state)
     assert again.relative["residual"] == {"attention_residuals": 2.0}, "80 ms beside a step of 80 ms"
@@ -77,25 +79,28 @@ def test_the_plan_goes_by_what_was_measured_and_says_so(
     before = table.read_text()
     runs = study_config.load("transfer", "paper").runs
     for _ in range(2):  # the second time in the place of the first
-        filled(monkeypatch, left(tmp_path, STEPS))
-    assert "h100: step times of methods are measured on" in (told := capsys.readouterr().out)
-    assert "residual attention_residuals: 1.8, reckoned 1." in told
-    known, was = machines.load("h100", tmp_path), machines.load("h100")
-    assert was.measured_step_time is None and known.relative_step_time == was.relative_step_time
+        run_fill(monkeypatch, leave_rows(tmp_path, STEPS))
+    assert "h100: step times of methods are measured on" in (output := capsys.readouterr().out)
+    assert "residual attention_residuals: 1.8, reckoned 1." in output
+    measured_machine, packaged_machine = machines.load("h100", tmp_path), machines.load("h100")
+    assert (
+        packaged_machine.measured_step_time is None
+        and measured_machine.relative_step_time == packaged_machine.relative_step_time
+    )
     expected = {"baseline": 1.0, "attnres": 1.8, "qknorm": 1.04, "gated_attn_qknorm": 1.1, "selective_qknorm": 1.19}
     for method, ratio in expected.items():
-        assert known.relative(runs[f"transfer/base/{method}/s42"]) == pytest.approx(ratio), method
+        assert measured_machine.relative(runs[f"transfer/base/{method}/s42"]) == pytest.approx(ratio), method
     softpick = runs["transfer/base/softpick/s42"]
-    assert known.relative(softpick) == was.relative(softpick), "of which nothing was measured"
-    assert known.relative_in_words.startswith(f"measured on {DEVICE} (gpu_check_x.json, commit 01234567")
-    left_out = known.relative_in_words.partition("but for ")[2].split(", ")
+    assert measured_machine.relative(softpick) == packaged_machine.relative(softpick), "of which nothing was measured"
+    assert measured_machine.relative_in_words.startswith(f"measured on {DEVICE} (gpu_check_x.json, commit 01234567")
+    left_out = measured_machine.relative_in_words.partition("but for ")[2].split(", ")
     assert "softpick" in left_out and "attention_residuals" not in left_out
     assert set(table.read_text().splitlines()) >= set(before.splitlines()), "remarks too"
     for name in read_yaml(table):
         has = machines.load(name, tmp_path).measured_step_time is not None
-        assert has == (known.device_name == machines.load(name).device_name and name != "one_h100"), name
-    filled(monkeypatch, left(tmp_path, STEPS), "--machine", "one_h100")
-    assert machines.load("one_h100", tmp_path).measured_step_time == known.measured_step_time
+        assert has == (measured_machine.device_name == machines.load(name).device_name and name != "one_h100"), name
+    run_fill(monkeypatch, leave_rows(tmp_path, STEPS), "--machine", "one_h100")
+    assert machines.load("one_h100", tmp_path).measured_step_time == measured_machine.measured_step_time
 
 
 @pytest.mark.parametrize(
@@ -112,9 +117,9 @@ def test_what_is_no_measurement_of_methods_on_a_known_device_is_refused(
 ) -> None:
     before = table.read_text()
     with pytest.raises(PlumblineError, match=says):
-        filled(monkeypatch, left(tmp_path, **({"steps": STEPS} | changes)))
+        run_fill(monkeypatch, leave_rows(tmp_path, **({"steps": STEPS} | changes)))
     with pytest.raises(PlumblineError, match="--machine a100"):
-        filled(monkeypatch, left(tmp_path, STEPS), "--machine", "a100")
+        run_fill(monkeypatch, leave_rows(tmp_path, STEPS), "--machine", "a100")
     assert table.read_text() == before
 
 
@@ -134,14 +139,14 @@ def test_what_would_make_the_file_unreadable_is_not_written(
 ) -> None:
     before = table.read_text()
     with pytest.raises(PlumblineError, match=says):
-        filled(monkeypatch, left(tmp_path, {"baseline, first": 100.0} | steps))
+        run_fill(monkeypatch, leave_rows(tmp_path, {"baseline, first": 100.0} | steps))
     assert table.read_text() == before
 
 
 def test_a_name_of_any_signs_is_read_again(table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     device = 'NVIDIA H100 "x": #1 \\ {y}'
     for _ in range(2):
-        filled(monkeypatch, left(tmp_path, STEPS, device=device))
+        run_fill(monkeypatch, leave_rows(tmp_path, STEPS, device=device))
     assert machines.load("h100", tmp_path).measured_step_time.device == device
 
 
@@ -153,7 +158,7 @@ def test_another_board_or_part_of_one(
 ) -> None:
     before = table.read_text()
     with pytest.raises(PlumblineError, match=f"is of {device}"):
-        filled(monkeypatch, left(tmp_path, STEPS, device=device))
+        run_fill(monkeypatch, leave_rows(tmp_path, STEPS, device=device))
     assert table.read_text() == before
     assert device_under_test.find_stated_peak(device) == {}, "no peak either"
     assert device_under_test.find_stated_peak(DEVICE) == {"machine": "h100", "peak_tflops": 989}
@@ -179,7 +184,7 @@ def without_seconds(state: MeasuredRows) -> None:
     ],
 )
 def test_a_file_that_lacks_something_is_named_with_the_key(tmp_path: Path, edit: Any, says: str) -> None:
-    state = left(tmp_path, STEPS)
+    state = leave_rows(tmp_path, STEPS)
     fill_step_times.read_relative_times(state)
     edit(state)
     with pytest.raises(PlumblineError, match=rf"gpu_check_x\.json: .*{says}"):
@@ -190,18 +195,18 @@ def test_a_baseline_that_was_measured_once_is_said_to_be(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As where a call's time was over before the last row."""
-    filled(monkeypatch, left(tmp_path, STEPS))
+    run_fill(monkeypatch, leave_rows(tmp_path, STEPS))
     assert "not measured" not in capsys.readouterr().out
-    filled(monkeypatch, left(tmp_path / "cut", {key: STEPS[key] for key in ("baseline, first", "qknorm")}))
+    run_fill(monkeypatch, leave_rows(tmp_path / "cut", {key: STEPS[key] for key in ("baseline, first", "qknorm")}))
     assert "not measured: baseline, last; whether" in capsys.readouterr().out
 
 
 def test_a_row_that_is_used_for_nothing_is_named(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    filled(monkeypatch, left(tmp_path, STEPS))
+    run_fill(monkeypatch, leave_rows(tmp_path, STEPS))
     assert "used for nothing" not in capsys.readouterr().out
-    filled(monkeypatch, left(tmp_path, STEPS | {"selective_attn": 115.0, "qknorm_geglu": 104.0}))
+    run_fill(monkeypatch, leave_rows(tmp_path, STEPS | {"selective_attn": 115.0, "qknorm_geglu": 104.0}))
     assert "used for nothing (other rows tell their components, or none does): selective_qknorm\n" in (
         capsys.readouterr().out
     )

@@ -203,7 +203,7 @@ def test_a_choice_of_blocks_is_what_the_kernel_is_launched_with(tmp_path: Path) 
         == today
         == BlockSizes(**dict(zip(("held", "walked"), kernel_block_sizes.CHOICES[0])))
     )
-    assert all(held % walked == 0 for held, walked, _, _ in kernel_block_sizes.CHOICES)
+    assert all(held_rows % walked_rows == 0 for held_rows, walked_rows, _, _ in kernel_block_sizes.CHOICES)
     assert len(kernel_block_sizes.rows(GPU)) == len(kernel_block_sizes.CHOICES) * len(kernel_block_sizes.MIXERS)
     row = kernel_block_sizes.rows(TINY)["selective, 128/64/8/2"]()
     assert row["error"] == 0 and row["equal"] and row["path"] == "chunked"
@@ -290,8 +290,8 @@ def test_the_sides_of_equal_shape_are_those_of_the_other_benchmark(monkeypatch: 
 
 
 def test_the_table_is_made_by_the_profile_of_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = table2_at_mini.command(GPU)
-    assert words[3:] == [
+    arguments = table2_at_mini.command(GPU)
+    assert arguments[3:] == [
         "results/mini/transfer/table2.csv", "--profile", "profiles/gpus", "--config", "preset=mini", "machine=one_h100",
     ]  # fmt: skip
     monkeypatch.setattr(table2_at_mini, "LOG", tmp_path / "log")

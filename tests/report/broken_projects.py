@@ -14,7 +14,7 @@ from plumbline.specs.yaml_files import load_config
 from plumbline.studies.transfer.claims import CHECKS, Evidence
 from plumbline.studies.transfer.tables.table1 import table1
 from plumbline.studies.transfer.tables.table2 import table2
-from tests.studies.transfer.synthetic_results import PUBLISHED, Facts, held, history, right, tasks_of
+from tests.studies.transfer.synthetic_results import PUBLISHED, Facts, history, hold_frames, right, tasks_of
 from tests.studies.transfer.synthetic_runs import World
 
 #: The methods of which there is a run at all, and how many claims are judged: few, for both take their time.
@@ -81,7 +81,7 @@ def broken_project(root: Path) -> Project:
     write_table.write(grouped(), frames, made / "table4.csv")
     claims = PUBLISHED.claims()[:CLAIMS]
     checks = {claim.id: CHECKS[claim.id] for claim in claims if claim.id in CHECKS}
-    rows = claim_verdicts.judge_claims(claims, checks, Evidence(held(facts), world.study, PUBLISHED))
+    rows = claim_verdicts.judge_claims(claims, checks, Evidence(hold_frames(facts), world.study, PUBLISHED))
     (made / "claims.csv").write_text(claim_verdicts.to_csv(rows))
     (made / "interpretations.md").write_text(
         f"# Interpretations\n\n## Interpretations that apply\n\n### heads\n\n{HOSTILE} [page](other.md)\n"

@@ -91,13 +91,15 @@ def transfer() -> StudyWorlds:
     from tests.studies.transfer import reversed_worlds
     from tests.studies.transfer import runs_with_false_claims as runs
     from tests.studies.transfer import test_transfer_claims as tests
-    from tests.studies.transfer.synthetic_results import held, right
+    from tests.studies.transfer.synthetic_results import hold_frames, right
 
     def one(name: str, facts: runs.Facts, published: PrintedNumbers = tests.PUBLISHED) -> str:
-        return str(tests.judged(held(facts), [name], published=published).loc[name, "verdict"])
+        return str(tests.judge_runs(hold_frames(facts), [name], published=published).loc[name, "verdict"])
 
     def world(name: str, kind: Kind, of: str, change: runs.Change) -> JudgedWorld:
-        return JudgedWorld(claim=name, kind=kind, name=of, verdict=lambda: one(name, runs.changed(right(), change)))
+        return JudgedWorld(
+            claim=name, kind=kind, name=of, verdict=lambda: one(name, runs.change_facts(right(), change))
+        )
 
     def code(name: str) -> JudgedWorld:
         verdict = _patched(definitions.FALSE[name], lambda: one(name, {}))
@@ -155,13 +157,13 @@ def query_free() -> StudyWorlds:
     from plumbline.studies.query_free.claims import theorems
     from tests.studies.query_free import runs_with_false_claims as runs
     from tests.studies.query_free import test_query_free_claims as tests
-    from tests.studies.query_free.synthetic_runs import Transfer, as_the_document_says, measured_there, written
+    from tests.studies.query_free.synthetic_runs import Transfer, as_the_document_says, write_runs, write_transfer
 
     def world(name: str, kind: Kind, of: str, change: runs.Change, transfer: Transfer) -> JudgedWorld:
         def verdict() -> str:
             with folder() as root:
-                made = measured_there(transfer, written(change(as_the_document_says()), root))
-                return str(tests.verdicts(made, name)[name])
+                root_of_measurement = write_transfer(transfer, write_runs(change(as_the_document_says()), root))
+                return str(tests.verdicts(root_of_measurement, name)[name])
 
         return JudgedWorld(claim=name, kind=kind, name=of, verdict=verdict)
 
@@ -178,15 +180,19 @@ def query_free() -> StudyWorlds:
     def theorem(name: str) -> Callable[[pytest.MonkeyPatch], None]:
         def patch(monkeypatch: pytest.MonkeyPatch) -> None:
             first = theorems.STATEMENTS.get(name, ("prop_4_1",))[0]
-            found = theorem_checks.theorems()
-            changed = found | {first: tests.that_fails(found[first])}
+            theorems_by_id = theorem_checks.theorems()
+            changed = theorems_by_id | {first: tests.that_fails(theorems_by_id[first])}
             monkeypatch.setattr(theorem_checks, "theorems", lambda: changed)
 
         return patch
 
     def wide(monkeypatch: pytest.MonkeyPatch) -> None:
-        drawn = theorems.norm_semiconjugacy.gaussian_singular_values
-        monkeypatch.setattr(theorems.norm_semiconjugacy, "gaussian_singular_values", lambda d, seed: 3 * drawn(d, seed))
+        gaussian_singular_values = theorems.norm_semiconjugacy.gaussian_singular_values
+        monkeypatch.setattr(
+            theorems.norm_semiconjugacy,
+            "gaussian_singular_values",
+            lambda d, seed: 3 * gaussian_singular_values(d, seed),
+        )
 
     worlds = [world(name, "false", name, change, Transfer()) for name, (change, _) in runs.MUTANTS.items()]
     worlds += [
@@ -218,7 +224,7 @@ def quack() -> StudyWorlds:
 
     def one(name: str, written: Callable[[Path], Written]) -> str:
         with folder() as root:
-            return str(tests.judged(written(root), [name]).loc[name, "verdict"])
+            return str(tests.judge_runs(written(root), [name]).loc[name, "verdict"])
 
     def world(name: str, kind: Kind, of: str, mutant: synthetic_runs.Mutant) -> JudgedWorld:
         def made(root: Path) -> Written:
@@ -267,13 +273,13 @@ def key_norms() -> StudyWorlds:
     def world(name: str, kind: Kind, of: str, change: Callable[[dict], dict]) -> JudgedWorld:
         def verdict() -> str:
             with folder() as root:
-                found = tests.verdicts(synthetic_runs.World(root, arms=change(arms())), tests.with_values(name))
-                return str(found[name])
+                verdicts = tests.verdicts(synthetic_runs.World(root, arms=change(arms())), tests.with_values(name))
+                return str(verdicts[name])
 
         return JudgedWorld(claim=name, kind=kind, name=of, verdict=verdict)
 
-    def same(found: dict) -> dict:
-        return found
+    def same(verdicts: dict) -> dict:
+        return verdicts
 
     def code(name: str, kind: Kind, patch: Callable[[pytest.MonkeyPatch], None]) -> JudgedWorld:
         verdict = _patched(patch, world(name, kind, name, same).verdict)
@@ -282,8 +288,8 @@ def key_norms() -> StudyWorlds:
     def print_of(name: str, values: dict) -> JudgedWorld:
         def verdict() -> str:
             with folder() as root:
-                made = synthetic_runs.World(root, arms=arms())
-                return str(tests.verdicts(made, tests.with_values(name, **values))[name])
+                world_of_runs = synthetic_runs.World(root, arms=arms())
+                return str(tests.verdicts(world_of_runs, tests.with_values(name, **values))[name])
 
         return JudgedWorld(claim=name, kind="false", name="print", verdict=verdict)
 
@@ -311,18 +317,24 @@ def main(names: list[str]) -> int:
     print("| " + " | ".join((*heads, "no direction", "untestable")) + " |\n|" + "---|" * (len(heads) + 2))
     failed, notes = [], []
     for name in names or list(STUDIES):
-        found = STUDIES[name]()
-        row, seen = found.row(), {kind: set(found.claims(kind)) for kind in ("false", "reversed")}
-        for world in found.worlds:
+        worlds = STUDIES[name]()
+        row, claims_by_kind = worlds.row(), {kind: set(worlds.claims(kind)) for kind in ("false", "reversed")}
+        for world in worlds.worlds:
             verdict = world.verdict()
             if verdict != "not reproduced":
-                seen[world.kind].discard(world.claim)
+                claims_by_kind[world.kind].discard(world.claim)
                 failed.append(f"{name}: {world.claim} is {verdict} where {world.kind} ({world.name})")
-        counts = [row["claims"], row["false worlds"], len(seen["false"]), row["reversed worlds"], len(seen["reversed"])]
+        counts = [
+            row["claims"],
+            row["false worlds"],
+            len(claims_by_kind["false"]),
+            row["reversed worlds"],
+            len(claims_by_kind["reversed"]),
+        ]
         counts += [row["no direction"], row["untestable"]]
         print(f"| {name} | " + " | ".join(map(str, counts)) + " |", flush=True)
-        notes += [f"{name}: {claim}: {why}" for claim, why in found.untestable.items()]
-        reasons = Counter(found.undirected.values())
+        notes += [f"{name}: {claim}: {why}" for claim, why in worlds.untestable.items()]
+        reasons = Counter(worlds.undirected.values())
         notes += [f"{name}: no direction: {why}: {count}" for why, count in reasons.most_common()]
     print("\n".join(["", *(f"- {note}" for note in notes), *(f"- NOT SEEN: {line}" for line in failed)]))
     return 1 if failed else 0

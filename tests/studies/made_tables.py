@@ -43,7 +43,7 @@ def _world(study: str) -> tuple[Callable[..., RunFrames], Study, object]:
         return _none_is_none(world.load), world.study, transfer.PUBLISHED
     if study == "premature":
         root = premature.published_once()
-        read = _none_is_none(lambda *groups: premature.loaded(root, *groups))
+        read = _none_is_none(lambda *groups: premature.load_frames(root, *groups))
         return read, premature.study_at(), premature.PUBLISHED
     root = Path(tempfile.mkdtemp(prefix="plumbline-tables-"))
     atexit.register(shutil.rmtree, root, ignore_errors=True)
@@ -53,9 +53,9 @@ def _world(study: str) -> tuple[Callable[..., RunFrames], Study, object]:
     if study == "quack":
         written = quack.Written(root, quack.right())
         return lambda *_: written.load(), written.study, quack.PUBLISHED
-    runs = query_free.written(query_free.as_the_document_says(), root)
-    there = query_free.measured_there(query_free.Transfer(), runs)
-    return lambda *groups: query_free.loaded(there, *groups), query_free.study_at(), query_free.PUBLISHED
+    runs = query_free.write_runs(query_free.as_the_document_says(), root)
+    there = query_free.write_transfer(query_free.Transfer(), runs)
+    return lambda *groups: query_free.load_frames(there, *groups), query_free.study_at(), query_free.PUBLISHED
 
 
 def _none_is_none(read: Callable[..., RunFrames]) -> Callable[..., RunFrames]:

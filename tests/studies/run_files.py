@@ -15,7 +15,7 @@ from plumbline.specs.spec import RunSpec
 World = TypeVar("World")
 
 
-def kept(world: World) -> World:
+def keep_read(world: World) -> World:
     """The same world, which keeps what was read of it: for one of which nothing is written any more."""
     world.load = cache(world.load)
     return world
@@ -35,11 +35,14 @@ def write_run(
     ended = {"init_seed": spec.init_seed, "outcome": "diverged" if diverged else "completed", "step": step}
     ended |= {"steps": spec.train.steps, "validation_loss": None if diverged else loss, "reason": diverged or None}
     ended |= {"last_finite_loss": 2.6, "last_finite_step": step - bool(diverged)}
-    made = {"spec": spec.to_dict(), "git_commit": "0" * 40, "git_dirty": False, "packages": {"torch": "2.13.0"}}
-    made |= {"data_fingerprint": "d" * 16, "validation_fingerprint": "e" * 16, "host": "here"}
-    made |= {"wall_seconds": 12.5, "attempts": 1, "started": "t0", "finished": "t1", "parameters": 1216710656}
-    for name, said in (("outcome", ended | (outcome or {})), ("manifest", made | (made_on or {"device": "cpu"}))):
-        (folder / f"{name}.json").write_text(json.dumps(identity | said, allow_nan=False), encoding="utf-8")
+    manifest = {"spec": spec.to_dict(), "git_commit": "0" * 40, "git_dirty": False, "packages": {"torch": "2.13.0"}}
+    manifest |= {"data_fingerprint": "d" * 16, "validation_fingerprint": "e" * 16, "host": "here"}
+    manifest |= {"wall_seconds": 12.5, "attempts": 1, "started": "t0", "finished": "t1", "parameters": 1216710656}
+    for name, content in (
+        ("outcome", ended | (outcome or {})),
+        ("manifest", manifest | (made_on or {"device": "cpu"})),
+    ):
+        (folder / f"{name}.json").write_text(json.dumps(identity | content, allow_nan=False), encoding="utf-8")
     frames.write(metrics, "metrics", folder / "metrics.parquet")
     if probes is not None:
         labels = {"probes": json.dumps({probe.name: "c" * 16 for probe in spec.probes}), "torch": "2.13.0"}

@@ -57,8 +57,8 @@ def _modules(study: str) -> list[Path]:
 
 
 def _numbers(node: ast.AST) -> list[float]:
-    found = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
-    return [one for one in found if isinstance(one, (int, float)) and not isinstance(one, bool)]
+    numbers = [constant.value for constant in ast.walk(node) if isinstance(constant, ast.Constant)]
+    return [constant for constant in numbers if isinstance(constant, (int, float)) and not isinstance(constant, bool)]
 
 
 def _tree(path: Path) -> ast.Module:
@@ -67,7 +67,7 @@ def _tree(path: Path) -> ast.Module:
 
 def _constants(path: Path, tree: ast.Module) -> dict[str, ast.AST]:
     """Names in capitals that hold a number, or several names that share one line."""
-    found = {}
+    constants = {}
     for node in tree.body:
         if not isinstance(node, ast.Assign):
             continue
@@ -77,8 +77,8 @@ def _constants(path: Path, tree: ast.Module) -> dict[str, ast.AST]:
             for name, value in zip(names, values, strict=True):
                 is_limit = isinstance(_value(path.parent.parent.name, f"{path.stem}.{name.id}"), NUMBER)
                 if name.id.isupper() and _numbers(value) and is_limit:
-                    found[f"{path.stem}.{name.id}"] = value
-    return found
+                    constants[f"{path.stem}.{name.id}"] = value
+    return constants
 
 
 def _value(study: str, name: str) -> object:
@@ -92,11 +92,11 @@ def _value(study: str, name: str) -> object:
 
 def limits(study: str) -> dict[str, dict]:
     """The limits of a study's interpretations."""
-    found = {}
+    limit_by_name = {}
     for interpretation in load(study, "paper").definition["interpretations"]:
-        assert not set(found) & set(interpretation.get("limits", {}))
-        found |= interpretation.get("limits", {})
-    return found
+        assert not set(limit_by_name) & set(interpretation.get("limits", {}))
+        limit_by_name |= interpretation.get("limits", {})
+    return limit_by_name
 
 
 def _no_limit(study: str) -> set[str]:
@@ -105,11 +105,13 @@ def _no_limit(study: str) -> set[str]:
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_every_number_that_claims_are_judged_by_is_an_interpretation(study: str) -> None:
-    held = {name for path in _modules(study) for name in _constants(path, _tree(path))}
-    held = {name for name in held if not name.endswith((".CLOSE", ".TABLE_3"))}  # put together from the others
-    said = {name for name in limits(study) if name.partition(".")[0] not in (*BESIDE.get(study, ()), *ENGINE)}
-    assert held - _no_limit(study) == said
-    assert _no_limit(study) <= held
+    constant_names = {name for path in _modules(study) for name in _constants(path, _tree(path))}
+    constant_names = {
+        name for name in constant_names if not name.endswith((".CLOSE", ".TABLE_3"))
+    }  # put together from the others
+    limit_names = {name for name in limits(study) if name.partition(".")[0] not in (*BESIDE.get(study, ()), *ENGINE)}
+    assert constant_names - _no_limit(study) == limit_names
+    assert _no_limit(study) <= constant_names
 
 
 @pytest.mark.parametrize("study", STUDIES)
@@ -135,9 +137,11 @@ def test_the_interpretations_have_the_values_that_the_checks_have(study: str) ->
     for name, limit in limits(study).items():
         value = _value(study, name)
         value = value.limit if isinstance(value, Near) else value
-        mine, theirs = (list(one) if isinstance(one, (list, tuple)) else [one] for one in (value, limit["value"]))
+        mine, theirs = (
+            list(number) if isinstance(number, (list, tuple)) else [number] for number in (value, limit["value"])
+        )
         assert len(mine) == len(theirs), name
-        assert all(math.isclose(one, other, rel_tol=1e-3) for one, other in zip(mine, theirs, strict=True)), name
+        assert all(math.isclose(number, other, rel_tol=1e-3) for number, other in zip(mine, theirs, strict=True)), name
         assert limit["value"] not in limit["instead"], f"{name}: an alternative is the value itself"
 
 
@@ -146,12 +150,12 @@ def test_no_limit_stands_without_a_name(study: str) -> None:
     """Neither in a comparison nor in a test of nearness."""
     for path in _modules(study):
         tree = _tree(path)
-        named = {id(one) for value in _constants(path, tree).values() for one in ast.walk(value)}
+        named_nodes = {id(constant) for value in _constants(path, tree).values() for constant in ast.walk(value)}
         for node in ast.walk(tree):
             is_near = isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("near", "factor", "up_to")
-            if id(node) in named or not (isinstance(node, ast.Compare) or is_near):
+            if id(node) in named_nodes or not (isinstance(node, ast.Compare) or is_near):
                 continue
-            loose = [one for one in _numbers(node) if one not in ({0} if is_near else BOUNDS)]
+            loose = [constant for constant in _numbers(node) if constant not in ({0} if is_near else BOUNDS)]
             assert not loose, f"{path}: line {node.lineno}: {loose} has no name"
 
 

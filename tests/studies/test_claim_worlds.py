@@ -12,15 +12,15 @@ from tests.studies.claim_worlds import STUDIES
 
 @pytest.mark.parametrize("name", list(STUDIES))
 def test_every_claim_has_its_worlds_or_a_reason(name: str) -> None:
-    found = STUDIES[name]()
-    assert set(found.checks) == found.claims("false") | set(found.untestable)
-    assert set(found.checks) == found.claims("reversed") | set(found.undirected) | set(found.untestable)
-    assert not found.claims("reversed") & set(found.undirected)
-    assert not (found.claims("false") | found.claims("reversed")) & set(found.untestable)
-    assert all(len(why) > 5 for why in (*found.undirected.values(), *found.untestable.values()))
+    worlds = STUDIES[name]()
+    assert set(worlds.checks) == worlds.claims("false") | set(worlds.untestable)
+    assert set(worlds.checks) == worlds.claims("reversed") | set(worlds.undirected) | set(worlds.untestable)
+    assert not worlds.claims("reversed") & set(worlds.undirected)
+    assert not (worlds.claims("false") | worlds.claims("reversed")) & set(worlds.untestable)
+    assert all(len(why) > 5 for why in (*worlds.undirected.values(), *worlds.untestable.values()))
 
 
 def test_a_claim_without_a_world_and_without_a_reason_is_found() -> None:
-    found = STUDIES["quack"]()
-    found.worlds[:] = [world for world in found.worlds if world.claim != "speed"]
-    assert set(found.checks) - found.claims("false") == {"speed"}
+    worlds = STUDIES["quack"]()
+    worlds.worlds[:] = [world for world in worlds.worlds if world.claim != "speed"]
+    assert set(worlds.checks) - worlds.claims("false") == {"speed"}

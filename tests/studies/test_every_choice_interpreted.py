@@ -31,7 +31,7 @@ REPRODUCED = [name for name in studies() if "extends" not in load_study(name)]
 FOLDER = {components.folder(kind): kind for kind in components.KINDS}
 
 
-def named(part: dict[str, Any]) -> set[str]:
+def list_components(part: dict[str, Any]) -> set[str]:
     """The components that a recipe, scale, method, variant or arm chooses, as <folder>.<name>."""
     chosen = [*part.get("model", {}).items()]
     chosen += [(kind, part.get(kind)) for kind in ("optimizer", "schedule")]
@@ -46,14 +46,14 @@ def named(part: dict[str, Any]) -> set[str]:
 def layers(definition: dict[str, Any]) -> list[dict[str, Any]]:
     """Everything that may choose a component beside the recipe."""
     entries = [*definition["methods"].values(), *definition.get("arms", {}).values(), *definition["scales"].values()]
-    found = [*entries, *(variant for entry in entries for variant in entry.get("variants", {}).values())]
-    return found + [entry[preset] for entry in entries for preset in PRESETS if preset in entry]
+    all_entries = [*entries, *(variant for entry in entries for variant in entry.get("variants", {}).values())]
+    return all_entries + [entry[preset] for entry in entries for preset in PRESETS if preset in entry]
 
 
 @pytest.mark.parametrize("name", REPRODUCED)
 def test_a_component_that_a_method_chooses_has_an_interpretation_or_a_reason(name: str) -> None:
     definition = load(name, "demo").definition
-    used = set().union(*map(named, layers(definition))) - named(definition["recipe"])
+    used = set().union(*map(list_components, layers(definition))) - list_components(definition["recipe"])
     about = {
         component for interpretation in definition["interpretations"] for component in interpretation.get("about", [])
     }
@@ -73,9 +73,9 @@ def test_a_variant_is_an_alternative_of_an_interpretation(name: str) -> None:
         for variant in entry.get("variants", {})
     }
     alternatives = {text for interpretation in definition["interpretations"] for text in interpretation["alternatives"]}
-    said = {text for text in alternatives if re.fullmatch(rf"({'|'.join(definition['methods'])})\.\w+", text)}
-    assert said | set(OF_THE_DOCUMENT) >= variants, "no interpretation names it"
-    assert said <= variants, "an interpretation names a variant that is not there"
+    named_variants = {text for text in alternatives if re.fullmatch(rf"({'|'.join(definition['methods'])})\.\w+", text)}
+    assert named_variants | set(OF_THE_DOCUMENT) >= variants, "no interpretation names it"
+    assert named_variants <= variants, "an interpretation names a variant that is not there"
 
 
 @pytest.mark.parametrize("name", REPRODUCED)
@@ -83,5 +83,5 @@ def test_which_held_out_sequences_an_intervention_reads_is_an_interpretation(nam
     study = load(name, "smoke")
     used = {each["name"] for run in study.runs.values() for each in run.spec.interventions}
     reading = {f"interventions.{each}" for each in used if components.load("intervention", each).held_out == "apart"}
-    told = [each for each in study.definition["interpretations"] if each["id"].endswith("_sequences")]
-    assert reading <= {component for each in told if each["alternatives"] for component in each["about"]}
+    interpretations = [each for each in study.definition["interpretations"] if each["id"].endswith("_sequences")]
+    assert reading <= {component for each in interpretations if each["alternatives"] for component in each["about"]}

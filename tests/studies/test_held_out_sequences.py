@@ -32,7 +32,7 @@ class NotesRows:
 
     def rows(self, indices: np.ndarray) -> np.ndarray:
         assert max(indices) < self.sequences
-        self.read |= {int(one) for one in indices}
+        self.read |= {int(index) for index in indices}
         return np.zeros((len(indices), 2), dtype=np.int64)
 
 
@@ -54,9 +54,9 @@ def of_interventions(spec: RunSpec, model: Decoder | None, sequences: int) -> se
     for hook in build(spec.interventions):
         if hook.held_out == "none":
             continue  # it is handed what refuses to be read
-        seen = limit_to_held_out(hook, pack, spec.train.validation_sequences)
+        limited_pack = limit_to_held_out(hook, pack, spec.train.validation_sequences)
         inputs = {"spec": spec, "model": model, "ranks": ranks, "progress": Silent()}
-        hook.attach(InterventionInputs(validation=seen, **inputs))
+        hook.attach(InterventionInputs(validation=limited_pack, **inputs))
     return pack.read
 
 
@@ -66,16 +66,18 @@ def of_interventions(spec: RunSpec, model: Decoder | None, sequences: int) -> se
 )
 def test_interventions_read_no_sequence_of_the_validation_loss(study: str, preset: str) -> None:
     whole = study_config.load(study, preset)
-    held = corpus.load(whole.corpus, preset).validation
-    assert held is not None
+    validation = corpus.load(whole.corpus, preset).validation
+    assert validation is not None
     specs = [run.spec for run in whole.runs.values()]
     models = {
-        str(one.model): on_meta(one.model)
-        for one in {str(one.model): one for one in specs if one.interventions}.values()
+        str(run_spec.model): on_meta(run_spec.model)
+        for run_spec in {str(run_spec.model): run_spec for run_spec in specs if run_spec.interventions}.values()
     }
     some_read = False
-    for spec in {(str(one.model), str(one.interventions), one.train): one for one in specs}.values():
-        read, loss = of_interventions(spec, models.get(str(spec.model)), held), of_the_loss(spec, held)
+    for spec in {
+        (str(run_spec.model), str(run_spec.interventions), run_spec.train): run_spec for run_spec in specs
+    }.values():
+        read, loss = of_interventions(spec, models.get(str(spec.model)), validation), of_the_loss(spec, validation)
         assert loss == set(range(spec.train.validation_sequences))
         assert not read & loss
         assert len(read) <= spec.sequences_apart, "what budgets leave out of the loss"

@@ -14,22 +14,22 @@ from tests.studies.premature import synthetic_runs as premature_runs
 from tests.studies.transfer import synthetic_results as transfer_runs
 
 
-def printed(study: str, claim: str) -> PaperClaim:
-    return next(one for one in PrintedNumbers.of(study).claims() if one.id == claim)
+def find_claim(study: str, claim: str) -> PaperClaim:
+    return next(paper_claim for paper_claim in PrintedNumbers.of(study).claims() if paper_claim.id == claim)
 
 
-def found(study: str, claim: str) -> dict[str, tuple[float, float]]:
+def limits_of(study: str, claim: str) -> dict[str, tuple[float, float]]:
     if study == "transfer":
-        frames, at = transfer_runs.held(transfer_runs.right()), transfer_runs.study_at()
+        frames, at = transfer_runs.hold_frames(transfer_runs.right()), transfer_runs.study_at()
         evidence, checks = transfer.Evidence(frames, at, transfer_runs.PUBLISHED), transfer.CHECKS
     else:
-        frames, at = premature_runs.loaded(premature_runs.published_once()), premature_runs.study_at()
+        frames, at = premature_runs.load_frames(premature_runs.published_once()), premature_runs.study_at()
         evidence, checks = premature.Evidence(frames, at, premature_runs.PUBLISHED), premature.CHECKS
-    return checks[claim](evidence, printed(study, claim)).limits
+    return checks[claim](evidence, find_claim(study, claim)).limits
 
 
-LOSSES = {row["method_id"]: float(row["val_loss"]) for row in transfer_runs.printed_rows("table7")}
-SCORES = {row["method_id"]: float(row["climb_avg"]) for row in transfer_runs.printed_rows("table2")}
+LOSSES = {row["method_id"]: float(row["val_loss"]) for row in transfer_runs.read_printed_rows("table7")}
+SCORES = {row["method_id"]: float(row["climb_avg"]) for row in transfer_runs.read_printed_rows("table2")}
 PER_NAT = {
     name: 100 * (SCORES["baseline"] - SCORES[name]) / (LOSSES[name] - LOSSES["baseline"])
     for name in ("sigmoid_attn", "ssmax", "attnres")
@@ -56,7 +56,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize(("study", "claim"), list(EXPECTED))
 def test_limits_follow_from_the_printed_numbers(study: str, claim: str) -> None:
-    limits = found(study, claim)
+    limits = limits_of(study, claim)
     for name, (value, limit) in EXPECTED[study, claim].items():
         assert limits[name] == (pytest.approx(value, rel=0.03), pytest.approx(limit, rel=0.03)), name
 
@@ -65,5 +65,5 @@ def test_the_column_says_what_was_held_against_a_limit() -> None:
     claim = PaperClaim(id="x", text="", kind="number", values={"a": 2.0}, source="")
     limits = nearest_limit({"b": 1.9, "c": -5.0}, 2.0) | {"d": (math.inf, 3.0)}
     assert limits["b"] == (1.9, 2.0) and "c" not in limits
-    said = describe_nearness(claim, ComputedValues(values={"a": 2.02}, limits=limits))
-    assert said == "of what is allowed: a 0.4; beside its limit: b 1.9 (2), d infinite (3)"
+    text = describe_nearness(claim, ComputedValues(values={"a": 2.02}, limits=limits))
+    assert text == "of what is allowed: a 0.4; beside its limit: b 1.9 (2), d infinite (3)"

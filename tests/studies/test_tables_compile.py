@@ -43,7 +43,7 @@ Table~\ref{tab:%s}.
 """
 
 
-def compiled(program: str, study: str, name: str, folder: Path) -> tuple[str, str]:
+def compile_table(program: str, study: str, name: str, folder: Path) -> tuple[str, str]:
     """Compile a table's three files twice; gives what was printed of the table for a paper, and of the whole."""
     if shutil.which(program) is None:
         pytest.skip(f"there is no {program} (Debian: texlive-latex-recommended, texlive-luatex)")
@@ -70,10 +70,10 @@ def compiled(program: str, study: str, name: str, folder: Path) -> tuple[str, st
     ("study", "name"), [pytest.param(*one, marks=[] if one in QUICK else [pytest.mark.slow]) for one in TABLES]
 )
 def test_pdflatex(study: str, name: str, tmp_path: Path) -> None:
-    for_paper, whole = compiled("pdflatex", study, name, tmp_path)
-    for said, smallest in ((for_paper, OF_ALL_TASKS if name == "task_deltas" else SMALLEST), (whole, OF_ALL_TASKS)):
-        for taken, line in re.findall(r"takes ([\d.]+)pt\s*of ([\d.]+)pt", said):
-            assert float(line) / float(taken) >= smallest, (taken, line)
+    for_paper, whole = compile_table("pdflatex", study, name, tmp_path)
+    for output, smallest in ((for_paper, OF_ALL_TASKS if name == "task_deltas" else SMALLEST), (whole, OF_ALL_TASKS)):
+        for width, line in re.findall(r"takes ([\d.]+)pt\s*of ([\d.]+)pt", output):
+            assert float(line) / float(width) >= smallest, (width, line)
     table, _ = made(study, name)
     assert len(choose_paper_columns(table)) <= (13 if name == "task_deltas" else 11)
     assert len(tex_table.write_caption(table)) <= 170
@@ -83,4 +83,4 @@ def test_pdflatex(study: str, name: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("study", "name"), LUALATEX)
 def test_lualatex(study: str, name: str, tmp_path: Path) -> None:
-    compiled("lualatex", study, name, tmp_path)
+    compile_table("lualatex", study, name, tmp_path)

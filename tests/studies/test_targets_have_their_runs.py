@@ -20,40 +20,40 @@ def project(preset: str) -> Project:
     return load(load_config() | {"preset": preset, "mine": "", "experiment": {}})
 
 
-def overlooked(study: str, read: dict[str, list[str]]) -> list[str]:
+def list_overlooked(study: str, read: dict[str, list[str]]) -> list[str]:
     """Presets at which a target has no run at a scale where it has some elsewhere, and where the study has such runs.
 
     Args:
         read: for each target, the groups of runs that it reads.
     """
     runs = {preset: [run for run in project(preset).runs.values() if run.spec.study == study] for preset in PRESETS}
-    found = []
+    messages = []
     for target, groups in read.items():
         methods: dict[str, set[str]] = defaultdict(set)
         for run in itertools.chain(*runs.values()):
             if set(groups) & set(run.groups):
                 methods[run.spec.scale].add(run.spec.method)
         for preset in PRESETS:
-            for scale, wanted in methods.items():
-                there = [run for run in runs[preset] if run.spec.scale == scale and run.spec.method in wanted]
+            for scale, needed_methods in methods.items():
+                there = [run for run in runs[preset] if run.spec.scale == scale and run.spec.method in needed_methods]
                 if there and not any(set(groups) & set(run.groups) for run in there):
-                    found.append(f"{target} at {preset} reads none of {len(there)} runs at {scale}")
-    return found
+                    messages.append(f"{target} at {preset} reads none of {len(there)} runs at {scale}")
+    return messages
 
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_every_table_and_figure_is_a_target_and_every_target_is_one(study: str) -> None:
     targets = project("demo").studies[study].definition["targets"].items()
     for kind in ("table", "figure"):
-        named = sorted(name for name, target in targets if target["kind"] == kind)
-        assert named == study_parts.targets(study, f"{kind}s")
+        target_names = sorted(name for name, target in targets if target["kind"] == kind)
+        assert target_names == study_parts.targets(study, f"{kind}s")
 
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_every_target_reads_the_runs_that_are_there_at_every_preset(study: str) -> None:
     targets = project("demo").studies[study].definition["targets"]
-    assert overlooked(study, {name: target["runs"] for name, target in targets.items()}) == []
+    assert list_overlooked(study, {name: target["runs"] for name, target in targets.items()}) == []
 
 
 def test_a_figure_of_a_group_that_a_preset_lacks_is_seen() -> None:
-    assert overlooked("transfer", {"fig1": ["large"]}) == ["fig1 at evening reads none of 14 runs at large"]
+    assert list_overlooked("transfer", {"fig1": ["large"]}) == ["fig1 at evening reads none of 14 runs at large"]

@@ -19,8 +19,13 @@ PRODUCTS = ("table1", "table2", "table4", "table7", "noise_floor", "task_deltas"
 
 def products() -> list[str]:
     """The targets of the project's life."""
-    made = [f"results/smoke/transfer/{name}.{'png' if name.startswith('fig') else 'csv'}" for name in PRODUCTS]
-    return ["results/table2.csv", *made, "results/smoke/transfer/interpretations.md", "results/smoke/audit.csv"]
+    product_files = [f"results/smoke/transfer/{name}.{'png' if name.startswith('fig') else 'csv'}" for name in PRODUCTS]
+    return [
+        "results/table2.csv",
+        *product_files,
+        "results/smoke/transfer/interpretations.md",
+        "results/smoke/audit.csv",
+    ]
 
 
 @pytest.fixture(scope="session")

@@ -60,9 +60,9 @@ class Project:
         """Run a Python command in this project and wait for it; both streams are in `stdout`. Snakemake and the verbs
         start warm, beyond their imports of others."""
         if arguments[0] == "-m" and arguments[1].partition(".")[0] in warm_processes.IMPORTED:
-            name, *words = arguments[1:]
+            name, *options = arguments[1:]
             return warm_processes.module(
-                name, tuple(words), self.root, self.environment, timeout=timeout, together=True
+                name, tuple(options), self.root, self.environment, timeout=timeout, together=True
             )
         return subprocess.run(
             [sys.executable, *arguments],
@@ -147,16 +147,16 @@ def jobs_of_studies(output: str, rule: str) -> Counter[str]:
 
 def jobs_by_log(output: str) -> set[str]:
     """Every planned job as ``rule/what``, from where its log is; copies are left out."""
-    found = re.findall(r"^ +log: logs/(?:\w+/)?(\w+(?:/\S+)?)\.log", output, flags=re.M)
-    return {name for name in found if not name.startswith("copy/")}
+    logs = re.findall(r"^ +log: logs/(?:\w+/)?(\w+(?:/\S+)?)\.log", output, flags=re.M)
+    return {name for name in logs if not name.startswith("copy/")}
 
 
 def write_corpus(folder: Path, documents: int = 500, seed: int = 0) -> None:
     """A made-up corpus as the `local` source reads it: enough words for the smoke preset's packs."""
     draw = random.Random(seed)
-    words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(2, 9))) for _ in range(1500)]
+    vocabulary = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(2, 9))) for _ in range(1500)]
     folder.mkdir(parents=True)
     with open(folder / "documents.jsonl", "w") as lines:
         for number in range(documents):
-            text = " ".join(draw.choices(words, k=120))
+            text = " ".join(draw.choices(vocabulary, k=120))
             lines.write(json.dumps({"id": f"made-up/{number}", "source": "made-up", "text": text}) + "\n")

@@ -24,8 +24,8 @@ FOLDER = "studies/widths"
 pytestmark = [pytest.mark.slow, pytest.mark.workflow]
 
 
-def git(project: Project, *words: str) -> str:
-    command = ["git", "-c", "user.name=t", "-c", "user.email=t@t", *words]
+def git(project: Project, *arguments: str) -> str:
+    command = ["git", "-c", "user.name=t", "-c", "user.email=t@t", *arguments]
     return subprocess.run(command, cwd=project.root, check=True, capture_output=True, text=True).stdout
 
 
@@ -41,8 +41,10 @@ def sixth(finished: Project) -> Iterator[Project]:
     git(finished, "add", "-A")
     git(finished, "commit", "-qm", "before")
     shutil.copytree(SIXTH, finished.root, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
-    made = [f"results/smoke/widths/{name}" for name in ("losses.csv", "curves.png", "claims.csv", "interpretations.md")]
-    done = finished.snakemake(*made, "results/audit.csv", *SMOKE)
+    product_files = [
+        f"results/smoke/widths/{name}" for name in ("losses.csv", "curves.png", "claims.csv", "interpretations.md")
+    ]
+    done = finished.snakemake(*product_files, "results/audit.csv", *SMOKE)
     assert done.returncode == 0, done.stdout[-6000:]
     jobs = jobs_by_rule(done.stdout)
     assert (jobs["pretrain"], jobs["measure"]) == (4, 1), "a swept method is a run for each point"
@@ -76,20 +78,20 @@ def test_a_cell_leads_to_a_measurement(sixth: Project) -> None:
     by_method = {row["method"]: float(row["stretch"]) for row in rows(sixth.root / table)}
     assert by_method["wide"] > by_method["narrow"] == by_method["hasty.eta_0.04"] > 5
     done = sixth.python("-m", "plumbline.results.tables.trace_cell", table, "wide", "stretch")
-    said = sixth.read("work/smoke/measured/widths/stretch.json")
-    assert f"measured/widths/stretch  made of {said['fingerprint']}" in done.stdout, done.stdout
-    assert "options          draws 2, seed 1" in done.stdout and said["options"] == {"seed": 1, "draws": 2}
+    measurement = sixth.read("work/smoke/measured/widths/stretch.json")
+    assert f"measured/widths/stretch  made of {measurement['fingerprint']}" in done.stdout, done.stdout
+    assert "options          draws 2, seed 1" in done.stdout and measurement["options"] == {"seed": 1, "draws": 2}
 
 
 def test_a_measurement_is_remade_when_it_changes_and_not_otherwise(sixth: Project) -> None:
-    asked, study = ("results/smoke/widths/losses.csv", *SMOKE), f"{FOLDER}/study.yaml"
+    arguments, study = ("results/smoke/widths/losses.csv", *SMOKE), f"{FOLDER}/study.yaml"
     code = f"{FOLDER}/measurements/stretch.py"
     for file, before, after, planned in (
         (study, "minutes: 1", "minutes: 2", {}),
         (code, "np.mean(values)", "max(values)", {"measure": 1, "table": 1}),
     ):
         sixth.edit(file, before, after)
-        assert sixth.planned(*asked) == planned, after
+        assert sixth.planned(*arguments) == planned, after
         sixth.edit(file, after, before)
 
 
@@ -110,11 +112,11 @@ def test_its_bundle_has_everything_of_it_and_of_no_other_study(sixth: Project) -
     done = sixth.snakemake("bundle", *SMOKE, "studies=[widths]")
     assert done.returncode == 0 and jobs_by_rule(done.stdout) == {"bundle": 1}, done.stdout[-4000:]
     bundle = sixth.root / "results/smoke/bundle.tar.xz"
-    said = description.parse_description(archive.read_file(bundle, description.NAME), "here")
-    assert [str(product) for product in said.products] == [
+    bundle_description = description.parse_description(archive.read_file(bundle, description.NAME), "here")
+    assert [str(product) for product in bundle_description.products] == [
         *("table widths losses", "figure widths curves", "claims widths", "interpretations widths", "audit")
     ]
-    assert said.commit == git(sixth, "rev-parse", "HEAD").strip() and not said.edited
+    assert bundle_description.commit == git(sixth, "rev-parse", "HEAD").strip() and not bundle_description.edited
     with tarfile.open(bundle) as tar:
         runs = {name.split("/")[4] for name in tar.getnames() if name.startswith("bundle/work/smoke/runs/")}
         assert runs == {"widths"} and "bundle/work/smoke/measured/widths/stretch.parquet" in tar.getnames()
@@ -131,26 +133,28 @@ def test_a_record_of_its_bundle_is_made_again_at_its_commit(sixth: Project) -> N
     table = sixth.root / FOLDER / "tables/losses.py"
     before = table.read_bytes()
     table.write_bytes(before + b"\nEDITED = 1\n")
-    for words, says in ((keep, "records/first/record.json"), ((*records, "check"), equal), (rebuild, equal)):
-        done = sixth.python(*words)
+    for arguments, says in ((keep, "records/first/record.json"), ((*records, "check"), equal), (rebuild, equal)):
+        done = sixth.python(*arguments)
         assert done.returncode == 0 and says in done.stdout, done.stdout[-4000:]
     table.write_bytes(before)
 
 
 def test_a_second_run_finds_nothing_to_do(sixth: Project) -> None:
-    made = [f"results/smoke/widths/{name}" for name in ("losses.csv", "curves.png", "claims.csv", "interpretations.md")]
-    assert sixth.planned(*made, "results/audit.csv", *SMOKE) == {}
+    product_files = [
+        f"results/smoke/widths/{name}" for name in ("losses.csv", "curves.png", "claims.csv", "interpretations.md")
+    ]
+    assert sixth.planned(*product_files, "results/audit.csv", *SMOKE) == {}
 
 
 def test_its_report_shows_it_and_is_then_up_to_date(sixth: Project) -> None:
-    asked = ("results/report/index.html", "--config", "preset=smoke", "studies=[widths]")
-    done = sixth.snakemake(*asked)
+    arguments = ("results/report/index.html", "--config", "preset=smoke", "studies=[widths]")
+    done = sixth.snakemake(*arguments)
     assert done.returncode == 0, done.stdout[-4000:]
     assert jobs_by_rule(done.stdout) == {"report": 1, "copy_report": 1}
     page = (sixth.root / "results/report/studies/widths/tables.html").read_text()
     assert "smoke, no reproduction" in page and 'href="../../runs/measured.widths.stretch.html"' in page
     assert "within noise of" not in page, "nothing of this size is judged"
-    assert sixth.planned(*asked) == {}
+    assert sixth.planned(*arguments) == {}
 
 
 def test_two_studies_with_two_corpora_and_tokenizers_side_by_side(repository: Path, tmp_path: Path) -> None:

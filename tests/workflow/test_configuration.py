@@ -55,9 +55,9 @@ def test_a_job_of_a_cluster_is_given_all_of_it(project: Project, tmp_path: Path)
         (tmp_path / name).chmod(0o755)
     # The executor's first look at its jobs comes after forty seconds, and it ends no sooner.
     impatient = ("--retries", "0", "--slurm-init-seconds-before-status-checks", "1")
-    words = ("results/paper/audit.csv", "--profile", "slurm", *impatient, "--config", f"work={ODD}")
+    arguments = ("results/paper/audit.csv", "--profile", "slurm", *impatient, "--config", f"work={ODD}")
     done = subprocess.run(
-        [sys.executable, "-m", "snakemake", *words],
+        [sys.executable, "-m", "snakemake", *arguments],
         cwd=project.root,
         env=project.environment | {"PATH": f"{tmp_path}{os.pathsep}{project.environment['PATH']}"},
         capture_output=True,
@@ -65,8 +65,8 @@ def test_a_job_of_a_cluster_is_given_all_of_it(project: Project, tmp_path: Path)
     )
     assert (tmp_path / "asked").exists(), done.stdout + done.stderr
     command = shlex.split((tmp_path / "asked").read_text().partition("--wrap=")[2])
-    given = command[command.index("--config") + 1 :][:3]
-    assert given == ["preset=paper", "machine=h100", f"work={ODD}"]
+    passed_options = command[command.index("--config") + 1 :][:3]
+    assert passed_options == ["preset=paper", "machine=h100", f"work={ODD}"]
 
 
 def test_what_a_shell_would_carry_out_is_refused(project: Project) -> None:
@@ -87,8 +87,8 @@ def test_an_odd_folder_from_texts_to_packs(project: Project) -> None:
 
 
 def test_the_rest_of_the_rules_quote_it_too(project: Project) -> None:
-    words = ("results/table2.csv", f"{ODD}/smoke/probes/transfer/base/baseline/s42/probes.parquet")
-    done = project.snakemake("-n", *words, "--config", "preset=smoke", "data={source: local}", f"work={ODD}")
+    targets = ("results/table2.csv", f"{ODD}/smoke/probes/transfer/base/baseline/s42/probes.parquet")
+    done = project.snakemake("-n", *targets, "--config", "preset=smoke", "data={source: local}", f"work={ODD}")
     assert done.returncode == 0, done.stdout[-3000:]
     lines = re.findall(r"^Shell command: (exec .*)$", done.stdout, flags=re.M)
     assert len({line.replace(WARM, "").split(" -m ")[1].split()[0] for line in lines}) >= 8
@@ -112,9 +112,9 @@ def test_a_table_of_two_thousand_runs_has_a_command(project: Project) -> None:
         table = rf"^Shell command: (exec python{WARM} -m plumbline.results table .*)$"
         line = re.search(table, done.stdout, flags=re.M)[1]
         (project.root / "logs/smoke/table").mkdir(parents=True, exist_ok=True)
-        made = subprocess.run(["bash", "-c", line], cwd=project.root, env=project.environment)
-    said = (project.root / "logs/smoke/table/transfer.table2.log").read_text()
-    assert made.returncode == 0 and target in said, said
+        result = subprocess.run(["bash", "-c", line], cwd=project.root, env=project.environment)
+    log = (project.root / "logs/smoke/table/transfer.table2.log").read_text()
+    assert result.returncode == 0 and target in log, log
 
 
 @pytest.mark.parametrize(

@@ -122,14 +122,14 @@ NOT_OURS = (
 
 def commands(repository: Path) -> list[tuple[str, str]]:
     """Page and command, continuation lines joined and remarks left out, each once."""
-    found = []
+    command_lines = []
     for page in sorted({page for pattern in PAGES for page in repository.glob(pattern)}):
         for block in re.findall(r"^ *```\w*\n(.*?)^ *```", page.read_text(), flags=re.M | re.S):
             for line in re.sub(r" *\\\n *", " ", block).splitlines():
                 if line.strip().startswith("$ "):
                     command = re.sub(r"\s+# .*", "", line.strip()[2:])
-                    found.append((str(page.relative_to(repository)), command))
-    return list(dict.fromkeys(found))
+                    command_lines.append((str(page.relative_to(repository)), command))
+    return list(dict.fromkeys(command_lines))
 
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -159,23 +159,23 @@ def read(finished_copy: Project) -> Project:
 def as_a_trial(command: str) -> list[str]:
     """The words of a command as it is tried: what a workflow would do is planned alone, a demo's files are smoke's, and
     little is trained, scored, read and shown."""
-    words = shlex.split(command.replace("work/demo", "work/smoke").replace(" METHOD ", " softpick "))
-    if words[0] in ("snakemake", "make") and "--report" not in words:
-        return [words[0], "--dry-run", *words[1:]]
-    return [*words, *LITTLE.get(" ".join(words[:2]), ())]
+    arguments = shlex.split(command.replace("work/demo", "work/smoke").replace(" METHOD ", " softpick "))
+    if arguments[0] in ("snakemake", "make") and "--report" not in arguments:
+        return [arguments[0], "--dry-run", *arguments[1:]]
+    return [*arguments, *LITTLE.get(" ".join(arguments[:2]), ())]
 
 
 @pytest.mark.parametrize("command", HERE, ids=[f"{page}: {command}" for command, page in HERE.items()])
 def test_a_command_does_what_it_says(read: Project, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLUMBLINE_DEVICES", "0")  # as `profiles/gpus` asks nvidia-smi
-    program, *words = as_a_trial(command)
+    program, *arguments = as_a_trial(command)
     if program == "make":
-        done = subprocess.run([program, *words], cwd=read.root, capture_output=True, text=True)
+        done = subprocess.run([program, *arguments], cwd=read.root, capture_output=True, text=True)
         assert done.returncode == 0 and done.stdout, done.stderr
         return
-    done = read.python(*(words if program == "python" else ("-m", program, *words)))
+    done = read.python(*(arguments if program == "python" else ("-m", program, *arguments)))
     # A check says with 1 that something would stop the run, here that there is no device.
-    assert done.returncode in ((0, 1) if "check" in words[:1] else (0,)), done.stdout[-3000:]
+    assert done.returncode in ((0, 1) if "check" in arguments[:1] else (0,)), done.stdout[-3000:]
     assert "Traceback" not in done.stdout
 
 

@@ -33,9 +33,9 @@ def test_every_study_plans_at_every_preset(project: Project, preset: str) -> Non
     for name in with_it:
         study = study_config.load(name, preset, project.root)
         targets = study.definition["targets"].values()
-        wanted = {run.key for target in targets for run in study.group(*target["runs"])}
+        needed_runs = {run.key for target in targets for run in study.group(*target["runs"])}
         scored = {run.key for target in targets if "scores" in target["reads"] for run in study.group(*target["runs"])}
-        assert jobs_of_studies(done.stdout, "pretrain")[name] == len(wanted)
+        assert jobs_of_studies(done.stdout, "pretrain")[name] == len(needed_runs)
         assert jobs_of_studies(done.stdout, "evaluate")[name] == len(scored)
         tables += sum(target["kind"] == "table" for target in targets)
         figures += sum(target["kind"] == "figure" for target in targets)
@@ -58,12 +58,12 @@ def test_make_quick_is_a_try_that_trains_two_methods_and_evaluates_nothing(proje
     done = subprocess.run(["make", "-n", "quick"], cwd=project.root, capture_output=True, text=True, check=True)
     (line,) = (line for line in done.stdout.splitlines() if "plumbline try" in line)
     assert "plumbline try 'qknorm' --study transfer --quick ||" in line
-    asked = {"study": "transfer", "scale": "base", "method": "qknorm", "against": "baseline"}
-    asked |= {"baseline_seeds": [42, 43, 44], "seeds": [1042]}
-    words = ("--config", "studies=[transfer]", f"experiment={json.dumps(asked)}")
+    experiment = {"study": "transfer", "scale": "base", "method": "qknorm", "against": "baseline"}
+    experiment |= {"baseline_seeds": [42, 43, 44], "seeds": [1042]}
+    arguments = ("--config", "studies=[transfer]", f"experiment={json.dumps(experiment)}")
     folder = "work/demo/runs/transfer/base"
     seeds = (f"{folder}/baseline/s{seed}/outcome.json" for seed in (42, 43, 44))
-    planned = project.planned(*seeds, f"{folder}/qknorm/s1042/outcome.json", *words)
+    planned = project.planned(*seeds, f"{folder}/qknorm/s1042/outcome.json", *arguments)
     assert planned.pop("fetch") == 2, "texts, and no evaluation items"
     assert planned == {"documents": 1, "tokenizer": 1, "tokenize": 4, "pack": 2, "pretrain": 4}
 

@@ -47,8 +47,8 @@ def test_its_bundle_is_made_again_elsewhere_byte_for_byte(finished: Project, tmp
     """From the archive alone: without the runs' folder, weights, corpus and items."""
     bundle, folder = str(tmp_path / "bundle.tar.xz"), tmp_path / "elsewhere"
     packing = ("--preset", "smoke", "--study", "transfer", "--allow-missing", "--out", bundle)
-    for words in (("plumbline.bundle", *packing), ("plumbline", "rebuild", bundle, "--into", str(folder))):
-        done = finished.python("-m", *words)
+    for arguments in (("plumbline.bundle", *packing), ("plumbline", "rebuild", bundle, "--into", str(folder))):
+        done = finished.python("-m", *arguments)
         assert done.returncode == 0, done.stdout[-4000:]
     with open(folder / "rebuilt.csv") as lines:
         verdicts = {row["file"]: row["verdict"] for row in csv.DictReader(lines)}
@@ -56,8 +56,8 @@ def test_its_bundle_is_made_again_elsewhere_byte_for_byte(finished: Project, tmp
     assert verdicts.keys() >= {name for name in products() if name.startswith("results/smoke/")}
     for name in verdicts:
         assert (folder / name).read_bytes() == (finished.root / name).read_bytes() != b"", name
-    kept = {path.suffix for path in (folder / "work").rglob("*") if path.is_file()}
-    assert kept == {".json", ".jsonl", ".parquet"} and not list(folder.rglob("piqa.jsonl"))
+    suffixes = {path.suffix for path in (folder / "work").rglob("*") if path.is_file()}
+    assert suffixes == {".json", ".jsonl", ".parquet"} and not list(folder.rglob("piqa.jsonl"))
 
 
 def test_nothing_to_do_afterwards_nor_after_an_edited_comment(finished: Project) -> None:
@@ -128,11 +128,11 @@ def test_by_hand_a_run_is_the_workflows_bit_for_bit(finished: Project) -> None:
         "--limit",
         "2",
     )
-    for words in (
+    for arguments in (
         ("train", key, "--preset", "smoke", "--out", "mine/run"),
         ("score", "mine/run", *items, "--out", "mine/scores.csv"),
     ):
-        done = finished.python("-m", "plumbline", *words)
+        done = finished.python("-m", "plumbline", *arguments)
         assert done.returncode == 0, done.stdout[-4000:]
     theirs = f"work/smoke/runs/{key}"
     mine, workflows = (finished.root / folder / "model.safetensors" for folder in ("mine/run", theirs))
@@ -149,9 +149,9 @@ def test_the_commands_of_the_page_on_the_command(finished: Project) -> None:
     lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
     commands = [shlex.split(line.removeprefix("$ ")) for line in lines]
     verbs = ("train", "sample", "score", "export")
-    assert [words[:2] for words in commands][2:] == [["plumbline", verb] for verb in verbs]
-    for words in commands:
-        done = finished.python("-m", *words)
+    assert [command[:2] for command in commands][2:] == [["plumbline", verb] for verb in verbs]
+    for command in commands:
+        done = finished.python("-m", *command)
         assert done.returncode == 0, done.stdout[-4000:]
     assert finished.read("mine/softpick/outcome.json")["step"] == 20
     assert "Nothing to be done" in finished.snakemake(TARGET, *SMOKE).stdout

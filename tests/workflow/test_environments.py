@@ -101,8 +101,8 @@ def install(
     """
     (folder / "python").write_text(f"#!/bin/sh\n{shell}\n")
     (folder / "python").chmod(0o755)
-    words = ["sh", str(repository / "envs/install_locks.sh"), "./python", index, "--find-links", "wheels"]
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    arguments = ["sh", str(repository / "envs/install_locks.sh"), "./python", index, "--find-links", "wheels"]
+    return subprocess.run(arguments, cwd=folder, capture_output=True, text=True)
 
 
 def installed_in(folder: Path) -> list[str]:
@@ -150,12 +150,10 @@ def test_locks_are_of_files_too(repository: Path, tmp_path: Path, monkeypatch: p
     installed = "numpy==2.0\ntorch==1.0+cpu\npip==23.0\n"
 
     def answer(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
-        lines = (
-            installed if "list" in command else "".join(f"{pin} \\\n    --hash=sha256:{'0' * 64}\n" for pin in asked)
-        )
+        lines = installed if "list" in command else "".join(f"{pin} \\\n    --hash=sha256:{'0' * 64}\n" for pin in pins)
         return subprocess.CompletedProcess(command, 0, lines)
 
-    asked = ["numpy==2.0", "torch==1.0"]
+    pins = ["numpy==2.0", "torch==1.0"]
     monkeypatch.setattr(write_locks.subprocess, "run", answer)
     of_machine = write_wheel(tmp_path / "wheels", "torch", "1.0+cpu")
     wheel = str(tmp_path / "wheels/torch-1.0+cpu-py3-none-any.whl")
@@ -183,16 +181,16 @@ def test_what_a_cuda_build_needs_comes_from_the_second_lock(repository: Path, tm
 def with_what_they_need(texts: list[str], lock: dict[str, Version]) -> set[str]:
     """Names of requirements, and of theirs, each satisfied by its pin; as the installed packages state them."""
     waiting = [Requirement(text) for text in texts]
-    reached, seen = set(), set()
+    reached, reached_before = set(), set()
     while waiting:
         needed = waiting.pop()
         name = canonicalize_name(needed.name)
-        if name.startswith(OF_CUDA) or (name, *needed.extras) in seen:
+        if name.startswith(OF_CUDA) or (name, *needed.extras) in reached_before:
             continue
         assert name in lock, f"{needed} is not in requirements.lock: run `make lock`"
         assert needed.specifier.contains(lock[name], prereleases=True), f"{needed} is not met by {lock[name]}"
         reached.add(name)
-        seen.add((name, *needed.extras))
+        reached_before.add((name, *needed.extras))
         for line in metadata.requires(name) or []:
             further = Requirement(line)
             if not further.marker or any(further.marker.evaluate({"extra": extra}) for extra in ("", *needed.extras)):
@@ -210,24 +208,24 @@ def test_the_lock_is_what_the_project_needs_no_more_and_no_less(project: dict, l
 def test_every_pin_is_for_the_oldest_python(project: dict, lock: dict[str, Version]) -> None:
     """As pip reads it there: one that wants a later patch of it ends the set-up."""
     oldest = project["project"]["requires-python"].removeprefix(">=")
-    wanted = {
+    needed_versions = {
         name: SpecifierSet(metadata.metadata(name).get("Requires-Python") or "")
         for name, version in lock.items()
         if Version(metadata.version(name)).public == str(version)
     }
-    assert {name: str(needed) for name, needed in wanted.items() if not needed.contains(oldest)} == {}
+    assert {name: str(needed) for name, needed in needed_versions.items() if not needed.contains(oldest)} == {}
 
 
 def imported(files: Iterable[Path]) -> set[str]:
     """Top-level names of the modules that source files import."""
-    found = set()
+    module_names = set()
     for file in files:
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Import):
-                found |= {name.name.partition(".")[0] for name in node.names}
+                module_names |= {name.name.partition(".")[0] for name in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
-                found.add(node.module.partition(".")[0])
-    return found
+                module_names.add(node.module.partition(".")[0])
+    return module_names
 
 
 def test_what_is_imported_comes_with_the_wheel(repository: Path, project: dict, lock: dict[str, Version]) -> None:
@@ -254,24 +252,28 @@ def test_what_runs_here_is_what_is_locked(lock: dict[str, Version]) -> None:
 
 
 def test_python_and_torch_are_the_same_everywhere(repository: Path, project: dict, lock: dict[str, Version]) -> None:
-    def found(pattern: str, file: str) -> list[str]:
+    def find_all(pattern: str, file: str) -> list[str]:
         return re.findall(pattern, (repository / file).read_text(), flags=re.M)
 
     python = project["project"]["requires-python"].removeprefix(">=")
     series = python.rpartition(".")[0]
     assert ".".join(map(str, PYTHON)) == python
-    assert found(r"^FROM python:([\d.]+)-slim", "envs/Dockerfile") == [series]
+    assert find_all(r"^FROM python:([\d.]+)-slim", "envs/Dockerfile") == [series]
     assert project["tool"]["mypy"]["python_version"] == series
-    assert found(r"python >=([\d.]+),<3", "envs/plumbline.yaml") == [python]
-    assert found(r"older than ([\d.]+\d)", "Makefile") == [python]
+    assert find_all(r"python >=([\d.]+),<3", "envs/plumbline.yaml") == [python]
+    assert find_all(r"older than ([\d.]+\d)", "Makefile") == [python]
     pages = [repository / "README.md", *repository.glob("docs/*.md"), *repository.glob("examples/*/pyproject.toml")]
     promise = r"Python ([\d.]+) or newer|requires-python = \">=([\d.]+)\""
-    said = {"".join(words) for page in pages for words in re.findall(promise, page.read_text())}
-    assert said == {python}
-    assert found(r"torch==([\d.]+)", "Makefile") == [str(lock["torch"])]
+    promised_versions = {
+        "".join(match_groups) for page in pages for match_groups in re.findall(promise, page.read_text())
+    }
+    assert promised_versions == {python}
+    assert find_all(r"torch==([\d.]+)", "Makefile") == [str(lock["torch"])]
     files = [*(file for file in repository.glob("envs/*")), repository / "README.md", repository / "Makefile"]
-    named = {version for file in files for version in re.findall(r"\btorch[ =]=*(\d[\d.]*\d)", file.read_text())}
-    assert named <= {str(lock["torch"])}
+    torch_versions = {
+        version for file in files for version in re.findall(r"\btorch[ =]=*(\d[\d.]*\d)", file.read_text())
+    }
+    assert torch_versions <= {str(lock["torch"])}
 
 
 def test_a_python_that_is_asked_for_is_the_one_that_is_used(repository: Path, tmp_path: Path) -> None:
@@ -283,19 +285,19 @@ def test_a_python_that_is_asked_for_is_the_one_that_is_used(repository: Path, tm
         (tmp_path / name).touch()
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHON", "MAKEFLAGS")}
 
-    def make(*words: str) -> tuple[int, str]:
-        command = ["make", "setup", *words]
+    def make(*arguments: str) -> tuple[int, str]:
+        command = ["make", "setup", *arguments]
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
         return done.returncode, done.stdout
 
-    asked = f"PYTHON={sys.executable}"
+    setting = f"PYTHON={sys.executable}"
     for text, refused in (("echo /elsewhere 3.12.1", True), (f'exec {sys.executable} "$@"', False)):
         python.write_text(f"#!/bin/sh\n{text}\n")
         python.chmod(0o755)
         assert make()[0] == 0
-        status, said = make(asked)
+        status, output = make(setting)
         assert status == (2 if refused else 0)
-        assert (f".venv is not of {sys.executable}; remove it" in said) == refused
+        assert (f".venv is not of {sys.executable}; remove it" in output) == refused
 
 
 @pytest.mark.parametrize("there", [False, True], ids=["fresh", "beside .venv"])
@@ -323,8 +325,8 @@ def test_ci_installs_a_compiler_and_demands_it(repository: Path, tmp_path: Path,
     for name in ("dirname", "env", "sh"):
         (tools / name).symlink_to(shutil.which(name) or "")
     (tools / "python3").symlink_to(sys.executable)
-    words = {"apt-get": 'echo "$@" >>"$CALLS"', "make": 'echo "make $PLUMBLINE_REQUIRE_COMPILER" >>"$CALLS"'}
-    for name, line in (words | ({"g++": "exit 0"} if there else {})).items():
+    script_by_name = {"apt-get": 'echo "$@" >>"$CALLS"', "make": 'echo "make $PLUMBLINE_REQUIRE_COMPILER" >>"$CALLS"'}
+    for name, line in (script_by_name | ({"g++": "exit 0"} if there else {})).items():
         (tools / name).write_text(f"#!/bin/sh\n{line}\n")
         (tools / name).chmod(0o755)
     (tmp_path / "work/.ci").mkdir(parents=True)

@@ -20,8 +20,8 @@ def test_a_new_study_gets_its_table_figure_and_claims(finished_copy: Project) ->
     done = project.python("-m", "plumbline", "new", "study", "normed_heads")
     assert done.returncode == 0, done.stdout
     folder = project.root / "results/smoke/normed_heads"
-    made = [f"results/smoke/normed_heads/{name}" for name in ("table1.csv", "fig1.png", "claims.csv")]
-    done = project.snakemake(*made, *SMOKE)
+    product_files = [f"results/smoke/normed_heads/{name}" for name in ("table1.csv", "fig1.png", "claims.csv")]
+    done = project.snakemake(*product_files, *SMOKE)
     assert done.returncode == 0, done.stdout[-4000:]
     with open(folder / "table1.csv") as lines:
         losses = {row["method"]: float(row["loss"]) for row in csv.DictReader(lines)}
@@ -29,7 +29,7 @@ def test_a_new_study_gets_its_table_figure_and_claims(finished_copy: Project) ->
     with open(folder / "claims.csv") as lines:
         verdicts = {row["id"]: row["verdict"] for row in csv.DictReader(lines)}
     assert verdicts == {"normed_is_lower": "not judged (smoke size)", "shared_keys": "reproduced"}
-    assert project.planned(*made, *SMOKE) == {}
+    assert project.planned(*product_files, *SMOKE) == {}
 
 
 def test_a_new_built_in_method_can_be_tried_at_once(finished_copy: Project) -> None:
@@ -41,7 +41,7 @@ def test_a_new_built_in_method_can_be_tried_at_once(finished_copy: Project) -> N
     tried = ("-m", "plumbline", "try", "quite_new", "--study", "quite_new", "--preset", "smoke")
     done = project.python(*tried, "--baseline-runs", "2", "--max-runs", "2")
     assert done.returncode in DECIDED and "`quite_new`" in done.stdout, done.stdout[-3000:]
-    asked = project.python("-m", "plumbline", "try", "quite_new", "--preset", "smoke")
-    assert asked.returncode == 1 and "add --study quite_new" in asked.stdout
+    result = project.python("-m", "plumbline", "try", "quite_new", "--preset", "smoke")
+    assert result.returncode == 1 and "add --study quite_new" in result.stdout
     again = project.python("-m", "plumbline", "new", "method", "quite_new", "--built-in")
     assert again.returncode == 1 and "'quite_new' is the name of a study; did you mean" in again.stdout

@@ -20,8 +20,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.workflow]
 def blocks(language: str, repository: Path) -> list[str]:
     """The code blocks of docs/add-a-method.md in a language, as somebody would type them."""
     text = (repository / "docs/add-a-method.md").read_text()
-    found = re.findall(rf"^ *```{language}\n(.*?)^ *```", text, flags=re.M | re.S)
-    return [re.sub(r"^   ", "", block, flags=re.M) for block in found]
+    texts = re.findall(rf"^ *```{language}\n(.*?)^ *```", text, flags=re.M | re.S)
+    return [re.sub(r"^   ", "", block, flags=re.M) for block in texts]
 
 
 def rows(path: Path) -> dict[str, dict[str, str]]:
@@ -29,7 +29,7 @@ def rows(path: Path) -> dict[str, dict[str, str]]:
         return {row["method"]: row for row in csv.DictReader(lines)}
 
 
-def made(project: Project) -> dict[str, bytes]:
+def read_tables(project: Project) -> dict[str, bytes]:
     """The reproduced study's tables."""
     return {name: (project.root / f"results/smoke/transfer/{name}.csv").read_bytes() for name in TRANSFER}
 
@@ -48,7 +48,7 @@ def mine(finished: Project, repository: Path) -> Iterator[Project]:
 
 
 def test_it_is_trained_beside_the_reference_runs_that_are_there(mine: Project) -> None:
-    before = made(mine)
+    before = read_tables(mine)
     done = mine.snakemake("results/mine/table2.csv", *SMOKE)
     assert done.returncode == 0, done.stdout[-5000:]
     assert jobs_by_rule(done.stdout) == {"pretrain": 2, "evaluate": 2, "table": 1, "copy_table": 1}
@@ -56,7 +56,7 @@ def test_it_is_trained_beside_the_reference_runs_that_are_there(mine: Project) -
     assert table.keys() == {"baseline", "tempered"}
     assert table["baseline"]["n_seeds"] == "3", "the reference runs are the parent's own"
     assert float(table["tempered"]["p_bonferroni"]) == float(table["tempered"]["p"]), "one method tried: m is 1"
-    assert made(mine) == before
+    assert read_tables(mine) == before
     targets = [f"results/smoke/transfer/{name}.csv" for name in TRANSFER]
     assert mine.planned(*targets, *SMOKE) == {}, "the reproduced study does not notice"
 
@@ -64,7 +64,7 @@ def test_it_is_trained_beside_the_reference_runs_that_are_there(mine: Project) -
 def test_it_is_planned_with_a_time_limit_of_its_size(mine: Project) -> None:
     done = mine.snakemake("--dry-run", "work/demo/scores/mine/base/tempered/s42/scores.parquet")
     assert done.returncode == 0, done.stdout[-3000:]
-    limits = [int(found) for found in re.findall(r"runtime=(\d+)", done.stdout)]
+    limits = [int(limit) for limit in re.findall(r"runtime=(\d+)", done.stdout)]
     assert limits and max(limits) <= 60
 
 
@@ -94,7 +94,7 @@ def test_an_edited_component_is_trained_again(mine: Project) -> None:
 
 
 def test_an_installed_package_may_bring_it(mine: Project, tmp_path: Path, repository: Path) -> None:
-    before = made(mine)
+    before = read_tables(mine)
     (component,) = blocks("python", repository)
     (tmp_path / "cooled_attention.py").write_text(component.replace("class Tempered", "class Cooled"))
     information = tmp_path / "cooled-1.0.dist-info"
@@ -115,4 +115,4 @@ def test_an_installed_package_may_bring_it(mine: Project, tmp_path: Path, reposi
     assert done.returncode == 0, done.stdout[-5000:]
     assert jobs_by_rule(done.stdout)["pretrain"] == 1
     assert rows(mine.root / "results/theirs/table2.csv").keys() == {"baseline", "cooled"}
-    assert made(mine) == before
+    assert read_tables(mine) == before

@@ -38,21 +38,23 @@ def project(repository: Path, finished_copy: Project, tmp_path_factory: pytest.T
     packages = tmp_path_factory.mktemp("packages")
     example = repository / "examples/cosine_attention"
     shutil.copytree(example / "src/cosine_attention", packages / "cosine_attention")
-    said = tomllib.loads((example / "pyproject.toml").read_text())["project"]
+    project_table = tomllib.loads((example / "pyproject.toml").read_text())["project"]
     information = packages / "cosine_attention-0.1.0.dist-info"
     information.mkdir()
-    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {said['name']}\nVersion: {said['version']}\n")
-    entries = said["entry-points"]["plumbline.components"]
+    (information / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project_table['name']}\nVersion: {project_table['version']}\n"
+    )
+    entries = project_table["entry-points"]["plumbline.components"]
     lines = "".join(f"{name} = {module}\n" for name, module in entries.items())
     (information / "entry_points.txt").write_text(f"[plumbline.components]\n{lines}")
     (finished_copy.root / "my").mkdir(exist_ok=True)
     return Project(finished_copy.root, packages=packages)
 
 
-def asked(project: Project, name: str, text: str, *words: str) -> tuple[str, ...]:
+def write_request(project: Project, name: str, text: str, *options: str) -> tuple[str, ...]:
     """A file of one's own, and the words that ask for its page."""
     (project.root / f"my/{name}.yaml").write_text(text)
-    return (*words, f"results/verdict/{name}.md", "--config", "preset=smoke", f"mine=my/{name}.yaml")
+    return (*options, f"results/verdict/{name}.md", "--config", "preset=smoke", f"mine=my/{name}.yaml")
 
 
 def test_a_plug_in_that_is_not_causal_is_refused_before_anything_is_trained(project: Project) -> None:
@@ -60,7 +62,7 @@ def test_a_plug_in_that_is_not_causal_is_refused_before_anything_is_trained(proj
     component.write_text(LEAKY)
     try:
         text = "extends: transfer\nmethods: {leaky: {model: {mixer: {name: leaky}}}}\n"
-        done = project.snakemake(*asked(project, "leaky", text))
+        done = project.snakemake(*write_request(project, "leaky", text))
     finally:
         component.unlink()
     assert done.returncode != 0
@@ -72,7 +74,7 @@ def test_a_plug_in_that_is_not_causal_is_refused_before_anything_is_trained(proj
 
 def test_one_with_too_many_parameters_is_flagged_with_the_width_that_restores_parity(project: Project) -> None:
     text = "extends: transfer\nmethods: {wide: {model: {ffn_width: 128}}}\n"
-    done = project.snakemake(*asked(project, "wide", text, "--dry-run"))
+    done = project.snakemake(*write_request(project, "wide", text, "--dry-run"))
     assert done.returncode == 0, done.stdout[-3000:]
     assert "warning: my/wide.yaml: wide: parity at base: at scale base it has +" in done.stdout
     assert "model.ffn_width: 88 would leave +0.00 % and +0.00 %" in done.stdout
@@ -81,28 +83,28 @@ def test_one_with_too_many_parameters_is_flagged_with_the_width_that_restores_pa
 
 def test_the_example_gets_its_page_and_a_later_try_makes_it_anew(project: Project, repository: Path) -> None:
     text = (repository / "examples/cosine.yaml").read_text().replace("larger: large\n", "")
-    words = asked(project, "cosine", text + "seeds: [42, 43]\nreference_seeds: [42, 43]\n")
-    done = project.snakemake(*words)
+    arguments = write_request(project, "cosine", text + "seeds: [42, 43]\nreference_seeds: [42, 43]\n")
+    done = project.snakemake(*arguments)
     assert done.returncode == 0, done.stdout[-6000:]
     assert {"pretrain": 2, "evaluate": 2, "verdict": 1, "copy_verdict": 1}.items() <= jobs_by_rule(done.stdout).items()
     page = project.root / "results/verdict/cosine.md"
-    said = page.read_text().split("\n\n")[1]
-    assert re.match(r"At 80k parameters and \d+ steps of [\d,]+ tokens \(preset smoke\): `cosine` ", said)
-    told = f"{said}\n\nresults/verdict/cosine.md\n"
-    assert told in done.stdout and told in project.snakemake(*words).stdout, "also where nothing is to be done"
+    verdict_sentence = page.read_text().split("\n\n")[1]
+    assert re.match(r"At 80k parameters and \d+ steps of [\d,]+ tokens \(preset smoke\): `cosine` ", verdict_sentence)
+    output = f"{verdict_sentence}\n\nresults/verdict/cosine.md\n"
+    assert output in done.stdout and output in project.snakemake(*arguments).stdout, "also where nothing is to be done"
     assert "![values by method, and each gain with its interval](cosine.svg)" in page.read_text()
     assert page.with_suffix(".svg").read_text().startswith("<svg ")
-    held = project.python("-m", "plumbline.verdict", "--check-page", "results/verdict/cosine.md")
-    assert held.returncode == 0, held.stdout
-    assert project.planned(*words) == {}
+    check = project.python("-m", "plumbline.verdict", "--check-page", "results/verdict/cosine.md")
+    assert check.returncode == 0, check.stdout
+    assert project.planned(*arguments) == {}
     assert project.planned("results/smoke/transfer/noise_floor.csv", "--config", "preset=smoke") == {}
 
     first = project.read("results/smoke/verdict/cosine.json")["methods"]["cosine"]
     same = {"baseline": "transfer/base/baseline", "metric": "validation_loss", "test": "pooled t"}
     others = [LedgerEntry(kind="spec", name=name, fingerprint=name, **same) for name in ("a", "b")]
     ledger.append(project.root / "results/smoke/verdict/ledger.jsonl", others)
-    assert project.planned(*words) == {"verdict": 1, "copy_verdict": 1}
-    done = project.snakemake(*words)
+    assert project.planned(*arguments) == {"verdict": 1, "copy_verdict": 1}
+    done = project.snakemake(*arguments)
     assert done.returncode == 0, done.stdout[-3000:]
     third = json.loads(page.with_suffix(".json").read_text())["methods"]["cosine"]
     assert (first["tries"], third["tries"]) == (1, 3)

@@ -30,8 +30,8 @@ def test_a_folder_that_is_not_there_stops_what_needs_it_alone(project: Project) 
     assert jobs_by_rule(project.snakemake("-n", "results/audit.csv", *HERE).stdout) == {"audit": 1, "copy_page": 1}
     project.edit("config/corpora/climbmix.yaml", 'local: {folder: ""}', "local: {folder: texts}")
     says = "config/corpora/climbmix.yaml: local.folder: texts is not there"
-    for words in ((), ("-n",)):
-        done = project.snakemake(*words, RUN, *HERE)
+    for arguments in ((), ("-n",)):
+        done = project.snakemake(*arguments, RUN, *HERE)
         assert done.returncode == 1 and says in done.stdout, done.stdout[-2000:]
         assert "Traceback" not in done.stdout and "File " not in done.stdout.partition(says)[2]
     assert not (project.root / "work").exists()
@@ -72,17 +72,19 @@ def test_what_docs_say_to_do_before_a_run_on_a_cluster(project: Project, monkeyp
     assert lines["3"].removeprefix("plumbline check ") == lines["6"].removeprefix("snakemake ")
 
     def carried_out(step: str) -> str:
-        program, *words = shlex.split(lines[step])
-        return project.python(*(words if program == "python" else ("-m", program, *words))).stdout
+        program, *arguments = shlex.split(lines[step])
+        return project.python(*(arguments if program == "python" else ("-m", program, *arguments))).stdout
 
     (project.root / "bin").mkdir()
     program(project.root / "bin", "sbatch", f'echo "$*" >> {project.root}/asked')
     monkeypatch.setenv("PATH", f"{project.root}/bin", prepend=os.pathsep)
     checked = carried_out("3")
     assert re.search(r"^ok +plan +preset paper, machine h100, executor slurm: .*26 of pretrain", checked, re.M), checked
-    asked = (project.root / "asked").read_text()
-    assert " --nodes=1 --gres=gpu:8 --cpus-per-task=64 " in asked and "--nodes=2" not in asked, "what table 2 has"
-    evaluations = [int(minutes) for minutes in re.findall(r"--time=(\d+) .*--gres=gpu:1 ", asked)]
+    asked_text = (project.root / "asked").read_text()
+    assert " --nodes=1 --gres=gpu:8 --cpus-per-task=64 " in asked_text and "--nodes=2" not in asked_text, (
+        "what table 2 has"
+    )
+    evaluations = [int(minutes) for minutes in re.findall(r"--time=(\d+) .*--gres=gpu:1 ", asked_text)]
     assert evaluations and max(evaluations) < 1440, "a slice of the machine is what trainings get"
     assert re.search(r"^not known +device", checked, re.M) and "placeholder" not in checked
     assert re.search(r"^would stop +texts of climbmix .*HF_HUB_OFFLINE=1 forbids", checked, re.M)

@@ -40,7 +40,7 @@ def forgotten(project: Project) -> Iterator[None]:
 
 
 @contextmanager
-def edited(project: Project, file: str, before: str, after: str) -> Iterator[None]:
+def edit_file(project: Project, file: str, before: str, after: str) -> Iterator[None]:
     """With a file edited, for the time of a block; its time is then what it was."""
     path = project.root / file
     original, times = path.read_bytes(), path.stat()
@@ -61,24 +61,24 @@ def corpus(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Projec
     assert done.returncode == 0, done.stdout[-4000:]
     spec = study_config.load("transfer", "smoke", project.root, "local").runs[RUN].spec
     packs = {"data_fingerprint": "train/base.json", "validation_fingerprint": "validation/validation.json"}
-    said: dict[str, Any] = {key: fingerprint(project.read(f"{PACKS}/{name}")) for key, name in packs.items()}
-    said |= {"run_id": spec.run_id, "outcome": "completed", "spec": spec.to_dict()}
+    record: dict[str, Any] = {key: fingerprint(project.read(f"{PACKS}/{name}")) for key, name in packs.items()}
+    record |= {"run_id": spec.run_id, "outcome": "completed", "spec": spec.to_dict()}
     folder = (project.root / OUTCOME).parent
     (folder / "points").mkdir(parents=True)
     for name in ("outcome.json", "manifest.json", "metrics.parquet", "model.safetensors", "points/index.json"):
-        (folder / name).write_text(json.dumps(said))
+        (folder / name).write_text(json.dumps(record))
     return project
 
 
 def test_edited_corpus_code_makes_the_corpus_anew_and_runs_wait_for_its_bytes(corpus: Project) -> None:
     """It may come out the same; a run is trained again when the packs that are there are not those that it read."""
     assert corpus.planned(OUTCOME, *LOCAL) == {}
-    with edited(corpus, "src/plumbline/data/documents.py", "import argparse", "import argparse\nEDITED = 1"):
+    with edit_file(corpus, "src/plumbline/data/documents.py", "import argparse", "import argparse\nEDITED = 1"):
         assert corpus.planned(OUTCOME, *LOCAL) == CORPUS
         with forgotten(corpus):
             assert corpus.planned(OUTCOME, *LOCAL) == CORPUS
     manifest = f"{PACKS}/train/base.json"
-    with edited(corpus, manifest, '"tokenizer_sha256": "', '"tokenizer_sha256": "0'), forgotten(corpus):
+    with edit_file(corpus, manifest, '"tokenizer_sha256": "', '"tokenizer_sha256": "0'), forgotten(corpus):
         done = corpus.snakemake("-n", OUTCOME, *LOCAL)
         assert jobs_by_rule(done.stdout) == {"pretrain": 1}
         assert f"rebuilt: 1 of pretrain ({OUTCOME})" in done.stdout
@@ -130,7 +130,7 @@ def test_another_tokenizer_with_the_old_time_scores_nothing_and_loses_no_score(c
     tokenizer, run = "work/smoke/corpora/climbmix/tokenizer/tokenizer.json", "work/smoke/runs/transfer/base/attnres/s42"
     scores = {path: path.read_bytes() for path in (current.root / "work/smoke/scores").rglob("*.parquet")}
     times = (current.root / tokenizer).stat()
-    with edited(current, tokenizer, '"f":70,"g":71', '"f":71,"g":70'):
+    with edit_file(current, tokenizer, '"f":70,"g":71', '"f":71,"g":70'):
         os.utime(current.root / tokenizer, ns=(times.st_atime_ns, times.st_mtime_ns))
         done = current.snakemake("results/table2.csv", *SMOKE)
     assert done.returncode == 1
@@ -142,7 +142,7 @@ def test_another_tokenizer_with_the_old_time_scores_nothing_and_loses_no_score(c
 def test_an_edit_is_seen_with_snakemakes_memory_and_without(
     current: Project, file: str, before: str, after: str, expected: dict[str, int]
 ) -> None:
-    with edited(current, file, before, after):
+    with edit_file(current, file, before, after):
         assert current.planned(*products(), *SMOKE) == expected
         with forgotten(current):
             assert current.planned(*products(), *SMOKE) == expected

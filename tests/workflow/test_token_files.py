@@ -30,10 +30,10 @@ def example(project: Project, language: str) -> str:
 
 
 def keys_of_the_page(project: Project) -> None:
-    said, path = yaml.safe_load(example(project, "yaml")), project.root / CORPUS
+    mapping, path = yaml.safe_load(example(project, "yaml")), project.root / CORPUS
     content = yaml.safe_load(path.read_text())
-    content["local"] = said["local"]
-    content["presets"]["smoke"]["tokenizer"] = said["presets"]["smoke"]["tokenizer"]
+    content["local"] = mapping["local"]
+    content["presets"]["smoke"]["tokenizer"] = mapping["presets"]["smoke"]["tokenizer"]
     path.write_text(yaml.safe_dump(content, sort_keys=False))
 
 
@@ -46,8 +46,8 @@ def project(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Proje
     commands = [line[2:] for line in example(project, "console").splitlines() if line.startswith("$ ")]
     assert len(commands) == 3
     for command in commands:
-        program, *words = shlex.split(command)
-        done = project.python(*(["-m", "snakemake"] if program == "snakemake" else []), *words)
+        program, *arguments = shlex.split(command)
+        done = project.python(*(["-m", "snakemake"] if program == "snakemake" else []), *arguments)
         assert done.returncode == 0, done.stdout[-4000:]
     assert jobs_by_rule(done.stdout)["pretrain"] == 26
     assert not {"documents", "tokenizer", "tokenize", "pack"} & jobs_by_rule(done.stdout).keys()
@@ -61,16 +61,16 @@ def other(project: Project, change: Any) -> Iterator[None]:
 
 
 def test_the_packs_hold_the_files_ids(project: Project) -> None:
-    made = project.root / MADE
-    assert (made / "tokenizer/tokenizer.json").read_bytes() == (project.root / "tokens/tokenizer.json").read_bytes()
+    folder = project.root / MADE
+    assert (folder / "tokenizer/tokenizer.json").read_bytes() == (project.root / "tokens/tokenizer.json").read_bytes()
     for side, name, size in (("train", "train", "large"), ("validation", "val", "validation")):
         ids = np.fromfile(project.root / f"tokens/{name}.bin", "<u2")
-        lines = [json.loads(line) for line in (made / f"documents/{side}.jsonl").read_text().splitlines()]
+        lines = [json.loads(line) for line in (folder / f"documents/{side}.jsonl").read_text().splitlines()]
         places = [line["tokens"] for line in lines]
         expected = np.concatenate([np.append(ids[place["start"] : place["stop"]], 0) for place in places])
         assert len(expected) == len(ids)
         manifest = project.read(f"{MADE}/packs/context64/{side}/{size}.json")
-        shards = [made / "packs/context64" / side / shard["file"] for shard in manifest["shards"]]
+        shards = [folder / "packs/context64" / side / shard["file"] for shard in manifest["shards"]]
         packed = np.concatenate([np.fromfile(shard, "<u2") for shard in shards])
         np.testing.assert_array_equal(packed[: manifest["tokens"]], expected[: manifest["tokens"]])
 

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.workflow]
 
 def test_a_try_trains_decides_and_is_not_run_twice(finished_copy: Project) -> None:
     project = finished_copy
-    words = (
+    arguments = (
         "-m",
         "plumbline",
         "try",
@@ -28,17 +28,17 @@ def test_a_try_trains_decides_and_is_not_run_twice(finished_copy: Project) -> No
         "2",
         "--json",
     )
-    done = project.python(*words)
+    done = project.python(*arguments)
     assert done.returncode in (0, 10, 11), done.stdout[-3000:]
-    found = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
-    assert found["exit_code"] == done.returncode and found["sentence"] and len(found["runs"]) <= 4
-    seeds = [run["seed"] for run in found["runs"]]
+    summary = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
+    assert summary["exit_code"] == done.returncode and summary["sentence"] and len(summary["runs"]) <= 4
+    seeds = [run["seed"] for run in summary["runs"]]
     assert seeds == [42, 43, 1042, 1043][: len(seeds)]
-    held = ledger.read(project.root / "results/smoke/verdict/ledger.jsonl")
-    assert [entry.verdict for entry in held.entries] == ["", found["verdict"]]
-    assert re.search(r"-softpick-against-baseline-[0-9a-f]{8}\.md$", found["page"])
-    assert (project.root / found["page"]).read_text().startswith("# `softpick` against `baseline`")
-    again = project.python(*words)
+    ledger_lines = ledger.read(project.root / "results/smoke/verdict/ledger.jsonl")
+    assert [entry.verdict for entry in ledger_lines.entries] == ["", summary["verdict"]]
+    assert re.search(r"-softpick-against-baseline-[0-9a-f]{8}\.md$", summary["page"])
+    assert (project.root / summary["page"]).read_text().startswith("# `softpick` against `baseline`")
+    again = project.python(*arguments)
     assert again.returncode == done.returncode
     assert "decided already" in again.stdout and "train transfer/" not in again.stdout
     assert "softpick" in project.python("-m", "plumbline", "log", "--preset", "smoke").stdout

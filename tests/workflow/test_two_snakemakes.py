@@ -65,19 +65,19 @@ def locks(project: Project) -> dict[str, str]:
 
 
 def test_a_second_one_is_refused_and_the_first_is_unharmed(project: Project, first: Popen[bytes]) -> None:
-    held = locks(project)
-    assert any("work/waited" in text for text in held.values())
+    locks_held = locks(project)
+    assert any("work/waited" in text for text in locks_held.values())
     refusal = f"{project.root} is held by process {first.pid} on "
-    for words in ("work/waited", "plan", "--unlock"):
-        second = project.snakemake(words, *SMOKE)
+    for arguments in ("work/waited", "plan", "--unlock"):
+        second = project.snakemake(arguments, *SMOKE)
         assert second.returncode == 1 and f"Error: {refusal}" in second.stdout, second.stdout[-3000:]
         assert "(snakemake work/waited " in second.stdout and "plumbline plan" in second.stdout
-        assert locks(project) == held, words
+        assert locks(project) == locks_held, arguments
     # What makes nothing may run beside it, and --nolock says that it knows better.
     assert project.python("-m", "plumbline.plan", *PLAN).returncode == 0
     assert project.planned("work/other", *SMOKE) == {"other": 1}
     assert project.snakemake("work/other", "--nolock", *SMOKE).returncode == 0
-    assert locks(project) == held
+    assert locks(project) == locks_held
     (project.root / "go").touch()
     assert first.wait(300) == 0 and (project.root / "work/waited").exists()
     assert not locks(project) and not (project.root / ".snakemake" / RECORD).exists()
@@ -88,32 +88,32 @@ def test_after_a_kill_9_the_next_one_starts(project: Project, first: Popen[bytes
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
     assert locks(project)
-    told = f"removed the lock of a Snakemake that no longer runs (process {first.pid} on "
-    left = {path: path.read_bytes() for path in (project.root / ".snakemake/locks").iterdir()}
+    message = f"removed the lock of a Snakemake that no longer runs (process {first.pid} on "
+    lock_bytes = {path: path.read_bytes() for path in (project.root / ".snakemake/locks").iterdir()}
     record = (project.root / ".snakemake" / RECORD).read_text()
     cleared = project.python("-m", "plumbline.operate.locks.workflow_lock")
-    assert cleared.returncode == 0 and cleared.stdout.startswith(told)
+    assert cleared.returncode == 0 and cleared.stdout.startswith(message)
     assert not locks(project)
 
-    for path, content in left.items():
+    for path, content in lock_bytes.items():
         path.write_bytes(content)
     (project.root / ".snakemake" / RECORD).write_text(record)
     (project.root / "go").touch()
     again = project.snakemake("work/waited", *SMOKE)
-    assert again.returncode == 0 and told in again.stdout, again.stdout[-3000:]
+    assert again.returncode == 0 and message in again.stdout, again.stdout[-3000:]
     assert (project.root / "work/waited").exists() and not locks(project)
 
 
 def test_ctrl_c_again_and_again_waits_for_the_jobs(project: Project, first: Popen[bytes]) -> None:
     """Snakemake alone fell to the second one, with tracebacks about asyncio."""
-    said = project.root / "said"
-    for words in ("Terminating processes on user request", "waiting for the jobs to end; to leave them", ""):
+    output_file = project.root / "said"
+    for message in ("Terminating processes on user request", "waiting for the jobs to end; to leave them", ""):
         os.killpg(first.pid, signal.SIGINT)
-        while words not in said.read_text():
-            assert first.poll() is None, said.read_text()
+        while message not in output_file.read_text():
+            assert first.poll() is None, output_file.read_text()
             time.sleep(0.02)
     (project.root / "go").touch()
-    assert first.wait(60) == 1 and "Traceback" not in said.read_text()
+    assert first.wait(60) == 1 and "Traceback" not in output_file.read_text()
     assert not locks(project) and not (project.root / ".snakemake" / RECORD).exists()
     assert project.snakemake("work/waited", *SMOKE).returncode == 0
     assert (project.root / "work/waited").exists()

@@ -66,10 +66,10 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
-def _pip(python: Path, *words: str | Path) -> str:
+def _pip(python: Path, *arguments: str | Path) -> str:
     """What this environment's pip does in another one."""
     pip = (sys.executable, "-m", "pip", "--python", python, "--quiet", "--disable-pip-version-check")
-    return _run(*pip, *words, cwd=python.parent)
+    return _run(*pip, *arguments, cwd=python.parent)
 
 
 @pytest.fixture(scope="module")
@@ -77,18 +77,18 @@ def installed(environment: Path) -> Callable[..., str]:
     """Runs a Python command in that environment."""
     home = environment.parents[2]
 
-    def run(*words: str, cwd: Path = home) -> str:
-        return _run(environment, *words, cwd=cwd, OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", HOME=str(home))
+    def run(*arguments: str, cwd: Path = home) -> str:
+        return _run(environment, *arguments, cwd=cwd, OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", HOME=str(home))
 
     return run
 
 
 def test_a_wheel_writes_a_project_and_plans_it(installed: Callable[..., str], repository: Path, tmp_path: Path) -> None:
-    asked = "import json, plumbline.core.provenance as p; print(json.dumps([p.__file__, p.code(), p.lock_sha256()]))"
-    file, code, lock = json.loads(installed("-c", asked))
+    script = "import json, plumbline.core.provenance as p; print(json.dumps([p.__file__, p.code(), p.lock_sha256()]))"
+    file, code, lock = json.loads(installed("-c", script))
     assert not Path(file).is_relative_to(repository)
-    said = {"code_from": f"plumbline-lm {__version__}, a wheel", "git_commit": None, "git_dirty": None}
-    assert code == said and lock is not None
+    provenance = {"code_from": f"plumbline-lm {__version__}, a wheel", "git_commit": None, "git_dirty": None}
+    assert code == provenance and lock is not None
     runs = json.loads(installed("-m", "plumbline", "ls", "runs", "--study", "transfer", "--json"))
     assert runs == ls.rows("runs", "transfer", "demo"), "a wheel's runs are those of the repository, by their ids too"
 
@@ -155,10 +155,10 @@ def _told(installed: Callable[..., str], project: Path) -> dict[str, object]:
     installed("-m", "plumbline.audit", "--study", "widths", "--out", "audit.csv", cwd=project)
     table = ("-m", "plumbline.results", "table", "widths", "losses", "--preset", "smoke", "--expected-runs", "found")
     installed(*table, "--out", "losses.csv", cwd=project)
-    asked = ("results/smoke/widths/losses.csv", "results/smoke/widths/claims.csv", "--config", "preset=smoke")
-    planned = jobs_by_rule(installed("-m", "snakemake", "-n", *asked, cwd=project))
+    arguments = ("results/smoke/widths/losses.csv", "results/smoke/widths/claims.csv", "--config", "preset=smoke")
+    planned = jobs_by_rule(installed("-m", "snakemake", "-n", *arguments, cwd=project))
     return {
-        "paper": {one["study"]: one["paper"] for one in listed}["widths"],
+        "paper": {row["study"]: row["paper"] for row in listed}["widths"],
         "runs": runs,
         "audit": (project / "audit.csv").read_text(),
         "table": (project / "losses.md").read_text(),
@@ -170,9 +170,13 @@ def test_a_sixth_paper_from_the_wheel(installed: Callable[..., str], environment
     project, package = tmp_path / "project", tmp_path / "package"
     installed("-m", "plumbline", "init", str(project))
     shutil.copytree(SIXTH, project / "studies/widths", ignore=CACHES)
-    told = _told(installed, project)
-    assert told["paper"] == '"Wide Is Fast" (Author and Other)' and 'Study `widths`: "Wide Is' in str(told["table"])
-    assert told["jobs"] == {"pretrain": 4, "measure": 1, "table": 1, "claims": 1} and "mismatch" in str(told["audit"])
+    listing = _told(installed, project)
+    assert listing["paper"] == '"Wide Is Fast" (Author and Other)' and 'Study `widths`: "Wide Is' in str(
+        listing["table"]
+    )
+    assert listing["jobs"] == {"pretrain": 4, "measure": 1, "table": 1, "claims": 1} and "mismatch" in str(
+        listing["audit"]
+    )
 
     package.mkdir()
     shutil.move(project / "studies/widths", package / "wide_is_fast")
@@ -180,12 +184,12 @@ def test_a_sixth_paper_from_the_wheel(installed: Callable[..., str], environment
     (package / "pyproject.toml").write_text(PACKAGE)
     _pip(environment, "install", "--no-deps", "--no-index", "--no-build-isolation", package)
     try:
-        assert _told(installed, project) == told, "wherever it lies"
+        assert _told(installed, project) == listing, "wherever it lies"
         shutil.copytree(SIXTH, project / "studies/widths", ignore=CACHES)
         with pytest.raises(AssertionError) as both:
             installed("-m", "plumbline", "ls", "studies", cwd=project)
-        said = " ".join(str(both.value).split())
-        assert "there are two studies 'widths'" in said and "wide-is-fast" in said
-        assert str(project / "studies/widths") in said and "site-packages/wide_is_fast" in said
+        output = " ".join(str(both.value).split())
+        assert "there are two studies 'widths'" in output and "wide-is-fast" in output
+        assert str(project / "studies/widths") in output and "site-packages/wide_is_fast" in output
     finally:
         _pip(environment, "uninstall", "--yes", "wide-is-fast")

@@ -188,7 +188,9 @@ def _verify_ledger(path: Path) -> tuple[Status, str]:
         entries, torn = ledger.read_unchanged(path)
         pages = {}
         for page in sorted(path.parent.glob("*.md")):
-            if (statement := ledger.read_statement(page)) and os.path.normpath(page.parent / statement.name) == str(path):
+            if (statement := ledger.read_statement(page)) and os.path.normpath(page.parent / statement.name) == str(
+                path
+            ):
                 ledger.count_new_entries(entries, page, statement)
                 pages[statement.length] = page.name
     except PlumblineError as error:

@@ -23,11 +23,11 @@ class Finder(PathFinder):
 
     @classmethod
     def find_distributions(cls, *context):
-        for found in super().find_distributions(*context):
-            name = re.sub(r"[-_.]+", "-", found.metadata["Name"]).lower()
-            here = os.path.realpath(found.locate_file("")) == os.path.realpath(HIDES["site"])
+        for distribution in super().find_distributions(*context):
+            name = re.sub(r"[-_.]+", "-", distribution.metadata["Name"]).lower()
+            here = os.path.realpath(distribution.locate_file("")) == os.path.realpath(HIDES["site"])
             if not (here and name in HIDES["names"]):
-                yield found
+                yield distribution
 
 
 def _added_by_the_environment(entry):

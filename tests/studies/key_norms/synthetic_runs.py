@@ -89,19 +89,19 @@ class World:
         diverged = "" if arm.outcome == "completed" else "not finite"
         write_run(self.root, spec, metrics, read, step=last, loss=4.0, diverged=diverged)
 
-    def _curve(self, spec, arm: Arm, probe: str, at: np.ndarray) -> pd.DataFrame:
+    def _curve(self, spec, arm: Arm, probe: str, steps: np.ndarray) -> pd.DataFrame:
         queries = [0.9 * norm for norm in arm.norms]
         ends = {"key_norm": arm.norms, "query_norm": queries, "entropy": arm.entropies}[probe]
         start = 0.98 if probe == "entropy" else arm.start
         heads = spec.model.key_value_heads if probe == "key_norm" else spec.model.heads
         rows = [
-            {"step": step, "layer": layer, "head": head, "value": start + (final - start) * step / at[-1] + away}
+            {"step": step, "layer": layer, "head": head, "value": start + (final - start) * step / steps[-1] + away}
             for layer, final in enumerate(ends)
             for head in range(heads)
             for away in [0.001 * (head - (heads - 1) / 2)]
-            for step in at
+            for step in steps
         ]
-        rows.append({"step": int(at[-1]), "layer": None, "head": None, "value": 0.0})  # of no layer: to be left out
+        rows.append({"step": int(steps[-1]), "layer": None, "head": None, "value": 0.0})  # of no layer: to be left out
         read = pd.DataFrame(rows).astype({"layer": "Int64", "head": "Int64"})
         null = 1.0 if probe == "entropy" else 8.0
         read = read.assign(run_id=spec.run_id, probe=probe, null=null, source="online")

@@ -54,20 +54,20 @@ def test_where_the_document_is_right_its_claims_are_reproduced(before: pd.Series
 # beside the first one follows from it (a ratio of norms, an order of ends).
 
 
-def published(change: Callable[[Arm], Arm]) -> Callable[[dict[str, Arm]], dict[str, Arm]]:
+def change_published(change: Callable[[Arm], Arm]) -> Callable[[dict[str, Arm]], dict[str, Arm]]:
     return lambda arms: arms | {"as_published": change(arms["as_published"])}
 
 
 def norms(**changed: float) -> Callable[[dict[str, Arm]], dict[str, Arm]]:
-    return published(lambda arm: arm.with_norms(**changed))
+    return change_published(lambda arm: arm.with_norms(**changed))
 
 
-def entropies(*layers: int, by: float) -> Callable[[dict[str, Arm]], dict[str, Arm]]:
+def entropies(*layers: int, shift: float) -> Callable[[dict[str, Arm]], dict[str, Arm]]:
     def change(arm: Arm) -> Arm:
-        moved = [value + by * (layer in layers) for layer, value in enumerate(arm.entropies)]
+        moved = [value + shift * (layer in layers) for layer, value in enumerate(arm.entropies)]
         return replace(arm, entropies=moved)
 
-    return published(change)
+    return change_published(change)
 
 
 def near_the_start(arm: Arm) -> Arm:
@@ -91,24 +91,24 @@ MUTANTS: dict[str, tuple[Callable[[dict[str, Arm]], dict[str, Arm]], set[str]]] 
     "order_end": (norms(l10=9.95, l11=9.95), {"order_end"}),
     "low_ratio": (norms(l0=4.4, l1=4.6), {"low_ratio", "early_final_norm"}),
     "high_ratio": (norms(l20=11.0, l21=11.0), {"high_ratio", "late_final_norm"}),
-    "few_stay_at_8": (published(near_the_start), {"few_stay_at_8"}),
+    "few_stay_at_8": (change_published(near_the_start), {"few_stay_at_8"}),
     "two_regimes": (
-        published(all_dampened),
+        change_published(all_dampened),
         {"two_regimes", "late_rises", "late_final_norm", "middle_final_norm", "high_ratio", "order_end"},
     ),
-    "early_attends_many": (entropies(0, 1, by=-0.5), {"early_attends_many"}),
-    "late_attends_few": (entropies(20, 21, by=0.3), {"late_attends_few"}),
-    "init_norm": (published(lambda arm: replace(arm, start=7.8)), {"init_norm"}),
+    "early_attends_many": (entropies(0, 1, shift=-0.5), {"early_attends_many"}),
+    "late_attends_few": (entropies(20, 21, shift=0.3), {"late_attends_few"}),
+    "init_norm": (change_published(lambda arm: replace(arm, start=7.8)), {"init_norm"}),
 }
 
 
 @pytest.mark.parametrize("claim", list(MUTANTS))
 def test_where_exactly_a_claim_is_false_it_is_not_reproduced(claim: str, right, before, tmp_path) -> None:
     change, follows = MUTANTS[claim]
-    found = verdicts(World(tmp_path, arms=change(right.arms)))
+    verdict_by_claim = verdicts(World(tmp_path, arms=change(right.arms)))
     # Neighbours that change places leave most of an order as it was.
-    assert found[claim] == ("partly" if claim == "order_end" else "not reproduced")
-    assert {name for name in found.index if found[name] != before[name]} == follows
+    assert verdict_by_claim[claim] == ("partly" if claim == "order_end" else "not reproduced")
+    assert {name for name in verdict_by_claim.index if verdict_by_claim[name] != before[name]} == follows
 
 
 def upside_down(arms: dict[str, Arm]) -> dict[str, Arm]:
@@ -116,7 +116,7 @@ def upside_down(arms: dict[str, Arm]) -> dict[str, Arm]:
     return {name: replace(arm, norms=arm.norms[::-1], entropies=arm.entropies[::-1]) for name, arm in arms.items()}
 
 
-def mirrored(arms: dict[str, Arm]) -> dict[str, Arm]:
+def mirror_norms(arms: dict[str, Arm]) -> dict[str, Arm]:
     """Each layer's norm as far on the other side of where it started, each entropy of the mean."""
     changed = {}
     for name, arm in arms.items():
@@ -133,7 +133,7 @@ REVERSED: dict[str, tuple[Callable[[dict[str, Arm]], dict[str, Arm]], tuple[str,
         ("early_falls", "late_rises", "order_end", "low_ratio", "high_ratio", "early_attends_many", "late_attends_few"),
     ),
     "norms mirrored around the start": (
-        mirrored,
+        mirror_norms,
         ("early_falls", "late_rises", "order_end", "low_ratio", "high_ratio", "early_attends_many", "late_attends_few"),
     ),
 }
@@ -152,8 +152,8 @@ UNDIRECTED: dict[str, str] = {
 @pytest.mark.parametrize("world", list(REVERSED))
 def test_an_effect_that_is_reversed_is_not_reproduced(world: str, right: World, tmp_path) -> None:
     change, claims = REVERSED[world]
-    found = verdicts(World(tmp_path, arms=change(right.arms)))[list(claims)]
-    assert found.eq("not reproduced").all(), found
+    verdict_by_claim = verdicts(World(tmp_path, arms=change(right.arms)))[list(claims)]
+    assert verdict_by_claim.eq("not reproduced").all(), verdict_by_claim
 
 
 # Mutants of the code and of the paper, for what needs no training.
@@ -239,9 +239,9 @@ CODE_MUTANTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], set[str]]] =
 def test_where_the_code_is_otherwise_a_definition_does_not_hold(claim, right, before, monkeypatch) -> None:
     change, follows = CODE_MUTANTS[claim]
     change(monkeypatch)
-    found = verdicts(right)
-    assert {name for name in found.index if found[name] != before[name]} == follows
-    assert found[claim] == "not reproduced"
+    verdict_by_claim = verdicts(right)
+    assert {name for name in verdict_by_claim.index if verdict_by_claim[name] != before[name]} == follows
+    assert verdict_by_claim[claim] == "not reproduced"
 
 
 def with_values(name: str, **values: Any) -> list[PaperClaim]:
@@ -275,8 +275,8 @@ def test_where_the_document_says_otherwise_the_arithmetic_tells(right: World, na
 
 
 def test_every_claim_was_seen_to_fail() -> None:
-    seen = {*MUTANTS, *CODE_MUTANTS, "tokens", "dot_examples", "norm_examples", "softmax_ex1", "softmax_ex3"}
-    assert seen | {"softmax_ex4", "softmax_ex5"} | set(AGAINST_ITSELF) == set(CHECKS)
+    failing_claims = {*MUTANTS, *CODE_MUTANTS, "tokens", "dot_examples", "norm_examples", "softmax_ex1", "softmax_ex3"}
+    assert failing_claims | {"softmax_ex4", "softmax_ex5"} | set(AGAINST_ITSELF) == set(CHECKS)
 
 
 def test_beside_a_norm_stands_what_decay_does(right: World) -> None:
@@ -287,15 +287,15 @@ def test_beside_a_norm_stands_what_decay_does(right: World) -> None:
 
 def test_a_missing_or_diverged_run_has_no_verdict(right: World, tmp_path) -> None:
     arms = right.arms | {"as_published": replace(right.arms["as_published"], outcome="diverged")}
-    found = rows_of(World(tmp_path / "a", arms=arms))
-    assert found.loc["early_falls", "verdict"] == "diverged" and found.loc["softmax_ex1", "verdict"] == "reproduced"
+    rows = rows_of(World(tmp_path / "a", arms=arms))
+    assert rows.loc["early_falls", "verdict"] == "diverged" and rows.loc["softmax_ex1", "verdict"] == "reproduced"
     only = {"no_decay": right.arms["no_decay"]}
-    found = rows_of(World(tmp_path / "b", arms=only))
-    assert found.loc["early_falls", "verdict"] == "not tested" and "is missing" in found.loc["early_falls", "why"]
+    rows = rows_of(World(tmp_path / "b", arms=only))
+    assert rows.loc["early_falls", "verdict"] == "not tested" and "is missing" in rows.loc["early_falls", "why"]
 
 
 def test_a_demo_speaks_only_about_sizes_and_definitions(tmp_path) -> None:
-    found = verdicts(World(tmp_path, "demo"))
+    verdict_by_claim = verdicts(World(tmp_path, "demo"))
     for name, measure in CHECKS.items():
         expected = "not judged (demo size)" if measure.scope == "training" else AGAINST_ITSELF.get(name, "reproduced")
-        assert found[name] == expected, name
+        assert verdict_by_claim[name] == expected, name

@@ -41,9 +41,9 @@ def test_every_layer_and_group_of_every_arm_is_drawn(right: World, name: str) ->
     assert lines.to_dict() == dict.fromkeys(["as_published", "frozen_gains", "no_decay"], 22 + 3)
     read = right.load().probes
     mine = read[(read["method"] == "no_decay") & (read["probe"] == PROBES[name]) & (read["layer"] == 5)]
-    drawn = points[(points["arm"] == "no_decay") & (points["curve"] == "layer 5")].set_index("step")[quantity]
+    values = points[(points["arm"] == "no_decay") & (points["curve"] == "layer 5")].set_index("step")[quantity]
     expected = mine.groupby("step")["value"].mean()
-    assert drawn.index.tolist() == expected.index.tolist() and np.allclose(drawn, expected)
+    assert values.index.tolist() == expected.index.tolist() and np.allclose(values, expected)
     early = points[(points["arm"] == "as_published") & (points["curve"] == "early")].set_index("step")[quantity]
     pair = [points[(points["arm"] == "as_published") & (points["curve"] == f"layer {n}")][quantity] for n in (0, 1)]
     assert np.allclose(early, (pair[0].to_numpy() + pair[1].to_numpy()) / 2)
@@ -63,8 +63,8 @@ def test_fig1_has_the_decay_line_and_the_printed_norms(right: World) -> None:
 def test_an_arm_that_is_not_there_is_named(tmp_path, right: World, name: str) -> None:
     arms = {"as_published": replace(right.arms["as_published"], outcome="diverged"), "no_decay": right.arms["no_decay"]}
     picture = draw(World(tmp_path, arms=arms), name)
-    said = words(picture)
-    assert "not drawn:\nmissing" in said and "diverged" in said
+    text = words(picture)
+    assert "not drawn:\nmissing" in text and "diverged" in text
     assert "frozen_gains" not in set(picture.frame.loc[picture.frame["curve"] != "weight decay alone", "arm"])
 
 
@@ -76,8 +76,8 @@ def test_nothing_at_all_is_a_picture_too(tmp_path, right: World) -> None:
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_bytes_repeat(right: World, tmp_path, name: str) -> None:
     paths = [figure_style.save(draw(right, name), tmp_path / folder / f"{name}.png") for folder in ("a", "b")]
-    for one, other in zip(*paths, strict=True):
-        assert one.read_bytes() == other.read_bytes()
+    for path, path_of_repeat in zip(*paths, strict=True):
+        assert path.read_bytes() == path_of_repeat.read_bytes()
     assert pd.read_csv(tmp_path / "a" / f"{name}.csv")["preset"].eq("paper").all()
 
 

@@ -19,9 +19,9 @@ ARMS = ["as_published", "no_decay", "frozen_gains"]
 
 
 def spec(arm: str, preset: str) -> RunSpec:
-    found = find_spec(study_config.load("key_norms", preset), arm)
-    assert found is not None
-    return found
+    arm_spec = find_spec(study_config.load("key_norms", preset), arm)
+    assert arm_spec is not None
+    return arm_spec
 
 
 def test_the_document_has_88630528_parameters() -> None:
@@ -35,8 +35,8 @@ def test_three_arms_with_one_seed_at_every_preset(preset: str) -> None:
     assert list(study.runs) == [f"key_norms/base/{arm}/s42" for arm in ARMS]
     model = study.runs["key_norms/base/as_published/s42"].spec.model
     assert model.head_width == 64 and model.heads == 2 * model.key_value_heads and model.ffn_width == 4 * model.width
-    named = [layer for group in groups(model.layers)[:3] for layer in group.layers]
-    assert len(set(named)) == 6 and max(named) == model.layers - 1
+    layers = [layer for group in groups(model.layers)[:3] for layer in group.layers]
+    assert len(set(layers)) == 6 and max(layers) == model.layers - 1
 
 
 @pytest.mark.parametrize("preset", [one for one in PRESETS if has_preset("key_norms", one)])
@@ -58,11 +58,11 @@ def test_the_groups_are_those_of_the_text_and_of_the_code() -> None:
     assert [group.layers for group in groups(22)] == [(0, 1), (10, 11), (20, 21), (11, 12)]
 
 
-@pytest.mark.parametrize(("preset", "left"), [("paper", 2.475), ("mini", 2.475), ("demo", 2.475)])
-def test_decay_alone_takes_a_key_norm_from_8_to_2_5(preset: str, left: float) -> None:
+@pytest.mark.parametrize(("preset", "remaining_norm"), [("paper", 2.475), ("mini", 2.475), ("demo", 2.475)])
+def test_decay_alone_takes_a_key_norm_from_8_to_2_5(preset: str, remaining_norm: float) -> None:
     """8 (1 - 0.006 x 0.2)^977 = 2.475, and 7.18 after 90 steps."""
     line = 8 * decay(spec("as_published", preset))
-    assert line[0] == 8 and line[-1] == pytest.approx(left, abs=0.005)
+    assert line[0] == 8 and line[-1] == pytest.approx(remaining_norm, abs=0.005)
     if preset == "paper":
         assert len(line) == 978 and line[90] == pytest.approx(7.18, abs=0.005)
         np.testing.assert_allclose(line, 8 * 0.9988 ** np.arange(978), rtol=1e-9)
@@ -79,22 +79,22 @@ def test_the_line_is_what_the_optimizer_does_to_a_gain_without_gradient(arm: str
     model = create(run.model, 0)
     optimizer = RunOptimizer(model, model.parameter_roles, run.optimizer, build(run.interventions))
     gain = model.blocks[2].attention.query_key.key_norm.gain
-    seen = [float(gain.detach().mean())]
+    gains = [float(gain.detach().mean())]
     for step in range(1, run.train.steps + 1):
         for value in model.parameters():
             value.grad = torch.zeros_like(value)
         optimizer.step(step, run.optimizer.learning_rate)
-        seen.append(float(gain.detach().mean()))
-    np.testing.assert_allclose(seen, decay(run), rtol=1e-6)
-    assert (seen[-1] < 1) == (arm == "as_published")
+        gains.append(float(gain.detach().mean()))
+    np.testing.assert_allclose(gains, decay(run), rtol=1e-6)
+    assert (gains[-1] < 1) == (arm == "as_published")
 
 
 def test_a_key_norm_starts_at_8(tmp_path) -> None:
     """At full width on random weights: the square root of the head width, whatever the layer (float32's epsilon)."""
     model = create(spec("as_published", "smoke").model, 1)
-    seen = []
+    start_norms = []
     for block in model.blocks:
-        block.attention.query_key.register_forward_hook(lambda _, __, out: seen.append(out[1].norm(dim=-1)))
+        block.attention.query_key.register_forward_hook(lambda _, __, out: start_norms.append(out[1].norm(dim=-1)))
     model(torch.randint(1024, (2, 32)))
-    assert len(seen) == count_layers(study_config.load("key_norms", "smoke"))
-    assert all(torch.allclose(norms, torch.tensor(8.0), atol=1e-3) for norms in seen)
+    assert len(start_norms) == count_layers(study_config.load("key_norms", "smoke"))
+    assert all(torch.allclose(norms, torch.tensor(8.0), atol=1e-3) for norms in start_norms)

@@ -13,13 +13,13 @@ from plumbline.studies.key_norms.tables.table1 import table1
 from tests.studies.key_norms.synthetic_runs import PUBLISHED, World
 
 
-def made(world: World) -> Table:
+def make_table(world: World) -> Table:
     return table1(world.load(), world.study, PUBLISHED)
 
 
 @pytest.fixture(scope="module")
 def table(right: World) -> Table:
-    return made(right)
+    return make_table(right)
 
 
 def test_each_layer_and_each_printed_group_has_a_row(table: Table) -> None:
@@ -43,7 +43,7 @@ def test_how_far_a_layer_went_of_decays_way(tmp_path, right: World) -> None:
     """1 on the decay line, 0 where nothing moved, below 0 where a norm rose."""
     alone = 8 * (1 - 0.024 / 4 * 0.2) ** 977
     changed = right.arms["as_published"].with_norms(l0=8.0, l1=alone, l2=8 + (8 - alone) / 2, l3=8 - 1.2 * (8 - alone))
-    shares = made(World(tmp_path, arms=right.arms | {"as_published": changed})).frame.set_index("layers")[
+    shares = make_table(World(tmp_path, arms=right.arms | {"as_published": changed})).frame.set_index("layers")[
         "key_l2_norm_change_over_decay_only_change"
     ]
     assert shares[["layer_0", "layer_1", "layer_2", "layer_3"]].tolist() == pytest.approx([0, 1, -0.5, 1.2], abs=1e-9)
@@ -61,13 +61,13 @@ def test_what_these_runs_say_is_said_in_numbers(table: Table, tmp_path, right: W
     # The other finding is told as well: early layers that fall without decay.
     learned = right.arms | {"no_decay": right.arms["no_decay"].with_norms(l0=4.0, l1=4.5)}
     assert "7 end lower than they started as published, 2 of these" in "\n".join(
-        made(World(tmp_path, arms=learned)).notes
+        make_table(World(tmp_path, arms=learned)).notes
     )
 
 
 def test_a_missing_or_diverged_arm_is_a_word(tmp_path, right: World) -> None:
     arms = {"as_published": right.arms["as_published"], "no_decay": replace(right.arms["no_decay"], outcome="diverged")}
-    table = made(World(tmp_path, arms=arms))
+    table = make_table(World(tmp_path, arms=arms))
     row = table.rows[0]
     assert row["key_l2_norm_no_decay"].word == "diverged" and row["key_l2_norm_frozen_gains"].word == "missing"
     assert row["key_l2_norm"].value == pytest.approx(5.3) and row["n_seeds"].value == 1
@@ -75,7 +75,7 @@ def test_a_missing_or_diverged_arm_is_a_word(tmp_path, right: World) -> None:
     notes = "\n".join(table.notes)
     assert "No weight decay on gains: diverged." in notes and "Frozen gains: missing." in notes
     assert "Of 22 layers" not in notes
-    nothing = made(World(tmp_path / "none", arms={"no_decay": right.arms["no_decay"]}))
+    nothing = make_table(World(tmp_path / "none", arms={"no_decay": right.arms["no_decay"]}))
     assert (
         nothing.rows[0]["key_l2_norm"].word
         == nothing.rows[0]["key_l2_norm_change_over_decay_only_change"].word
@@ -94,7 +94,7 @@ def test_a_change_needs_both_ends(right: World) -> None:
 def test_files_and_terminal(table: Table, right: World, tmp_path) -> None:
     paths = write_table.write(table, right.load(), tmp_path / "table1.csv")
     assert [path.suffix for path in paths] == [".csv", ".md", ".tex", ".tex", ".tex", ".json"]
-    shown = terminal_table.format_for_terminal(tmp_path / "table1.csv")
-    assert max(map(len, shown.splitlines())) <= 80 and "Preset: paper" in shown
-    head = next(line for line in shown.splitlines() if line.startswith("Layers"))
+    terminal_text = terminal_table.format_for_terminal(tmp_path / "table1.csv")
+    assert max(map(len, terminal_text.splitlines())) <= 80 and "Preset: paper" in terminal_text
+    head = next(line for line in terminal_text.splitlines() if line.startswith("Layers"))
     assert all(word in head for word in ("decay 0.2", "no decay", "frozen", "decay alone", "printed (published)"))

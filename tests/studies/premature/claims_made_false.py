@@ -7,17 +7,17 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.studies.premature.runs_with_false_claims import swapped
+from tests.studies.premature.runs_with_false_claims import swap_arms
 from tests.studies.premature.synthetic_runs import (
     PPL,
     SEEDS,
     TASKS,
     Facts,
     World,
-    published_facts,
+    make_published_facts,
     published_once,
     study_at,
-    written,
+    write_runs,
 )
 
 Change = Callable[[World], object]
@@ -29,7 +29,7 @@ FIXED = ("fixed_3pct", "fixed_6pct")
 
 def world(change: Change, folder: Path) -> Path:
     """Write the published facts with a change; runs that are as published are linked."""
-    facts, before = published_facts(), published_facts()
+    facts, before = make_published_facts(), make_published_facts()
     change(facts)
     changed = {key: run for key, run in facts.items() if run != before[key]}
     assert changed, "nothing is changed"
@@ -39,7 +39,7 @@ def world(change: Change, folder: Path) -> Path:
             if there.exists():
                 here.parent.mkdir(parents=True, exist_ok=True)
                 here.symlink_to(there)
-    return written(changed, folder)
+    return write_runs(changed, folder)
 
 
 def both(*changes: Change) -> Change:
@@ -65,13 +65,13 @@ def ppl(seeds: tuple[int, ...] = (42,), /, **values: float) -> Change:
     return change
 
 
-def apart(by: float, *methods: str, scale: str = "base", seeds: tuple[int, ...] = SEEDS) -> Change:
+def apart(distance: float, *methods: str, scale: str = "base", seeds: tuple[int, ...] = SEEDS) -> Change:
     """Final losses so much higher; who ends above its control never reaches it."""
 
     def change(facts: World) -> None:
         for method in methods:
             for run in of(facts, method, scale=scale, seeds=seeds):
-                run.loss += by
+                run.loss += distance
                 run.saved = run.saved if run.loss < run.control_loss else None
 
     return change
@@ -105,13 +105,13 @@ def task(name: str, *by: float) -> Change:
     return change
 
 
-def read(probe: str, part: str = "upper", at: float = 0.03, scale: str = "base", /, **values: float) -> Change:
+def read(probe: str, part: str = "upper", share: float = 0.03, scale: str = "base", /, **values: float) -> Change:
     """Another reading of some methods, of all their seeds."""
 
     def change(facts: World) -> None:
         for method, value in values.items():
             for run in of(facts, method, scale=scale):
-                run.run_values[probe, part][at] = (value, run.run_values[probe, part][at][1])
+                run.run_values[probe, part][share] = (value, run.run_values[probe, part][share][1])
 
     return change
 
@@ -128,7 +128,7 @@ def times(factor: float, probe: str, *methods: str, part: str = "upper", since: 
     return change
 
 
-def lost(method: str, how: Callable[[float, float], float], *kinds: str) -> Change:
+def set_lost(method: str, reduce: Callable[[float, float], float], *kinds: str) -> Change:
     """What a method loses without upper queries and keys: from a share of training and what it lost there."""
 
     def change(facts: World) -> None:
@@ -138,16 +138,16 @@ def lost(method: str, how: Callable[[float, float], float], *kinds: str) -> Chan
                 curve = run.run_values[kind, "model"]
                 for at, (value, null) in curve.items():
                     base = math.exp(whole[at][0])
-                    curve[at] = (math.log(base + how(at, math.exp(value) - base)), null)
+                    curve[at] = (math.log(base + reduce(at, math.exp(value) - base)), null)
 
     return change
 
 
-def exchanged(probe: str, part: str, one: str, other: str, scale: str = "base") -> Change:
+def exchange_readings(probe: str, part: str, method: str, other_method: str, scale: str = "base") -> Change:
     """Two methods' readings of a probe change places, where both were read."""
 
     def change(facts: World) -> None:
-        for run, beside in zip(of(facts, one, scale=scale), of(facts, other, scale=scale), strict=False):
+        for run, beside in zip(of(facts, method, scale=scale), of(facts, other_method, scale=scale), strict=False):
             mine, theirs = run.run_values[probe, part], beside.run_values[probe, part]
             for at in sorted(set(mine) & set(theirs)):
                 mine[at], theirs[at] = theirs[at], mine[at]
@@ -155,13 +155,13 @@ def exchanged(probe: str, part: str, one: str, other: str, scale: str = "base") 
     return change
 
 
-def scored(how: Callable[[float, float], float]) -> Change:
+def set_scores(score_at: Callable[[float, float], float]) -> Change:
     """Other logged scores of the release rule: from a share of training in percent and what was scored there."""
 
     def change(facts: World) -> None:
         for run in of(facts, "gpt_slow", seeds=(42,)):
             steps = study_at().runs["premature/base/gpt_slow/s42"].spec.train.steps
-            run.logged = [(step, how(100 * step / steps, score), null) for step, score, null in run.logged]
+            run.logged = [(step, score_at(100 * step / steps, score), null) for step, score, null in run.logged]
 
     return change
 
@@ -177,7 +177,7 @@ WORSE = apart(0.035, "gpt_slow", seeds=OTHER_PAIRS)
 WORSE_0P7B = apart(2 * 0.0071, "gpt_slow", scale="large")
 ARCHITECTURES = ("gpt", "gpt_rmsnorm", "gpt_biasless", "gpt_swiglu", "llama_layernorm", "llama")
 RULES = ("main", "lower_threshold", "no_patience", "stricter_patience", "shorter_window")
-LATE = scored(lambda at, score: score if at < 2.8 else min(score, 0.0025) if at < 7 else score)
+LATE = set_scores(lambda at, score: score if at < 2.8 else min(score, 0.0025) if at < 7 else score)
 
 #: Claim -> a world in which it is false.
 FALSE: dict[str, Change] = {
@@ -191,7 +191,7 @@ FALSE: dict[str, Change] = {
     "loss_gain_0p7b": WORSE_0P7B,
     "levels_0p7b": together(0.2, 0.2, 0.2, scale="large"),
     "tokens_saved_0p7b": saves(1.0, "gpt_slow", scale="large"),
-    "mechanism_0p7b": exchanged("entropy", "upper", "gpt", "gpt_slow", "large"),
+    "mechanism_0p7b": exchange_readings("entropy", "upper", "gpt", "gpt_slow", "large"),
     **{f"t2_{name}": task(str(name), -2.5 * float(row["delta_pp_mean"])) for name, row in TASKS.iterrows()},
     "t2_mean": task("arc_challenge", -6.0),
     "downstream_mean": task("arc_challenge", -6.0),
@@ -199,15 +199,15 @@ FALSE: dict[str, Change] = {
         *(task(name, 6.0, -3.0, -3.0) for name in ("piqa", "hellaswag", "race", "lambada", "mmlu"))
     ),
     "downstream_largest": both(*(task(name, 4.0) for name in ("piqa", "hellaswag", "mmlu"))),
-    "ablation_control": lost("gpt", lambda at, was: 3 * was),
-    "ablation_intervention": lost("gpt_slow", lambda at, was: 3 * was),
-    "ablation_order": lost("gpt", lambda at, was: 9.0 if at == 1.0 else was),
-    "ablation_grows": lost("gpt_slow", lambda at, was: 0.35 + at if 0.03 <= at < 1 else was),
-    "ablation_equivalent": lost("gpt", lambda at, was: 1.2 * was, "loss_no_query"),
+    "ablation_control": set_lost("gpt", lambda at, was: 3 * was),
+    "ablation_intervention": set_lost("gpt_slow", lambda at, was: 3 * was),
+    "ablation_order": set_lost("gpt", lambda at, was: 9.0 if at == 1.0 else was),
+    "ablation_grows": set_lost("gpt_slow", lambda at, was: 0.35 + at if 0.03 <= at < 1 else was),
+    "ablation_equivalent": set_lost("gpt", lambda at, was: 1.2 * was, "loss_no_query"),
     "lower_routing_same": times(0.6, "lower_copy", "gpt", "gpt_slow", part="model"),
     "sharp_crossing": both(times(1.25, "entropy", "gpt"), times(0.8, "entropy", "gpt_slow")),
-    "entropy_3pct": exchanged("entropy", "upper", "gpt", "gpt_slow"),
-    "logit_3pct": exchanged("logit_mean_abs", "upper", "gpt", "gpt_slow"),
+    "entropy_3pct": exchange_readings("entropy", "upper", "gpt", "gpt_slow"),
+    "logit_3pct": exchange_readings("logit_mean_abs", "upper", "gpt", "gpt_slow"),
     "entropy_order": read("entropy", "upper", 0.12, gpt_slow=0.55),
     "logit_growth_suppressed": read("logit_mean_abs", "upper", 0.12, gpt_slow=1.9),
     "singular_value": read("bilinear_top", gpt_slow=1.7),
@@ -241,7 +241,7 @@ FALSE: dict[str, Change] = {
     "write_reduction_2560": times(0.5, "ffn_write_rms", "gpt_gelu2560"),
     "first_upper_reduction": times(0.35, "ffn_write_rms", "gpt", part="first_upper"),
     "write_order": both(times(0.4, "ffn_write_rms", "gpt"), times(0.52, "ffn_write_rms", "gpt_gelu2560")),
-    "gated_logit_entropy": exchanged("logit_mean_abs", "upper", "gpt_gelu2560", "gpt_geglu"),
+    "gated_logit_entropy": exchange_readings("logit_mean_abs", "upper", "gpt_gelu2560", "gpt_geglu"),
     "entropy_floor_readout": both(read("entropy", entropy_floor=0.70), read("logit_mean_abs", entropy_floor=1.1)),
     "entropy_floor_gain": ppl(entropy_floor=PPL["gpt"][0] + 0.061),
     "entropy_floor_much_smaller": ppl(entropy_floor=PPL["gpt"][0] - 0.4),
@@ -252,7 +252,7 @@ FALSE: dict[str, Change] = {
         times(0.8, "entropy", "gpt_slow", "global_half_lr", since=0.2),
     ),
     **{f"t8_{rule}": LATE for rule in RULES},
-    "t8_higher_threshold": scored(lambda at, score: min(score, 0.0065) if at < 7 else score),
+    "t8_higher_threshold": set_scores(lambda at, score: min(score, 0.0065) if at < 7 else score),
     "release_window": LATE,
     "release_main": LATE,
     "t9_control": both(
@@ -278,30 +278,30 @@ FALSE: dict[str, Change] = {
     "locality": both(
         *(read(f"locality_{side}", gpt=1.2, gpt_slow=1.1) for side in ("query", "key")),
     ),
-    "locality_order": exchanged("locality_key", "upper", "gpt", "gpt_slow"),
-    "immature_energy": exchanged("projector_share", "model", "gpt", "gpt_slow"),
+    "locality_order": exchange_readings("locality_key", "upper", "gpt", "gpt_slow"),
+    "immature_energy": exchange_readings("projector_share", "model", "gpt", "gpt_slow"),
     "fixed_releases_keep_most": ppl(fixed_6pct=26.6),
 }
 
 
 def change_places(facts: World) -> None:
     """Control and intervention, in every architecture, scale and seed."""
-    facts |= swapped(facts)
+    facts |= swap_arms(facts)
 
 
 def _readings_turned(facts: World) -> None:
     """Gated and plain networks change places in all that is read of them."""
-    for one, other in (("gpt", "gpt_swiglu"), ("gpt_gelu2560", "gpt_geglu")):
+    for method, other_method in (("gpt", "gpt_swiglu"), ("gpt_gelu2560", "gpt_geglu")):
         for probe, part in (("ffn_write_rms", "upper"), ("ffn_write_rms", "first_upper"), ("logit_mean_abs", "upper"),
                             ("entropy", "upper")):  # fmt: skip
-            exchanged(probe, part, one, other)(facts)
+            exchange_readings(probe, part, method, other_method)(facts)
 
 
 def _dose_turned(facts: World) -> None:
     """Each smaller multiplier does what the larger one did; the smallest makes perplexity worst."""
     for probe in ("entropy", "logit_mean_abs", "bilinear_displacement"):
-        exchanged(probe, "upper", "gpt", "mult_0p125")(facts)
-        exchanged(probe, "upper", "mult_0p5", "gpt_slow")(facts)
+        exchange_readings(probe, "upper", "gpt", "mult_0p125")(facts)
+        exchange_readings(probe, "upper", "mult_0p5", "gpt_slow")(facts)
     ppl(mult_0p5=27.1, gpt_slow=27.2, mult_0p125=27.2)(facts)
 
 
@@ -358,14 +358,15 @@ REVERSED: dict[str, tuple[Change, tuple[str, ...]]] = {
         ppl(fixed_3pct=27.2, fixed_6pct=27.3), ("t9_fixed_3pct", "t9_fixed_6pct", "fixed_releases_keep_most"),
     ),
     "the ablation helps": (
-        both(*(lost(method, lambda at, was: -10.0) for method in ("gpt", "gpt_slow"))),
+        both(*(set_lost(method, lambda at, was: -10.0) for method in ("gpt", "gpt_slow"))),
         ("ablation_control", "ablation_intervention"),
     ),
     "dependence shrinks": (
-        lost("gpt_slow", lambda at, was: 17.4 - 17.0 * at if at >= 0.03 else was), ("ablation_grows",),
+        set_lost("gpt_slow", lambda at, was: 17.4 - 17.0 * at if at >= 0.03 else was), ("ablation_grows",),
     ),
     "ratios are above one": (FALSE["locality"], ("locality",)),
-    "sharp first under the intervention": (exchanged("entropy", "upper", "gpt", "gpt_slow"), ("sharp_crossing",)),
+    "sharp first under the intervention": (
+        exchange_readings("entropy", "upper", "gpt", "gpt_slow"), ("sharp_crossing",)),
     "the others gain most": (FALSE["downstream_largest"], ("downstream_largest",)),
 }  # fmt: skip
 

@@ -105,7 +105,7 @@ def study_at(preset: str = "paper") -> study_config.Study:
     return study_config.load("premature", preset)
 
 
-def published_facts(preset: str = "paper") -> World:
+def make_published_facts(preset: str = "paper") -> World:
     """Facts that give what the paper prints, for every run of the study."""
     return {key: _facts(run.spec) for key, run in study_at(preset).runs.items()}
 
@@ -116,26 +116,26 @@ def _facts(spec) -> Facts:
     loss = LARGE_LOSS[method][place] if large else math.log(PPL[method][place])
     control = LARGE_LOSS["gpt"][place] if large else math.log(PPL["gpt"][place])
     saved = (LARGE_SAVED if large and method != "gpt" else SAVED.get(method, ()))[place : place + 1]
-    found = Facts(loss=loss, control_loss=control, saved=saved[0] if saved else None)
-    found.run_values = _values(spec, method)
+    facts = Facts(loss=loss, control_loss=control, saved=saved[0] if saved else None)
+    facts.run_values = _values(spec, method)
     if any(entry.get("release") == "online" for entry in spec.interventions):
-        found.logged = logged(spec.train.steps)
+        facts.logged = list_scores(spec.train.steps)
     if method in ("gpt", "gpt_slow") and not large:
-        found.tasks = tasks(method, place)
-    return found
+        facts.tasks = tasks(method, place)
+    return facts
 
 
 def tasks(method: str, place: int) -> dict[str, float]:
     """Scores of a seed: the control's are the printed means, the differences have printed mean and deviation."""
-    found = {}
+    accuracies = {}
     for number, (task, row) in enumerate(TASKS.iterrows()):
         shift = (-1, 0, 1)[(place + number) % 3] * row["delta_pp_std"] + row["delta_pp_mean"]
         value = row["control_mean"] + (shift / 100 if method == "gpt_slow" else 0.0)
-        found["lambada_openai" if task == "lambada" else str(task)] = value
-    return found
+        accuracies["lambada_openai" if task == "lambada" else str(task)] = value
+    return accuracies
 
 
-def logged(steps: int) -> list[tuple[int, float, float]]:
+def list_scores(steps: int) -> list[tuple[int, float, float]]:
     """Scores on the 0.5 % grid up to 12 %."""
     grid = sorted({round(0.005 * number * steps) for number in range(25)})
     percents, scores = zip(*SCORES, strict=True)
@@ -146,12 +146,12 @@ def _values(spec, method: str) -> dict[tuple[str, str], dict[float, tuple[float,
     fractions = sorted({fraction for probe in spec.probes for fraction in probe.at})
     kin = method if method in ("gpt", "gpt_slow") else "gpt_slow" if EARLY.get(method, (0,))[0] > 0.8 else "gpt"
     entropy, logit = EARLY.get(method, EARLY["gpt_slow"])
-    found: dict[tuple[str, str], dict[float, tuple[float, float]]] = {}
+    values_by_probe: dict[tuple[str, str], dict[float, tuple[float, float]]] = {}
 
     def put(probe: str, part: str, curve, *, at_early: float | None = None, null: float = math.nan) -> None:
         values = {fraction: float(np.interp(fraction, POINTS, curve)) for fraction in fractions}
         values |= {0.03: at_early} if at_early is not None else {}
-        found[probe, part] = {fraction: (value, null) for fraction, value in values.items()}
+        values_by_probe[probe, part] = {fraction: (value, null) for fraction, value in values.items()}
 
     put("entropy", "upper", ENTROPY[kin], at_early=entropy, null=1.0)
     put("entropy", "lower", ENTROPY["gpt_slow"], null=1.0)
@@ -160,7 +160,10 @@ def _values(spec, method: str) -> dict[tuple[str, str], dict[float, tuple[float,
     put("lower_copy", "model", COPY, null=NULL)
     if method in FIFTH:
         entropy_20, copy_20 = FIFTH[method]
-        found["entropy", "upper"][0.2], found["lower_copy", "model"][0.2] = (entropy_20, 1.0), (copy_20, NULL)
+        values_by_probe["entropy", "upper"][0.2], values_by_probe["lower_copy", "model"][0.2] = (
+            (entropy_20, 1.0),
+            (copy_20, NULL),
+        )
     write, first = WRITES.get(method, WRITES["gpt"])
     put("ffn_write_rms", "upper", [0.073] * 3 + [write] * 6, at_early=write)
     put("ffn_write_rms", "first_upper", [0.073] * 3 + [first] * 6, at_early=first)
@@ -174,20 +177,20 @@ def _values(spec, method: str) -> dict[tuple[str, str], dict[float, tuple[float,
     put("bilinear_top", "upper", [0.526] + [0.526 + 0.4 * moved] * 8)
     if any(probe.name == "upper_ablation" for probe in spec.probes):
         ppl = [600.0, 300.0, 150.0, 100.0, 60.0, 45.0, 38.0, 30.0, 26.5]
-        put("loss", "model", [math.log(one) for one in ppl])
+        put("loss", "model", [math.log(perplexity) for perplexity in ppl])
         for kind in ("loss_no_query", "loss_no_key", "loss_neither"):
-            put(kind, "model", [math.log(one + lost) for one, lost in zip(ppl, LOST[kin], strict=True)])
+            put(kind, "model", [math.log(perplexity + lost) for perplexity, lost in zip(ppl, LOST[kin], strict=True)])
     if any(probe.name == "locality" for probe in spec.probes):
         ratios = (0.63, 0.58, 0.18) if kin == "gpt" else (0.49, 0.46, 0.16)
         for suffix in ("", "_calibrated"):
-            found[f"locality_query{suffix}", "upper"] = {0.03: (ratios[0], 0.174)}
-            found[f"locality_key{suffix}", "upper"] = {0.03: (ratios[1], 0.174)}
-            found[f"projector_rank{suffix}", "upper"] = {0.03: (90.0, math.nan)}
-        found["projector_share", "model"] = {0.03: (ratios[2], 90 / 960)}
-    return found
+            values_by_probe[f"locality_query{suffix}", "upper"] = {0.03: (ratios[0], 0.174)}
+            values_by_probe[f"locality_key{suffix}", "upper"] = {0.03: (ratios[1], 0.174)}
+            values_by_probe[f"projector_rank{suffix}", "upper"] = {0.03: (90.0, math.nan)}
+        values_by_probe["projector_share", "model"] = {0.03: (ratios[2], 90 / 960)}
+    return values_by_probe
 
 
-def written(facts: World, root: Path, preset: str = "paper") -> Path:
+def write_runs(facts: World, root: Path, preset: str = "paper") -> Path:
     """Write every run of `facts` below `root`, which is given back."""
     study = study_at(preset)
     for key, run in facts.items():
@@ -195,7 +198,7 @@ def written(facts: World, root: Path, preset: str = "paper") -> Path:
     return root
 
 
-def loaded(root: Path, *groups: str, preset: str = "paper") -> RunFrames:
+def load_frames(root: Path, *groups: str, preset: str = "paper") -> RunFrames:
     """The frames of some groups; of all runs by default."""
     study = study_at(preset)
     expected = list_expected_runs(None, study, groups or tuple(study.definition["runs"]), root)
@@ -299,4 +302,4 @@ def published_once() -> Path:
     """The published world at paper size, written once a process. Read only."""
     root = Path(tempfile.mkdtemp(prefix="plumbline-premature-"))
     atexit.register(shutil.rmtree, root, ignore_errors=True)
-    return written(published_facts(), root)
+    return write_runs(make_published_facts(), root)

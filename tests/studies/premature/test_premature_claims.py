@@ -17,30 +17,39 @@ from plumbline.studies.premature import gradient_step_on_scores, logit_range, th
 from plumbline.studies.premature.claims import CHECKS, Evidence
 from tests.studies.premature.claims_made_false import FALSE, REVERSED, Change, world
 from tests.studies.premature.runs_with_false_claims import nothing_happens
-from tests.studies.premature.synthetic_runs import PUBLISHED, loaded, published_facts, published_once, study_at, written
+from tests.studies.premature.synthetic_runs import (
+    PUBLISHED,
+    load_frames,
+    make_published_facts,
+    published_once,
+    study_at,
+    write_runs,
+)
 
 CLAIMS = PUBLISHED.claims()
 
 
-def judged(root, preset: str = "paper") -> pd.DataFrame:
-    rows = judge_claims(CLAIMS, CHECKS, Evidence(loaded(root, preset=preset), study_at(preset), PUBLISHED))
+def judge_runs(root, preset: str = "paper") -> pd.DataFrame:
+    rows = judge_claims(CLAIMS, CHECKS, Evidence(load_frames(root, preset=preset), study_at(preset), PUBLISHED))
     return pd.DataFrame(rows).set_index("id")
 
 
 @pytest.fixture(scope="module")
 def rows() -> pd.DataFrame:
-    return judged(published_once())
+    return judge_runs(published_once())
 
 
 @pytest.fixture(scope="module")
 def nothing(tmp_path_factory) -> pd.DataFrame:
     """The rows where every run ends and reads as its control does."""
-    return judged(written(nothing_happens(published_facts()), tmp_path_factory.mktemp("nothing")))
+    return judge_runs(write_runs(nothing_happens(make_published_facts()), tmp_path_factory.mktemp("nothing")))
 
 
 def test_every_claim_is_measured_or_says_why_not():
     assert set(CHECKS) == {claim.id for claim in CLAIMS}
-    assert all(isinstance(one, ClaimCheck) and (one.function or len(one.untested) > 10) for one in CHECKS.values())
+    assert all(
+        isinstance(check, ClaimCheck) and (check.function or len(check.untested) > 10) for check in CHECKS.values()
+    )
 
 
 def test_the_published_world_reproduces_every_claim_but_what_is_false_as_it_is_worded(rows):
@@ -59,7 +68,7 @@ OF_RUNS = [name for name in TRAINED if name not in ARITHMETIC]
 def of_runs_where(change: Change, *names: str) -> pd.DataFrame:
     """The rows of some claims of runs in a changed world."""
     with tempfile.TemporaryDirectory() as folder:
-        evidence = Evidence(loaded(world(change, Path(folder))), study_at(), PUBLISHED)
+        evidence = Evidence(load_frames(world(change, Path(folder))), study_at(), PUBLISHED)
         claims = [claim for claim in CLAIMS if claim.id in names]
         return pd.DataFrame(judge_claims(claims, {name: CHECKS[name] for name in names}, evidence)).set_index("id")
 
@@ -80,8 +89,8 @@ def test_an_effect_that_is_reversed_is_not_reproduced(reversed_world):
 
 @pytest.mark.parametrize("name", ["control_ppl_order", "gain_order", "write_order", "release_order"])
 def test_ties_are_no_order(name, nothing):
-    found = nothing.loc[name]
-    assert found["verdict"] == "not reproduced" and " = " in found["reproduced"], found["why"]
+    verdict = nothing.loc[name]
+    assert verdict["verdict"] == "not reproduced" and " = " in verdict["reproduced"], verdict["why"]
 
 
 def _world(tmp_path, change) -> pd.DataFrame:
@@ -113,9 +122,9 @@ def test_what_suppresses_nothing_is_no_suppressor_and_what_keeps_little_keeps_no
             control = facts[f"premature/base/{method}/s42"]
             facts[f"premature/base/{method}_slow/s42"].loss = math.log(math.exp(control.loss) - gain)
 
-    found = _world(tmp_path, other_way)
+    verdicts = _world(tmp_path, other_way)
     names = ["swiglu_suppressor", "rmsnorm_alone", "biasless_partial"]
-    assert found.loc[names, "verdict"].eq("not reproduced").all(), found.loc[names, "why"]
+    assert verdicts.loc[names, "verdict"].eq("not reproduced").all(), verdicts.loc[names, "why"]
 
 
 def _wider(study: str) -> theorem_numbers.MatchedModelSizes:
@@ -156,10 +165,10 @@ WRONG = {
 @pytest.mark.parametrize("name", ARITHMETIC)
 def test_every_claim_of_the_theory_fails_where_it_is_wrong(name, monkeypatch):
     assert set(ARITHMETIC) == set(WRONG)
-    evidence = Evidence(loaded(published_once(), "gpt"), study_at(), PUBLISHED)
+    evidence = Evidence(load_frames(published_once(), "gpt"), study_at(), PUBLISHED)
     monkeypatch.setattr(*WRONG[name])
-    found = judge_claims([claim for claim in CLAIMS if claim.id == name], {name: CHECKS[name]}, evidence)
-    assert found[0]["verdict"] == "not reproduced", found[0]
+    verdicts = judge_claims([claim for claim in CLAIMS if claim.id == name], {name: CHECKS[name]}, evidence)
+    assert verdicts[0]["verdict"] == "not reproduced", verdicts[0]
 
 
 def test_each_verdict_names_its_runs(rows):
@@ -173,58 +182,64 @@ def test_each_verdict_names_its_runs(rows):
 
 
 def test_a_claim_about_runs_that_are_not_there_is_not_tested(tmp_path):
-    facts = {key: run for key, run in published_facts().items() if "/gpt" in key and "glu" not in key}
+    facts = {key: run for key, run in make_published_facts().items() if "/gpt" in key and "glu" not in key}
     facts["premature/base/gpt_slow/s43"].outcome = "diverged"
-    found = judged(written(facts, tmp_path))
-    assert found.loc["t4_gpt", "verdict"] == "reproduced"
-    assert found.loc["t4_gpt_geglu", "verdict"] == "not tested" and "is missing" in found.loc["t4_gpt_geglu", "why"]
-    assert found.loc["ppl_gain_270m", "verdict"] == "diverged"
-    assert "premature/base/gpt_slow/s43" in found.loc["ppl_gain_270m", "why"]
-    assert found.loc["downstream_wins", "verdict"] == "diverged"
-    assert found.loc["ffn_match", "verdict"] == "reproduced"
+    verdicts = judge_runs(write_runs(facts, tmp_path))
+    assert verdicts.loc["t4_gpt", "verdict"] == "reproduced"
+    assert (
+        verdicts.loc["t4_gpt_geglu", "verdict"] == "not tested" and "is missing" in verdicts.loc["t4_gpt_geglu", "why"]
+    )
+    assert verdicts.loc["ppl_gain_270m", "verdict"] == "diverged"
+    assert "premature/base/gpt_slow/s43" in verdicts.loc["ppl_gain_270m", "why"]
+    assert verdicts.loc["downstream_wins", "verdict"] == "diverged"
+    assert verdicts.loc["ffn_match", "verdict"] == "reproduced"
 
 
 def test_an_intervention_that_never_gets_there_saves_nothing(tmp_path):
-    facts = published_facts()
+    facts = make_published_facts()
     facts["premature/base/gpt_slow/s44"] = dataclasses.replace(
         facts["premature/base/gpt_slow/s44"], loss=math.log(27.5), saved=None
     )
-    found = judged(written(facts, tmp_path))
-    assert found.loc["tokens_saved_270m", "verdict"] == "not reproduced"
-    assert found.loc["gain_every_paired_difference", "verdict"] == "not reproduced"
+    verdicts = judge_runs(write_runs(facts, tmp_path))
+    assert verdicts.loc["tokens_saved_270m", "verdict"] == "not reproduced"
+    assert verdicts.loc["gain_every_paired_difference", "verdict"] == "not reproduced"
 
 
 def test_a_loss_at_half_the_rate_is_not_the_controls(tmp_path):
     """Printed 3.4474 for 3.2883: a twentieth of the loss, but a sixth of the perplexity."""
-    facts = published_facts()
+    facts = make_published_facts()
     for seed in (42, 43, 44):
         run = facts[f"premature/base/gpt/s{seed}"]
         run.loss += 3.4474 - 3.2902
-    found = judged(written(facts, tmp_path))
-    assert found.loc["control_270m", "why"].startswith("2 of 4 values agree; apart: loss_mean, ppl_mean")
+    verdicts = judge_runs(write_runs(facts, tmp_path))
+    assert verdicts.loc["control_270m", "why"].startswith("2 of 4 values agree; apart: loss_mean, ppl_mean")
 
 
 def test_routing_that_matures_before_the_window_is_told(tmp_path):
-    facts = published_facts()
+    facts = make_published_facts()
     curve = facts["premature/base/gpt_slow/s42"].run_values["lower_copy", "model"]
     curve[0.01] = (0.0055, curve[0.01][1])
-    found = judged(written(facts, tmp_path)).loc["lower_routing_same", "reproduced"]
-    assert "intervention_pct = 3" in found and "intervention_of_all = 1" in found and "control_of_all = 3" in found
+    reproduced = judge_runs(write_runs(facts, tmp_path)).loc["lower_routing_same", "reproduced"]
+    assert (
+        "intervention_pct = 3" in reproduced
+        and "intervention_of_all = 1" in reproduced
+        and "control_of_all = 3" in reproduced
+    )
 
 
 def test_the_flat_task_must_be_flat_as_well(tmp_path):
-    facts = published_facts()
+    facts = make_published_facts()
     for seed in (42, 43, 44):
         facts[f"premature/base/gpt_slow/s{seed}"].tasks["arc_challenge"] -= 0.05
-    found = judged(written(facts, tmp_path))
-    assert found.loc["downstream_largest", "verdict"] == "partly"
-    assert "arc_challenge is not nearly flat" in found.loc["downstream_largest", "why"]
+    verdicts = judge_runs(write_runs(facts, tmp_path))
+    assert verdicts.loc["downstream_largest", "verdict"] == "partly"
+    assert "arc_challenge is not nearly flat" in verdicts.loc["downstream_largest", "why"]
 
 
 def test_a_demo_speaks_only_about_arithmetic(tmp_path):
-    found = judged(written(published_facts("demo"), tmp_path, "demo"), "demo")
-    trained = found.drop([name for name, measure in CHECKS.items() if measure.scope == "arithmetic"])
+    verdicts = judge_runs(write_runs(make_published_facts("demo"), tmp_path, "demo"), "demo")
+    trained = verdicts.drop([name for name, measure in CHECKS.items() if measure.scope == "arithmetic"])
     assert trained["verdict"].eq("not judged (demo size)").all()
-    arithmetic = found.loc[ARITHMETIC, "verdict"]
+    arithmetic = verdicts.loc[ARITHMETIC, "verdict"]
     assert arithmetic.pop("rho_squared") == "partly" and arithmetic.eq("reproduced").all()
-    assert found.loc["ablation_equivalent", "verdict"] == "reproduced"
+    assert verdicts.loc["ablation_equivalent", "verdict"] == "reproduced"

@@ -8,7 +8,14 @@ import pytest
 from plumbline.results.figures import figure_style
 from plumbline.results.runs.finished_runs import load
 from plumbline.specs import study_parts
-from tests.studies.premature.synthetic_runs import PUBLISHED, loaded, published_facts, published_once, study_at, written
+from tests.studies.premature.synthetic_runs import (
+    PUBLISHED,
+    load_frames,
+    make_published_facts,
+    published_once,
+    study_at,
+    write_runs,
+)
 from tests.studies.watched_numbers import Watched
 
 FIGURES = study_parts.targets("premature", "figures")
@@ -16,7 +23,7 @@ FIGURES = study_parts.targets("premature", "figures")
 
 def draw(root, name, published=PUBLISHED, preset="paper"):
     groups = study_at(preset).definition["targets"][name]["runs"]
-    frames = loaded(root, *groups, preset=preset) if groups else load([], root, probes=True)
+    frames = load_frames(root, *groups, preset=preset) if groups else load([], root, probes=True)
     return study_parts.function("premature", "figures", name)(frames, study_at(preset), published)
 
 
@@ -36,8 +43,8 @@ def test_the_bytes_repeat_and_printed_files_are_declared(tmp_path, name):
         figure_style.save(picture, tmp_path / folder / f"{name}.png")
         for folder, picture in (("a", first), ("b", second))
     ]
-    for one, other in zip(*paths, strict=True):
-        assert one.read_bytes() == other.read_bytes()
+    for path, path_of_repeat in zip(*paths, strict=True):
+        assert path.read_bytes() == path_of_repeat.read_bytes()
     csv = pd.read_csv(tmp_path / "a" / f"{name}.csv")
     assert len(csv) == len(first.frame) > 0 and csv["preset"].eq("paper").all()
 
@@ -66,10 +73,10 @@ def test_fig2_needs_no_colours():
 
 
 def test_fig2_names_what_is_missing(tmp_path):
-    facts = published_facts()
+    facts = make_published_facts()
     del facts["premature/base/llama_slow/s42"]
     facts["premature/base/gpt_biasless/s42"].outcome = "diverged"
-    picture = draw(written(facts, tmp_path), "fig2")
+    picture = draw(write_runs(facts, tmp_path), "fig2")
     frame = picture.frame.set_index("architecture")
     assert (
         frame.loc["llama", "missing_reason"] == "missing" and frame.loc["gpt_biasless", "missing_reason"] == "diverged"
@@ -92,12 +99,12 @@ def test_fig3_has_events_curves_and_printed_numbers():
 
 
 def test_fig3_says_what_never_happens_and_what_is_missing(tmp_path):
-    facts = {key: run for key, run in published_facts().items() if "/base/gpt" in key}
+    facts = {key: run for key, run in make_published_facts().items() if "/base/gpt" in key}
     del facts["premature/base/gpt_slow/s44"]
     for seed in (42, 43):
         curve = facts[f"premature/base/gpt_slow/s{seed}"].run_values["entropy", "upper"]
         facts[f"premature/base/gpt_slow/s{seed}"].run_values["entropy", "upper"] = dict.fromkeys(curve, (0.9, 1.0))
-    picture = draw(written(facts, tmp_path), "fig3")
+    picture = draw(write_runs(facts, tmp_path), "fig3")
     text = words(picture)
     assert "never: 2 of 2" in text and "intervention 44 (missing)" in text
 
@@ -105,12 +112,12 @@ def test_fig3_says_what_never_happens_and_what_is_missing(tmp_path):
 def test_fig3_writes_no_words_on_marks(tmp_path):
     """Marks of panel A may stand anywhere; what never happens is named at the other edge."""
     for name, at, edge in (("late", 1.0, "left"), ("early", 0.01, "right")):
-        facts = published_facts()
+        facts = make_published_facts()
         for seed in (43, 44):
             entropy = facts[f"premature/base/gpt_slow/s{seed}"].run_values["entropy", "upper"]
             entropy.update(dict.fromkeys(entropy, (0.9, 1.0)))
         entropy = facts["premature/base/gpt_slow/s42"].run_values["entropy", "upper"]
         entropy.update({fraction: (0.7 if fraction >= at else 0.9, 1.0) for fraction in entropy})
-        events = draw(written(facts, tmp_path / name), "fig3").figure.axes[0]
+        events = draw(write_runs(facts, tmp_path / name), "fig3").figure.axes[0]
         [never] = [text for text in events.texts if text.get_text() == "never: 2 of 3"]
         assert never.get_ha() == edge

@@ -13,17 +13,26 @@ from plumbline.results.tables import write_table
 from plumbline.results.tables.provenance import collect_provenance
 from plumbline.results.tables.table import Table
 from plumbline.specs import study_config, study_parts
-from tests.studies.premature.synthetic_runs import PUBLISHED, loaded, published_facts, published_once, study_at, written
+from tests.studies.premature.synthetic_runs import (
+    PUBLISHED,
+    load_frames,
+    make_published_facts,
+    published_once,
+    study_at,
+    write_runs,
+)
 from tests.studies.watched_numbers import Watched
 
 TARGETS = study_config.load("premature", "smoke").definition["targets"]
 TABLES = sorted(name for name, entry in TARGETS.items() if entry["kind"] == "table")
 
 
-def made(root, name: str, preset: str = "paper", published: PrintedNumbers = PUBLISHED, kind: str = "tables") -> Table:
+def make_table(
+    root, name: str, preset: str = "paper", published: PrintedNumbers = PUBLISHED, kind: str = "tables"
+) -> Table:
     """A table of a world."""
     groups = TARGETS[name]["runs"]
-    frames = loaded(root, *groups, preset=preset) if groups else load([], root, probes=True)
+    frames = load_frames(root, *groups, preset=preset) if groups else load([], root, probes=True)
     return study_parts.function("premature", kind, name)(frames, study_at(preset), published)
 
 
@@ -33,7 +42,7 @@ def watched() -> dict[str, tuple[Table, set[str]]]:
     found = {}
     for name in TABLES:
         published = Watched(PUBLISHED)
-        found[name] = (made(published_once(), name, published=published), published.seen)
+        found[name] = (make_table(published_once(), name, published=published), published.seen)
     return found
 
 
@@ -55,7 +64,7 @@ def cells(table: Table, row: str, *columns: str) -> list:
 def test_every_number_is_traceable_and_every_cell_is_filled(tables, name):
     table = tables[name]
     names = [column.name for column in table.columns]
-    facts = collect_provenance(table, loaded(published_once()), write_table.to_csv(table))
+    facts = collect_provenance(table, load_frames(published_once()), write_table.to_csv(table))
     assert table.frame[table.key].is_unique
     for row in table.rows:
         assert set(row) == set(names)
@@ -102,9 +111,9 @@ def test_the_published_world_gives_the_printed_numbers(tables, name):
 
 def test_table1_savings_are_of_pairs(tables, tmp_path):
     assert cells(tables["table1"], "intervention", "tokens_saved_pct", "n_seeds") == [pytest.approx(13.17, abs=0.01), 3]
-    facts = published_facts()
+    facts = make_published_facts()
     del facts["premature/base/gpt/s44"]
-    table = made(written(facts, tmp_path), "table1")
+    table = make_table(write_runs(facts, tmp_path), "table1")
     assert cells(table, "intervention", "tokens_saved_pct") == [pytest.approx((14.80 + 12.36) / 2)]
     assert (
         table.cell("difference", "n_seeds").value == 2
@@ -114,11 +123,11 @@ def test_table1_savings_are_of_pairs(tables, tmp_path):
 
 
 def test_table1_has_no_mean_of_those_pairs_alone_that_get_there(tmp_path):
-    facts = published_facts()
+    facts = make_published_facts()
     for seed, reached in ((43, "reached by 2 of 3"), (44, "reached by 1 of 3"), (42, "not reached")):
         key = f"premature/base/gpt_slow/s{seed}"
         facts[key] = dataclasses.replace(facts[key], loss=4.0, saved=None)
-        table = made(written(facts, tmp_path / str(seed)), "table1")
+        table = make_table(write_runs(facts, tmp_path / str(seed)), "table1")
         for row, column in (
             ("intervention", "tokens_saved_m"),
             ("intervention", "tokens_saved_pct_sd"),
@@ -148,10 +157,10 @@ def test_table3_has_the_ratio_and_the_null(tables):
 
 
 def test_a_run_that_diverges_or_is_missing_is_a_word(tmp_path):
-    facts = published_facts()
+    facts = make_published_facts()
     facts["premature/base/llama_slow/s42"].outcome = "diverged"
     del facts["premature/base/gpt_rmsnorm/s42"]
-    table = made(written(facts, tmp_path), "table3")
+    table = make_table(write_runs(facts, tmp_path), "table3")
     assert table.cell("llama", "ppl_reduction").word == "diverged"
     assert table.cell("llama", "control_ppl").value == pytest.approx(26.3712)
     assert table.cell("llama", "outcome").value == "completed 1, diverged 1"
@@ -185,9 +194,9 @@ def test_table6_names_the_floor_of_the_spec(tables):
 
 
 def test_table6_says_where_the_floor_never_bound(tmp_path):
-    facts = published_facts()
+    facts = make_published_facts()
     facts["premature/base/entropy_floor/s42"] = facts["premature/base/gpt/s42"]
-    table = made(written(facts, tmp_path), "table6")
+    table = make_table(write_runs(facts, tmp_path), "table6")
     assert any("stayed above the floor" in note for note in table.notes)
 
 

@@ -41,12 +41,16 @@ def test_parameters_at_the_documents_size(name):
 
 def test_the_budget_is_the_papers():
     for scale, tokens, rate in (("base", 2.5e9, 2.5e-4), ("large", 7.0e9, 2.0e-4)):
-        one = spec("gpt", scale=scale)
-        assert one.train.steps == int(tokens // one.train.batch_tokens) and one.train.batch_tokens == 2**19
-        assert one.optimizer.learning_rate == rate and one.optimizer.weight_decay == 0.1
-        assert one.schedule.warmup_steps == round(0.02 * one.train.steps) and one.schedule.options == {"floor": 0.1}
+        run_spec = spec("gpt", scale=scale)
+        assert (
+            run_spec.train.steps == int(tokens // run_spec.train.batch_tokens) and run_spec.train.batch_tokens == 2**19
+        )
+        assert run_spec.optimizer.learning_rate == rate and run_spec.optimizer.weight_decay == 0.1
+        assert run_spec.schedule.warmup_steps == round(0.02 * run_spec.train.steps) and run_spec.schedule.options == {
+            "floor": 0.1
+        }
         read = corpus.load("fineweb_edu", "paper")
-        assert read.packs[scale] == one.train.steps * one.sequences_per_batch
+        assert read.packs[scale] == run_spec.train.steps * run_spec.sequences_per_batch
     assert list(suites.suite("premature7").task_names)[-2:] == ["lambada_openai", "mmlu"]
     assert len(suites.suite("premature7").task_names) == 7
 

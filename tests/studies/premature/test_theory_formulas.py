@@ -36,7 +36,7 @@ def test_the_adjoint_is_the_gradient_through_a_causal_softmax():
 @pytest.mark.parametrize("seed", range(5))
 def test_gradients_are_autograds(seed):
     head = random_head(seed, **SHAPE)
-    x, query, key = (torch.tensor(one) for one in (head.x_TD, head.query_DW, head.key_DW))
+    x, query, key = (torch.tensor(array) for array in (head.x_TD, head.query_DW, head.key_DW))
     query.requires_grad_(), key.requires_grad_()
     z = (x @ query) @ (x @ key).T / math.sqrt(head.width)
     (z * torch.tensor(head.adjoint_TT)).sum().backward()
@@ -109,8 +109,12 @@ def test_the_write_where_training_starts_is_the_dossiers():
     per_channel = theorem_numbers.TOKENS * these.single.width
     single, swiglu, *_ = theorem_numbers.draw_energies(these, "silu")
     _, geglu, *_ = theorem_numbers.draw_energies(these, "gelu")
-    found = [math.sqrt(energy / per_channel) for energy in (single, swiglu, geglu)]
-    assert found == [pytest.approx(0.0730, rel=0.02), pytest.approx(0.0339, rel=0.02), pytest.approx(0.0369, rel=0.02)]
+    write_sizes = [math.sqrt(energy / per_channel) for energy in (single, swiglu, geglu)]
+    assert write_sizes == [
+        pytest.approx(0.0730, rel=0.02),
+        pytest.approx(0.0339, rel=0.02),
+        pytest.approx(0.0369, rel=0.02),
+    ]
 
 
 def test_the_range_is_met_by_a_row_of_equals_and_nothing_less():

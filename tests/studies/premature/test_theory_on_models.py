@@ -65,18 +65,18 @@ def text(seed: int, length: int = 48) -> torch.Tensor:
     return torch.cat([phrase if number % 2 else some(4) for number in range(12)])[:length][None]
 
 
-def watched(model: Decoder, tokens_BT: torch.Tensor) -> Seen:
+def watch_loss(model: Decoder, tokens_BT: torch.Tensor) -> Seen:
     """Loss, and what the theorem is about, of the last layer."""
-    attention, kept = model.blocks[-1].attention, {}
+    attention, activations = model.blocks[-1].attention, {}
     before = attention.mixer.forward
 
     def forward(q_BHQW, k_BGKW, v_BGKW, attention_mask, cache=None):
-        kept["z"] = attention.mixer.scores(q_BHQW, k_BGKW)
-        kept["z"].retain_grad()
-        hidden = torch.ones(kept["z"].shape[-2:], dtype=torch.bool).triu(1)
-        return kept["z"].masked_fill(hidden, -math.inf).softmax(-1) @ v_BGKW
+        activations["z"] = attention.mixer.scores(q_BHQW, k_BGKW)
+        activations["z"].retain_grad()
+        hidden = torch.ones(activations["z"].shape[-2:], dtype=torch.bool).triu(1)
+        return activations["z"].masked_fill(hidden, -math.inf).softmax(-1) @ v_BGKW
 
-    handle = attention.register_forward_pre_hook(lambda _, inputs: kept.update(x=inputs[0].detach()))
+    handle = attention.register_forward_pre_hook(lambda _, inputs: activations.update(x=inputs[0].detach()))
     attention.mixer.forward = forward
     try:
         model.zero_grad()
@@ -89,18 +89,18 @@ def watched(model: Decoder, tokens_BT: torch.Tensor) -> Seen:
     maps = [attention.projections.query, attention.projections.key]
     return Seen(
         loss=float(loss.detach()),
-        x_TD=kept["x"][0].double().numpy(),
-        scores_HTT=kept["z"][0].detach().double().numpy(),
-        adjoint_HTT=kept["z"].grad[0].double().numpy(),
-        gradients=tuple(one.weight.grad.double().numpy() for one in maps),
-        weights=tuple(one.weight.detach().double().numpy() for one in maps),
+        x_TD=activations["x"][0].double().numpy(),
+        scores_HTT=activations["z"][0].detach().double().numpy(),
+        adjoint_HTT=activations["z"].grad[0].double().numpy(),
+        gradients=tuple(layer.weight.grad.double().numpy() for layer in maps),
+        weights=tuple(layer.weight.detach().double().numpy() for layer in maps),
     )
 
 
 def heads(seen: Seen, basis_DR: np.ndarray) -> list[DirectedHead]:
     """The heads of the layer, with weights as the paper has them (width x head width)."""
     width = SIZES["head_width"]
-    query, key = ([one[h * width : (h + 1) * width].T for h in range(SIZES["heads"])] for one in seen.weights)
+    query, key = ([weight[h * width : (h + 1) * width].T for h in range(SIZES["heads"])] for weight in seen.weights)
     return [
         DirectedHead(
             x_TD=seen.x_TD, query_DW=query[h], key_DW=key[h], adjoint_TT=seen.adjoint_HTT[h], basis_DR=basis_DR
@@ -128,18 +128,18 @@ def trained(request) -> Decoder:
 
 @pytest.fixture(scope="module")
 def seen(trained) -> Seen:
-    return watched(trained, text(10_000))
+    return watch_loss(trained, text(10_000))
 
 
 def drift(model: Decoder, seen: Seen, share: float = 0.9) -> np.ndarray:
     """Directions in which the stream still moves: a basis of `share` of what ten more steps of SGD change."""
     state = {name: value.clone() for name, value in model.state_dict().items()}
     for step in range(10):
-        watched(model, text(20_000 + step))
+        watch_loss(model, text(20_000 + step))
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter -= 0.3 * parameter.grad
-    later = watched(model, text(10_000)).x_TD
+    later = watch_loss(model, text(10_000)).x_TD
     model.load_state_dict(state)
     _, values, right = np.linalg.svd(later - seen.x_TD, full_matrices=False)
     rank = int((np.cumsum(values**2) < share * (values**2).sum()).sum()) + 1
@@ -172,15 +172,17 @@ def test_theorem_1_bounds_measured_steps(trained, seen, rate):
     new = [weight - rate * gradient for weight, gradient in zip(seen.weights, seen.gradients, strict=True)]
     for basis_DR in (drift(trained, seen), random_basis(5), np.eye(SIZES["width"])):
         for number, head in enumerate(heads(seen, basis_DR)):
-            query, key = (one[number * width : (number + 1) * width].T for one in new)
+            query, key = (new_weight[number * width : (number + 1) * width].T for new_weight in new)
             inside = head.chosen_TR @ basis_DR.T
             moved = frobenius(inside @ (query @ key.T - head.query_DW @ head.key_DW.T) @ inside.T / root)
             bound = head.bound(rate, rate)
             assert moved <= bound <= min(head.unconditional_bound(rate, rate), head.localised_bound(rate, rate))
             assert moved == pytest.approx(frobenius(head.score_change(rate, rate)), rel=1e-3)
         if rate < 1:  # not a bound that anything would keep: a thousandth of it is too little for some head
-            found = heads(seen, basis_DR)
-            assert any(frobenius(head.score_change(rate, rate)) > 1e-3 * head.bound(rate, rate) for head in found)
+            directed_heads = heads(seen, basis_DR)
+            assert any(
+                frobenius(head.score_change(rate, rate)) > 1e-3 * head.bound(rate, rate) for head in directed_heads
+            )
 
 
 def test_corollary_3_a_quarter_of_the_rate_is_a_quarter_of_the_step(seen):

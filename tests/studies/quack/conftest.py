@@ -6,13 +6,13 @@ import pytest
 
 from tests.studies.quack import synthetic_runs
 from tests.studies.quack.synthetic_runs import Written
-from tests.studies.run_files import kept
+from tests.studies.run_files import keep_read
 
 
 @pytest.fixture(scope="session")
 def right(tmp_path_factory: pytest.TempPathFactory) -> Written:
     """Runs at paper size that end as the summary says. Read only."""
-    return kept(Written(tmp_path_factory.mktemp("right"), synthetic_runs.right()))
+    return keep_read(Written(tmp_path_factory.mktemp("right"), synthetic_runs.right()))
 
 
 @pytest.fixture(scope="session")

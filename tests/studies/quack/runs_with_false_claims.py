@@ -11,12 +11,14 @@ BOTH = ("mha", "mla")
 
 def every(*methods: str, scales: tuple[str, ...] = BOTH, etas: tuple[float, ...] = ETAS) -> list[str]:
     """Keys of all points of some methods, at some base rates."""
-    made = []
+    mutants = []
     for scale in scales:
         for method in methods:
             for eta in etas:
-                made += [key(scale, method, eta, tau) for tau in (TAUS if method in ("quack", "ablation") else (None,))]
-    return made
+                mutants += [
+                    key(scale, method, eta, tau) for tau in (TAUS if method in ("quack", "ablation") else (None,))
+                ]
+    return mutants
 
 
 def each(keys: list[str], change: Callable[[Facts], object]) -> Mutant:
@@ -31,22 +33,22 @@ def each(keys: list[str], change: Callable[[Facts], object]) -> Mutant:
     return mutant
 
 
-def add(by: float) -> Callable[[Facts], object]:
+def add(amount: float) -> Callable[[Facts], object]:
     """Ends higher, unless it diverged."""
-    return lambda one: setattr(one, "loss", one.loss + by)
+    return lambda run: setattr(run, "loss", run.loss + amount)
 
 
 def put(**values: object) -> Callable[[Facts], object]:
     """Other facts."""
-    return lambda one: [setattr(one, name, value) for name, value in values.items()]
+    return lambda run: [setattr(run, name, value) for name, value in values.items()]
 
 
 def both(*mutants: Mutant) -> Mutant:
     """One after the other."""
 
     def mutant(facts: World) -> World:
-        for one in mutants:
-            facts = one(facts)
+        for mutate in mutants:
+            facts = mutate(facts)
         return facts
 
     return mutant
@@ -91,8 +93,8 @@ def _taus_turned(facts: World) -> World:
     for scale in BOTH:
         for eta in ETAS:
             for tau in TAUS:
-                one = facts[key(scale, "quack", eta, tau)]
-                one.outcome = "diverged" if tau == TAUS[0] and eta != ETAS[0] else "completed"
+                run = facts[key(scale, "quack", eta, tau)]
+                run.outcome = "diverged" if tau == TAUS[0] and eta != ETAS[0] else "completed"
             facts[key(scale, "quack", eta, TAUS[0])].loss = facts[key(scale, "quack", eta, TAUS[2])].loss
         for name, facts_of in facts.items():
             if name.startswith(f"quack/{scale}/quack_tau_"):

@@ -77,27 +77,29 @@ ABOVE = {0.01: (0.30, 0.08, 0.03), 0.1: (0.10, 0.0, 0.0), 1: (0.0, 0.05, 0.20), 
 def right(preset: str = "paper") -> World:
     """Ends of all runs where the summary is right: QuacK is stable at the highest rate, the default is not; QK norm is
     slightly better, QK-clip and the fixed rate are worse; a large tau diverges, a small one is slow."""
-    made: World = {}
+    facts_by_run: World = {}
     for scale, methods in LOSSES.items():
         for method, losses in methods.items():
             for number, (eta, loss) in enumerate(zip(ETAS, losses, strict=True)):
                 if method not in ("quack", "ablation"):
-                    made[key(scale, method, eta)] = Facts(loss=loss) if loss else Facts(outcome="diverged")
+                    facts_by_run[key(scale, method, eta)] = Facts(loss=loss) if loss else Facts(outcome="diverged")
                     continue
                 for tau in TAUS:
                     end = loss + ABOVE[tau][number]
                     diverged = math.isinf(end)
-                    made[key(scale, method, eta, tau)] = Facts(outcome="diverged") if diverged else Facts(loss=end)
-        made[key(scale, "quack_tau_0p001")] = Facts(loss=3.4)
-        made[key(scale, "quack_tau_100")] = Facts(outcome="diverged")
-        made[key(scale, "quack.spectral")] = Facts(loss=made[key(scale, "quack", 3e-3, 1)].loss - 0.004)
-    made[key("mla", "default", 3e-3)].rise = 1.2
+                    facts_by_run[key(scale, method, eta, tau)] = (
+                        Facts(outcome="diverged") if diverged else Facts(loss=end)
+                    )
+        facts_by_run[key(scale, "quack_tau_0p001")] = Facts(loss=3.4)
+        facts_by_run[key(scale, "quack_tau_100")] = Facts(outcome="diverged")
+        facts_by_run[key(scale, "quack.spectral")] = Facts(loss=facts_by_run[key(scale, "quack", 3e-3, 1)].loss - 0.004)
+    facts_by_run[key("mla", "default", 3e-3)].rise = 1.2
     for name, loss in (("one_rate", 3.1), ("no_weight_decay", 3.02)):
-        made[key("mha", f"default.{name}")] = Facts(loss=loss)
+        facts_by_run[key("mha", f"default.{name}")] = Facts(loss=loss)
     for name in ("default.latent_norm", "quack.latent_norm"):
-        made[key("mla", name)] = Facts(loss=2.97)
-    assert set(made) == set(study_at(preset).runs)
-    return made
+        facts_by_run[key("mla", name)] = Facts(loss=2.97)
+    assert set(facts_by_run) == set(study_at(preset).runs)
+    return facts_by_run
 
 
 @dataclass
@@ -122,14 +124,14 @@ class Written:
         for name in set(self.facts) - set(alike):
             shutil.rmtree(root / "runs" / name)
             shutil.rmtree(root / "probes" / name)
-        made = Written(root, {name: own for name, own in facts.items() if name not in alike}, self.preset)
-        made.facts = facts
-        return made
+        changed_runs = Written(root, {name: own for name, own in facts.items() if name not in alike}, self.preset)
+        changed_runs.facts = facts
+        return changed_runs
 
     def load(self) -> RunFrames:
         """The frames of all runs."""
         expected = list_expected_runs(None, self.study, list(self.study.definition["runs"]), self.root)
-        names = {name: one.key for name, one in self.study.measurements.items()}
+        names = {name: measurement.key for name, measurement in self.study.measurements.items()}
         return load(expected, self.root, probes=True, measurements=names)
 
     def measured(self, name: str, frame: pd.DataFrame, **facts: Any) -> Written:
@@ -155,32 +157,32 @@ class Written:
         decided = {"ratio_lowest": 0.2, "ratio_highest": facts.ratio, "ratios_clamped": facts.clamped}
         return decided if name == "quack" else {}
 
-    def _metrics(self, spec, facts: Facts, at: np.ndarray) -> pd.DataFrame:
+    def _metrics(self, spec, facts: Facts, steps: np.ndarray) -> pd.DataFrame:
         """Falls from 9 to its end; of a run with a rise, the last but second evaluation stands above all before."""
-        falling = facts.loss + (9 - facts.loss) * np.exp(-5 * at / at[-1])
+        falling = facts.loss + (9 - facts.loss) * np.exp(-5 * steps / steps[-1])
         falling -= falling[-1] - facts.loss
         if facts.rise and len(falling) > 3:
             falling[-3] = falling[:-3].min() + facts.rise
         common = {"grad_norm": 1.0, "learning_rate": spec.optimizer.learning_rate}
         rows = [
             {"step": step, "split": split, "loss": loss, "tokens": step * spec.train.batch_tokens} | common
-            for step, loss in zip(at, falling, strict=True)
+            for step, loss in zip(steps, falling, strict=True)
             for split in ("train", "validation")
         ]
         return pd.DataFrame(rows)
 
-    def _probes(self, spec, facts: Facts, at: np.ndarray) -> pd.DataFrame:
+    def _probes(self, spec, facts: Facts, steps: np.ndarray) -> pd.DataFrame:
         start, end = facts.logits
-        line = [(0, 0.0), *((int(step), step / at[-1]) for step in at)]
+        line = [(0, 0.0), *((int(step), step / steps[-1]) for step in steps)]
         rows: list[dict[str, Any]] = [
             {
                 "probe": "logit_max",
-                "layer": at,
-                "head": at,
+                "layer": steps,
+                "head": steps,
                 "step": step,
-                "value": start + part * (end - start) + at - 1,
+                "value": start + part * (end - start) + steps - 1,
             }
-            for at in (0, 1)
+            for steps in (0, 1)
             for step, part in line
         ]
         for step, part in line[1:]:

@@ -126,32 +126,32 @@ def test_no_other_direction_or_input_moves_a_logit_further(seed: int) -> None:
     assert largest(tried.first_order(0.3, 0.7)) <= most * (1 + 1e-9)
 
 
-def chosen(**wanted: Any) -> list[LemmaRow]:
-    return [row for row in ALL if all(getattr(row, name) == value for name, value in wanted.items())]
+def choose_rows(**values: Any) -> list[LemmaRow]:
+    return [row for row in ALL if all(getattr(row, name) == value for name, value in values.items())]
 
 
 def test_the_table_has_every_case_at_every_scale_and_quack_stays_within() -> None:
     assert len(ALL) == 2 * 3 * 2 * 3 * 9
-    assert all(row.within and row.slack >= 1 - 1e-9 for row in chosen(rates="quack"))
-    for row in chosen(rates="quack", directions="worst", kind="spectral"):
+    assert all(row.within and row.slack >= 1 - 1e-9 for row in choose_rows(rates="quack"))
+    for row in choose_rows(rates="quack", directions="worst", kind="spectral"):
         assert row.share == pytest.approx(1, rel=1e-9)
 
 
 def test_with_a_fixed_rate_the_bound_is_broken_once_weights_have_grown() -> None:
     for weights in get_args(Weights):
-        fixed = chosen(rates="fixed", directions="worst", kind="spectral", weights=weights)
+        fixed = choose_rows(rates="fixed", directions="worst", kind="spectral", weights=weights)
         assert [row.share for row in fixed] == pytest.approx([row.scale for row in fixed], rel=1e-9)
         assert [row.within for row in fixed] == [row.scale <= 1 for row in fixed]
         # Without tau the rate is twice as large here, and the bound is broken at half the scale.
-        default = chosen(rates="default", directions="worst", kind="spectral", weights=weights)
+        default = choose_rows(rates="default", directions="worst", kind="spectral", weights=weights)
         assert [row.within for row in default] == [row.scale <= 0.5 for row in default]
 
 
 def test_the_second_order_matters_where_weights_are_small() -> None:
-    quacks = chosen(rates="quack", directions="worst", kind="spectral", weights="rank one")
+    quacks = choose_rows(rates="quack", directions="worst", kind="spectral", weights="rank one")
     shares = [row.second_order / row.first_order for row in quacks]
     assert all(small == pytest.approx(4 * large) for small, large in itertools.pairwise(shares))
-    fixed = chosen(rates="fixed", directions="worst", kind="spectral", weights="rank one")
+    fixed = choose_rows(rates="fixed", directions="worst", kind="spectral", weights="rank one")
     assert len({f"{row.second_order:.9g}" for row in fixed}) == 1
     assert all(row.exact == pytest.approx(row.first_order + row.second_order) for row in quacks + fixed)
 

@@ -27,7 +27,7 @@ TRAINED = [name for name, measure in CHECKS.items() if measure.scope == "trainin
 SMALL = HeadSizes(width=48, head_width=8, init_std=0.02, rate=3e-3, tau=1.0, tokens=12)
 
 
-def judged(written: Written, names: list[str] = TRAINED) -> pd.DataFrame:
+def judge_runs(written: Written, names: list[str] = TRAINED) -> pd.DataFrame:
     checks = ClaimChecks({name: CHECKS[name] for name in names})
     claims = [claim for claim in CLAIMS if claim.id in names]
     rows = judge_claims(claims, checks, Evidence(written.load(), written.study, PUBLISHED))
@@ -37,7 +37,7 @@ def judged(written: Written, names: list[str] = TRAINED) -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def before(timed: Written) -> pd.DataFrame:
     """The verdicts where the summary is right."""
-    return judged(timed)
+    return judge_runs(timed)
 
 
 @pytest.fixture
@@ -60,22 +60,22 @@ def test_where_the_document_is_right_its_claims_are_reproduced(before: pd.DataFr
 @pytest.mark.parametrize("claim", list(MUTANTS))
 def test_where_exactly_a_claim_is_false_it_is_not_reproduced(claim: str, timed, before, tmp_path) -> None:
     mutant, follows = MUTANTS[claim]
-    found = judged(timed.changed(mutant, tmp_path))
-    assert found.loc[claim, "verdict"] == "not reproduced", found.loc[claim, "why"]
-    assert {name for name in found.index if found.loc[name, "verdict"] != before.loc[name, "verdict"]} == follows
+    verdicts = judge_runs(timed.changed(mutant, tmp_path))
+    assert verdicts.loc[claim, "verdict"] == "not reproduced", verdicts.loc[claim, "why"]
+    assert {name for name in verdicts.index if verdicts.loc[name, "verdict"] != before.loc[name, "verdict"]} == follows
 
 
 @pytest.mark.parametrize("world", list(REVERSED))
 def test_an_effect_that_is_reversed_is_not_reproduced(world: str, timed, tmp_path) -> None:
     mutant, claims = REVERSED[world]
-    found = judged(timed.changed(mutant, tmp_path), list(claims))
-    other = found[found["verdict"] != "not reproduced"]
-    assert len(found) == len(claims) and other.empty, other["why"].to_dict()
+    verdict_rows = judge_runs(timed.changed(mutant, tmp_path), list(claims))
+    other = verdict_rows[verdict_rows["verdict"] != "not reproduced"]
+    assert len(verdict_rows) == len(claims) and other.empty, other["why"].to_dict()
 
 
 def test_a_method_that_is_slower_by_what_it_is_said_to_be_faster_is_not_reproduced(tmp_path) -> None:
     written = Written(tmp_path, {}).measured("step_time", times(qk_norm=1.0, quack=1 / 0.9))
-    assert judged(written, list(SLOWER))["verdict"].eq("not reproduced").all()
+    assert judge_runs(written, list(SLOWER))["verdict"].eq("not reproduced").all()
 
 
 def test_one_kind_of_attention_is_half_of_a_claim(right: Written, tmp_path) -> None:
@@ -90,32 +90,35 @@ def test_one_kind_of_attention_is_half_of_a_claim(right: Written, tmp_path) -> N
         facts[key("mla", "quack.spectral")].loss -= 0.5
         return facts
 
-    found = judged(right.changed(half, tmp_path))["verdict"]
+    verdict_by_claim = judge_runs(right.changed(half, tmp_path))["verdict"]
     partly = ["ablation_underperforms", "higher_lr_enabled", "no_magnitude_constraint", "frobenius_enough"]
-    assert found[[*partly, "competitive_mha"]].eq("partly").all(), found
-    assert found["stable_lr"] == "not reproduced"
+    assert verdict_by_claim[[*partly, "competitive_mha"]].eq("partly").all(), verdict_by_claim
+    assert verdict_by_claim["stable_lr"] == "not reproduced"
 
 
 def test_a_diverged_run_is_worse_than_any_loss(right: Written, tmp_path) -> None:
     def worse(facts: synthetic_runs.World) -> synthetic_runs.World:
-        for name, one in facts.items():
+        for name, run in facts.items():
             if name.startswith("quack/mla/quack.") or name.startswith("quack/mha/ablation.eta_0.03"):
-                one.outcome = "diverged"
+                run.outcome = "diverged"
         return facts
 
-    found = judged(right.changed(worse, tmp_path))
-    verdicts = found["verdict"]
+    verdict_rows = judge_runs(right.changed(worse, tmp_path))
+    verdicts = verdict_rows["verdict"]
     assert verdicts[["stable_lr", "beats_qk_clip_mla"]].eq("not reproduced").all()
-    assert verdicts["ablation_underperforms"] == "partly" and "inf" in found.loc["ablation_underperforms", "reproduced"]
+    assert (
+        verdicts["ablation_underperforms"] == "partly"
+        and "inf" in verdict_rows.loc["ablation_underperforms", "reproduced"]
+    )
     assert verdicts["no_magnitude_constraint"] == "partly"  # no run of QuacK completed in MLA
 
 
 def test_a_missing_run_leaves_a_gap(right: Written, tmp_path) -> None:
     """One tau that is not there leaves the best tau open."""
     gone = key("mla", "quack", 3e-2, 0.01)
-    found = judged(right.changed(lambda facts: {k: v for k, v in facts.items() if k != gone}, tmp_path))
-    assert found.loc["stable_lr", "verdict"] == "not tested" and gone in found.loc["stable_lr", "why"]
-    assert found.loc["competitive_mha", "verdict"] == "reproduced"
+    verdicts = judge_runs(right.changed(lambda facts: {k: v for k, v in facts.items() if k != gone}, tmp_path))
+    assert verdicts.loc["stable_lr", "verdict"] == "not tested" and gone in verdicts.loc["stable_lr", "why"]
+    assert verdicts.loc["competitive_mha", "verdict"] == "reproduced"
 
 
 def test_each_verdict_names_its_runs(before: pd.DataFrame) -> None:
@@ -123,7 +126,7 @@ def test_each_verdict_names_its_runs(before: pd.DataFrame) -> None:
     assert len(before.loc["frobenius_enough", "runs"].split()) == 4
     for name in TRAINED:
         keys = before.loc[name, "runs"].split()
-        ids = [study_at().runs[one].spec.run_id for one in keys if not one.startswith("measured/")]
+        ids = [study_at().runs[key].spec.run_id for key in keys if not key.startswith("measured/")]
         assert keys and set(ids) <= set(before.loc[name, "run_ids"].split()), name
 
 
@@ -137,20 +140,24 @@ def another_size(monkeypatch: pytest.MonkeyPatch) -> None:
         model = msgspec.structs.replace(run.spec.model, layers=28)
         train = msgspec.structs.replace(run.spec.train, steps=2500)
         runs[name] = msgspec.structs.replace(run.spec, model=model, train=train)
-    made = {name: type(run)(spec=runs[name], groups=run.groups) for name, run in study_at().runs.items()}
+    changed_runs = {name: type(run)(spec=runs[name], groups=run.groups) for name, run in study_at().runs.items()}
     monkeypatch.setattr(decoding_memory, "paper", lambda study: type(study_at())(
-        name="quack", preset="paper", definition=study_at().definition, runs=made))  # fmt: skip
+        name="quack", preset="paper", definition=study_at().definition, runs=changed_runs))  # fmt: skip
 
 
 def another_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     """One base rate fewer, and no tau of 10 or more."""
     paper, methods = study_at(), {}
     for name, entry in paper.definition["methods"].items():
-        shorter = {axis: said | {"values": said["values"][:-1]} for axis, said in entry["sweep"].items()}
+        shorter = {
+            axis: axis_entry | {"values": axis_entry["values"][:-1]} for axis, axis_entry in entry["sweep"].items()
+        }
         methods[name] = entry | {"sweep": shorter}
-    kept = {name: run for name, run in paper.runs.items() if "tau_10" not in name}
-    made = type(paper)(name="quack", preset="paper", definition=paper.definition | {"methods": methods}, runs=kept)
-    monkeypatch.setattr(decoding_memory, "paper", lambda study: made)
+    kept_runs = {name: run for name, run in paper.runs.items() if "tau_10" not in name}
+    changed_study = type(paper)(
+        name="quack", preset="paper", definition=paper.definition | {"methods": methods}, runs=kept_runs
+    )
+    monkeypatch.setattr(decoding_memory, "paper", lambda study: changed_study)
 
 
 def latents_with_norms(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,31 +207,31 @@ CODE_MUTANTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 @pytest.mark.parametrize("claim", list(CODE_MUTANTS))
 def test_where_the_code_is_otherwise_a_definition_does_not_hold(claim, small_head, tmp_path, monkeypatch) -> None:
     nothing = Written(tmp_path, {}, "smoke")
-    assert judged(nothing, [claim]).loc[claim, "verdict"] == "reproduced"
+    assert judge_runs(nothing, [claim]).loc[claim, "verdict"] == "reproduced"
     lemma1_numbers.compute_rows.cache_clear()
     CODE_MUTANTS[claim](monkeypatch)
-    found = judged(nothing, [claim])
-    assert found.loc[claim, "verdict"] == "not reproduced", found.loc[claim, "reproduced"]
+    verdicts = judge_runs(nothing, [claim])
+    assert verdicts.loc[claim, "verdict"] == "not reproduced", verdicts.loc[claim, "reproduced"]
 
 
 def test_a_bound_that_anything_keeps_to_bounds_nothing(small_head, tmp_path, monkeypatch) -> None:
     loose = logit_change.bound
-    monkeypatch.setattr(logit_change, "bound", lambda *given: 1e6 * loose(*given))
-    found = judged(Written(tmp_path, {}, "smoke"), ["bounded_change"])
-    assert found.loc["bounded_change", "verdict"] == "not reproduced", found.loc["bounded_change", "reproduced"]
+    monkeypatch.setattr(logit_change, "bound", lambda *arguments: 1e6 * loose(*arguments))
+    verdicts = judge_runs(Written(tmp_path, {}, "smoke"), ["bounded_change"])
+    assert verdicts.loc["bounded_change", "verdict"] == "not reproduced", verdicts.loc["bounded_change", "reproduced"]
 
 
 @pytest.mark.parametrize(
     ("scales", "verdict"), [(("mla",), "partly"), (("mha", "mla"), "not reproduced")], ids=["one", "both"]
 )
 def test_where_every_run_diverged_none_is_stable_and_none_is_missing(scales, verdict, right, tmp_path) -> None:
-    def diverged(facts: synthetic_runs.World) -> synthetic_runs.World:
+    def make_diverged(facts: synthetic_runs.World) -> synthetic_runs.World:
         for scale, eta, tau in itertools.product(scales, synthetic_runs.ETAS, synthetic_runs.TAUS):
             facts[key(scale, "quack", eta, tau)].outcome = "diverged"
         return facts
 
-    found = judged(right.changed(diverged, tmp_path), ["no_magnitude_constraint"])
-    assert found.loc["no_magnitude_constraint", "verdict"] == verdict, found.loc["no_magnitude_constraint", "why"]
+    verdicts = judge_runs(right.changed(make_diverged, tmp_path), ["no_magnitude_constraint"])
+    assert verdicts.loc["no_magnitude_constraint", "verdict"] == verdict, verdicts.loc["no_magnitude_constraint", "why"]
 
 
 @pytest.mark.parametrize(
@@ -238,25 +245,28 @@ def test_where_every_run_diverged_none_is_stable_and_none_is_missing(scales, ver
 )
 def test_what_a_step_takes_is_judged(seconds: float, verdicts: dict[str, str], tmp_path) -> None:
     written = Written(tmp_path, {}).measured("step_time", times(qk_norm=1.0, quack=seconds), device_name="H200")
-    found = judged(written, list(verdicts))
-    assert found["verdict"].to_dict() == verdicts
-    assert found["runs"].eq("measured/quack/step_time").all() and found["reproduced"].str.contains("H200").all()
+    verdict_rows = judge_runs(written, list(verdicts))
+    assert verdict_rows["verdict"].to_dict() == verdicts
+    assert (
+        verdict_rows["runs"].eq("measured/quack/step_time").all()
+        and verdict_rows["reproduced"].str.contains("H200").all()
+    )
 
 
 def test_a_ratio_that_is_above_1_in_more_than_a_quarter_of_the_turns_is_not_cheaper(tmp_path) -> None:
     frame = times(qk_norm=1.0, quack=0.9)
     frame.loc[(frame["method"].str.startswith("quack")) & (frame["repeat"] % 3 == 0), "seconds"] = 5.0
-    found = judged(Written(tmp_path, {}).measured("step_time", frame), ["cheaper"])
-    assert found.loc["cheaper", "verdict"] == "not reproduced"
+    verdict_rows = judge_runs(Written(tmp_path, {}).measured("step_time", frame), ["cheaper"])
+    assert verdict_rows.loc["cheaper", "verdict"] == "not reproduced"
 
 
 def test_times_that_were_not_taken_are_a_gap(right: Written) -> None:
-    assert judged(right, ["speed", "cheaper"])["verdict"].eq("not tested").all()
+    assert judge_runs(right, ["speed", "cheaper"])["verdict"].eq("not tested").all()
 
 
 def test_unbounded_updates_break_the_assumptions(right: Written, monkeypatch) -> None:
     monkeypatch.setattr(trained_models, "orthogonalised", lambda gradient, coefficients: gradient)
-    assert judged(right, ["assumptions"]).loc["assumptions", "verdict"] == "not reproduced"
+    assert judge_runs(right, ["assumptions"]).loc["assumptions", "verdict"] == "not reproduced"
 
 
 def test_the_head_of_the_lemma_is_the_summarys() -> None:
@@ -271,11 +281,11 @@ def test_a_demo_speaks_only_about_definitions(tmp_path) -> None:
     written = Written(tmp_path, synthetic_runs.right("demo"), "demo").measured(
         "step_time", times(qk_norm=1.0, quack=0.9)
     )
-    assert judged(written)["verdict"].eq("not judged (demo size)").all()
+    assert judge_runs(written)["verdict"].eq("not judged (demo size)").all()
 
 
 def test_updates_are_read_by_head() -> None:
     spec = sizes_and_algorithm.smallest("quack")
-    found = sizes_and_algorithm.updates(spec, (), {"query": np.ones(spec.model.heads)})
-    assert all(len(norms_H) == spec.model.heads and (norms_H > 0).all() for norms_H in found.values())
+    head_updates = sizes_and_algorithm.updates(spec, (), {"query": np.ones(spec.model.heads)})
+    assert all(len(norms_H) == spec.model.heads and (norms_H > 0).all() for norms_H in head_updates.values())
     assert torch.get_default_dtype() == torch.float32

@@ -38,10 +38,10 @@ def test_preset_and_scales_are_named(pictures: dict[str, FigureWithData], name: 
 
 def test_fig1_draws_the_best_tau_of_each_method_at_each_rate(pictures: dict[str, FigureWithData]) -> None:
     frame = pictures["fig1"].frame
-    drawn = frame.groupby(["attention", "base_lr"])["method"].agg(set)
+    drawn_methods = frame.groupby(["attention", "base_lr"])["method"].agg(set)
     for scale, methods in LOSSES.items():
         for eta in ETAS:
-            assert drawn[scale.upper(), eta] == set(methods)
+            assert drawn_methods[scale.upper(), eta] == set(methods)
     mine = frame[(frame["method"] == "quack") & (frame["attention"] == "MLA") & (frame["base_lr"] == 3e-3)]
     assert mine["tau"].eq(0.1).all() and mine["run"].eq(key("mla", "quack", 3e-3, 0.1)).all()
     assert mine["validation_loss"].iloc[-1] == pytest.approx(2.95) and mine["step"].iloc[-1] == 5000
@@ -50,14 +50,14 @@ def test_fig1_draws_the_best_tau_of_each_method_at_each_rate(pictures: dict[str,
 
 def test_curves_that_coincide_are_named(right: Written, pictures: dict[str, FigureWithData], tmp_path) -> None:
     """A threshold that is never reached leaves the default's curve."""
-    said = "the same curve: Default, QK-clip 100"
+    label = "the same curve: Default, QK-clip 100"
 
-    def unreached(facts: synthetic_runs.World) -> synthetic_runs.World:
+    def repeat_default(facts: synthetic_runs.World) -> synthetic_runs.World:
         facts[key("mla", "qk_clip_100", ETAS[0])] = facts[key("mla", "default", ETAS[0])]
         return facts
 
-    found = draw(right.changed(unreached, tmp_path), "fig1")
-    before, after = (words(picture).replace("\n", " ").count(said) for picture in (pictures["fig1"], found))
+    figure_after = draw(right.changed(repeat_default, tmp_path), "fig1")
+    before, after = (words(picture).replace("\n", " ").count(label) for picture in (pictures["fig1"], figure_after))
     assert after == before + 1
     low, high = pd.Series([1.0, 2.0]), pd.Series([1.0, 2.0 + 1e-12])
     grid = RunGrid(right.load(), right.study)
@@ -94,7 +94,7 @@ def test_fig2_has_every_run_of_the_grid(pictures: dict[str, FigureWithData]) -> 
 
 def test_scales_and_keys_are_those_of_what_is_drawn(tmp_path, pictures: dict[str, FigureWithData]) -> None:
     axes = pictures["fig3"].figure.axes
-    assert [one.get_ylabel() for one in axes if one.get_yscale() == "symlog" and one.get_ylabel()] == [
+    assert [axis.get_ylabel() for axis in axes if axis.get_yscale() == "symlog" and axis.get_ylabel()] == [
         "largest logit (symlog)"
     ] * 2
     (key_of_fig1,) = pictures["fig1"].figure.legends
@@ -114,15 +114,15 @@ def test_fig3_reads_the_watched_head_alone(right: Written, pictures: dict[str, F
 @pytest.mark.parametrize("name", FIGURES)
 def test_what_is_not_there_is_named(right: Written, tmp_path, name: str) -> None:
     def fewer(facts: synthetic_runs.World) -> synthetic_runs.World:
-        kept = {one: own for one, own in facts.items() if "mla/qk_clip_30" not in one}
+        kept_runs = {name: own for name, own in facts.items() if "mla/qk_clip_30" not in name}
         for tau in TAUS:
-            kept[key("mha", "quack", 3e-2, tau)].outcome = "diverged"
-        return kept
+            kept_runs[key("mha", "quack", 3e-2, tau)].outcome = "diverged"
+        return kept_runs
 
     picture = draw(right.changed(fewer, tmp_path), name)
     assert ("missing: 3 runs" if name == "fig2" else "QK-clip 30: missing") in words(picture)
-    drawn = picture.frame.dropna(subset=["validation_loss" if "validation_loss" in picture.frame else "value"])
-    assert "qk_clip_30" not in set(drawn["method"]) and "qk_clip_100" in set(drawn["method"])
+    points = picture.frame.dropna(subset=["validation_loss" if "validation_loss" in picture.frame else "value"])
+    assert "qk_clip_30" not in set(points["method"]) and "qk_clip_100" in set(points["method"])
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -134,6 +134,6 @@ def test_nothing_at_all_is_a_picture_too(tmp_path, name: str) -> None:
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_bytes_repeat(right: Written, tmp_path, name: str) -> None:
     paths = [figure_style.save(draw(right, name), tmp_path / folder / f"{name}.png") for folder in ("a", "b")]
-    for one, other in zip(*paths, strict=True):
-        assert one.read_bytes() == other.read_bytes()
+    for path, path_of_repeat in zip(*paths, strict=True):
+        assert path.read_bytes() == path_of_repeat.read_bytes()
     assert pd.read_csv(tmp_path / "a" / f"{name}.csv")["preset"].eq("paper").all()

@@ -155,10 +155,12 @@ def test_each_interpretation_has_an_alternative_or_says_nothing_else_is_possible
     assert bare == [
         "separate_matrices", "initial_norms", "lemma_shapes", "qk_clip",
     ]  # fmt: skip
-    known = {f"{name}.{variant}" for name, entry in study_at().definition["methods"].items() for variant in
+    variants = {f"{name}.{variant}" for name, entry in study_at().definition["methods"].items() for variant in
              entry.get("variants", {})}  # fmt: skip
-    named = {text for interpretation in interpretations for text in interpretation["alternatives"] if
+    alternatives = {text for interpretation in interpretations for text in interpretation["alternatives"] if
     text.partition(".")[0] in
              study_at().definition["methods"]}  # fmt: skip
-    assert named <= known and known - named == {"quack.spectral"}  # of which the summary itself speaks
+    assert alternatives <= variants and variants - alternatives == {
+        "quack.spectral"
+    }  # of which the summary itself speaks
     assert min(SCALES) < 1 < max(SCALES)

@@ -18,13 +18,13 @@ from tests.studies.watched_numbers import Watched
 OF_RUNS = ("table1", "tau", "variants")
 
 
-def made(written: Written, name: str) -> Table:
+def make_table(written: Written, name: str) -> Table:
     return study_parts.function("quack", "tables", name)(written.load(), written.study, PUBLISHED)
 
 
 @pytest.fixture(scope="module")
 def tables(right: Written) -> dict[str, Table]:
-    return {name: made(right, name) for name in OF_RUNS}
+    return {name: make_table(right, name) for name in OF_RUNS}
 
 
 @pytest.fixture
@@ -54,11 +54,11 @@ def test_table1_shows_every_tau_and_takes_the_lowest(tables: dict[str, Table]) -
     table = tables["table1"]
     frame = table.frame.set_index("setting")
     row = frame.loc["mla/quack/0.003"]
-    shown = [row[f"validation_loss_tau_{tau:g}"] for tau in TAUS]
+    losses = [row[f"validation_loss_tau_{tau:g}"] for tau in TAUS]
     assert (
-        shown == pytest.approx([3.03, 2.95, 3.00, 3.35])
+        losses == pytest.approx([3.03, 2.95, 3.00, 3.35])
         and row["best_tau"] == 0.1
-        and row["validation_loss_best_tau"] == min(shown)
+        and row["validation_loss_best_tau"] == min(losses)
     )
     assert table.cell("mla/quack/0.003", "validation_loss_best_tau").runs == tuple(
         key("mla", "quack", 3e-3, tau) for tau in TAUS
@@ -80,12 +80,12 @@ def test_table1_says_where_a_best_tau_is_at_an_end_of_its_grid(tables: dict[str,
         facts[key("mha", "quack", 3e-3, TAUS[-1])].loss = 2.0
         return facts
 
-    before, found = tables["table1"], made(right.changed(at_the_end, tmp_path), "table1")
-    frame = found.frame.set_index("setting")
+    before, after = tables["table1"], make_table(right.changed(at_the_end, tmp_path), "table1")
+    frame = after.frame.set_index("setting")
     places = [frame.loc[f"{scale}/quack/0.003", "best_tau_grid_position"] for scale in ("mla", "mha")]
     assert places == ["lowest", "highest"]
-    ends = [sum(frame["best_tau_grid_position"].isin(["lowest", "highest"])) for frame in (before.frame, found.frame)]
-    assert ends[1] == ends[0] + 2 and f"Of 12 best taus {ends[1]} are the lowest or highest" in found.notes[1]
+    ends = [sum(frame["best_tau_grid_position"].isin(["lowest", "highest"])) for frame in (before.frame, after.frame)]
+    assert ends[1] == ends[0] + 2 and f"Of 12 best taus {ends[1]} are the lowest or highest" in after.notes[1]
 
 
 def test_a_divergence_is_a_word_and_never_a_number(tables: dict[str, Table]) -> None:
@@ -117,7 +117,7 @@ def test_where_every_tau_diverges_there_is_no_best_one(right: Written, tmp_path)
         del facts[key("mha", "ablation", 3e-3, 0.1)]
         return facts
 
-    table = made(right.changed(worst, tmp_path), "table1")
+    table = make_table(right.changed(worst, tmp_path), "table1")
     assert (
         table.cell("mla/quack/0.03", "validation_loss_best_tau").word
         == table.cell("mla/quack/0.03", "best_tau").word
@@ -173,7 +173,7 @@ def test_variants_stand_beside_the_run_that_they_are_a_variant_of(tables: dict[s
 
 
 def test_cache_counts_what_is_remembered(right: Written) -> None:
-    frame = made(right, "cache").frame.set_index("cached_state")
+    frame = make_table(right, "cache").frame.set_index("cached_state")
     assert frame["bytes_per_token"].tolist() == [114_688, 8_960, 229_376] and frame["values_per_layer"].tolist() == [
         4096,
         320,
@@ -185,13 +185,13 @@ def test_cache_counts_what_is_remembered(right: Written) -> None:
 
 def test_what_no_training_is_behind_names_no_preset(right: Written, small_head: None) -> None:
     for name in ("cache", "lemma1"):
-        assert made(right, name).warnings == [
+        assert make_table(right, name).warnings == [
             "This table needs no training: it is computed, and the same at every preset."
         ]
 
 
 def test_lemma1_shows_the_bound_kept_and_broken(right: Written, small_head: None) -> None:
-    table = made(right, "lemma1")
+    table = make_table(right, "lemma1")
     frame = table.frame.set_index("setting")
     ours, fixed = (frame[frame["lr_rule"] == name] for name in ("QuacK", "fixed"))
     assert (
@@ -199,8 +199,8 @@ def test_lemma1_shows_the_bound_kept_and_broken(right: Written, small_head: None
         and (ours["within_bound"] == "yes").all()
         and (ours["bound_over_largest_change"] >= 1 - 1e-9).all()
     )
-    shown = [f"first_order_change_weights_x{scale:g}" for scale in lemma1_numbers.SHOWN]
-    assert (ours[shown].max(axis=1) / ours[shown].min(axis=1)).max() == pytest.approx(1, rel=1e-6)
+    names = [f"first_order_change_weights_x{scale:g}" for scale in lemma1_numbers.SHOWN]
+    assert (ours[names].max(axis=1) / ours[names].min(axis=1)).max() == pytest.approx(1, rel=1e-6)
     growth = fixed["first_order_change_weights_x32"] / fixed["first_order_change_weights_x1"]
     assert growth.tolist() == pytest.approx([32] * 6, rel=1e-6)
     worst = frame.loc["rank_one/worst/frobenius/quack"]
@@ -214,18 +214,18 @@ def test_lemma1_shows_the_bound_kept_and_broken(right: Written, small_head: None
 def test_files_and_terminal(name: str, tables: dict[str, Table], right: Written, tmp_path) -> None:
     paths = write_table.write(tables[name], right.load(), tmp_path / f"{name}.csv")
     assert [path.suffix for path in paths] == [".csv", ".md", ".tex", ".tex", ".tex", ".json"]
-    shown = terminal_table.format_for_terminal(tmp_path / f"{name}.csv")
-    assert max(map(len, shown.splitlines())) <= 80 and "Preset: paper" in shown
+    terminal_text = terminal_table.format_for_terminal(tmp_path / f"{name}.csv")
+    assert max(map(len, terminal_text.splitlines())) <= 80 and "Preset: paper" in terminal_text
     if name == "table1":
-        assert all(f"tau {tau:g}" in shown for tau in TAUS)
+        assert all(f"tau {tau:g}" in terminal_text for tau in TAUS)
 
 
 def test_nothing_at_all_is_a_table_too(tmp_path) -> None:
     nothing = Written(tmp_path, {}, "demo")
-    assert set(made(nothing, "table1").frame["outcome"]) == {"missing"}
+    assert set(make_table(nothing, "table1").frame["outcome"]) == {"missing"}
     assert (
-        made(nothing, "tau").frame["validation_loss"].isna().all()
-        and made(nothing, "variants").frame["validation_loss"].isna().all()
+        make_table(nothing, "tau").frame["validation_loss"].isna().all()
+        and make_table(nothing, "variants").frame["validation_loss"].isna().all()
     )
 
 
@@ -233,7 +233,7 @@ def test_table2_takes_ratios_turn_by_turn_and_names_the_device(tmp_path) -> None
     written = Written(tmp_path, {}).measured(
         "step_time", times(qk_norm=1.0, quack=0.91, default=0.9), device_name="H200"
     )
-    table = made(written, "table2")
+    table = make_table(written, "table2")
     frame = table.frame.set_index("method")
     assert frame.loc[
         "quack", ["step_time_ratio", "step_time_ratio_lower_quartile", "step_time_ratio_upper_quartile"]
@@ -254,7 +254,7 @@ def test_table2_takes_ratios_turn_by_turn_and_names_the_device(tmp_path) -> None
 
 
 def test_table2_says_where_nothing_was_measured(right: Written) -> None:
-    table = made(right, "table2")
+    table = make_table(right, "table2")
     assert table.cell("quack", "step_time_ratio").word == table.cell("quack", "step_ms").word == "missing"
     assert table.title.endswith("not measured.") and set(table.frame["device"]) == {"missing"}
 

@@ -38,20 +38,20 @@ def test_each_method_is_timed_in_every_repeat_and_its_norms_are_counted() -> Non
 
 
 def test_what_only_watches_is_not_timed_and_what_trains_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Any] = []
+    timed_specs: list[Any] = []
     original = module.measure
 
-    def measure(specs: Any, how: Any, say: Any) -> Any:
-        seen.extend(specs)
-        return original(specs, how, say)
+    def measure(specs: Any, settings: Any, say: Any) -> Any:
+        timed_specs.extend(specs)
+        return original(specs, settings, say)
 
     monkeypatch.setattr(module, "measure", measure)
     step_time(STUDY, OPTIONS, print)
-    assert [spec.init_seed for spec in seen] == [42, 42]
-    assert [entry["name"] for entry in seen[1].interventions] == ["learning_rate_factor"]
+    assert [spec.init_seed for spec in timed_specs] == [42, 42]
+    assert [entry["name"] for entry in timed_specs[1].interventions] == ["learning_rate_factor"]
     monkeypatch.setattr(module, "OBSERVERS", frozenset({"learning_rate_factor"}))
     step_time(STUDY, OPTIONS, print)
-    assert seen[3].interventions == ()
+    assert timed_specs[3].interventions == ()
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.studies.query_free.synthetic_runs import Transfer, as_the_document_says, measured_there, written
+from tests.studies.query_free.synthetic_runs import Transfer, as_the_document_says, write_runs, write_transfer
 
 
 @pytest.fixture(scope="session")
 def right(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs at paper size, and the measurement, that give what the paper prints. Read only."""
-    return measured_there(Transfer(), written(as_the_document_says(), tmp_path_factory.mktemp("right")))
+    return write_transfer(Transfer(), write_runs(as_the_document_says(), tmp_path_factory.mktemp("right")))

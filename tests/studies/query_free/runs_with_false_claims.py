@@ -185,8 +185,8 @@ def turned(schedule_of: tuple[str, ...]) -> Change:
     """The best of an architecture's rates is the lowest one, and the highest the worst."""
 
     def change(world: World) -> World:
-        found = sorted(world[name].loss for name in schedule_of)
-        return with_losses(world, **dict(zip(schedule_of, found, strict=True)))
+        losses = sorted(world[name].loss for name in schedule_of)
+        return with_losses(world, **dict(zip(schedule_of, losses, strict=True)))
 
     return change
 

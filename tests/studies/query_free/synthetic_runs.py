@@ -75,14 +75,14 @@ def study_at(preset: str = "paper") -> Study:
     return study_config.load(STUDY, preset)
 
 
-def written(world: World, root: Path, preset: str = "paper") -> Path:
+def write_runs(world: World, root: Path, preset: str = "paper") -> Path:
     """Write the runs of a world under `root`."""
     for method, facts in world.items():
         _run(method, facts, root, study_at(preset))
     return root
 
 
-def loaded(root: Path, *groups: str, preset: str = "paper", transfer: bool = True) -> RunFrames:
+def load_frames(root: Path, *groups: str, preset: str = "paper", transfer: bool = True) -> RunFrames:
     """The frames of some groups' runs, or of all; `transfer`: with the measurement, if it was written."""
     study = study_at(preset)
     expected = list_expected_runs(None, study, groups or list(study.definition["runs"]), root)
@@ -147,7 +147,7 @@ class Transfer:
 MEASURED = f"measured/{STUDY}/basis_transfer"
 
 
-def measured_there(transfer: Transfer, root: Path) -> Path:
+def write_transfer(transfer: Transfer, root: Path) -> Path:
     """Write the measurement under `root`."""
     path = measurement_file.frame_path(root, MEASURED)
     path.parent.mkdir(parents=True, exist_ok=True)

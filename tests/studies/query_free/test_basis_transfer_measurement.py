@@ -29,8 +29,8 @@ OPTIONS: dict[str, Any] = {
 
 
 def test_both_arms_are_read_at_every_width_and_seed() -> None:
-    said: list[str] = []
-    frame = basis_transfer(STUDY, OPTIONS, said.append)
+    messages: list[str] = []
+    frame = basis_transfer(STUDY, OPTIONS, messages.append)
     assert list(frame.columns) == ["h", "seed", "arm", "step", "quantity", "value"]
     assert frame.value.notna().all()
     mlp, linear = frame[frame.arm == "mlp"], frame[frame.arm == "linear"]
@@ -45,8 +45,8 @@ def test_both_arms_are_read_at_every_width_and_seed() -> None:
     assert set(frame.arm) == {"mlp", "linear", "mlp_eq_13", "linear_eq_13"} and len(frame) == 2 * (
         len(mlp) + len(linear)
     )
-    assert len(said) == 2 * 2 * 4 * 2 and "h 4, seed 0, mlp on" in said[1]
-    assert frame.equals(basis_transfer(STUDY, OPTIONS, said.append))
+    assert len(messages) == 2 * 2 * 4 * 2 and "h 4, seed 0, mlp on" in messages[1]
+    assert frame.equals(basis_transfer(STUDY, OPTIONS, messages.append))
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,10 @@ from tests.studies.query_free.synthetic_runs import (
     Facts,
     Transfer,
     as_the_document_says,
-    loaded,
-    measured_there,
+    load_frames,
     study_at,
-    written,
+    write_runs,
+    write_transfer,
 )
 
 CLAIMS = PUBLISHED.claims()
@@ -43,10 +43,10 @@ ARITHMETIC = [name for name, measure in CHECKS.items() if measure.scope == "arit
 
 
 def rows_of(root: Path, *claims: str, preset: str = "paper") -> pd.DataFrame:
-    wanted = [claim for claim in CLAIMS if not claims or claim.id in claims]
-    checks = ClaimChecks({claim.id: CHECKS[claim.id] for claim in wanted})
-    evidence = Evidence(loaded(root, preset=preset), study_at(preset), PUBLISHED)
-    return pd.DataFrame(judge_claims(wanted, checks, evidence)).set_index("id")
+    chosen_claims = [claim for claim in CLAIMS if not claims or claim.id in claims]
+    checks = ClaimChecks({claim.id: CHECKS[claim.id] for claim in chosen_claims})
+    evidence = Evidence(load_frames(root, preset=preset), study_at(preset), PUBLISHED)
+    return pd.DataFrame(judge_claims(chosen_claims, checks, evidence)).set_index("id")
 
 
 def verdicts(root: Path, *claims: str) -> pd.Series:
@@ -77,14 +77,16 @@ def test_where_the_document_is_right_its_claims_are_reproduced(before: pd.Series
 @pytest.mark.parametrize("claim", list(MUTANTS))
 def test_where_exactly_a_claim_is_false_it_is_not_reproduced(claim: str, before: pd.Series, tmp_path: Path) -> None:
     change, follows = MUTANTS[claim]
-    found = verdicts(measured_there(Transfer(), written(change(as_the_document_says()), tmp_path)), *TRAINED)
-    assert found[claim] == "not reproduced"
-    assert {name for name in found.index if found[name] != before[name]} == follows
+    verdict_by_claim = verdicts(
+        write_transfer(Transfer(), write_runs(change(as_the_document_says()), tmp_path)), *TRAINED
+    )
+    assert verdict_by_claim[claim] == "not reproduced"
+    assert {name for name in verdict_by_claim.index if verdict_by_claim[name] != before[name]} == follows
 
 
 def test_worse_by_less_than_what_counts_is_partly_so(tmp_path: Path) -> None:
     change = losses(wq_identity_floor_tenth=2.946)
-    root = written(change(as_the_document_says()), tmp_path)
+    root = write_runs(change(as_the_document_says()), tmp_path)
     row = rows_of(root, "deep_decay_helps").loc["deep_decay_helps"]
     assert row["verdict"] == "partly" and "counts as the same" in row["why"]
 
@@ -93,17 +95,17 @@ def test_worse_by_less_than_what_counts_is_partly_so(tmp_path: Path) -> None:
 def test_where_the_measurement_says_otherwise(name: str, before: pd.Series, tmp_path: Path) -> None:
     transfer, verdict, follows = TRANSFERS[name]
     about = [claim for claim in TRAINED if claim.startswith("mlp_transfer")]
-    found = verdicts(measured_there(transfer, tmp_path), *about)
-    assert found[name.partition(",")[0]] == verdict
-    assert {claim for claim in about if found[claim] != before[claim]} == follows
+    verdict_by_claim = verdicts(write_transfer(transfer, tmp_path), *about)
+    assert verdict_by_claim[name.partition(",")[0]] == verdict
+    assert {claim for claim in about if verdict_by_claim[claim] != before[claim]} == follows
 
 
 @pytest.mark.parametrize("world", list(REVERSED))
 def test_an_effect_that_is_reversed_is_not_reproduced(world: str, tmp_path: Path) -> None:
     change, transfer, claims = REVERSED[world]
-    found = rows_of(measured_there(transfer, written(change(as_the_document_says()), tmp_path)), *claims)
-    other = found[found["verdict"] != "not reproduced"]
-    assert len(found) == len(claims) and other.empty, other["why"].to_dict()
+    rows = rows_of(write_transfer(transfer, write_runs(change(as_the_document_says()), tmp_path)), *claims)
+    other = rows[rows["verdict"] != "not reproduced"]
+    assert len(rows) == len(claims) and other.empty, other["why"].to_dict()
 
 
 @pytest.fixture
@@ -112,8 +114,8 @@ def other_document(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_of_a_document_with_other_sizes_none_of_these_is_so(right: Path, other_document: None) -> None:
-    found = verdicts(right, *ARITHMETIC)
-    assert found[sorted(OF_SPECS)].to_dict() == dict.fromkeys(sorted(OF_SPECS), "not reproduced")
+    verdict_by_claim = verdicts(right, *ARITHMETIC)
+    assert verdict_by_claim[sorted(OF_SPECS)].to_dict() == dict.fromkeys(sorted(OF_SPECS), "not reproduced")
 
 
 def far_off() -> dict[str, Facts]:
@@ -123,14 +125,14 @@ def far_off() -> dict[str, Facts]:
 
 
 def test_a_column_of_table_2_that_is_false_in_all_its_values(tmp_path: Path, other_document: None) -> None:
-    found = verdicts(written(far_off(), tmp_path), *(f"t2_{method}" for method in CONFIGURATIONS))
-    assert found.eq("not reproduced").all(), found
+    verdict_by_claim = verdicts(write_runs(far_off(), tmp_path), *(f"t2_{method}" for method in CONFIGURATIONS))
+    assert verdict_by_claim.eq("not reproduced").all(), verdict_by_claim
 
 
 def test_a_column_of_table_2_is_not_partly_so_by_what_its_configuration_has(tmp_path: Path) -> None:
     """Sizes and rates are the paper's own; runs that miss it are not made good by them."""
-    found = verdicts(written(far_off(), tmp_path), *(f"t2_{method}" for method in CONFIGURATIONS))
-    assert found.eq("not reproduced").all(), found
+    verdict_by_claim = verdicts(write_runs(far_off(), tmp_path), *(f"t2_{method}" for method in CONFIGURATIONS))
+    assert verdict_by_claim.eq("not reproduced").all(), verdict_by_claim
 
 
 def test_a_column_of_table_2_with_the_printed_loss_alone_is_partly_so(right: Path, other_document: None) -> None:
@@ -140,13 +142,13 @@ def test_a_column_of_table_2_with_the_printed_loss_alone_is_partly_so(right: Pat
 # Mutants of the theorems: one that does not hold, and one that needs no premise.
 
 
-def that_fails(one: TheoremCheck) -> TheoremCheck:
-    return replace(one, residual=1e-6)
+def that_fails(check: TheoremCheck) -> TheoremCheck:
+    return replace(check, residual=1e-6)
 
 
-def that_needs_nothing(one: TheoremCheck) -> TheoremCheck:
-    first, *others = one.broken
-    return replace(one, broken=(replace(first, residual=1e-12), *others))
+def that_needs_nothing(check: TheoremCheck) -> TheoremCheck:
+    first, *others = check.broken
+    return replace(check, broken=(replace(first, residual=1e-12), *others))
 
 
 @pytest.mark.parametrize("mutant", [that_fails, that_needs_nothing], ids=["false", "needs nothing"])
@@ -155,39 +157,47 @@ def test_a_theorem_that_fails_or_cannot_fail_is_not_reproduced(claim: str, mutan
     for id in theorems.STATEMENTS.get(claim, ("prop_4_1",)):
         changed = theorem_checks.theorems() | {id: mutant(theorem_checks.theorems()[id])}
         with monkeypatch.context() as patched:
-            patched.setattr(theorem_checks, "theorems", lambda found=changed: found)
+            patched.setattr(theorem_checks, "theorems", lambda checks=changed: checks)
             assert verdicts(right, claim)[claim] == "not reproduced"
 
 
 def test_a_wrong_construction_is_seen(right: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The checks behind the claims run the constructions: one that leaves W_K alone is found out."""
-    made = query_elimination.attention_skip_only
+    eliminate = query_elimination.attention_skip_only
 
-    def without_keys(weights, *given):
-        done = made(weights, *given)
-        kept = [replace(one, key_DN=old.key_DN) for one, old in zip(done.layers, weights.layers, strict=True)]
-        return replace(done, layers=tuple(kept))
+    def without_keys(weights, *arguments):
+        done = eliminate(weights, *arguments)
+        layers = [replace(layer, key_DN=old.key_DN) for layer, old in zip(done.layers, weights.layers, strict=True)]
+        return replace(done, layers=tuple(layers))
 
     monkeypatch.setattr(query_elimination, "attention_skip_only", without_keys)
     theorem_checks.theorems.cache_clear()
     try:
-        found = verdicts(right, *theorems.STATEMENTS)
+        verdict_by_claim = verdicts(right, *theorems.STATEMENTS)
     finally:
         theorem_checks.theorems.cache_clear()
-    assert set(found[found == "not reproduced"].index) == {"attn_skip_only", "any_of_three"}
-    assert set(found.drop(["attn_skip_only", "any_of_three"])) == {"reproduced"}
+    assert set(verdict_by_claim[verdict_by_claim == "not reproduced"].index) == {"attn_skip_only", "any_of_three"}
+    assert set(verdict_by_claim.drop(["attn_skip_only", "any_of_three"])) == {"reproduced"}
 
 
 def test_singular_values_of_another_law(right: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = theorems.norm_semiconjugacy.gaussian_singular_values
-    monkeypatch.setattr(theorems.norm_semiconjugacy, "gaussian_singular_values", lambda d, seed: 3 * drawn(d, seed))
+    gaussian_singular_values = theorems.norm_semiconjugacy.gaussian_singular_values
+    monkeypatch.setattr(
+        theorems.norm_semiconjugacy, "gaussian_singular_values", lambda d, seed: 3 * gaussian_singular_values(d, seed)
+    )
     assert verdicts(right, "sigma_max_random")["sigma_max_random"] == "not reproduced"
 
 
 def test_every_claim_was_seen_to_fail() -> None:
-    seen = {*MUTANTS, *(name.partition(",")[0] for name in TRANSFERS), *OF_SPECS, *theorems.STATEMENTS, "single_head"}
-    seen |= {"sigma_max_random", "equal_nonemb_apart"} | {f"t2_{method}" for method in CONFIGURATIONS}
-    assert seen | UNTESTED == set(CHECKS)
+    failing_claims = {
+        *MUTANTS,
+        *(name.partition(",")[0] for name in TRANSFERS),
+        *OF_SPECS,
+        *theorems.STATEMENTS,
+        "single_head",
+    }
+    failing_claims |= {"sigma_max_random", "equal_nonemb_apart"} | {f"t2_{method}" for method in CONFIGURATIONS}
+    assert failing_claims | UNTESTED == set(CHECKS)
 
 
 # What is said beside a verdict.
@@ -213,7 +223,7 @@ def test_a_missing_or_diverged_run_has_no_verdict(tmp_path: Path) -> None:
     world = as_the_document_says()
     world["wq_identity"] = replace(world["wq_identity"], outcome="diverged")
     del world["baseline_small_d"]
-    rows = rows_of(written(world, tmp_path))
+    rows = rows_of(write_runs(world, tmp_path))
     assert rows.loc["match_baseline", "verdict"] == "diverged" and rows.loc["fewer_params", "verdict"] == "reproduced"
     assert rows.loc["pct_small_d", "verdict"] == "not tested" and "is missing" in rows.loc["pct_small_d", "why"]
     assert rows.loc["mlp_transfer_error", "verdict"] == "not tested"
@@ -223,17 +233,17 @@ def test_a_missing_or_diverged_run_has_no_verdict(tmp_path: Path) -> None:
 def test_a_rate_at_which_a_run_diverges_is_not_its_best(tmp_path: Path) -> None:
     world = as_the_document_says()
     world["baseline_large_schedule"] = replace(world["baseline_large_schedule"], outcome="diverged")
-    row = rows_of(written(world, tmp_path), "higher_lr_admitted").loc["higher_lr_admitted"]
+    row = rows_of(write_runs(world, tmp_path), "higher_lr_admitted").loc["higher_lr_admitted"]
     assert row["verdict"] == "reproduced" and "query_free/base/baseline_large_schedule/s42" in row["runs"]
     for name in ("baseline", "baseline_reduced_schedule"):
         world[name] = replace(world[name], outcome="diverged")
-    row = rows_of(written(world, tmp_path / "all"), "higher_lr_admitted").loc["higher_lr_admitted"]
+    row = rows_of(write_runs(world, tmp_path / "all"), "higher_lr_admitted").loc["higher_lr_admitted"]
     assert row["verdict"] == "diverged"
 
 
 def test_a_demo_speaks_only_about_sizes_and_theorems(tmp_path: Path) -> None:
-    root = measured_there(Transfer(), written(as_the_document_says(), tmp_path, "demo"))
-    found = rows_of(root, preset="demo")["verdict"]
-    assert found[TRAINED].eq("not judged (demo size)").all()
+    root = write_transfer(Transfer(), write_runs(as_the_document_says(), tmp_path, "demo"))
+    verdict_by_claim = rows_of(root, preset="demo")["verdict"]
+    assert verdict_by_claim[TRAINED].eq("not judged (demo size)").all()
     for name in ARITHMETIC:
-        assert found[name] == AGAINST_ITSELF.get(name, "reproduced"), name
+        assert verdict_by_claim[name] == AGAINST_ITSELF.get(name, "reproduced"), name

@@ -16,10 +16,10 @@ from tests.studies.query_free.synthetic_runs import (
     STUDY,
     Transfer,
     as_the_document_says,
-    loaded,
-    measured_there,
+    load_frames,
     study_at,
-    written,
+    write_runs,
+    write_transfer,
 )
 
 FIGURES = study_parts.targets(STUDY, "figures")
@@ -27,7 +27,7 @@ FIGURES = study_parts.targets(STUDY, "figures")
 
 def draw(root: Path, name: str, preset: str = "paper") -> FigureWithData:
     study = study_at(preset)
-    frames = loaded(root, *study.definition["targets"][name]["runs"], preset=preset)
+    frames = load_frames(root, *study.definition["targets"][name]["runs"], preset=preset)
     return study_parts.function(STUDY, "figures", name)(frames, study, PUBLISHED)
 
 
@@ -48,10 +48,10 @@ def test_fig1_has_every_evaluation_and_its_distance_from_the_baseline(right: Pat
     )
     assert end.loc["wq_identity_large_mlp", "loss_vs_baseline_pct"] == pytest.approx(-0.51, abs=0.005)
     assert ours.xs("baseline", level="method")["loss_vs_baseline_pct"].eq(0).all()
-    metrics = loaded(right, "table2").metrics("query_free/base/wq_identity/s42").set_index("step")["loss"]
+    metrics = load_frames(right, "table2").metrics("query_free/base/wq_identity/s42").set_index("step")["loss"]
     assert ours.loc[("wq_identity", 30_000), "validation_loss"] == metrics[30_000]
-    said = words(picture)
-    assert "preset paper · 124M" in said and "W_Q = I (77.88M)" in said and "Baseline (84.95M)" in said
+    text = words(picture)
+    assert "preset paper · 124M" in text and "W_Q = I (77.88M)" in text and "Baseline (84.95M)" in text
 
 
 def test_fig1_has_the_printed_losses_where_the_axes_reach_them(right: Path, tmp_path: Path) -> None:
@@ -62,10 +62,10 @@ def test_fig1_has_the_printed_losses_where_the_axes_reach_them(right: Path, tmp_
         "wq_identity_large_mlp": 2.929,
     }  # fmt: skip
     marks = [[line for line in axes.lines if line.get_marker() == "D"] for axes in picture.figure.axes]
-    assert [len(found) for found in marks] == [5, 5]
+    assert [len(marks_of_axis) for marks_of_axis in marks] == [5, 5]
     # Of losses of another size the printed ones are no neighbours: the axes are not stretched to them.
     world = {name: replace(facts, loss=facts.loss + 4) for name, facts in as_the_document_says().items()}
-    far = draw(written(world, tmp_path), "fig1")
+    far = draw(write_runs(world, tmp_path), "fig1")
     assert far.figure.axes[0].get_ylim()[0] > 6
     assert not [line for line in far.figure.axes[0].lines if line.get_marker() == "D"]
 
@@ -74,7 +74,7 @@ def test_fig1_names_what_is_not_drawn(tmp_path: Path) -> None:
     world = as_the_document_says()
     world["wq_identity"] = replace(world["wq_identity"], outcome="diverged")
     del world["baseline_small_d"]
-    picture = draw(written(world, tmp_path), "fig1")
+    picture = draw(write_runs(world, tmp_path), "fig1")
     assert "not drawn:\nBaseline (smaller d) (missing)" in words(picture)
     crosses = [line for axes in picture.figure.axes for line in axes.lines if line.get_marker() == "x"]
     assert len(crosses) == 2
@@ -87,7 +87,7 @@ def test_fig1_names_what_is_not_drawn(tmp_path: Path) -> None:
 def test_without_a_baseline_there_are_losses_and_no_distances(tmp_path: Path) -> None:
     world = as_the_document_says()
     del world["baseline"]
-    frame = draw(written(world, tmp_path), "fig1").frame
+    frame = draw(write_runs(world, tmp_path), "fig1").frame
     ours = frame[frame["source"] == "reproduced"]
     assert ours["loss_vs_baseline_pct"].isna().all() and ours["validation_loss"].notna().all()
 
@@ -95,18 +95,18 @@ def test_without_a_baseline_there_are_losses_and_no_distances(tmp_path: Path) ->
 def test_fig2_has_the_end_of_the_measurement_and_what_is_printed(right: Path) -> None:
     picture = draw(right, "fig2")
     groups = picture.frame.groupby(["panel", "curve", "source"])
-    shown = {name: rows["value"].tolist() for name, rows in groups}
+    values = {name: rows["value"].tolist() for name, rows in groups}
     ours = picture.frame[picture.frame["source"] != "published"]
     assert ours.groupby(["panel", "curve"])["width"].agg(list).tolist() == [[256, 512, 768]] * 10
     transfer = Transfer()
-    assert shown["error", "mlp", "reproduced"] == pytest.approx([100 * value for value in transfer.mlp])
-    assert shown["error", "linear", "reproduced"] == pytest.approx([11.8, 11.9, 12.0])
-    assert shown["error", "best linear map", "closed form"] == pytest.approx([11.7, 11.8, 11.9])
-    other = shown["error", "best linear map without -X", "closed form"]
+    assert values["error", "mlp", "reproduced"] == pytest.approx([100 * value for value in transfer.mlp])
+    assert values["error", "linear", "reproduced"] == pytest.approx([11.8, 11.9, 12.0])
+    assert values["error", "best linear map", "closed form"] == pytest.approx([11.7, 11.8, 11.9])
+    other = values["error", "best linear map without -X", "closed form"]
     assert other == pytest.approx([1.4 * 11.7, 1.4 * 11.8, 1.4 * 11.9])
-    assert shown["distance", "linear", "reproduced"] == list(transfer.linear_distance)
-    assert shown["error", "mlp", "published"] == [4, 6] and shown["error", "linear", "published"] == [11, 14]
-    assert shown["distance", "mlp", "published"] == [0.002]
+    assert values["distance", "linear", "reproduced"] == list(transfer.linear_distance)
+    assert values["error", "mlp", "published"] == [4, 6] and values["error", "linear", "published"] == [11, 14]
+    assert values["distance", "mlp", "published"] == [0.002]
     assert "preset paper · 20,000 steps of 65,536" in words(picture)
 
 
@@ -119,12 +119,12 @@ def test_fig2_says_that_nothing_was_measured(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_bytes_repeat_and_the_preset_is_named(right: Path, tmp_path: Path, name: str) -> None:
     paths = [figure_style.save(draw(right, name), tmp_path / folder / f"{name}.png") for folder in ("a", "b")]
-    for one, other in zip(*paths, strict=True):
-        assert one.read_bytes() == other.read_bytes()
+    for path, path_of_repeat in zip(*paths, strict=True):
+        assert path.read_bytes() == path_of_repeat.read_bytes()
     assert pd.read_csv(tmp_path / "a" / f"{name}.csv")["preset"].eq("paper").all()
 
 
 def test_a_demo_says_so(tmp_path: Path) -> None:
-    root = measured_there(Transfer(widths=(32, 64, 96)), written(as_the_document_says(), tmp_path, "demo"))
+    root = write_transfer(Transfer(widths=(32, 64, 96)), write_runs(as_the_document_says(), tmp_path, "demo"))
     assert "preset demo · 0.8M" in words(draw(root, "fig1", "demo"))
     assert "preset demo · 1,000 steps of 1,024" in words(draw(root, "fig2", "demo"))

@@ -36,18 +36,20 @@ def spec(method: str, preset: str = "paper") -> RunSpec:
     return study_at(preset).runs[f"{STUDY}/base/{method}/s42"].spec
 
 
-def changed(one: str, other: str, preset: str = "paper") -> dict[str, object]:
+def find_differences(first_key: str, other_key: str, preset: str = "paper") -> dict[str, object]:
     """What of the second spec is another thing than in the first: ``part.key`` -> its value there."""
-    before, after = spec(one, preset).to_dict(), spec(other, preset).to_dict()
-    found: dict[str, object] = {}
+    before, after = spec(first_key, preset).to_dict(), spec(other_key, preset).to_dict()
+    differences: dict[str, object] = {}
     for part in after:
         if part in ("method", "components"):
             continue
         if isinstance(after[part], dict):
-            found |= {f"{part}.{key}": value for key, value in after[part].items() if before[part].get(key) != value}
+            differences |= {
+                f"{part}.{key}": value for key, value in after[part].items() if before[part].get(key) != value
+            }
         elif before[part] != after[part]:
-            found[part] = after[part]
-    return found
+            differences[part] = after[part]
+    return differences
 
 
 @pytest.mark.parametrize("method", list(PARAMETERS))
@@ -70,13 +72,13 @@ def test_what_w_q_had_goes_into_the_feed_forward_network_exactly(preset: str) ->
 
 def test_the_budget_is_the_papers() -> None:
     for run in study_at("paper").runs.values():
-        one = run.spec
-        assert (one.train.steps, one.train.batch_tokens) == (60_000, 12 * 40 * 1024)
-        assert (one.train.validate_every, one.train.validation_sequences) == (1000, 2400)
-        assert one.schedule.warmup_steps == 2000 and one.optimizer.gradient_clip == 1.0
-        assert (one.optimizer.options["beta1"], one.optimizer.options["beta2"]) == (0.9, 0.95)
-        assert one.optimizer.weight_decay == (0.025 if one.method == "wq_identity_decay_0p025" else 0.1)
-        assert one.optimizer.decay_embeddings and not one.optimizer.decay_norms
+        run_spec = run.spec
+        assert (run_spec.train.steps, run_spec.train.batch_tokens) == (60_000, 12 * 40 * 1024)
+        assert (run_spec.train.validate_every, run_spec.train.validation_sequences) == (1000, 2400)
+        assert run_spec.schedule.warmup_steps == 2000 and run_spec.optimizer.gradient_clip == 1.0
+        assert (run_spec.optimizer.options["beta1"], run_spec.optimizer.options["beta2"]) == (0.9, 0.95)
+        assert run_spec.optimizer.weight_decay == (0.025 if run_spec.method == "wq_identity_decay_0p025" else 0.1)
+        assert run_spec.optimizer.decay_embeddings and not run_spec.optimizer.decay_norms
     rates = {"baseline": (6e-4, 6e-5), "wq_identity": (1.6e-3, 2e-5), "wq_identity_large_mlp": (2.2e-3, 2e-5)}
     rates |= dict.fromkeys(("baseline_small_mlp", "baseline_small_d"), rates["baseline"])
     rates |= dict.fromkeys(NONLINEAR, rates["wq_identity"])
@@ -100,22 +102,22 @@ def test_the_recipe_is_nanogpts() -> None:
 def test_arms_differ_by_what_they_say() -> None:
     floor, peak = "schedule.floor", "optimizer.learning_rate"
     half = {"name": "scaled_softmax", "divisor": 2.0}
-    assert changed("baseline", "baseline_small_mlp") == {"model.ffn_width": 2688}
+    assert find_differences("baseline", "baseline_small_mlp") == {"model.ffn_width": 2688}
     small_d = {"model.width": 744, "model.head_width": 62, "model.ffn_width": 2976}
-    assert changed("baseline", "baseline_small_d") == small_d
+    assert find_differences("baseline", "baseline_small_d") == small_d
     identity = {"model.projections": {"name": "identity_query", "bias": False}, "model.mixer": half}
-    assert changed("baseline", "wq_identity") == identity | {peak: 1.6e-3, floor: 0.0125}
-    larger = changed("wq_identity", "wq_identity_large_mlp")
+    assert find_differences("baseline", "wq_identity") == identity | {peak: 1.6e-3, floor: 0.0125}
+    larger = find_differences("wq_identity", "wq_identity_large_mlp")
     assert larger.pop(floor) == pytest.approx(2e-5 / 2.2e-3)
     assert larger == {"model.ffn_width": 3456, peak: 2.2e-3}
     for method, activation in zip(NONLINEAR, ("none", "gelu"), strict=True):
         query = {"name": "residual_query", "bias": False, "activation": activation}
-        assert changed("wq_identity", method) == {"model.projections": query}
-    assert changed("wq_identity", "wq_identity_floor_tenth") == {floor: 0.1}
-    assert changed("wq_identity", "wq_identity_decay_0p025") == {"optimizer.weight_decay": 0.025}
-    assert changed("wq_identity", "wq_identity_unscaled") == {"model.mixer": {"name": "softmax"}}
-    assert set(changed("wq_identity", "wq_identity_matched")) == {"model.mixer"}
-    assert changed("baseline", "norm_free") == {
+        assert find_differences("wq_identity", method) == {"model.projections": query}
+    assert find_differences("wq_identity", "wq_identity_floor_tenth") == {floor: 0.1}
+    assert find_differences("wq_identity", "wq_identity_decay_0p025") == {"optimizer.weight_decay": 0.025}
+    assert find_differences("wq_identity", "wq_identity_unscaled") == {"model.mixer": {"name": "softmax"}}
+    assert set(find_differences("wq_identity", "wq_identity_matched")) == {"model.mixer"}
+    assert find_differences("baseline", "norm_free") == {
         "model.norm": {"name": "none"},
         "model.residual": {"name": "attention_skip"},
         "model.residual_init_scaling": False,
@@ -128,15 +130,15 @@ def test_under_another_models_schedule_an_architecture_has_exactly_that(preset: 
     """Both architectures under each other's rates: nothing else is another."""
     schedules = {"reduced": "wq_identity", "large": "wq_identity_large_mlp", "baseline": "baseline"}
     for method in study_at(preset).definition["arms"]:
-        architecture, _, named = method.removesuffix("_schedule").rpartition("_")
+        architecture, _, schedule = method.removesuffix("_schedule").rpartition("_")
         if not method.endswith("_schedule"):
             continue
-        theirs = spec(schedules[named], preset)
+        theirs = spec(schedules[schedule], preset)
         assert spec(method, preset).optimizer == theirs.optimizer and spec(method, preset).schedule == theirs.schedule
-        assert set(changed(architecture, method, preset)) <= {"optimizer.learning_rate", "schedule.floor"}
+        assert set(find_differences(architecture, method, preset)) <= {"optimizer.learning_rate", "schedule.floor"}
     highest = spec("wq_identity_large_mlp_rate_3e3", preset)
     assert smallest_rate(highest) == pytest.approx(smallest_rate(spec("wq_identity", preset)))
-    assert set(changed("wq_identity_large_mlp", highest.method, preset)) == {
+    assert set(find_differences("wq_identity_large_mlp", highest.method, preset)) == {
         "optimizer.learning_rate",
         "schedule.floor",
     }
@@ -147,19 +149,19 @@ def test_every_preset_keeps_the_arms_and_the_shape(preset: str) -> None:
     study, paper = study_at(preset), study_at("paper")
     assert set(study.runs) == set(paper.runs) and len(study.runs) == 18
     for key, run in study.runs.items():
-        one, printed = run.spec, paper.runs[key].spec
-        model, theirs = one.model, printed.model
+        run_spec, paper_spec = run.spec, paper.runs[key].spec
+        model, theirs = run_spec.model, paper_spec.model
         assert model.layers >= 4 and model.heads * model.head_width == model.width
         assert model.ffn_width / model.width == theirs.ffn_width / theirs.width
         # Rates follow the width of the scale, the start that of the model.
         scale = spec("baseline", preset).model.width / 768
-        assert one.optimizer.learning_rate * scale == pytest.approx(printed.optimizer.learning_rate, rel=1e-9)
-        assert one.schedule.options == printed.schedule.options
-        spread = 1.0 if one.method == "norm_free" else 0.3072
+        assert run_spec.optimizer.learning_rate * scale == pytest.approx(paper_spec.optimizer.learning_rate, rel=1e-9)
+        assert run_spec.schedule.options == paper_spec.schedule.options
+        spread = 1.0 if run_spec.method == "norm_free" else 0.3072
         assert model.width * model.init_std**2 == pytest.approx(spread * theirs.width / 768, rel=0.01)
-        assert one.schedule.warmup_steps == max(1, round(one.train.steps / 30))
+        assert run_spec.schedule.warmup_steps == max(1, round(run_spec.train.steps / 30))
         if preset != "smoke":
-            assert one.train.steps == 60 * one.train.validate_every
+            assert run_spec.train.steps == 60 * run_spec.train.validate_every
     narrow, wide = spec("baseline_small_d", preset).model, spec("baseline", preset).model
     assert narrow.width * 32 == wide.width * 31 and narrow.heads == wide.heads
 
@@ -174,7 +176,7 @@ def test_the_matched_scale_is_the_one_that_its_width_and_start_ask_for(preset: s
 
 def test_what_two_models_share_starts_alike_and_reads_alike() -> None:
     specs = [run.spec for run in study_at("paper").runs.values()]
-    assert {(one.init_seed, one.data_seed, one.data.pack, one.data.corpus) for one in specs} == {
+    assert {(spec.init_seed, spec.data_seed, spec.data.pack, spec.data.corpus) for spec in specs} == {
         (42, 0, "base", "openwebtext")
     }
 

@@ -18,19 +18,19 @@ from tests.studies.query_free.synthetic_runs import (
     STUDY,
     Transfer,
     as_the_document_says,
-    loaded,
-    measured_there,
+    load_frames,
     study_at,
-    written,
+    write_runs,
+    write_transfer,
 )
 from tests.studies.watched_numbers import Watched
 
 TABLES = study_parts.targets(STUDY, "tables")
 
 
-def made(root: Path, name: str, preset: str = "paper", published: PrintedNumbers = PUBLISHED) -> Table:
+def make_table(root: Path, name: str, preset: str = "paper", published: PrintedNumbers = PUBLISHED) -> Table:
     study = study_at(preset)
-    frames = loaded(root, *study.definition["targets"][name]["runs"], preset=preset)
+    frames = load_frames(root, *study.definition["targets"][name]["runs"], preset=preset)
     return study_parts.function(STUDY, "tables", name)(frames, study, published)
 
 
@@ -39,7 +39,7 @@ def made(root: Path, name: str, preset: str = "paper", published: PrintedNumbers
 
 @pytest.fixture(scope="module")
 def table1(right: Path) -> Table:
-    return made(right, "table1")
+    return make_table(right, "table1")
 
 
 def test_table1_has_the_printed_rows_and_a_check_in_each_of_theory(table1: Table) -> None:
@@ -62,20 +62,22 @@ def test_table1_has_the_printed_rows_and_a_check_in_each_of_theory(table1: Table
 
 def test_every_statement_holds_with_its_premises_and_fails_without_each(table1: Table) -> None:
     frame = table1.frame.set_index("check")
-    kept, broken = frame[frame["verdict"] == "equal"], frame[frame["verdict"] == "apart"]
-    assert len(kept) + len(broken) + 2 == len(frame) and len(kept) == len(theorem_checks.theorems())
-    assert kept["relative_residual"].max() < 1e-9 and broken["relative_residual"].min() > 1e-4
-    assert broken["premise_removed"].ne("").all() and kept["premise_removed"].eq("").all()
-    theory = [one for one in theorem_checks.theorems() if not one.startswith("section_6")]
-    assert all(f"{name}_without_1" in broken.index for name in theory)
+    equal_rows, apart_rows = frame[frame["verdict"] == "equal"], frame[frame["verdict"] == "apart"]
+    assert len(equal_rows) + len(apart_rows) + 2 == len(frame) and len(equal_rows) == len(theorem_checks.theorems())
+    assert equal_rows["relative_residual"].max() < 1e-9 and apart_rows["relative_residual"].min() > 1e-4
+    assert apart_rows["premise_removed"].ne("").all() and equal_rows["premise_removed"].eq("").all()
+    theory = [theorem for theorem in theorem_checks.theorems() if not theorem.startswith("section_6")]
+    assert all(f"{name}_without_1" in apart_rows.index for name in theory)
 
 
 def test_a_statement_that_does_not_hold_is_shouted(right: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = theorem_checks.theorems()["thm_4_1"]
-    idle = replace(one.broken[0], residual=1e-12)
-    changed = theorem_checks.theorems() | {"thm_4_1": replace(one, residual=1e-3, broken=(idle, *one.broken[1:]))}
+    theorem = theorem_checks.theorems()["thm_4_1"]
+    idle = replace(theorem.broken[0], residual=1e-12)
+    changed = theorem_checks.theorems() | {
+        "thm_4_1": replace(theorem, residual=1e-3, broken=(idle, *theorem.broken[1:]))
+    }
     monkeypatch.setattr(theorem_checks, "theorems", lambda: changed)
-    table = made(right, "table1")
+    table = make_table(right, "table1")
     assert table.cell("thm_4_1", "verdict").value == "NOT EQUAL"
     assert table.cell("thm_4_1_without_1", "verdict").value == "NOT APART"
 
@@ -85,7 +87,7 @@ def test_a_statement_that_does_not_hold_is_shouted(right: Path, monkeypatch: pyt
 
 @pytest.fixture(scope="module")
 def table2(right: Path) -> Table:
-    return made(right, "table2")
+    return make_table(right, "table2")
 
 
 def test_table2_has_losses_sizes_and_times_beside_what_is_printed(table2: Table) -> None:
@@ -133,7 +135,7 @@ def test_a_missing_or_diverged_run_is_a_word(tmp_path: Path) -> None:
     world = as_the_document_says()
     world["wq_identity"] = replace(world["wq_identity"], outcome="diverged")
     del world["residual_query"]
-    table = made(written(world, tmp_path / "a"), "table2")
+    table = make_table(write_runs(world, tmp_path / "a"), "table2")
     assert (
         table.cell("wq_identity", "validation_loss").word
         == table.cell("wq_identity", "loss_vs_baseline_pct").word
@@ -147,7 +149,7 @@ def test_a_missing_or_diverged_run_is_a_word(tmp_path: Path) -> None:
     )
     assert table.cell("residual_query", "params_m").value == pytest.approx(124.37376)
     del world["baseline"]
-    table = made(written(world, tmp_path / "b"), "table2")
+    table = make_table(write_runs(world, tmp_path / "b"), "table2")
     assert (
         table.cell("baseline_small_d", "loss_vs_baseline_pct").word
         == table.cell("baseline_small_d", "step_time_ratio_to_baseline").word
@@ -160,7 +162,7 @@ def test_a_missing_or_diverged_run_is_a_word(tmp_path: Path) -> None:
 
 
 def test_variants_has_every_run_against_the_baseline_and_what_it_varies(right: Path) -> None:
-    frame = made(right, "variants").frame.set_index("method")
+    frame = make_table(right, "variants").frame.set_index("method")
     assert set(frame.index) == {run.spec.method for run in study_at("paper").runs.values()} and len(frame) == 18
     assert frame["validation_loss"].to_dict() == pytest.approx(LOSSES)
     assert frame.loc["wq_identity_floor_tenth", "variant_of"] == "wq_identity"
@@ -181,7 +183,7 @@ def test_variants_has_every_run_against_the_baseline_and_what_it_varies(right: P
 
 
 def test_initial_scores_are_the_printed_ones_and_those_of_layers(right: Path) -> None:
-    table = made(right, "initial_scores")
+    table = make_table(right, "initial_scores")
     frame = table.frame.set_index("query_setting")
     printed = {
         row: table.cell(row, "value_by_formula_published").text for row in ("standard", "reduced", "ratio", "inverse")
@@ -201,27 +203,27 @@ def test_initial_scores_are_the_printed_ones_and_those_of_layers(right: Path) ->
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("preset", ["paper", "demo"])
 def test_files_and_terminal(name: str, preset: str, tmp_path: Path) -> None:
-    root = written(as_the_document_says(), tmp_path, preset)
-    table = made(root, name, preset)
-    frames = loaded(root, *study_at(preset).definition["targets"][name]["runs"], preset=preset)
+    root = write_runs(as_the_document_says(), tmp_path, preset)
+    table = make_table(root, name, preset)
+    frames = load_frames(root, *study_at(preset).definition["targets"][name]["runs"], preset=preset)
     paths = write_table.write(table, frames, tmp_path / f"{name}.csv")
     assert [path.suffix for path in paths] == [".csv", ".md", ".tex", ".tex", ".tex", ".json"]
-    shown = terminal_table.format_for_terminal(tmp_path / f"{name}.csv")
+    terminal_text = terminal_table.format_for_terminal(tmp_path / f"{name}.csv")
     banner = "This table needs no training" if name in ("table1", "initial_scores") else f"Preset: {preset}"
-    assert max(map(len, shown.splitlines())) <= 80 and banner in shown
+    assert max(map(len, terminal_text.splitlines())) <= 80 and banner in terminal_text
     assert table.frame["preset"].eq(preset).all()
 
 
 def test_a_target_reads_what_it_declares(right: Path) -> None:
     for target, entry in study_at("paper").definition["targets"].items():
         watched = Watched(PUBLISHED)
-        frames = loaded(right, *entry["runs"])
+        frames = load_frames(right, *entry["runs"])
         study_parts.function(STUDY, f"{entry['kind']}s", target)(frames, study_at("paper"), watched)
         assert watched.seen == set(entry["published"]), target
 
 
 def test_nothing_is_needed_of_runs_that_are_not_there(tmp_path: Path) -> None:
     """Theorems and starts are the same with no run at all; a table of runs then has words alone."""
-    root = measured_there(Transfer(), tmp_path)
-    assert made(root, "table1").frame["relative_residual"].notna().sum() > 30
-    assert made(root, "table2").frame["validation_loss"].isna().all()
+    root = write_transfer(Transfer(), tmp_path)
+    assert make_table(root, "table1").frame["relative_residual"].notna().sum() > 30
+    assert make_table(root, "table2").frame["validation_loss"].isna().all()

@@ -30,9 +30,9 @@ REAL: dict[str, Any] = {
 }
 
 
-def instead(name: str, of: Callable[..., Any]) -> Patch:
+def instead(name: str, function: Callable[..., Any]) -> Patch:
     """Another function in its place."""
-    return lambda monkeypatch: monkeypatch.setattr(sizes_and_definitions, name, of)
+    return lambda monkeypatch: monkeypatch.setattr(sizes_and_definitions, name, function)
 
 
 def cells(method: str, **values: float) -> Patch:
@@ -58,8 +58,8 @@ def constants(*values: float) -> Patch:
 
 
 def _twice_the_operations(monkeypatch: pytest.MonkeyPatch) -> None:
-    def cell(e, of: str, column: str) -> Any:
-        return REAL["table4_cell"](e, of, column) * (2 if column == "step_flops_counted" else 1)
+    def cell(e, method: str, column: str) -> Any:
+        return REAL["table4_cell"](e, method, column) * (2 if column == "step_flops_counted" else 1)
 
     monkeypatch.setattr(sizes_and_definitions, "table4_cell", cell)
 
@@ -72,7 +72,7 @@ def _another_start(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _another_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
     starts = [0.5 - 0.4 * 0.9**layer for layer in range(24)]
-    blocks = [SimpleNamespace(attention=SimpleNamespace(mixer=SimpleNamespace(lambda_init=one))) for one in starts]
+    blocks = [SimpleNamespace(attention=SimpleNamespace(mixer=SimpleNamespace(lambda_init=value))) for value in starts]
     monkeypatch.setattr(sizes_and_definitions, "build_decoder", lambda study, method: SimpleNamespace(blocks=blocks))
 
 
@@ -82,10 +82,10 @@ def _softmax(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _moved_lane(monkeypatch: pytest.MonkeyPatch) -> None:
-    written = HyperConnections.write
+    write_before = HyperConnections.write
 
     def write(self, state, sublayer, branch_BTD):
-        x_BTD, slow_BTD = written(self, state, sublayer, branch_BTD)
+        x_BTD, slow_BTD = write_before(self, state, sublayer, branch_BTD)
         return x_BTD + 0.1 * slow_BTD, slow_BTD
 
     monkeypatch.setattr(HyperConnections, "write", write)
@@ -132,6 +132,6 @@ PRINTED_FALSE: dict[str, PrintedNumbers] = {"extra_runs_needed": AnotherTable2(P
 PRINTED_SO: dict[str, dict[str, float]] = {"tokens_1p2b": {"log2_batch": 19}, "tokens_3b": {"log2_batch": 19}}
 
 
-def printed(claim, values: dict[str, float]):
+def change_printed(claim, values: dict[str, float]):
     """A claim that prints other values."""
     return replace(claim, values=claim.values | values)

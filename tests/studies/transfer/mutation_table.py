@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 from plumbline.studies.transfer.claims import CHECKS
-from tests.studies.transfer.false_definitions import FALSE, PRINTED_FALSE, PRINTED_SO, SO, printed
+from tests.studies.transfer.false_definitions import FALSE, PRINTED_FALSE, PRINTED_SO, SO, change_printed
 from tests.studies.transfer.runs_with_false_claims import MUTANTS, UPHELD
-from tests.studies.transfer.synthetic_results import held, right
-from tests.studies.transfer.test_transfer_claims import CLAIMS, judged, where
+from tests.studies.transfer.synthetic_results import hold_frames, right
+from tests.studies.transfer.test_transfer_claims import CLAIMS, judge_frames, where
 
 
 def _false(name: str, as_printed: str) -> tuple[str, str]:
@@ -22,9 +22,9 @@ def _false(name: str, as_printed: str) -> tuple[str, str]:
     if name in FALSE:
         with pytest.MonkeyPatch.context() as patch:
             FALSE[name](patch)
-            return "code in which it is false", judged(held({}), [name]).loc[name, "verdict"]
+            return "code in which it is false", judge_frames(hold_frames({}), [name]).loc[name, "verdict"]
     if name in PRINTED_FALSE:
-        other = judged(held({}), [name], published=PRINTED_FALSE[name])
+        other = judge_frames(hold_frames({}), [name], published=PRINTED_FALSE[name])
         return "printed numbers in which it is false", other.loc[name, "verdict"]
     return "the printed numbers themselves", as_printed
 
@@ -36,24 +36,24 @@ def _so(name: str, as_printed: str) -> str:
     if name in SO:
         with pytest.MonkeyPatch.context() as patch:
             SO[name](patch)
-            return str(judged(held({}), [name]).loc[name, "verdict"])
+            return str(judge_frames(hold_frames({}), [name]).loc[name, "verdict"])
     if name in PRINTED_SO:
-        claims = [printed(claim, PRINTED_SO[name]) for claim in CLAIMS if claim.id == name]
-        return str(judged(held({}), [name], claims).loc[name, "verdict"])
+        claims = [change_printed(claim, PRINTED_SO[name]) for claim in CLAIMS if claim.id == name]
+        return str(judge_frames(hold_frames({}), [name], claims).loc[name, "verdict"])
     return as_printed
 
 
 def table() -> pd.DataFrame:
     """One row a claim: id, verdict in the paper's own world, where it is so, where it is false, and how that is."""
-    document = judged(held(right()), list(CHECKS))
+    document = judge_frames(hold_frames(right()), list(CHECKS))
     rows = []
     for name, measure in CHECKS.items():
-        said = str(document.loc[name, "verdict"])
+        document_verdict = str(document.loc[name, "verdict"])
         if measure.function is None:
-            rows.append((name, said, "", "", measure.untested))
+            rows.append((name, document_verdict, "", "", measure.untested))
             continue
-        how, verdict = _false(name, said)
-        rows.append((name, said, _so(name, said), verdict, how))
+        how, verdict = _false(name, document_verdict)
+        rows.append((name, document_verdict, _so(name, document_verdict), verdict, how))
     return pd.DataFrame(rows, columns=["claim", "the paper's world", "where it is so", "where it is false", "how"])
 
 

@@ -9,16 +9,16 @@ from dataclasses import replace
 
 import pandas as pd
 
-from tests.studies.transfer.synthetic_results import MEAN, SIGMA, Facts, Run, history, printed_rows, tasks_of
+from tests.studies.transfer.synthetic_results import MEAN, SIGMA, Facts, Run, history, read_printed_rows, tasks_of
 
 Change = Callable[[Facts], object]
 
 
-def changed(facts: Facts, change: Change) -> Facts:
+def change_facts(facts: Facts, change: Change) -> Facts:
     """A copy with the change; a change replaces what a run holds, and changes none of it in place."""
-    made = {key: replace(run) for key, run in facts.items()}
-    change(made)
-    return made
+    changed_facts = {key: replace(run) for key, run in facts.items()}
+    change(changed_facts)
+    return changed_facts
 
 
 def both(*changes: Change) -> Change:
@@ -53,13 +53,13 @@ def seeds(method: str, *averages: float) -> Change:
     return change
 
 
-def moved(by: float, scale: str) -> Change:
+def moved(shift: float, scale: str) -> Change:
     """Every average of a scale elsewhere, and every distance as it was."""
 
     def change(facts: Facts) -> None:
         for (where, _, _), run in facts.items():
             if where == scale and run.tasks is not None:
-                run.tasks = run.tasks + by
+                run.tasks = run.tasks + shift
 
     return change
 
@@ -85,11 +85,11 @@ def below_baseline(method: str, **drops: float) -> Change:
     return change
 
 
-def apart(method: str, by: float) -> Change:
+def apart(method: str, distance: float) -> Change:
     """Seeds that are farther apart on every task and not on average."""
 
     def change(facts: Facts) -> None:
-        for seed, part in ((42, by), (43, -by)):
+        for seed, part in ((42, distance), (43, -distance)):
             run = facts["base", method, seed]
             run.tasks = run.tasks + part * pd.Series([1.0, -1.0] * 6, index=run.tasks.index)
 
@@ -107,9 +107,9 @@ def losses(**values: float) -> Change:
     return change
 
 
-def put(scale: str, method: str, *which: int, **values: object) -> Change:
+def put(scale: str, method: str, *seeds: int, **values: object) -> Change:
     """Other facts of some seeds."""
-    return lambda facts: [setattr(facts[scale, method, seed], name, v) for seed in which for name, v in values.items()]
+    return lambda facts: [setattr(facts[scale, method, seed], name, v) for seed in seeds for name, v in values.items()]
 
 
 def put_each(name: str, value: object, *methods: str) -> Change:
@@ -122,10 +122,10 @@ def completes(method: str, seed: int = 42) -> Change:
     return lambda facts: facts.update({("large", method, seed): Run(tasks_of(0.40))})
 
 
-def diverges(method: str, kind: str, at: int, *which: int) -> Change:
+def diverges(method: str, kind: str, step: int, *seeds: int) -> Change:
     """At the large scale, in one of the three ways."""
-    found = {("large", method, seed): Run(diverged=at, norms=history(kind, at)) for seed in which or (42,)}
-    return lambda facts: facts.update(copy.deepcopy(found))
+    diverged_runs = {("large", method, seed): Run(diverged=step, norms=history(kind, step)) for seed in seeds or (42,)}
+    return lambda facts: facts.update(copy.deepcopy(diverged_runs))
 
 
 def _norms(factor: float) -> Change:
@@ -146,12 +146,12 @@ def _early_rise(facts: Facts) -> None:
     facts["large", "ssmax", 42] = Run(diverged=5800, norms=norms)
 
 
-TABLE_2 = {row["method_id"]: float(row["z"]) for row in printed_rows("table2") if row["method_id"] != "baseline"}
-TABLE_3 = {row["method_id"]: float(row["climb_avg_3b"]) for row in printed_rows("table3")}
+TABLE_2 = {row["method_id"]: float(row["z"]) for row in read_printed_rows("table2") if row["method_id"] != "baseline"}
+TABLE_3 = {row["method_id"]: float(row["climb_avg_3b"]) for row in read_printed_rows("table3")}
 IMPROVERS = [method for method, value in TABLE_3.items() if value > TABLE_3["baseline"]]
 FAILURES = ["attnres", "sigmoid_attn"]
 UP = [method for method, value in TABLE_2.items() if value > 0]
-TABLE_7 = {row["method_id"]: float(row["val_loss"]) for row in printed_rows("table7")}
+TABLE_7 = {row["method_id"]: float(row["val_loss"]) for row in read_printed_rows("table7")}
 
 
 def turned(methods: list[str], values: dict[str, float]) -> dict[str, float]:

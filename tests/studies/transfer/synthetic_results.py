@@ -113,7 +113,7 @@ class Run:
 Facts = dict[Key, Run]
 
 
-def printed_rows(name: str) -> list[dict[str, str]]:
+def read_printed_rows(name: str) -> list[dict[str, str]]:
     """A printed table of the study."""
     with open(PUBLISHED.path(name), encoding="utf-8") as handle:
         return list(csv.DictReader(handle))
@@ -121,7 +121,7 @@ def printed_rows(name: str) -> list[dict[str, str]]:
 
 @cache
 def _baseline_tasks() -> dict[str, float]:
-    return {row["task"]: float(row["primary"]) for row in printed_rows("table5") if row["task"] != "climb_avg"}
+    return {row["task"]: float(row["primary"]) for row in read_printed_rows("table5") if row["task"] != "climb_avg"}
 
 
 def tasks_of(aggregate: float, shifts: dict[str, float] | None = None) -> pd.Series:
@@ -144,8 +144,8 @@ def answers_of(tasks: pd.Series, key: str, items: int = 100) -> pd.Series:
 
 
 def _centred(seed: str, tasks: int, items: int) -> np.ndarray:
-    drawn = np.random.default_rng(list(seed.encode())).standard_normal((tasks, items))
-    return drawn - drawn.mean(axis=1, keepdims=True)
+    values = np.random.default_rng(list(seed.encode())).standard_normal((tasks, items))
+    return values - values.mean(axis=1, keepdims=True)
 
 
 def curve(steps: int, final: float, *, every: int = 100, grad_norm: float = 0.17, until: int | None = None):
@@ -168,17 +168,17 @@ def base_value(row: dict[str, str]) -> float:
     return float(np.clip(MEAN + z * SIGMA, x - 4.9e-5, x + 4.9e-5))
 
 
-def history(kind: str, at: int) -> list[tuple[int, float]]:
-    """Gradient norms that end in NaN at step `at`, in one of the papers' three ways."""
-    steps = list(range(0, at, 100))
+def history(kind: str, diverged_at: int) -> list[tuple[int, float]]:
+    """Gradient norms that end in NaN at step `diverged_at`, in one of the papers' three ways."""
+    steps = list(range(0, diverged_at, 100))
     stable = [(step, 0.185 + 0.01 * math.sin(step / 150.0)) for step in steps]
     if kind == "sudden":
-        return [*stable, (at, math.nan)]
+        return [*stable, (diverged_at, math.nan)]
     if kind == "rise":
         rising = [(step, 0.3 if step < 4000 else 27 * (1578 / 27) ** ((step - 4000) / 1600)) for step in steps]
-        return [*rising, (at, math.nan)]
+        return [*rising, (diverged_at, math.nan)]
     inflated = [(step, 0.4 if step < 15000 else 150 + 40 * math.sin(step / 170.0)) for step in steps]
-    return [*inflated, (at, math.nan)]
+    return [*inflated, (diverged_at, math.nan)]
 
 
 def _seed_tasks(method: str, seed: int, value: float) -> pd.Series:
@@ -202,14 +202,14 @@ def right() -> Facts:
 @cache
 def _right() -> Facts:
     facts: Facts = {}
-    losses = {row["method_id"]: float(row["val_loss"]) for row in printed_rows("table7")}
+    losses = {row["method_id"]: float(row["val_loss"]) for row in read_printed_rows("table7")}
     losses["layerscale"] = losses["baseline"] + 0.04  # not printed; appendix E says that its drop tracks its loss
-    for row in printed_rows("table2"):
+    for row in read_printed_rows("table2"):
         method = row["method_id"]
         seeds = SEEDS.get(method, {}) | ({} if method == "baseline" else {42: base_value(row)})
         for seed, value in seeds.items():
             facts["base", method, seed] = Run(_seed_tasks(method, seed, value), losses.get(method, 2.5))
-    for row in printed_rows("table3"):
+    for row in read_printed_rows("table3"):
         tasks = tasks_of(float(row["climb_avg_3b"]))
         facts["large", row["method_id"], 42] = Run(tasks, losses.get(row["method_id"], 2.5) - 0.15)
     for (method, seed), at in DIVERGED_LARGE.items():
@@ -217,7 +217,7 @@ def _right() -> Facts:
         if (method, seed) == ("hybrid_norm", 42):
             norms[-2] = (norms[-2][0], 0.83)
         facts["large", method, seed] = Run(diverged=at, norms=norms)
-    second = {row["task"]: float(row["a100"]) for row in printed_rows("table5") if row["task"] != "climb_avg"}
+    second = {row["task"]: float(row["a100"]) for row in read_printed_rows("table5") if row["task"] != "climb_avg"}
     for seed, apart in ((42, 0.0), (43, CONCENTRATED_APART), (44, -CONCENTRATED_APART)):
         facts["base", "baseline", seed].concentration += apart
     for method in ("sigmoid_attn", "ssmax", "diff_attn"):
@@ -263,7 +263,7 @@ def _probed(key: str, diverged: int | None, concentration: float, beyond: float)
     return read.assign(key=key, scale=scale, method=method, seed=int(seed[1:]))
 
 
-def held(facts: Facts) -> Held:
+def hold_frames(facts: Facts) -> Held:
     """The frames that `World.load` reads of the same facts, as far as claims look at them."""
     empty, study = _empty(), study_at()
     rows, scores, probes, manifests = empty.runs.to_dict("index"), [], [], dict(empty.manifests)

@@ -17,7 +17,7 @@ from plumbline.core import frames
 from plumbline.results.runs.expected_runs import list_expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
-from tests.studies.run_files import kept, write_run
+from tests.studies.run_files import keep_read, write_run
 from tests.studies.transfer.synthetic_results import (
     PUBLISHED,
     Run,
@@ -25,12 +25,12 @@ from tests.studies.transfer.synthetic_results import (
     base_value,
     curve,
     history,
-    printed_rows,
+    read_printed_rows,
     right,
     tasks_of,
 )
 
-__all__ = ["PUBLISHED", "World", "base_value", "curve", "history", "printed_rows", "published_once", "tasks_of"]
+__all__ = ["PUBLISHED", "World", "base_value", "curve", "history", "published_once", "read_printed_rows", "tasks_of"]
 
 
 @dataclass
@@ -72,7 +72,14 @@ class World:
             self.scores(spec, values, source, answers if answers is not None else answers_of(tasks, spec.key), more)
 
     def diverged(
-        self, scale, method, seed, at: int, history: list[tuple[int, float]], made_on=None, probed: Run | None = None
+        self,
+        scale,
+        method,
+        seed,
+        diverged_at: int,
+        history: list[tuple[int, float]],
+        made_on=None,
+        probed: Run | None = None,
     ):
         """A diverged run with the gradient norms that led there; its scores frame is empty."""
         spec = self.study.runs[self.study.key(scale, method, seed)].spec
@@ -83,7 +90,8 @@ class World:
         tail = [[step, None if math.isnan(norm) else norm] for step, norm in history]
         write_run(
             self.root, spec, pd.DataFrame({"step": steps, "grad_norm": norms} | common),
-            (probed or Run(diverged=at)).probes(spec), step=at, loss=None, diverged="gradient norm is not finite",
+            (probed or Run(diverged=diverged_at)).probes(spec), step=diverged_at, loss=None,
+            diverged="gradient norm is not finite",
             outcome={"grad_norm_tail": tail}, made_on=made_on,
         )  # fmt: skip
         self.scores(spec, pd.Series(dtype=float), "benchmark")
@@ -104,14 +112,16 @@ class World:
         frame = frame.assign(run_id=spec.run_id, stderr=0.01, items=100, task_source=source)
         path = self.root / "scores" / spec.key / "scores.parquet"
         frames.write(frame.assign(harness_version="0.4.13"), "scores", path)
-        named = pd.Series(dtype=float) if answers is None else answers
-        of_items = named.rename("value").rename_axis(["task", "item"][: named.index.nlevels]).reset_index()
+        given_answers = pd.Series(dtype=float) if answers is None else answers
+        of_items = (
+            given_answers.rename("value").rename_axis(["task", "item"][: given_answers.index.nlevels]).reset_index()
+        )
         of_items = of_items.reindex(columns=["task", "item", "value"]).astype({"task": str, "item": str})
         of_items = of_items.assign(metric="acc", run_id=spec.run_id)
         frames.write(of_items, "examples", path.with_name("examples.parquet"))
 
 
-def published_world(root: Path) -> World:
+def write_published_world(root: Path) -> World:
     """A world whose runs give what the paper prints, as far as it prints it."""
     world = World(root, "paper")
     for (scale, method, seed), run in right().items():
@@ -130,4 +140,4 @@ def published_once() -> World:
     """The published world at paper size, made once a process. Read only."""
     root = tempfile.mkdtemp(prefix="plumbline-published-")
     atexit.register(shutil.rmtree, root, ignore_errors=True)
-    return kept(published_world(Path(root)))
+    return keep_read(write_published_world(Path(root)))

@@ -49,12 +49,12 @@ def make(world: World, kind: str, name: str):
 
 @pytest.mark.parametrize(("kind", "name"), ALL)
 def test_every_table_and_figure_is_made(mine: World, tmp_path: Path, kind: str, name: str) -> None:
-    made = make(mine, kind, name)
+    target = make(mine, kind, name)
     if kind == "tables":
-        write_table.write(made, mine.load(), tmp_path / f"{name}.csv")
-        assert "softpick" not in [row[made.key].value for row in made.rows] or name == "noise_floor"
+        write_table.write(target, mine.load(), tmp_path / f"{name}.csv")
+        assert "softpick" not in [row[target.key].value for row in target.rows] or name == "noise_floor"
     else:
-        figure_style.save(made, tmp_path / f"{name}.png")
+        figure_style.save(target, tmp_path / f"{name}.png")
         assert (tmp_path / f"{name}.svg").stat().st_size > 1000
 
 
@@ -81,8 +81,8 @@ def test_what_the_document_has_and_the_study_has_not_is_said(mine: World) -> Non
     assert "no method of this study: softpick, qknorm, sigmoid_attn" in " ".join(make(mine, "tables", "table7").notes)
     assert "no run of this study: hybrid_norm/s42" in " ".join(make(mine, "tables", "table6").notes)
     assert "no run second_hardware" in " ".join(make(mine, "tables", "table5").notes)
-    words = "\n".join(text.get_text() for text in make(mine, "figures", "fig2").figure.axes[0].texts)
-    assert "Baseline 5.000" in words and "attnres (no run of this study)" in words
+    axis_text = "\n".join(text.get_text() for text in make(mine, "figures", "fig2").figure.axes[0].texts)
+    assert "Baseline 5.000" in axis_text and "attnres (no run of this study)" in axis_text
 
 
 def test_its_cost_stands_beside_the_papers(mine: World) -> None:
@@ -105,9 +105,9 @@ def test_a_suite_of_its_own_is_what_references_are_read_on(mine: World, tmp_path
     assert world.load().scores.empty, "scores on the parent's suite"
     (tmp_path / "scores/other/base/baseline").mkdir(parents=True)
     (tmp_path / "scores" / key).rename(tmp_path / "scores/other/base/baseline/s42")
-    found = world.load()
-    assert set(found.scores["key"]) == {key} and found.task_scores(key).size == 12
-    assert len(found.examples(key)) and "scores/other/base/baseline/s42" in collect_run_facts(found, key)["scores"]
+    frames = world.load()
+    assert set(frames.scores["key"]) == {key} and frames.task_scores(key).size == 12
+    assert len(frames.examples(key)) and "scores/other/base/baseline/s42" in collect_run_facts(frames, key)["scores"]
 
 
 def test_a_suite_of_its_own_is_named_where_the_document_s_average_would_be(mine: World, tmp_path: Path) -> None:
@@ -118,10 +118,10 @@ def test_a_suite_of_its_own_is_named_where_the_document_s_average_would_be(mine:
     world = World(tmp_path, "demo", study)
     scored = tasks_of(0.30).loc[list(study.suite.task_names)]
     world.completed("base", "capped", 42, scored, 5.0, curve(44, 5.0, every=11))
-    words = "Another suite than the paper's: .* seven_avg of the suite premature7 .7 tasks: piqa, .* suite climb12"
+    pattern = "Another suite than the paper's: .* seven_avg of the suite premature7 .7 tasks: piqa, .* suite climb12"
     for name in ("table2", "table3", "table5", "table7", "noise_floor", "variants", "signals", "task_deltas"):
         table = make(world, "tables", name)
-        assert re.search(words, " ".join(table.warnings)), name
+        assert re.search(pattern, " ".join(table.warnings)), name
         assert {row["preset"].value for row in table.rows} == {"demo, suite: premature7"}
         assert not any("suite" in word for word in make(mine, "tables", name).warnings)
     listed = [row["task"].value for row in make(world, "tables", "table5").rows]

@@ -47,11 +47,15 @@ def demo(tmp_path: Path) -> World:
 
 def test_a_run_counts_from_the_smallest_distance_that_six_seeds_tell(demo: World) -> None:
     table = table2(demo.load(*GROUPS), demo.study, PUBLISHED)
-    words = {row["method"].value: row["loss_resolved"].value for row in table.rows}
-    assert [words[method] for method in ("softpick", "sigmoid_attn", "qknorm", "geglu_ffn")] == [
+    resolved_by_method = {row["method"].value: row["loss_resolved"].value for row in table.rows}
+    assert [resolved_by_method[method] for method in ("softpick", "sigmoid_attn", "qknorm", "geglu_ffn")] == [
         "lower", "higher", "not resolved", "not resolved"
     ]  # fmt: skip
-    assert words["baseline"] == "reference" and words["ssmax"] == "diverged" and words["hyper"] == "missing"
+    assert (
+        resolved_by_method["baseline"] == "reference"
+        and resolved_by_method["ssmax"] == "diverged"
+        and resolved_by_method["hyper"] == "missing"
+    )
     cell = table.cell("softpick", "p_validation_loss_bonferroni")
     t = -1.01 * SMALLEST / (SIGMA * math.sqrt(7 / 6))
     assert cell.value == pytest.approx(19 * 2 * stats.t.sf(-t, 5), rel=1e-6)
@@ -88,12 +92,12 @@ def test_the_first_lines_say_what_this_size_resolves(demo: World, tmp_path: Path
     assert fourth.startswith("Significant (Bonferroni)")
     assert [row["method"].value for row in table.rows][:3] == ["softpick", "qknorm", "geglu_ffn"]
     assert table.title.endswith("sorted by validation loss.")
-    assert any("no evidence about the methods at the paper's" in said for said in table.warnings)
+    assert any("no evidence about the methods at the paper's" in warning for warning in table.warnings)
     out = tmp_path / "table2.csv"
     write_table.write(table, frames, out)
-    shown = format_for_terminal(out)
-    head = next(line for line in shown.splitlines() if line.startswith("Method"))
-    assert shown.startswith("Resolved by validation loss") and max(map(len, shown.splitlines())) <= 80
+    terminal_text = format_for_terminal(out)
+    head = next(line for line in terminal_text.splitlines() if line.startswith("Method"))
+    assert terminal_text.startswith("Resolved by validation loss") and max(map(len, terminal_text.splitlines())) <= 80
     places = [head.find(name) for name in ("by val. loss", "Δ val. loss", "seeds needed", "CLIMB-avg")]
     assert -1 not in places and places == sorted(places), head
 
@@ -112,4 +116,4 @@ def test_one_seed_resolves_nothing(tmp_path: Path) -> None:
     table = table2(world.load(*GROUPS), world.study, PUBLISHED)
     assert table.cell("softpick", "loss_resolved").value == "no noise floor"
     assert table.warnings[0].startswith("Significant (Bonferroni)")
-    assert any("say nothing about the methods" in said for said in table.warnings)
+    assert any("say nothing about the methods" in warning for warning in table.warnings)

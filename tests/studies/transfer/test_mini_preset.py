@@ -25,9 +25,9 @@ def spec(scale: str, preset: str = "mini") -> RunSpec:
     return study_config.load("transfer", preset).runs[f"transfer/{scale}/baseline/s42"].spec
 
 
-def spread(one: RunSpec) -> float:
+def spread(spec: RunSpec) -> float:
     """The standard deviation of initial scores."""
-    return one.model.width * one.model.init_std**2
+    return spec.model.width * spec.model.init_std**2
 
 
 @pytest.mark.parametrize(("scale", "printed", "head_width"), [("base", 0.82, 48), ("large", 1.23, 72)])
@@ -41,16 +41,16 @@ def test_initial_scores_are_spread_as_at_paper_size(scale: str, printed: float, 
 
 
 def test_flat_initial_scores_are_those_of_demo_and_smoke() -> None:
-    said = next(
+    reason = next(
         interpretation
         for interpretation in STUDY.definition["interpretations"]
         if interpretation["id"] == "small_initialisation"
     )
-    assert said["presets"] == ["evening", "demo", "smoke"]
+    assert reason["presets"] == ["evening", "demo", "smoke"]
     names = {"paper": "1.2B", "demo": "demo", "smoke": "smoke"}
     assert spec("base", "evening").model == spec("base", "demo").model
     for preset, name in names.items():
-        assert f"{spread(spec('base', preset)):.2f} at {name}" in said["text"]
+        assert f"{spread(spec('base', preset)):.2f} at {name}" in reason["text"]
 
 
 def test_items_and_held_out_text_are_as_many_as_is_said() -> None:
@@ -76,12 +76,12 @@ def test_tokens_a_parameter_and_epochs_are_those_of_the_specs() -> None:
 
 def test_six_seeds_are_worth_what_is_said() -> None:
     needed = [f"{resolved_distance(1.0, n, m=STUDY.m):.1f}" for n in (3, len(_seeds()))]
-    for words in (
+    for sentence in (
         f"{needed[0]} standard deviations",
         f"over {STUDY.m} methods",
         f"against which {needed[1]} are enough",
     ):
-        assert words in SAID["six_baseline_seeds"]
+        assert sentence in SAID["six_baseline_seeds"]
     printed = study_config.load("transfer", "paper").group("base", "noise_floor")
     assert (
         f"Against {COUNTS[sum(run.spec.method == 'baseline' for run in printed)]} seeds" in SAID["six_baseline_seeds"]
@@ -105,8 +105,8 @@ def test_flat_scores_and_heads_at_mini_are_those_of_its_sizes() -> None:
     assert base.model.heads == large.model.heads and heads in SAID["small_models"]
     for preset in ("demo", "smoke"):
         base, large = (spec(scale, preset).model for scale in ("base", "large"))
-        said = f"of {base.head_width} and {large.head_width} at {preset}"
-        assert base.heads == large.heads == 8 and said in SAID["small_models"]
+        sentence = f"of {base.head_width} and {large.head_width} at {preset}"
+        assert base.heads == large.heads == 8 and sentence in SAID["small_models"]
 
 
 #: Numbers as words.
@@ -121,15 +121,17 @@ def _seeds(*groups: str, method: str = "baseline") -> list[RunSpec]:
 def test_what_it_resolves_is_said_as_the_pilot_measured_it() -> None:
     """In the products' deviations, and where a reader chooses a preset."""
     measured = json.loads((ROOT / "benchmarks/mini_resolution.json").read_text())
-    for name, one in measured.items():
-        resolved = resolved_distance(one["sigma"], len(_seeds()), m=STUDY.m)
-        assert one["smallest_resolved_delta"] == pytest.approx(resolved), (
+    for name, resolution in measured.items():
+        resolved = resolved_distance(resolution["sigma"], len(_seeds()), m=STUDY.m)
+        assert resolution["smallest_resolved_delta"] == pytest.approx(resolved), (
             f"{name}: run benchmarks/mini_resolution.py --write-page-only again"
         )
     loss, gold, average = (
         measured[name]["smallest_resolved_delta"] for name in ("validation_loss", "logprob_gold", "average")
     )
-    words = (
+    sentences = (
         f"{loss:.2f} nats of validation loss, {gold:.1f} nats of the right answer's log-probability, {average:.3f} of"
     )
-    assert words in SAID["six_baseline_seeds"] and words in " ".join((ROOT / "docs/presets.md").read_text().split())
+    assert sentences in SAID["six_baseline_seeds"] and sentences in " ".join(
+        (ROOT / "docs/presets.md").read_text().split()
+    )

@@ -18,7 +18,7 @@ from tests.studies.transfer.synthetic_runs import PUBLISHED, World, tasks_of
 SEEDS = (0.00, 0.02, -0.02, 0.01, -0.01, 0.00)
 
 
-def made(world: World) -> Table:
+def make_table(world: World) -> Table:
     groups = world.study.definition["targets"]["order_across_scales"]["runs"]
     return study_parts.function("transfer", "tables", "order_across_scales")(
         world.load(*groups), world.study, PUBLISHED
@@ -39,7 +39,7 @@ def world_of(root: Path, base: dict[str, float], large: dict[str, float]) -> Wor
 
 
 def test_a_row_by_hand(tmp_path: Path) -> None:
-    table = made(world_of(tmp_path, {"softpick": -0.10, "qknorm": -0.02}, {"softpick": -0.06}))
+    table = make_table(world_of(tmp_path, {"softpick": -0.10, "qknorm": -0.02}, {"softpick": -0.06}))
     row = table.frame.set_index("method").loc["softpick"]
     # Five degrees of freedom of the baseline, and two of each method.
     squares = 5 * np.var(SEEDS, ddof=1) + 2 * 2 * 0.02**2
@@ -63,18 +63,18 @@ def test_the_note_says_how_often_nothing_is_called_something_by_the_methods_own_
     world = world_of(tmp_path, {"softpick": -0.10, "qknorm": -0.02}, {"softpick": -0.06})
     for place, seed in enumerate((42, 43, 44)):
         world.completed("base", "ssmax", seed, None, 5.2 + 0.2 * (place - 1))
-    (said,) = [note for note in made(world).notes if note.startswith("1.2M: pooled spread")]
+    (note_of_base,) = [note for note in make_table(world).notes if note.startswith("1.2M: pooled spread")]
     seeds, own = [6, 3, 3, 3], [float(np.std(SEEDS, ddof=1)), 0.02, 0.02, 0.2]
     order = [method for method in world.study.methods if method in ("softpick", "qknorm", "ssmax")]
     own = own[:1] + [0.2 if method == "ssmax" else 0.02 for method in order]
     alike, as_here = (simulate_pooled_test(spreads, seeds, m=19) for spreads in ([1.0] * 4, own))
-    assert f"in {alike:.1%} if all spread alike, and in {as_here:.0%} were the methods' own spreads" in said
+    assert f"in {alike:.1%} if all spread alike, and in {as_here:.0%} were the methods' own spreads" in note_of_base
     assert as_here > 2 * alike
     lone = World(tmp_path / "lone", "evening")
     for seed in (42, 43):
         lone.completed("base", "baseline", seed, None, 5.2 + 0.01 * (seed - 42))
     lone.completed("base", "softpick", 42, None, 4.0)
-    assert not any("simulated worlds" in note for note in made(lone).notes), "one seed has no spread of its own"
+    assert not any("simulated worlds" in note for note in make_table(lone).notes), "one seed has no spread of its own"
 
 
 def test_accuracy_has_the_same_test_of_all_seeds(tmp_path: Path) -> None:
@@ -86,13 +86,15 @@ def test_accuracy_has_the_same_test_of_all_seeds(tmp_path: Path) -> None:
     ):
         for seed, score in enumerate(scores, 42):
             world.completed("base", method, seed, tasks_of(score), 5.2 + 0.01 * score)
-    table = made(world)
+    table = make_table(world)
     error = math.sqrt((2e-4 + 2e-4 + 2e-4) / 5) * math.sqrt(2 / 3)
     row = table.frame.set_index("method").loc["softpick"]
     assert row["climb_avg_minus_baseline_base"] == pytest.approx(0.07)
     assert row["climb_avg_p_bonferroni_base"] == pytest.approx(2 * 19 * stats.t.sf(0.07 / error, 5))
-    (said,) = [note for note in table.notes if "by CLIMB-avg" in note]
-    assert "1.2M by CLIMB-avg, the same test of all seeds (ours): resolved 1 of 2 methods: Softpick +0.07" in said
+    (accuracy_note,) = [note for note in table.notes if "by CLIMB-avg" in note]
+    assert (
+        "1.2M by CLIMB-avg, the same test of all seeds (ours): resolved 1 of 2 methods: Softpick +0.07" in accuracy_note
+    )
 
 
 METHODS = ("softpick", "sigmoid_attn", "layerscale", "sandwich_norm", "ssmax", "diff_attn", "hybrid_norm")
@@ -105,10 +107,10 @@ METHODS = ("softpick", "sigmoid_attn", "layerscale", "sandwich_norm", "ssmax", "
 )
 def test_how_much_of_the_order_is_kept(order: int, kept: str, said: str, tmp_path: Path) -> None:
     base = {method: 0.1 * (place - 3.5) for place, method in enumerate(METHODS)}
-    table = made(world_of(tmp_path, base, {method: order * effect for method, effect in base.items()}))
-    (words,) = [line for line in table.warnings if line.startswith("Decision accuracy, 1.2M for 2.8M")]
-    assert kept in words and "tells apart" in words
-    assert (said in words) if order < 0 else ("p 1.00" not in words)
+    table = make_table(world_of(tmp_path, base, {method: order * effect for method, effect in base.items()}))
+    (warning,) = [line for line in table.warnings if line.startswith("Decision accuracy, 1.2M for 2.8M")]
+    assert kept in warning and "tells apart" in warning
+    assert (said in warning) if order < 0 else ("p 1.00" not in warning)
     assert any("z of accuracy at 1.2B (Table 2): " in line and "of 28 pairs" in line for line in table.warnings)
 
 
@@ -116,14 +118,14 @@ def test_without_a_spread_of_seeds_nothing_is_resolved(tmp_path: Path) -> None:
     world = World(tmp_path, "evening")
     world.completed("base", "baseline", 42, None, 5.2)
     world.completed("base", "softpick", 42, None, 4.0)
-    table = made(world)
+    table = make_table(world)
     assert table.cell("softpick", "resolved_base").value == "no spread"
     assert table.warnings[0] == "At 1.2M and 330 steps: no spread of seeds, so nothing is resolved."
     assert not any("Decision accuracy" in line for line in table.warnings)
 
 
 def test_a_world_without_any_run(tmp_path: Path) -> None:
-    table = made(World(tmp_path, "evening"))
+    table = make_table(World(tmp_path, "evening"))
     assert set(table.frame["resolved_base"]) == {"missing", "reference"}
 
 
@@ -132,7 +134,7 @@ def test_a_method_of_which_a_seed_diverged_is_not_judged_by_the_others(scale: st
     effects = {"softpick": -0.5, "layerscale": -0.4, "ssmax": 0.3}
     world = world_of(tmp_path, effects, effects)
     world.diverged(scale, "softpick", 43, 9, [(5, 1.0)])
-    table = made(world)
+    table = make_table(world)
     assert table.cell("softpick", f"resolved_{scale}").value == "diverged"
     assert table.cell("softpick", f"validation_loss_minus_baseline_{scale}").value is None
     lead = table.warnings[0 if scale == "base" else 1]
@@ -144,7 +146,7 @@ def test_a_method_of_which_a_seed_diverged_is_not_judged_by_the_others(scale: st
 def test_without_all_seeds_of_the_baseline_nothing_is_judged(tmp_path: Path) -> None:
     world = world_of(tmp_path, {"softpick": -0.5}, {})
     world.diverged("base", "baseline", 44, 9, [(5, 1.0)])
-    table = made(world)
+    table = make_table(world)
     assert "no method beside Baseline" in table.warnings[0] and "Baseline (1 of 6 seeds diverged)" in table.warnings[0]
     assert table.cell("softpick", "resolved_base").value == "no noise floor"
 
@@ -154,13 +156,13 @@ def test_seeds_without_any_spread_resolve_nothing(tmp_path: Path) -> None:
     for method, loss in (("baseline", 5.2), ("softpick", 4.0)):
         for seed in (42, 43):
             world.completed("base", method, seed, None, loss)
-    assert made(world).cell("softpick", "resolved_base").value == "no spread"
+    assert make_table(world).cell("softpick", "resolved_base").value == "no spread"
 
 
 def test_who_diverges_in_print_comes_last_there(tmp_path: Path) -> None:
     """HybridNorm, SSMax and HyperConnections have no accuracy at 3B: nothing that trains is as bad."""
     order = ["softpick", "qknorm", "sandwich_norm", "hybrid_norm", "ssmax", "hyper"]
-    table = made(world_of(tmp_path, {method: 0.1 * place for place, method in enumerate(order)}, {}))
+    table = make_table(world_of(tmp_path, {method: 0.1 * place for place, method in enumerate(order)}, {}))
     alone = next(line for line in table.warnings if "accuracy at 3B (Table 3)" in line)
     last = next(line for line in table.warnings if line.startswith("With those last that diverge there"))
     # Baseline and the three that complete have six pairs; each of them beside the three that diverge nine more, and the

@@ -37,7 +37,7 @@ def grid(*flipped: tuple[int, slice | int]) -> pd.Series:
     return pd.Series(right.ravel().astype(float), index=index)
 
 
-def answered(world: World, method: str, seed: int, answers: pd.Series) -> None:
+def add_run(world: World, method: str, seed: int, answers: pd.Series) -> None:
     world.completed("base", method, seed, None, 5.0, source="proxy", answers=answers)
 
 
@@ -45,14 +45,14 @@ def answered(world: World, method: str, seed: int, answers: pd.Series) -> None:
 def world(tmp_path: Path) -> World:
     """A demo whose seeds hardly differ: the baseline's in one item up and one down."""
     world = World(tmp_path / "work", "demo")
-    answered(world, "baseline", 42, grid())
-    answered(world, "baseline", 43, grid((0, 15)))
-    answered(world, "baseline", 44, grid((1, 0)))
-    answered(
+    add_run(world, "baseline", 42, grid())
+    add_run(world, "baseline", 43, grid((0, 15)))
+    add_run(world, "baseline", 44, grid((1, 0)))
+    add_run(
         world, "softpick", 42, grid(*((task, slice(14, 16)) for task in range(8)), *((task, 0) for task in range(8)))
     )
-    answered(world, "qknorm", 42, grid(*((task, slice(0, 5)) for task in range(12))))
-    answered(world, "sigmoid_attn", 42, grid() * 0)
+    add_run(world, "qknorm", 42, grid(*((task, slice(0, 5)) for task in range(12))))
+    add_run(world, "sigmoid_attn", 42, grid() * 0)
     world.diverged("base", "ssmax", 42, 7, [(5, 1.0), (6, 9.0), (7, math.nan)])
     return world
 
@@ -89,8 +89,8 @@ def test_a_difference_in_few_items_is_no_finding_however_still_the_seeds_are(wor
     assert any(note.startswith("Significance, the first that holds") for note in table.notes)
     out = tmp_path / "table2.csv"
     write_table.write(table, frames, out)
-    shown = format_for_terminal(out)
-    assert shown.startswith("Significant (Bonferroni): 1 of 19 methods differ") and "CLIMB-avg" in shown
+    terminal_text = format_for_terminal(out)
+    assert terminal_text.startswith("Significant (Bonferroni): 1 of 19 methods differ") and "CLIMB-avg" in terminal_text
     facts = collect_provenance(table, frames, out.read_text())["runs"][SOFTPICK]
     assert facts["examples"].endswith("softpick/s42/examples.parquet") and len(facts["examples_sha256"]) == 64
     assert f"  examples         {facts['examples']}" in trace_cell(out, "softpick", "SE (items)")
@@ -98,7 +98,7 @@ def test_a_difference_in_few_items_is_no_finding_however_still_the_seeds_are(wor
 
 def test_other_items_are_refused_and_named_in_a_table_of_what_is_there(world: World) -> None:
     other = grid().rename({"i3": "elsewhere"}, level="item")
-    answered(world, "softpick", 42, other)
+    add_run(world, "softpick", 42, other)
     frames = world.load(*GROUPS)
     with pytest.raises(
         PlumblineError, match=r"softpick/s42 and .*baseline/s42 did not answer the same items: 24 belong"
@@ -137,8 +137,8 @@ def test_two_items_a_task_tell_nothing(tmp_path: Path) -> None:
     world = World(tmp_path, "smoke")
     few = grid().groupby("task", sort=False).head(2)
     for seed in (42, 43):
-        answered(world, "baseline", seed, few)
-    answered(world, "softpick", 42, few * 0)
+        add_run(world, "baseline", seed, few)
+    add_run(world, "softpick", 42, few * 0)
     table = table2(world.load(*GROUPS), world.study, PUBLISHED)
     assert table.cell("softpick", "significance").value == "inconclusive (no item error)"
     assert {table.cell("softpick", name).word for name in ("se_items", "p_items", "p_seeds_and_items")} == {
@@ -149,6 +149,6 @@ def test_two_items_a_task_tell_nothing(tmp_path: Path) -> None:
 
 def test_where_no_method_is_scored_nothing_is_said_of_any(tmp_path: Path) -> None:
     world = World(tmp_path, "smoke")
-    answered(world, "baseline", 42, grid())
+    add_run(world, "baseline", 42, grid())
     table = table2(world.load(*GROUPS), world.study, PUBLISHED)
     assert table.warnings[0].startswith("Nothing could be tested: Baseline or every other method has no finished run")

@@ -14,7 +14,7 @@ from plumbline.results.tables import write_table
 from plumbline.results.tables.provenance import collect_provenance
 from plumbline.studies.transfer.tables.table2 import table2
 from tests import run_in_process
-from tests.studies.transfer.synthetic_runs import PUBLISHED, World, base_value, printed_rows, tasks_of
+from tests.studies.transfer.synthetic_runs import PUBLISHED, World, base_value, read_printed_rows, tasks_of
 
 GROUPS = ("base", "noise_floor")
 NUMBERS = ["climb_avg", "z", "p_holm", "validation_loss"]
@@ -25,7 +25,7 @@ def table(published):
     return table2(published.load(*GROUPS), published.study, PUBLISHED)
 
 
-@pytest.mark.parametrize("row", printed_rows("table2"), ids=lambda row: row["method_id"])
+@pytest.mark.parametrize("row", read_printed_rows("table2"), ids=lambda row: row["method_id"])
 def test_published_values_give_the_published_verdicts(table, row):
     cells = next(cells for cells in table.rows if cells["method"].value == row["method_id"])
     got = {name: cell.value for name, cell in cells.items()}
@@ -47,8 +47,8 @@ def test_published_values_give_the_published_verdicts(table, row):
 
 
 def test_rows_are_the_methods_in_the_printed_order(table):
-    assert list(table.frame["method"]) == [row["method_id"] for row in printed_rows("table2")]
-    assert not any("slightly too small" in said for said in table.notes)  # benchmarks share no sentences
+    assert list(table.frame["method"]) == [row["method_id"] for row in read_printed_rows("table2")]
+    assert not any("slightly too small" in note for note in table.notes)  # benchmarks share no sentences
     assert list(table.frame["preset"].unique()) == ["paper"] and list(table.frame["scale"].unique()) == ["1.2B"]
 
 
@@ -98,7 +98,7 @@ def test_diverged_and_missing_are_words_in_rows_that_stay(tmp_path):
     markdown = write_table.to_markdown(table)
     assert "Preset: demo" in markdown and "Stand-in: 12 of 12 tasks" in markdown
     assert rows.loc["softpick", "task_source"] == "proxy for 12 of 12 tasks"
-    assert any("of different tasks as independent: it is slightly too small" in said for said in table.notes)
+    assert any("of different tasks as independent: it is slightly too small" in note for note in table.notes)
 
 
 def test_without_a_floor_there_is_no_z(tmp_path):
@@ -131,7 +131,7 @@ def test_a_climb_avg_that_is_no_mean_is_refused(tmp_path):
 def test_golden_renderings(published, table):
     markdown = [" ".join(line.split()) for line in write_table.to_markdown(table).splitlines()]
     softpick = next(line for line in markdown if line.startswith("| Softpick"))
-    x = base_value(printed_rows("table2")[0])
+    x = base_value(read_printed_rows("table2")[0])
     assert f"| {x:.4f} | 0.4922 | +0.0093 | 0.009 | +4.47 | 4.47 | 1.5e-04 | 1.5e-4 |" in softpick
     head = next(number for number, line in enumerate(markdown) if line.startswith("| Method"))
     assert markdown[head].startswith("| Method | significance | CLIMB-avg (reproduced) | CLIMB-avg (published) |")
@@ -156,16 +156,16 @@ def test_golden_renderings(published, table):
 
 def test_the_verb_writes_a_tables_files(published, tmp_path, repository):
     out = tmp_path / "results" / "transfer" / "table2.csv"
-    words = ("--preset", "paper", "--work", published.root, "--out", out)
-    done = run_in_process.run(results.main, "table", "transfer", "table2", *words, cwd=repository)
+    options = ("--preset", "paper", "--work", published.root, "--out", out)
+    done = run_in_process.run(results.main, "table", "transfer", "table2", *options, cwd=repository)
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in out.parent.iterdir()) == [
         "table2.all.tex", "table2.csv", "table2.md", "table2.notes.tex", "table2.provenance.json", "table2.tex"
     ]  # fmt: skip
     assert len(pd.read_csv(out)) == 20
-    shown = run_in_process.run(results.main, "show", out, cwd=repository)
-    assert shown.returncode == 0 and shown.stdout.startswith("Significant") and "Softpick" in shown.stdout
-    wrong = run_in_process.run(results.main, "table", "transfer", "tabel2", *words, cwd=repository)
+    result = run_in_process.run(results.main, "show", out, cwd=repository)
+    assert result.returncode == 0 and result.stdout.startswith("Significant") and "Softpick" in result.stdout
+    wrong = run_in_process.run(results.main, "table", "transfer", "tabel2", *options, cwd=repository)
     assert wrong.returncode == 1 and wrong.stderr.startswith(
         "error: studies/transfer/study.yaml: targets: no table 'tabel2'; did you mean 'table2'"
     )

@@ -16,7 +16,7 @@ from plumbline.results.tables.table import context_cells, write_warnings
 from plumbline.specs import study_config
 from plumbline.studies.transfer.claims import CHECKS, Evidence
 from tests import run_in_process
-from tests.studies.transfer.false_definitions import FALSE, PRINTED_FALSE, PRINTED_SO, SO, printed
+from tests.studies.transfer.false_definitions import FALSE, PRINTED_FALSE, PRINTED_SO, SO, change_printed
 from tests.studies.transfer.reversed_worlds import REVERSED
 from tests.studies.transfer.runs_with_false_claims import (  # fmt: skip
     IMPOSSIBLE,
@@ -24,7 +24,7 @@ from tests.studies.transfer.runs_with_false_claims import (  # fmt: skip
     UPHELD,
     Change,
     both,
-    changed,
+    change_facts,
     climb,
     completes,
     diverges,
@@ -33,7 +33,7 @@ from tests.studies.transfer.runs_with_false_claims import (  # fmt: skip
     tasks,
     z,
 )
-from tests.studies.transfer.synthetic_results import PRIMARY, PUBLISHED, SECOND, held, right, study_at, tasks_of
+from tests.studies.transfer.synthetic_results import PRIMARY, PUBLISHED, SECOND, hold_frames, right, study_at, tasks_of
 from tests.studies.transfer.synthetic_runs import World, published_once
 
 CLAIMS = PUBLISHED.claims()
@@ -63,30 +63,34 @@ UNTESTED = {
 }  # fmt: skip
 
 
-def judged(frames: RunFrames, names: list[str], claims=CLAIMS, published: PrintedNumbers = PUBLISHED) -> pd.DataFrame:
+def judge_frames(
+    frames: RunFrames, names: list[str], claims=CLAIMS, published: PrintedNumbers = PUBLISHED
+) -> pd.DataFrame:
     checks = ClaimChecks({name: CHECKS[name] for name in names})
-    wanted = [claim for claim in claims if claim.id in names]
-    return pd.DataFrame(judge_claims(wanted, checks, Evidence(frames, study_at(), published))).set_index("id")
+    chosen_claims = [claim for claim in claims if claim.id in names]
+    return pd.DataFrame(judge_claims(chosen_claims, checks, Evidence(frames, study_at(), published))).set_index("id")
 
 
 def where(change: Change, *names: str) -> pd.DataFrame:
     """The rows in a changed world."""
-    return judged(held(changed(right(), change)), list(names) or TRAINED)
+    return judge_frames(hold_frames(change_facts(right(), change)), list(names) or TRAINED)
 
 
-def written(world: World) -> pd.DataFrame:
+def judge_world(world: World) -> pd.DataFrame:
     rows = judge_claims(CLAIMS, CHECKS, Evidence(world.load(), world.study, PUBLISHED))
     return pd.DataFrame(rows).set_index("id")
 
 
 @pytest.fixture(scope="module")
 def rows() -> pd.DataFrame:
-    return judged(held(right()), list(CHECKS))
+    return judge_frames(hold_frames(right()), list(CHECKS))
 
 
 def test_every_claim_is_measured_or_says_why_not():
     assert set(CHECKS) == {claim.id for claim in CLAIMS} and len(CLAIMS) == 135
-    assert all(isinstance(one, ClaimCheck) and (one.function or len(one.untested) > 10) for one in CHECKS.values())
+    assert all(
+        isinstance(check, ClaimCheck) and (check.function or len(check.untested) > 10) for check in CHECKS.values()
+    )
     assert {name for name, measure in CHECKS.items() if measure.function is None} == UNTESTED
 
 
@@ -105,9 +109,9 @@ def test_where_exactly_a_claim_is_false_it_is_not_reproduced(claim):
 @pytest.mark.parametrize("world", list(REVERSED))
 def test_an_effect_that_is_reversed_is_not_reproduced(world):
     change, claims = REVERSED[world]
-    found = where(change, *claims)
-    other = found[found["verdict"] != "not reproduced"]
-    assert len(found) == len(claims) and other.empty, other["why"].to_dict()
+    verdicts = where(change, *claims)
+    other = verdicts[verdicts["verdict"] != "not reproduced"]
+    assert len(verdicts) == len(claims) and other.empty, other["why"].to_dict()
 
 
 @pytest.mark.parametrize("claim", list(UPHELD))
@@ -118,22 +122,22 @@ def test_what_the_document_contradicts_is_reproduced_where_it_is_so(claim):
 @pytest.mark.parametrize("claim", list(FALSE))
 def test_where_the_code_is_otherwise_a_definition_does_not_hold(claim, monkeypatch):
     FALSE[claim](monkeypatch)
-    found = judged(held({}), [claim])
-    assert found.loc[claim, "verdict"] == "not reproduced", found.loc[claim, "reproduced"]
+    verdicts = judge_frames(hold_frames({}), [claim])
+    assert verdicts.loc[claim, "verdict"] == "not reproduced", verdicts.loc[claim, "reproduced"]
 
 
 @pytest.mark.parametrize("claim", list(SO))
 def test_where_the_code_is_as_printed_a_definition_holds(claim, monkeypatch):
     SO[claim](monkeypatch)
-    assert judged(held({}), [claim]).loc[claim, "verdict"] == "reproduced"
+    assert judge_frames(hold_frames({}), [claim]).loc[claim, "verdict"] == "reproduced"
 
 
 def test_statements_about_printed_numbers_follow_what_is_printed():
     for name, published in PRINTED_FALSE.items():
-        assert judged(held({}), [name], published=published).loc[name, "verdict"] == "not reproduced"
+        assert judge_frames(hold_frames({}), [name], published=published).loc[name, "verdict"] == "not reproduced"
     for name, values in PRINTED_SO.items():
-        claims = [printed(claim, values) for claim in CLAIMS if claim.id == name]
-        assert judged(held({}), [name], claims).loc[name, "verdict"] == "reproduced"
+        claims = [change_printed(claim, values) for claim in CLAIMS if claim.id == name]
+        assert judge_frames(hold_frames({}), [name], claims).loc[name, "verdict"] == "reproduced"
 
 
 def test_every_claim_was_seen_to_hold_and_to_fail():
@@ -180,14 +184,14 @@ BESIDES: dict[tuple[str, str], tuple[Change, str]] = {
 @pytest.mark.parametrize(("claim", "why"), list(BESIDES))
 def test_what_else_a_claim_says_is_looked_at(claim, why):
     change, verdict = BESIDES[claim, why]
-    found = where(change, claim).loc[claim]
-    assert found["verdict"] == verdict, found["why"]
+    row = where(change, claim).loc[claim]
+    assert row["verdict"] == verdict, row["why"]
 
 
 def test_of_a_row_inside_the_noise_the_reason_says_what_is_judged():
-    found = where(z(geglu_ffn=-0.5), "t2_geglu_ffn").loc["t2_geglu_ffn"]
-    assert "which side is not judged" in found["why"] and "signs_inside_the_noise" in found["why"]
-    assert "inside 2 sigma of the baseline" in found["why"]
+    verdict = where(z(geglu_ffn=-0.5), "t2_geglu_ffn").loc["t2_geglu_ffn"]
+    assert "which side is not judged" in verdict["why"] and "signs_inside_the_noise" in verdict["why"]
+    assert "inside 2 sigma of the baseline" in verdict["why"]
 
 
 ON_CPU = {"device": "cpu", "device_name": "x86_64"}
@@ -214,31 +218,33 @@ MADE_ON: dict[str, tuple[dict, dict, str]] = {
 def test_claims_about_devices_need_two(case, rows):
     primary, second, why = MADE_ON[case]
     machines = both(put("base", "baseline", 42, made_on=primary), put("base", "second_hardware", 42, made_on=second))
-    found = where(machines, *DEVICES)
+    verdicts = where(machines, *DEVICES)
     expected = "not tested" if why else rows.loc[DEVICES, "verdict"]
-    assert found["verdict"].eq(expected).all() and all(why in row for row in found["why"])
+    assert verdicts["verdict"].eq(expected).all() and all(why in row for row in verdicts["why"])
 
 
 def test_a_stand_in_tests_no_claim_about_devices(tmp_path):
     world = World(tmp_path, "mini")
     world.completed("base", "baseline", 42, tasks_of(0.30), 5.0, made_on=PRIMARY)
     world.completed("base", "second_hardware", 42, tasks_of(0.31), 5.1, made_on=SECOND)
-    found = written(world).loc[DEVICES]
-    assert found["verdict"].eq("not tested").all() and found["reproduced"].eq("stand-in").all()
-    assert all("by train.precision = float32" in why for why in found["why"])
+    verdicts = judge_world(world).loc[DEVICES]
+    assert verdicts["verdict"].eq("not tested").all() and verdicts["reproduced"].eq("stand-in").all()
+    assert all("by train.precision = float32" in why for why in verdicts["why"])
 
 
 def test_peaks_with_calm_steps_between_are_sustained():
     peaks = [(step, 130.0 if step >= 15000 and step % 500 == 0 else 0.4) for step in range(0, 18300, 100)]
     spaced = put("large", "hyper", 42, norms=[*peaks, (18300, math.nan)])
-    found = where(spaced, "hyper_3b_divergence").loc["hyper_3b_divergence"]
-    assert found["verdict"] == "reproduced" and "inflation" in found["reproduced"]
+    verdict = where(spaced, "hyper_3b_divergence").loc["hyper_3b_divergence"]
+    assert verdict["verdict"] == "reproduced" and "inflation" in verdict["reproduced"]
 
 
 def test_one_seed_has_no_spread():
-    frames = held({key: run for key, run in right().items() if key[:2] != ("base", "qknorm") or key[2] == 42})
-    found = judged(frames, ["welch_qknorm", "stouffer_qknorm", "sigma_three_refs", "t2_qknorm"])["verdict"]
-    assert found.to_dict() == {
+    frames = hold_frames({key: run for key, run in right().items() if key[:2] != ("base", "qknorm") or key[2] == 42})
+    verdict_by_claim = judge_frames(frames, ["welch_qknorm", "stouffer_qknorm", "sigma_three_refs", "t2_qknorm"])[
+        "verdict"
+    ]
+    assert verdict_by_claim.to_dict() == {
         "welch_qknorm": "not tested",
         "stouffer_qknorm": "not tested",
         "sigma_three_refs": "not tested",
@@ -248,14 +254,18 @@ def test_one_seed_has_no_spread():
 
 def test_what_is_held_is_what_is_loaded(rows):
     """Worlds in memory are read as the files of the same world are."""
-    loaded, kept = published_once().load(), held(right())
+    loaded_frames, held_frames = published_once().load(), hold_frames(right())
     columns = ["outcome", "steps", "step", "validation_loss", "average"]
-    pd.testing.assert_frame_equal(loaded.runs[columns], kept.runs.loc[loaded.runs.index, columns], check_dtype=False)
+    pd.testing.assert_frame_equal(
+        loaded_frames.runs[columns], held_frames.runs.loc[loaded_frames.runs.index, columns], check_dtype=False
+    )
     for key in ("transfer/base/softpick/s43", "transfer/large/ssmax/s42"):
-        assert loaded.task_scores(key).to_dict() == pytest.approx(kept.task_scores(key).to_dict())
-        read = kept.metrics(key)
-        pd.testing.assert_frame_equal(loaded.metrics(key)[read.columns], read, check_dtype=False, check_like=True)
-    assert written(published_once())["verdict"].equals(rows["verdict"])
+        assert loaded_frames.task_scores(key).to_dict() == pytest.approx(held_frames.task_scores(key).to_dict())
+        read = held_frames.metrics(key)
+        pd.testing.assert_frame_equal(
+            loaded_frames.metrics(key)[read.columns], read, check_dtype=False, check_like=True
+        )
+    assert judge_world(published_once())["verdict"].equals(rows["verdict"])
 
 
 def test_each_verdict_names_its_runs(rows):
@@ -278,7 +288,7 @@ def test_small_presets_speak_only_about_sizes_and_definitions(tmp_path, preset):
         world.completed("base", "baseline", seed, tasks_of(0.30 + 0.005 * (seed % 3)), 5.0)
     world.completed("base", "softpick", 42, tasks_of(0.32), 4.9)
     world.diverged("base", "hyper", 42, 3, [(1, 2.0), (2, 9.0), (3, math.nan)])
-    rows = written(world)
+    rows = judge_world(world)
     assert (
         rows.loc["t2_softpick", "verdict"] == f"not judged ({preset} size)"
         and "too small to speak" in rows.loc["t2_softpick", "why"]
@@ -298,7 +308,7 @@ def test_a_divergence_is_a_verdict_where_a_value_is_claimed(tmp_path):
     for seed, value in ((42, 0.30), (43, 0.31), (44, 0.305)):
         world.completed("base", "baseline", seed, tasks_of(value), 5.0)
     world.diverged("base", "hyper", 42, 3, [(1, 2.0), (2, 9.0), (3, math.nan)])
-    rows = written(world)
+    rows = judge_world(world)
     assert rows.loc["t2_hyper", "verdict"] == "diverged" and "transfer/base/hyper/s42" in rows.loc["t2_hyper", "why"]
     assert rows.loc["counts_by_z", "verdict"] == "not tested"
 
@@ -308,12 +318,14 @@ def test_models_of_other_texts_speak_to_no_claim_about_trained_ones():
     names = ["t2_softpick", "fwer"]
     claims = [claim for claim in CLAIMS if claim.id in names]
     checks = ClaimChecks({name: CHECKS[name] for name in names})
-    rows = pd.DataFrame(judge_claims(claims, checks, Evidence(held(right()), elsewhere, PUBLISHED))).set_index("id")
+    rows = pd.DataFrame(judge_claims(claims, checks, Evidence(hold_frames(right()), elsewhere, PUBLISHED))).set_index(
+        "id"
+    )
     assert rows["verdict"].to_dict() == {"t2_softpick": "not judged (other texts)", "fwer": "reproduced"}
     assert "models of texts from packaged" in rows.loc["t2_softpick", "why"]
-    said = "they come from the source packaged. Its numbers are no reproduction of the printed ones."
-    assert said in to_markdown(rows.reset_index().to_dict("records"), "A title", elsewhere)
-    assert any(said in line for line in write_warnings(elsewhere)) and len(write_warnings(study_at())) == 1
+    reason = "they come from the source packaged. Its numbers are no reproduction of the printed ones."
+    assert reason in to_markdown(rows.reset_index().to_dict("records"), "A title", elsewhere)
+    assert any(reason in line for line in write_warnings(elsewhere)) and len(write_warnings(study_at())) == 1
     assert rows["preset"].eq("paper, texts: packaged").all()
     assert (
         context_cells(elsewhere, "base")["preset"].value == "paper, texts: packaged"
@@ -330,8 +342,8 @@ def test_renderings(rows):
 
 def test_the_verb(tmp_path, repository):
     out = tmp_path / "claims.csv"
-    words = ("claims", "transfer", "--preset", "smoke", "--work", tmp_path / "none", "--out", out)
-    done = run_in_process.run(results.main, *words, cwd=repository)
+    arguments = ("claims", "transfer", "--preset", "smoke", "--work", tmp_path / "none", "--out", out)
+    done = run_in_process.run(results.main, *arguments, cwd=repository)
     assert done.returncode == 0, done.stderr
     table = pd.read_csv(out, keep_default_na=False)
     assert len(table) == len(CLAIMS) and out.with_suffix(".md").exists()

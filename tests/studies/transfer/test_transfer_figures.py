@@ -44,8 +44,8 @@ def test_the_preset_is_in_the_picture_and_the_bytes_repeat(published, tmp_path, 
         figure_style.save(picture, tmp_path / folder / f"{name}.png")
         for folder, picture in (("a", first), ("b", second))
     ]
-    for one, other in zip(*paths, strict=True):
-        assert one.read_bytes() == other.read_bytes()
+    for path, path_of_repeat in zip(*paths, strict=True):
+        assert path.read_bytes() == path_of_repeat.read_bytes()
     csv = pd.read_csv(tmp_path / "a" / f"{name}.csv")
     assert len(csv) == len(first.frame) and csv["preset"].eq("paper").all()
     assert "<dc:date>" not in (tmp_path / "a" / f"{name}.svg").read_text()
@@ -68,7 +68,7 @@ def test_fig2_has_all_points_of_six_curves(published):
     assert picture.frame["label"].nunique() == 6 and picture.frame["run"].nunique() == 12
     assert "thin: other seeds; band: 95 % of further seeds of the baseline (3 seeds, prediction t)" in words(picture)
     seeds = [frames.metrics(f"transfer/base/baseline/s{seed}").query("split == 'validation'") for seed in (42, 43, 44)]
-    last = np.array([one["loss"].iloc[-1] for one in seeds])
+    last = np.array([curve["loss"].iloc[-1] for curve in seeds])
     half = stats.t.isf(0.025, 2) * last.std(ddof=1) * math.sqrt(1 + 1 / 3)
     (band,) = picture.figure.axes[0].collections
     at_the_end = [y for x, y in band.get_paths()[0].vertices if x == seeds[0]["step"].iloc[-1]]
@@ -109,10 +109,10 @@ def test_fig3_marks_what_lies_beyond_the_baselines_seeds(tmp_path):
 
 
 def test_protocol_power_says_what_its_axes_are(published):
-    left, right = draw(published, "protocol_power")[0].figure.axes
-    for axes in (left, right):
+    left_axes, right_axes = draw(published, "protocol_power")[0].figure.axes
+    for axes in (left_axes, right_axes):
         assert axes.get_xlabel() and axes.get_ylabel() and axes.get_title("left")
-    assert "False calls where none of 19 methods works" in left.get_title("left")
+    assert "False calls where none of 19 methods works" in left_axes.get_title("left")
 
 
 def test_fig1_speaks_of_crosses_where_there_are_some(published, tmp_path):
@@ -145,11 +145,11 @@ def test_what_is_not_there_is_told(tmp_path):
     world.completed("base", "softpick", 42, twelve(0.31), 4.9, curve(44, 4.9, every=11))
     world.diverged("base", "ssmax", 42, 3, [(1, 2.0), (2, 9.0), (3, math.nan)])
     world.completed("large", "hybrid_norm", 43, None, 5.0, curve(44, 5.0, every=1))
-    one, two, three = (draw(world, name)[0] for name in ("fig1", "fig2", "fig3"))
-    assert "Baseline, seed 42 (missing)" in words(one) and one.frame["step"].max() == 44
-    assert "SSMax (diverged before a held-out loss)" in words(two) and "AttnRes" in words(two)
-    assert words(three).count("missing") == 17 and words(three).count("diverged") == 1
-    assert (three.frame["missing_reason"] == "no value").sum() == 18 * 12
+    fig1, fig2, fig3 = (draw(world, name)[0] for name in ("fig1", "fig2", "fig3"))
+    assert "Baseline, seed 42 (missing)" in words(fig1) and fig1.frame["step"].max() == 44
+    assert "SSMax (diverged before a held-out loss)" in words(fig2) and "AttnRes" in words(fig2)
+    assert words(fig3).count("missing") == 17 and words(fig3).count("diverged") == 1
+    assert (fig3.frame["missing_reason"] == "no value").sum() == 18 * 12
 
 
 def test_an_empty_world_can_be_drawn(tmp_path):

@@ -16,7 +16,7 @@ from plumbline.results.tables.provenance import collect_provenance
 from plumbline.results.tables.table import Table
 from plumbline.specs import study_config, study_parts
 from tests.studies.transfer.synthetic_results import PRIMARY, SECOND, Run
-from tests.studies.transfer.synthetic_runs import PUBLISHED, World, history, printed_rows, tasks_of
+from tests.studies.transfer.synthetic_runs import PUBLISHED, World, history, read_printed_rows, tasks_of
 
 TABLES = sorted(
     name
@@ -25,7 +25,7 @@ TABLES = sorted(
 )
 
 
-def made(world: World, name: str) -> Table:
+def make_table(world: World, name: str) -> Table:
     """A table of a world."""
     groups = world.study.definition["targets"][name]["runs"]
     runs = world.load(*groups) if groups else load([], world.root)
@@ -34,7 +34,7 @@ def made(world: World, name: str) -> Table:
 
 @pytest.fixture(scope="module")
 def tables(published):
-    return {name: made(published, name) for name in TABLES}
+    return {name: make_table(published, name) for name in TABLES}
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -59,7 +59,7 @@ def test_table1_agrees_with_the_printed_taxonomy(tables):
 
 def test_table3(tables):
     frame = tables["table3"].frame.set_index("method")
-    for row in printed_rows("table3"):
+    for row in read_printed_rows("table3"):
         got = frame.loc[row["method_id"]]
         assert f"{got['climb_avg_large']:.4f}" == row["climb_avg_3b"]
         assert got["climb_avg_delta_large"] == pytest.approx(float(row["delta_3b"]), abs=0.00011)
@@ -82,7 +82,7 @@ def test_rank_transfer_gives_exact_p_beside_the_approximation(tables):
 
 def test_table5(tables):
     frame = tables["table5"].frame.set_index("task")
-    for row in printed_rows("table5"):
+    for row in read_printed_rows("table5"):
         assert frame.loc[row["task"], "second_minus_primary"] == pytest.approx(float(row["delta"]), abs=2e-4)
     assert frame.loc["validation_loss", "second_minus_primary"] == pytest.approx(0.015)
     assert (
@@ -95,7 +95,7 @@ def test_table5(tables):
 def test_table5_names_its_stand_in(tmp_path):
     world = World(tmp_path, "demo")
     world.completed("base", "baseline", 42, tasks_of(0.30), 5.0)
-    table = made(world, "table5")
+    table = make_table(world, "table5")
     assert "Stand-in: the second hardware is the same run with train.precision = bfloat16" in "\n".join(table.notes)
     assert "train.precision = bfloat16" in table.frame["second_hardware_simulated_by"].iloc[0]
     assert {row[name].word for row in table.rows for name in ("value_second_hardware", "second_minus_primary")} == {
@@ -120,7 +120,7 @@ def test_table5_shows_no_difference_that_is_none_between_devices(tmp_path, prese
     world = World(tmp_path, preset)
     world.completed("base", "baseline", 42, tasks_of(0.30), 5.0, made_on=PRIMARY)
     world.completed("base", "second_hardware", 42, tasks_of(0.31), 5.1, made_on=second)
-    table = made(world, "table5")
+    table = make_table(world, "table5")
     assert note in "\n".join(table.notes) and table.frame["same_or_different_devices"].eq(word).all()
     assert ("twice on the same device" in table.title) == (word == "same device")
     for row in table.rows:
@@ -148,7 +148,7 @@ def test_table6_keeps_what_did_not_diverge_and_shows_what_else_did(tmp_path):
     world.completed("large", "ssmax", 42, tasks_of(0.3), 5.0)
     world.diverged("large", "softpick", 42, 30, [(step, 1.0) for step in range(30)] + [(30, math.nan)])
     world.diverged("base", "provoked_divergence", 42, 3, [(1, 5.0), (2, 1e9), (3, math.nan)])
-    table = made(world, "table6")
+    table = make_table(world, "table6")
     frame = table.frame.set_index("run")
     assert table.cell("ssmax/s42", "first_nan_step").word == "no divergence"
     assert table.cell("hyper/s42", "first_nan_step").word == frame.loc["hyper/s42", "divergence_pattern"] == "missing"
@@ -185,7 +185,7 @@ def test_what_was_not_read_of_attention_has_a_word(tmp_path):
     world = World(tmp_path, "demo")
     world.completed("large", "ssmax", 42, tasks_of(0.3), 5.0, probed=Run(beyond=0.25))
     world.diverged("large", "hyper", 42, 3, history("sudden", 3), probed=Run(diverged=3, concentration=math.nan))
-    table = made(world, "attention_concentration")
+    table = make_table(world, "attention_concentration")
     assert table.cell("ssmax/s42", "abs_logits_above_50_pct").value == pytest.approx(25, abs=0.01)
     assert table.cell("ssmax/s42", "difference_from_baseline").word == "baseline not read"
     assert table.cell("hyper/s42", "concentration").word == "no number" and table.cell("hyper/s42", "step").value == 3
@@ -193,12 +193,12 @@ def test_what_was_not_read_of_attention_has_a_word(tmp_path):
     key = world.study.key("large", "ssmax", 42)
     path = tmp_path / "probes" / key / "probes.parquet"
     frames.write(frames.read(path, "probes").iloc[:0], "probes", path, metadata=frames.metadata(path))
-    assert made(world, "attention_concentration").cell("ssmax/s42", "concentration").word == "no weights of keys"
+    assert make_table(world, "attention_concentration").cell("ssmax/s42", "concentration").word == "no weights of keys"
 
 
 def test_table7(tables):
     frame = tables["table7"].frame.set_index("method")
-    assert list(frame.index) == [row["method_id"] for row in printed_rows("table7")]
+    assert list(frame.index) == [row["method_id"] for row in read_printed_rows("table7")]
     assert frame.loc["sigmoid_attn", "loss_minus_baseline_pct"] == pytest.approx(2.35, abs=0.01)
     assert frame.loc["attnres", "loss_minus_baseline"] == pytest.approx(0.3275)
 
@@ -226,7 +226,7 @@ def test_at_mini_the_reference_has_six_seeds_and_both_tables_say_what_they_are_w
     for method, seeds in (("qknorm", (42, 43, 44)), ("softpick", (42,))):
         for seed in seeds:
             world.completed("base", method, seed, tasks_of(0.34 + 0.002 * seed), 4.9)
-    floor, main = made(world, "noise_floor"), made(world, "table2")
+    floor, main = make_table(world, "noise_floor"), make_table(world, "table2")
     assert floor.frame.set_index("method")["n_seeds"].to_dict() == {"baseline": 6, "qknorm": 3, "softpick": 1}
     assert "3 seeds have 10 distinct resamples and 6 seeds have 462 distinct resamples" in floor.notes[0]
     notes = " ".join(main.notes)
@@ -239,7 +239,7 @@ def test_noise_floor_with_too_few_seeds(tmp_path):
         world.completed("base", "baseline", seed, tasks_of(0.3 + seed / 1000), 5.0)
     world.completed("base", "qknorm", 42, tasks_of(0.35), 5.0)
     world.diverged("base", "softpick", 42, 3500, history("sudden", 3500))
-    table = made(world, "noise_floor")
+    table = make_table(world, "noise_floor")
     assert table.cell("qknorm", "welch_t").word == "too few seeds"
     assert table.cell("qknorm", "outcome").value == "completed 1, missing 2"
     assert {
@@ -264,7 +264,7 @@ def test_variants(tmp_path):
     world.completed("base", "ssmax.divide", 42, tasks_of(0.295), 5.1)
     world.diverged("base", "ssmax.original", 42, 7, [(5, 1.0), (6, 9.0), (7, math.nan)])
     world.completed("base", "hyper.official", 42, tasks_of(0.31), 5.0)
-    table = made(world, "variants")
+    table = make_table(world, "variants")
     frame = table.frame.set_index("variant")
     own = [f"ssmax.{name}" for name in world.study.definition["methods"]["ssmax"]["variants"]]
     assert list(frame.index[:1]) == ["baseline"] and {"ssmax.divide", "ssmax.original"} < set(own)
@@ -327,7 +327,7 @@ def test_an_empty_world_has_every_row_and_no_number(tmp_path):
     for name in TABLES:
         if name in ("table1", "table4", "protocol_error"):  # no run is behind them
             continue
-        table = made(world, name)
+        table = make_table(world, name)
         for column in table.columns:
             if column.kind == "reproduced" and column.numeric and column.name != "delta_params_pct_paper_size":
                 # A count of nothing is a number that is true.
@@ -336,10 +336,10 @@ def test_an_empty_world_has_every_row_and_no_number(tmp_path):
 
 def test_table4_is_exact_at_paper_size_under_any_preset(tmp_path):
     world = World(tmp_path, "demo")
-    table = made(world, "table4")
+    table = make_table(world, "table4")
     frame = table.frame.set_index("method")
     assert frame.loc["baseline", "parameters"] == 1_216_710_656 and table.preset == "paper"
-    for row in printed_rows("table4"):
+    for row in read_printed_rows("table4"):
         got = frame.loc[row["method_id"]]
         assert f"{got['params_b']:.3f}" == row["params_b"]
         assert f"{got['delta_params_pct']:.2f}" == row["delta_params_pct"]
@@ -358,18 +358,18 @@ def sparse(tmp_path_factory):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_csv_is_read_as_numbers_whatever_is_missing(tables, sparse, name):
-    for table in (tables[name], made(sparse, name)):
+    for table in (tables[name], make_table(sparse, name)):
         frame = pd.read_csv(io.StringIO(write_table.to_csv(table)))
-        words = {column.name for column in table.columns if not column.numeric}
+        text_columns = {column.name for column in table.columns if not column.numeric}
         read_as_numbers = {column for column in frame if pd.api.types.is_numeric_dtype(frame[column])}
         assert {column.name for column in table.columns if column.numeric} <= read_as_numbers
-        assert len(frame) == len(table.rows) and words | {"missing_reasons"} >= set(frame) - read_as_numbers
+        assert len(frame) == len(table.rows) and text_columns | {"missing_reasons"} >= set(frame) - read_as_numbers
         # Every number that is not there is accounted for: as not printed, or in the status.
-        for (_, given), row in zip(frame.iterrows(), table.rows, strict=True):
+        for (_, csv_row), row in zip(frame.iterrows(), table.rows, strict=True):
             for column in table.columns:
-                if column.numeric and pd.isna(given[column.name]):
+                if column.numeric and pd.isna(csv_row[column.name]):
                     word = table.word(row, column)
-                    assert word == "not printed" or f"{word}: " in given["missing_reasons"], column.name
+                    assert word == "not printed" or f"{word}: " in csv_row["missing_reasons"], column.name
 
 
 def test_a_study_without_a_noise_floor_is_told_which_table_needs_one(published):

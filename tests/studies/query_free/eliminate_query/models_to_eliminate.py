@@ -59,7 +59,7 @@ def off_its_start(model: Decoder) -> Decoder:
     return model
 
 
-def made(folder: Path, **slots: Any) -> Decoder:
+def write_random_model(folder: Path, **slots: Any) -> Decoder:
     """A model of ours, written."""
     model = off_its_start(create(ModelSpec.from_dict(NORM_FREE | slots), init_seed=3))
     write_model(folder, model)
@@ -77,19 +77,19 @@ def one_headed(folder: Path, **config: Any) -> Any:
     return model.eval()
 
 
-def eliminated(monkeypatch: pytest.MonkeyPatch, folder: Path, *given: Any) -> dict[str, Any]:
+def run_command(monkeypatch: pytest.MonkeyPatch, folder: Path, *options: Any) -> dict[str, Any]:
     """What the command reports."""
     out = folder.parent / "out"
-    words = ["eliminate_query", folder, "--out", out, "--sequences", 2, *given]
-    monkeypatch.setattr(sys, "argv", [str(word) for word in words])
+    arguments = ["eliminate_query", folder, "--out", out, "--sequences", 2, *options]
+    monkeypatch.setattr(sys, "argv", [str(word) for word in arguments])
     eliminate_query.main()
     return json.loads((out / "elimination.json").read_text())
 
 
-def refused(monkeypatch: pytest.MonkeyPatch, match: str, folder: Path, *given: Any) -> str:
+def run_refused(monkeypatch: pytest.MonkeyPatch, match: str, folder: Path, *options: Any) -> str:
     """The whole message; nothing is left behind."""
     with pytest.raises(PlumblineError, match=match) as error:
-        eliminated(monkeypatch, folder, *given)
+        run_command(monkeypatch, folder, *options)
     assert not (folder.parent / "out").exists() and not list(folder.parent.glob(".out*"))
     return str(error.value)
 

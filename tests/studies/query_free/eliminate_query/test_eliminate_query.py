@@ -29,11 +29,11 @@ from tests.studies.query_free.eliminate_query.models_to_eliminate import (
     ROTARY,
     SKIPS,
     UNTIED,
-    eliminated,
-    made,
     one_headed,
-    refused,
+    run_command,
+    run_refused,
     tokens,
+    write_random_model,
 )
 from tests.train.small_runs import make_packs, settings, train
 
@@ -69,8 +69,8 @@ TAKEN: dict[str, tuple[dict[str, Any], int | None, str]] = {
 @pytest.mark.parametrize("name", TAKEN)
 def test_logits_stay_and_w_q_goes(monkeypatch, tmp_path, capsys, name):
     slots, layer, rule = TAKEN[name]
-    model = made(tmp_path / "in", **slots)
-    report = eliminated(monkeypatch, tmp_path / "in", *([] if layer is None else ["--only-layer", layer]))
+    model = write_random_model(tmp_path / "in", **slots)
+    report = run_command(monkeypatch, tmp_path / "in", *([] if layer is None else ["--only-layer", layer]))
     assert report["rule"].startswith(rule)
     assert report["layers"] == ([0, 1, 2] if layer is None else [layer])
     # What it says, and what is so of the folder that it wrote: on tokens of our own.
@@ -86,7 +86,7 @@ def test_logits_stay_and_w_q_goes(monkeypatch, tmp_path, capsys, name):
         key for key in load_file(tmp_path / "out/model.safetensors") for gone in report["layers"]
         if key.startswith(f"blocks.{gone}.attention.projections.query")
     ]  # fmt: skip
-    before, after = (sum(value.numel() for value in one.parameters()) for one in (model, again))
+    before, after = (sum(value.numel() for value in model_read.parameters()) for model_read in (model, again))
     per_layer = 32**2 + (32 if model.spec.slot("projections").options["bias"] else 0)
     untied = model.spec.tied_embeddings and not again.spec.tied_embeddings
     assert untied == (
@@ -94,14 +94,14 @@ def test_logits_stay_and_w_q_goes(monkeypatch, tmp_path, capsys, name):
     )
     assert before - after == len(report["layers"]) * per_layer - untied * 97 * 32
     assert (report["parameters"]["before"], report["parameters"]["after"]) == (before, after)
-    words = capsys.readouterr().out
-    assert f"{before:,} before, {after:,} after" in words and "float64, before weights are rounded: " in words
-    assert ("a tied head was untied" in words) == untied
+    output = capsys.readouterr().out
+    assert f"{before:,} before, {after:,} after" in output and "float64, before weights are rounded: " in output
+    assert ("a tied head was untied" in output) == untied
 
 
 def test_decoding_step_by_step_gives_the_same(monkeypatch, tmp_path):
-    model = made(tmp_path / "in", **SKIPS, **BIASED)
-    eliminated(monkeypatch, tmp_path / "in", "--only-layer", 1)
+    model = write_random_model(tmp_path / "in", **SKIPS, **BIASED)
+    run_command(monkeypatch, tmp_path / "in", "--only-layer", 1)
     again, cache = read_model(tmp_path / "out").eval(), DecodingCache()
     steps = [again(part, cache=cache) for part in tokens(model).split(5, dim=1)]
     torch.testing.assert_close(torch.cat(steps, dim=1), model(tokens(model)), rtol=1e-3, atol=1e-4)
@@ -111,24 +111,26 @@ def test_a_one_headed_gpt2_of_the_library(monkeypatch, tmp_path):
     """All its norms and biases, the tanh GELU, and a query bias that is not zero; against the library's own logits."""
     theirs = one_headed(tmp_path / "gpt2")
     assert theirs.transformer.h[0].attn.c_attn.bias[:48].abs().min() > 0
-    report = eliminated(monkeypatch, tmp_path / "gpt2", "--tokens-per-sequence", 40)
+    report = run_command(monkeypatch, tmp_path / "gpt2", "--tokens-per-sequence", 40)
     assert report["kind"] == "gpt2" and report["rule"].startswith("Proposition 4.1")
     assert report["logits"]["float64"] < 1e-9
     again = read_model(tmp_path / "out").eval()
     assert again.spec.slot("projections").name == "identity_query"
     tokens_BT = tokens(again)
     with torch.no_grad():
-        wanted = theirs(input_ids=tokens_BT).logits
-        torch.testing.assert_close(again(tokens_BT), wanted, rtol=1e-4, atol=1e-4 * float(wanted.abs().max()))
+        expected_logits = theirs(input_ids=tokens_BT).logits
+        torch.testing.assert_close(
+            again(tokens_BT), expected_logits, rtol=1e-4, atol=1e-4 * float(expected_logits.abs().max())
+        )
     assert report["parameters"]["before"] == theirs.num_parameters()
     assert report["parameters"]["after"] == theirs.num_parameters() - 5 * (48**2 + 48)
 
 
 def test_what_was_written_can_be_probed(monkeypatch, tmp_path):
-    made(tmp_path / "in")
-    eliminated(monkeypatch, tmp_path / "in")
+    write_random_model(tmp_path / "in")
+    run_command(monkeypatch, tmp_path / "in")
     np.save(tmp_path / "ids.npy", np.arange(24)[None])
-    words = [
+    arguments = [
         "--checkpoint",
         tmp_path / "out",
         "--token-ids",
@@ -137,7 +139,7 @@ def test_what_was_written_can_be_probed(monkeypatch, tmp_path):
         tmp_path / "probes.parquet",
     ]
     chosen = ["--probes", "ffn_write,attention_statistics,query_key_norms", "--device", "cpu"]
-    monkeypatch.setattr(sys, "argv", ["probes", *map(str, words), *chosen])
+    monkeypatch.setattr(sys, "argv", ["probes", *map(str, arguments), *chosen])
     probes.main()
     assert (tmp_path / "probes.parquet").is_file()
 
@@ -151,9 +153,9 @@ def test_a_gpt2_as_a_decoder_of_ours(tmp_path, heads, tied):
     ours = gpt2(theirs).double().eval()
     assert sum(value.numel() for value in ours.parameters()) == theirs.num_parameters()
     tokens_BT = tokens(ours)
-    wanted = theirs.double()(input_ids=tokens_BT).logits
+    expected_logits = theirs.double()(input_ids=tokens_BT).logits
     assert relative_difference(in_double(ours), lambda it: theirs(input_ids=it).logits, tokens_BT) < 1e-12
-    torch.testing.assert_close(ours(tokens_BT), wanted.float())
+    torch.testing.assert_close(ours(tokens_BT), expected_logits.float())
 
 
 class TestRuns:
@@ -172,7 +174,7 @@ class TestRuns:
     def test_a_trained_run(self, monkeypatch, tmp_path, finished):
         source = tmp_path / "run"
         source.symlink_to(finished)
-        report = eliminated(monkeypatch, source)
+        report = run_command(monkeypatch, source)
         before, after = FinishedRun.read(finished), FinishedRun.read(tmp_path / "out")
         assert after.outcome == "completed" and after.spec.method == "baseline.query_eliminated"
         assert after.spec.run_id != before.spec.run_id == report["run_id"]
@@ -187,12 +189,12 @@ class TestRuns:
         # The weights were trained: they are not those of the start.
         assert not torch.equal(before.model().embedding, create(before.spec.model, 42).embedding)
         (tmp_path / "out").rename(tmp_path / "reduced")
-        assert "there is no W_Q any more" in refused(monkeypatch, "cannot be taken out", tmp_path / "reduced")
+        assert "there is no W_Q any more" in run_refused(monkeypatch, "cannot be taken out", tmp_path / "reduced")
 
     def test_a_probe_point(self, monkeypatch, tmp_path, finished):
         point = finished / "points/step-0000006.safetensors"
-        words = ["eliminate_query", str(point), "--out", str(tmp_path / "out")]
-        monkeypatch.setattr(sys, "argv", words)
+        arguments = ["eliminate_query", str(point), "--out", str(tmp_path / "out")]
+        monkeypatch.setattr(sys, "argv", arguments)
         eliminate_query.main()
         after = FinishedRun.read(tmp_path / "out").model()
         at_point = Decoder(FinishedRun.read(finished).spec.model)
@@ -208,7 +210,7 @@ class TestRuns:
         """Compared as it is used, beside what half precision alone costs."""
         source = tmp_path / "run"
         source.symlink_to(self.trained(tmp_path_factory.mktemp("half"), train__precision="bfloat16"))
-        report = eliminated(monkeypatch, source)
+        report = run_command(monkeypatch, source)
         assert report["precision"] == "bfloat16" and report["logits"]["float64"] < 1e-9
         assert 1e-3 < report["logits"]["own_rounding"] < 0.1 and 1e-3 < report["logits"]["as_used"] < 0.3
 
@@ -216,12 +218,12 @@ class TestRuns:
 @pytest.mark.parametrize("forgotten", [("key", "value"), ("output",)])
 def test_a_wrong_construction_is_seen_by_the_tool_itself(monkeypatch, tmp_path, forgotten):
     """Biases left where they are: the logits differ, and nothing is written."""
-    made(tmp_path / "in", **BIASED)
+    write_random_model(tmp_path / "in", **BIASED)
     bias = DecoderWeights.bias
 
     def left(parts, role, layer):
-        found = bias(parts, role, layer)
-        return found.clone() if role in forgotten else found
+        leftover_bias = bias(parts, role, layer)
+        return leftover_bias.clone() if role in forgotten else leftover_bias
 
     monkeypatch.setattr(DecoderWeights, "bias", left)
-    refused(monkeypatch, r"by Theorem 4.2 .* the logits differ by \d+(\.\d+)? in float64", tmp_path / "in")
+    run_refused(monkeypatch, r"by Theorem 4.2 .* the logits differ by \d+(\.\d+)? in float64", tmp_path / "in")

@@ -21,29 +21,31 @@ from tests.studies.query_free.eliminate_query.models_to_eliminate import (
     ONE_HEAD,
     ROTARY,
     SKIPS,
-    eliminated,
-    made,
     one_headed,
-    refused,
+    run_command,
+    run_refused,
+    write_random_model,
 )
 
 
 class TestRefusals:
     def test_norms_between_and_skips(self, monkeypatch, tmp_path):
-        made(tmp_path / "in", **SKIPS, norm={"name": "rms_norm"}, positions={"name": "rotary"}, key_value_heads=2)
-        words = refused(monkeypatch, "W_Q cannot be taken out of .*in .a model of this package.", tmp_path / "in")
-        proposition, theorem = words.split("  Theorem 4.2")
+        write_random_model(
+            tmp_path / "in", **SKIPS, norm={"name": "rms_norm"}, positions={"name": "rotary"}, key_value_heads=2
+        )
+        message = run_refused(monkeypatch, "W_Q cannot be taken out of .*in .a model of this package.", tmp_path / "in")
+        proposition, theorem = message.split("  Theorem 4.2")
         assert "model.heads is 4" in proposition and "model.positions 'rotary' stands between" in proposition
         assert "model.key_value_heads is 2: W_K has not the columns of W_Q" in proposition
         assert "key_value_heads" not in theorem and "rotary" not in theorem  # neither is in the way of a basis
         assert "model.norm 'rms_norm', which model.placement 'pre_norm' puts between" in theorem
         assert "model.residual 'standard' has a skip around the FFN" in theorem and "Theorem 4.1" not in theorem
-        words = refused(monkeypatch, "model.norm 'rms_norm'", tmp_path / "in", "--only-layer", 1)
-        assert "Theorem 4.1" in words and "has a skip" not in words
+        message = run_refused(monkeypatch, "model.norm 'rms_norm'", tmp_path / "in", "--only-layer", 1)
+        assert "Theorem 4.1" in message and "has a skip" not in message
 
     def test_the_other_way_is_named(self, monkeypatch, tmp_path):
-        made(tmp_path / "in", **SKIPS)
-        refused(monkeypatch, r"Theorem 4.1 \(no norms, one layer\) does go: give --only-layer", tmp_path / "in")
+        write_random_model(tmp_path / "in", **SKIPS)
+        run_refused(monkeypatch, r"Theorem 4.1 \(no norms, one layer\) does go: give --only-layer", tmp_path / "in")
 
     @pytest.mark.parametrize(
         ("slots", "why"),
@@ -58,8 +60,8 @@ class TestRefusals:
         ],
     )
     def test_other_architectures(self, monkeypatch, tmp_path, slots, why):
-        made(tmp_path / "in", **slots)
-        refused(monkeypatch, why, tmp_path / "in")
+        write_random_model(tmp_path / "in", **slots)
+        run_refused(monkeypatch, why, tmp_path / "in")
 
     @pytest.mark.parametrize(
         ("slots", "why"),
@@ -76,98 +78,100 @@ class TestRefusals:
         ],
     )
     def test_biases_without_a_place(self, monkeypatch, tmp_path, slots, why):
-        made(tmp_path / "in", **slots)
-        refused(monkeypatch, why, tmp_path / "in")
+        write_random_model(tmp_path / "in", **slots)
+        run_refused(monkeypatch, why, tmp_path / "in")
 
     def test_a_singular_query(self, monkeypatch, tmp_path):
-        model = made(tmp_path / "in")
+        model = write_random_model(tmp_path / "in")
         with torch.no_grad():
             model.blocks[1].attention.projections.query.weight[3] = 0
         write_model(tmp_path / "in", model)
         why = r"W_Q of layer 1 has the condition number (inf|\d\.\d*e\+\d\d), and the limit is 100000"
-        assert "layer 0" not in refused(monkeypatch, why, tmp_path / "in")
+        assert "layer 0" not in run_refused(monkeypatch, why, tmp_path / "in")
         # One head needs no inverse, so that this is no obstacle to it.
-        model = made(tmp_path / "one/in", **ONE_HEAD)
+        model = write_random_model(tmp_path / "one/in", **ONE_HEAD)
         with torch.no_grad():
             model.blocks[1].attention.projections.query.weight[3] = 0
         write_model(tmp_path / "one/in", model)
-        assert eliminated(monkeypatch, tmp_path / "one/in")["logits"]["float64"] < 1e-9
+        assert run_command(monkeypatch, tmp_path / "one/in")["logits"]["float64"] < 1e-9
 
     def test_a_query_that_is_not_finite(self, monkeypatch, tmp_path):
-        model = made(tmp_path / "in")
+        model = write_random_model(tmp_path / "in")
         with torch.no_grad():
             model.blocks[1].attention.projections.query.weight[0, 0] = float("nan")
         write_model(tmp_path / "in", model)
         why = r"in/model\.safetensors: 'blocks\.1\.\S*query\.weight' has values that are not finite; write or copy both"
-        refused(monkeypatch, why, tmp_path / "in")
+        run_refused(monkeypatch, why, tmp_path / "in")
 
     def test_an_ill_conditioned_query(self, monkeypatch, tmp_path):
-        made(tmp_path / "in")
-        words = refused(
+        write_random_model(tmp_path / "in")
+        message = run_refused(
             monkeypatch, r"W_Q of layer \d has the condition number [\d.]+, and the limit is 50 ",
             tmp_path / "in", "--max-condition-number", 50,
         )  # fmt: skip
-        assert "--max-condition-number" in words
+        assert "--max-condition-number" in message
 
     @pytest.mark.parametrize("kind", ["gpt2", "llama", "llama-one-head", "mistral", "qwen2", "gpt_neox"])
     def test_models_of_the_library(self, monkeypatch, tmp_path, kind):
         """By its config alone: no weights are read, as there are none."""
-        name, _, one = kind.partition("-")
-        heads = {"num_attention_heads": 1, "num_key_value_heads": 1} if one else {}
+        name, _, detail = kind.partition("-")
+        heads = {"num_attention_heads": 1, "num_key_value_heads": 1} if detail else {}
         sizes = GPT2 if name == "gpt2" else SIZES | {"num_key_value_heads": 2} | heads
         if name == "gpt_neox":
             sizes = SIZES
         transformers.AutoConfig.for_model(name, **sizes).save_pretrained(tmp_path / name)
         norm = "layer_norm" if name in ("gpt2", "gpt_neox") else "rms_norm"
-        words = refused(monkeypatch, f"model.norm '{norm}', which model.placement 'pre_norm' puts", tmp_path / name)
-        assert ("model.positions 'rotary' stands between" in words) == (name != "gpt2")
-        assert ("model.heads is 4" in words) == (not one)
+        message = run_refused(
+            monkeypatch, f"model.norm '{norm}', which model.placement 'pre_norm' puts", tmp_path / name
+        )
+        assert ("model.positions 'rotary' stands between" in message) == (name != "gpt2")
+        assert ("model.heads is 4" in message) == (not detail)
 
     def test_a_gpt2_that_scales_scores_its_own_way(self, monkeypatch, tmp_path):
         one_headed(tmp_path / "scaled", scale_attn_by_inverse_layer_idx=True)
-        refused(monkeypatch, "scale_attn_by_inverse_layer_idx = True; no component", tmp_path / "scaled")
+        run_refused(monkeypatch, "scale_attn_by_inverse_layer_idx = True; no component", tmp_path / "scaled")
         one_headed(tmp_path / "relu", activation_function="relu")
-        refused(monkeypatch, "activation_function 'relu' is none of", tmp_path / "relu")
+        run_refused(monkeypatch, "activation_function 'relu' is none of", tmp_path / "relu")
 
     def test_the_command_line(self, monkeypatch, tmp_path, capsys):
-        made(tmp_path / "in")
-        refused(monkeypatch, "has the layers 0 to 2, not 3", tmp_path / "in", "--only-layer", 3)
-        refused(monkeypatch, "reads 24 at most, not 25", tmp_path / "in", "--tokens-per-sequence", 25)
-        refused(monkeypatch, "must be at least 1", tmp_path / "in", "--tokens-per-sequence", 0)
+        write_random_model(tmp_path / "in")
+        run_refused(monkeypatch, "has the layers 0 to 2, not 3", tmp_path / "in", "--only-layer", 3)
+        run_refused(monkeypatch, "reads 24 at most, not 25", tmp_path / "in", "--tokens-per-sequence", 25)
+        run_refused(monkeypatch, "must be at least 1", tmp_path / "in", "--tokens-per-sequence", 0)
         for limit in ("inf", "nan", "0.5"):
-            words = rf"--max-condition-number \({limit}\) must be 1 or more, and finite"
-            refused(monkeypatch, words, tmp_path / "in", "--max-condition-number", limit)
+            message = rf"--max-condition-number \({limit}\) must be 1 or more, and finite"
+            run_refused(monkeypatch, message, tmp_path / "in", "--max-condition-number", limit)
         (tmp_path / "nothing").mkdir()
-        refused(monkeypatch, "holds neither manifest.json", tmp_path / "nothing")
-        refused(monkeypatch, r"--tokens-per-sequence|--only-layer|holds neither", tmp_path / "in/model.safetensors")
+        run_refused(monkeypatch, "holds neither manifest.json", tmp_path / "nothing")
+        run_refused(monkeypatch, r"--tokens-per-sequence|--only-layer|holds neither", tmp_path / "in/model.safetensors")
         (tmp_path / "in/model.json").write_text("{}")
-        refused(monkeypatch, "model.json does not hold the spec of a model", tmp_path / "in")
+        run_refused(monkeypatch, "model.json does not hold the spec of a model", tmp_path / "in")
         (tmp_path / "out").symlink_to(tmp_path / "nowhere")
         with pytest.raises(PlumblineError, match=r"--out: .*out exists; name a new"):
-            eliminated(monkeypatch, tmp_path / "in")
+            run_command(monkeypatch, tmp_path / "in")
         (tmp_path / "out").unlink()
         (tmp_path / "out").mkdir()
         with pytest.raises(PlumblineError, match=r"--out: .*out exists; name a new"):
-            eliminated(monkeypatch, tmp_path / "in")
+            run_command(monkeypatch, tmp_path / "in")
         with pytest.raises(SystemExit) as stopped:
             command_line.run(eliminate_query.main)
         assert stopped.value.code == 1 and "exists; name a new" in capsys.readouterr().err
 
     def test_weights_of_another_model(self, monkeypatch, tmp_path):
-        made(tmp_path / "in")
+        write_random_model(tmp_path / "in")
         weights = load_file(tmp_path / "in/model.safetensors")
         del weights["positions.embedding"]
         save_file(weights, tmp_path / "in/model.safetensors")
-        said = json.loads((tmp_path / "in/model.json").read_text())
-        said["weights_sha256"] = sha256_file(tmp_path / "in/model.safetensors")
-        (tmp_path / "in/model.json").write_text(json.dumps(said))
-        refused(monkeypatch, r"'positions.embedding' does not fit .*in.model.json", tmp_path / "in")
+        description = json.loads((tmp_path / "in/model.json").read_text())
+        description["weights_sha256"] = sha256_file(tmp_path / "in/model.safetensors")
+        (tmp_path / "in/model.json").write_text(json.dumps(description))
+        run_refused(monkeypatch, r"'positions.embedding' does not fit .*in.model.json", tmp_path / "in")
 
 
 def test_a_spec_is_made_of_every_family(tmp_path):
     """Every model type that probes know can be told apart here."""
     from plumbline.probes._transformers import STYLES
 
-    found = {kind: spec_of(transformers.AutoConfig.for_model(kind)) for kind in STYLES}
-    assert {spec.slot("norm").name for spec in found.values()} == {"layer_norm", "rms_norm"}
-    assert found["gpt2"].ffn_width == 3072 and found["qwen2"].slot("projections").options["bias"] is True
+    spec_by_kind = {kind: spec_of(transformers.AutoConfig.for_model(kind)) for kind in STYLES}
+    assert {spec.slot("norm").name for spec in spec_by_kind.values()} == {"layer_norm", "rms_norm"}
+    assert spec_by_kind["gpt2"].ffn_width == 3072 and spec_by_kind["qwen2"].slot("projections").options["bias"] is True

@@ -15,23 +15,26 @@ DOCUMENT = {"width": 768, "heads": 12, "init_std": 0.02}
 
 
 def test_the_printed_numbers_are_those_of_inputs_of_length_one() -> None:
-    found = expected_spread(**DOCUMENT, length=1.0)
-    assert (f"{found.standard:.4f}", f"{found.reduced:.4f}") == ("0.0032", "0.0058")
-    assert (f"{found.ratio:.1f}", f"{1 / found.ratio:.2f}") == ("1.8", "0.55")
+    spread = expected_spread(**DOCUMENT, length=1.0)
+    assert (f"{spread.standard:.4f}", f"{spread.reduced:.4f}") == ("0.0032", "0.0058")
+    assert (f"{spread.ratio:.1f}", f"{1 / spread.ratio:.2f}") == ("1.8", "0.55")
 
 
 def test_behind_a_layer_norm_scores_are_as_many_times_larger_as_the_stream_is_wide() -> None:
-    found = expected_spread(**DOCUMENT, length=math.sqrt(768)).divide(8)
-    assert (f"{found.standard:.3f}", f"{found.reduced:.3f}", f"{found.divide(2).reduced:.3f}") == (
+    spread = expected_spread(**DOCUMENT, length=math.sqrt(768)).divide(8)
+    assert (f"{spread.standard:.3f}", f"{spread.reduced:.3f}", f"{spread.divide(2).reduced:.3f}") == (
         "0.307", "0.554", "0.277",
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("length", [1.0, math.sqrt(768)])
 def test_drawn_scores_spread_as_the_formulas_say(length: float) -> None:
-    found, said = measure_spread(**DOCUMENT, length=length), expected_spread(**DOCUMENT, length=length)
-    assert found.standard == pytest.approx(said.standard, rel=0.03)
-    assert found.reduced == pytest.approx(said.reduced, rel=0.03)
+    measured_spread, formula_spread = (
+        measure_spread(**DOCUMENT, length=length),
+        expected_spread(**DOCUMENT, length=length),
+    )
+    assert measured_spread.standard == pytest.approx(formula_spread.standard, rel=0.03)
+    assert measured_spread.reduced == pytest.approx(formula_spread.reduced, rel=0.03)
 
 
 @settings(max_examples=25, deadline=None)
@@ -43,9 +46,9 @@ def test_drawn_scores_spread_as_the_formulas_say(length: float) -> None:
 )
 def test_the_ratio_hangs_on_width_and_init_alone(heads: int, head_width: int, init_std: float, length: float) -> None:
     width = heads * head_width
-    found = expected_spread(width=width, heads=heads, init_std=init_std, length=length)
-    assert found.ratio == pytest.approx(1 / (init_std * math.sqrt(width)))
-    assert found.divide(2).ratio == pytest.approx(found.ratio)
+    spread = expected_spread(width=width, heads=heads, init_std=init_std, length=length)
+    assert spread.ratio == pytest.approx(1 / (init_std * math.sqrt(width)))
+    assert spread.divide(2).ratio == pytest.approx(spread.ratio)
 
 
 def test_a_width_that_cannot_be_cut_into_heads_is_refused() -> None:

@@ -68,16 +68,18 @@ def models(
     return weights, chosen, tokens_BT, ROOM * worst * float(np.finfo(dtype).eps)
 
 
-def left(found: ModelWeights, case: tuple[ModelWeights, Architecture, np.ndarray, float]) -> float:
+def measure_residual(
+    eliminated_weights: ModelWeights, case: tuple[ModelWeights, Architecture, np.ndarray, float]
+) -> float:
     """The relative residual of a model's logits, and that nothing was widened on the way."""
     weights, form, tokens_BT, _ = case
-    logits_BTV = forward(found, tokens_BT, form)
+    logits_BTV = forward(eliminated_weights, tokens_BT, form)
     assert logits_BTV.dtype == weights.embedding_VD.dtype
     return relative_difference(logits_BTV, forward(weights, tokens_BT, form))
 
 
-def is_rounding(found: ModelWeights, case: tuple[ModelWeights, Architecture, np.ndarray, float]) -> bool:
-    residual = left(found, case)
+def is_rounding(weights: ModelWeights, case: tuple[ModelWeights, Architecture, np.ndarray, float]) -> bool:
+    residual = measure_residual(weights, case)
     strict = case[0].embedding_VD.dtype == np.float32 or residual < ROUNDING
     return residual < case[3] and strict
 
@@ -91,9 +93,11 @@ def identities(weights: ModelWeights, layers: range | None = None) -> bool:
 @settings(max_examples=40, deadline=None)
 @given(models(heads=1, any_norm=True))
 def test_proposition_4_1(case):
-    found = eliminate.single_head(case[0])
-    assert is_rounding(found, case)
-    assert identities(found) and all(np.array_equal(one.output_DD, one.query_DD) for one in found.layers)
+    eliminated_weights = eliminate.single_head(case[0])
+    assert is_rounding(eliminated_weights, case)
+    assert identities(eliminated_weights) and all(
+        np.array_equal(layer.output_DD, layer.query_DD) for layer in eliminated_weights.layers
+    )
 
 
 @settings(max_examples=40, deadline=None)
@@ -103,36 +107,38 @@ def test_proposition_4_2(case, seed):
     width = weights.width // form.heads
     blocks = np.random.default_rng(seed).standard_normal((form.heads, width, width)).astype(weights.embedding_VD.dtype)
     assume(np.linalg.cond(blocks.astype(np.float64)).max() < 100)
-    found = eliminate.block_diagonal(weights, list(blocks))
-    assert left(found, case) < 100 * case[3]
-    assert not np.allclose(found.layers[0].query_DD, weights.layers[0].query_DD)
+    eliminated_weights = eliminate.block_diagonal(weights, list(blocks))
+    assert measure_residual(eliminated_weights, case) < 100 * case[3]
+    assert not np.allclose(eliminated_weights.layers[0].query_DD, weights.layers[0].query_DD)
 
 
 @settings(max_examples=40, deadline=None)
 @given(models(), st.integers(0, 2))
 def test_theorem_4_1(case, layer):
     assume(layer < len(case[0].layers))
-    found = eliminate.one_layer(case[0], layer)
-    assert is_rounding(found, case)
-    assert identities(found, range(layer, layer + 1)) and found.head_DV is not None
+    eliminated_weights = eliminate.one_layer(case[0], layer)
+    assert is_rounding(eliminated_weights, case)
+    assert identities(eliminated_weights, range(layer, layer + 1)) and eliminated_weights.head_DV is not None
 
 
 @settings(max_examples=40, deadline=None)
 @given(models(ffn_skip=False))
 def test_theorem_4_2(case):
-    found = eliminate.attention_skip_only(case[0])
-    assert is_rounding(found, case)
-    assert identities(found) and (found.head_DV is None) == (case[0].head_DV is None)
+    eliminated_weights = eliminate.attention_skip_only(case[0])
+    assert is_rounding(eliminated_weights, case)
+    assert identities(eliminated_weights) and (eliminated_weights.head_DV is None) == (case[0].head_DV is None)
 
 
 @settings(max_examples=30, deadline=None)
 @given(models(shared=True))
 def test_theorem_4_3(case):
-    found = eliminate.weight_shared(case[0])
-    assert is_rounding(found, case)
-    assert identities(found)
-    for one in found.layers[1:]:  # they are still one block
-        assert all(np.array_equal(a, b) for a, b in zip(asdict(one).values(), asdict(found.layers[0]).values()))
+    eliminated_weights = eliminate.weight_shared(case[0])
+    assert is_rounding(eliminated_weights, case)
+    assert identities(eliminated_weights)
+    for layer in eliminated_weights.layers[1:]:  # they are still one block
+        assert all(
+            np.array_equal(a, b) for a, b in zip(asdict(layer).values(), asdict(eliminated_weights.layers[0]).values())
+        )
 
 
 @settings(max_examples=30, deadline=None)
@@ -140,11 +146,13 @@ def test_theorem_4_3(case):
 def test_remark_4_a_tied_head_stays_tied_where_theta_is_orthogonal_alone(case, layer):
     weights, form, tokens_BT, _ = case
     assume(layer < len(weights.layers))
-    assert left(replace(eliminate.one_layer(weights, layer), head_DV=None), case) > 1e-3
-    queries = [np.linalg.qr(one.query_DD)[0] for one in weights.layers]
+    assert measure_residual(replace(eliminate.one_layer(weights, layer), head_DV=None), case) > 1e-3
+    queries = [np.linalg.qr(layer_weights.query_DD)[0] for layer_weights in weights.layers]
     orthogonal = with_query(weights, queries)
-    found = replace(eliminate.one_layer(orthogonal, layer), head_DV=None)
-    assert is_rounding(found, (orthogonal, form, tokens_BT, ROOM * 10 * float(np.finfo(queries[0].dtype).eps)))
+    eliminated_weights = replace(eliminate.one_layer(orthogonal, layer), head_DV=None)
+    assert is_rounding(
+        eliminated_weights, (orthogonal, form, tokens_BT, ROOM * 10 * float(np.finfo(queries[0].dtype).eps))
+    )
 
 
 @settings(max_examples=30, deadline=None)
@@ -214,9 +222,9 @@ def test_a_check_is_seen_to_fail(rows):
     """A construction that forgets one of its steps, a premise that is none, and residuals that are no numbers."""
 
     def forgets_the_output(weights: ModelWeights, form: Architecture) -> ModelWeights:
-        found = eliminate.attention_skip_only(weights)
-        layers = [replace(new, output_DD=old.output_DD) for new, old in zip(found.layers, weights.layers)]
-        return replace(found, layers=tuple(layers))
+        eliminated_weights = eliminate.attention_skip_only(weights)
+        layers = [replace(new, output_DD=old.output_DD) for new, old in zip(eliminated_weights.layers, weights.layers)]
+        return replace(eliminated_weights, layers=tuple(layers))
 
     assert max(WeightChange(change=forgets_the_output, form={"ffn_skip": False}).residuals()) > 0.01
     good = rows[0]

@@ -47,14 +47,14 @@ def test_a_planted_set_is_found_and_absorbs_the_skip(shape: tuple[int, int, int]
     assume(np.linalg.cond(w1[planted]) < 100)
     w2 = with_absorbing_set(w1, w2, planted)
     assert w2.dtype == dtype
-    kept = residual(w1, w2, *absorb(w1, w2, planted), points(width, seed, dtype))
+    residual_left = residual(w1, w2, *absorb(w1, w2, planted), points(width, seed, dtype))
     if dtype is np.float32:
-        assert kept < 1e-3
+        assert residual_left < 1e-3
         return
-    found = find_absorbing_set(w1, w2)
-    assert found is not None and len(found) >= width
-    assert kept < 1e-10
-    assert residual(w1, w2, *absorb(w1, w2, found), points(width, seed)) < 1e-7
+    absorbing_set = find_absorbing_set(w1, w2)
+    assert absorbing_set is not None and len(absorbing_set) >= width
+    assert residual_left < 1e-10
+    assert residual(w1, w2, *absorb(w1, w2, absorbing_set), points(width, seed)) < 1e-7
 
 
 @SHAPES
@@ -73,8 +73,8 @@ def test_the_search_agrees_with_going_through_every_set(width: int, hidden: int,
     sets = [units for size in range(hidden + 1) for units in itertools.combinations(range(hidden), size)]
     off = [np.linalg.norm(product(w1, w2, units) + np.eye(width)) / np.sqrt(width) for units in sets]
     meeting = [units for units, distance in zip(sets, off) if distance < 1e-9]
-    found = find_absorbing_set(w1, w2)
-    assert (found in meeting) if meeting else found is None
+    absorbing_set = find_absorbing_set(w1, w2)
+    assert (absorbing_set in meeting) if meeting else absorbing_set is None
     assert bool(meeting) == plant
     units, distance = nearest(w1, w2)
     assert distance == pytest.approx(min(off), abs=1e-12) and set(units) == set(sets[int(np.argmin(off))])
@@ -129,10 +129,10 @@ def test_what_cannot_be_done_is_refused() -> None:
 
 
 def test_the_rows_of_the_table_hold_and_each_premise_is_needed() -> None:
-    found = {check.id: check for check in checks(widths=(2, 4, 7), seeds=range(2))}
-    assert set(found) == {"thm_8_4_if", "thm_8_4_only_if", "cor_8_4_1_false"}
-    assert all(check.holds for check in found.values())
-    assert [len(check.broken) for check in found.values()] == [2, 1, 1]
+    check_by_id = {check.id: check for check in checks(widths=(2, 4, 7), seeds=range(2))}
+    assert set(check_by_id) == {"thm_8_4_if", "thm_8_4_only_if", "cor_8_4_1_false"}
+    assert all(check.holds for check in check_by_id.values())
+    assert [len(check.broken) for check in check_by_id.values()] == [2, 1, 1]
 
 
 def test_a_search_that_misses_sets_makes_the_row_fail(monkeypatch: pytest.MonkeyPatch) -> None:
