@@ -56,7 +56,7 @@ def device(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmDevice]:
 
 def run_module(device: WarmDevice, module: str, *arguments: str) -> list[dict[str, Any]]:
     """What a command printed, an object a line."""
-    done = device.run(module, *words)
+    done = device.run(module, *arguments)
     assert done.returncode == 0, done.stderr[-3000:]
     return [json.loads(line) for line in done.stdout.splitlines()]
 

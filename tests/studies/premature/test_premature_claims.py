@@ -94,7 +94,7 @@ def test_ties_are_no_order(name, nothing):
 
 
 def _world(tmp_path, change) -> pd.DataFrame:
-    return judged(world(change, tmp_path))
+    return judge_runs(world(change, tmp_path))
 
 
 def test_what_grows_in_one_jump_does_not_grow_gradually(tmp_path):

@@ -19,7 +19,7 @@ from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.roles import ConstantInit, parameter
 from plumbline.operate.preflight.method_checks import check_file, checks_report, cost_parity, model_checks
 from plumbline.specs.spec import ModelSpec
-from tests.model.transfer_methods import ALL, LENGTH_DEPENDENT, METHODS, overlay
+from tests.model.transfer_methods import METHODS, overlay
 from tests.model_specs import small
 
 Build = Callable[..., Any]
@@ -190,8 +190,9 @@ def test_the_baseline_holds(failed: Callable[[type], dict[str, str]]) -> None:
     assert failed(Softmax) == {}
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if name not in LENGTH_DEPENDENT])
+@pytest.mark.parametrize("name", METHODS)
 def test_every_method_of_ours_holds(name: str) -> None:
+    """What is checked holds of variants too (tests/model/test_every_method)."""
     sizes = {"layers": 2, "ffn_width": 48, "context": 64}
     spec, baseline = (ModelSpec.from_dict(overlay(one, **sizes)) for one in (name, "baseline"))
     assert model_checks.made(spec, baseline)[0] == {}
