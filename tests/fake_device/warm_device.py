@@ -24,9 +24,9 @@ class WarmDevice:
         """Run `python -m MODULE WORDS` on the device."""
         out, errors = self.folder / "out", self.folder / "errors"
         print(json.dumps([module, words, str(out), str(errors)]), file=self.requests, flush=True)
-        return subprocess.CompletedProcess(
-            [module, *words], int(self.answers.readline()), out.read_text(), errors.read_text()
-        )
+        answer = self.answers.readline()
+        assert answer, "the process with the device has ended"
+        return subprocess.CompletedProcess([module, *words], int(answer), out.read_text(), errors.read_text())
 
 
 @contextmanager

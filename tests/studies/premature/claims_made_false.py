@@ -15,7 +15,6 @@ from tests.studies.premature.synthetic_runs import (
     Facts,
     World,
     make_published_facts,
-    published_once,
     study_at,
     write_runs,
 )
@@ -28,18 +27,11 @@ FIXED = ("fixed_3pct", "fixed_6pct")
 
 
 def world(change: Change, folder: Path) -> Path:
-    """Write the published facts with a change; runs that are as published are linked."""
-    facts, before = make_published_facts(), make_published_facts()
+    """Write the published facts with a change."""
+    facts = make_published_facts()
     change(facts)
-    changed = {key: run for key, run in facts.items() if run != before[key]}
-    assert changed, "nothing is changed"
-    for key in set(before) - set(changed):
-        for part in ("runs", "probes", "scores"):
-            there, here = published_once() / part / key, folder / part / key
-            if there.exists():
-                here.parent.mkdir(parents=True, exist_ok=True)
-                here.symlink_to(there)
-    return write_runs(changed, folder)
+    assert facts != make_published_facts(), "nothing is changed"
+    return write_runs(facts, folder)
 
 
 def both(*changes: Change) -> Change:

@@ -191,11 +191,23 @@ def _values(spec, method: str) -> dict[tuple[str, str], dict[float, tuple[float,
 
 
 def write_runs(facts: World, root: Path, preset: str = "paper") -> Path:
-    """Write every run of `facts` below `root`, which is given back."""
-    study = study_at(preset)
+    """Write every run of `facts` below `root`, which is given back; those as published at paper size are linked,
+    to be read only."""
+    published = _published_facts() if preset == "paper" else {}
     for key, run in facts.items():
-        _write(study.runs[key].spec, run, root)
+        if run == published.get(key):
+            _link(key, root)
+        else:
+            _write(study_at(preset).runs[key].spec, run, root)
     return root
+
+
+def _link(key: str, root: Path) -> None:
+    for part in ("runs", "probes", "scores"):
+        there, here = published_once() / part / key, root / part / key
+        if there.exists():
+            here.parent.mkdir(parents=True, exist_ok=True)
+            here.symlink_to(there)
 
 
 def load_frames(root: Path, *groups: str, preset: str = "paper") -> RunFrames:
@@ -302,4 +314,12 @@ def published_once() -> Path:
     """The published world at paper size, written once a process. Read only."""
     root = Path(tempfile.mkdtemp(prefix="plumbline-premature-"))
     atexit.register(shutil.rmtree, root, ignore_errors=True)
-    return write_runs(make_published_facts(), root)
+    for key, run in make_published_facts().items():
+        _write(study_at().runs[key].spec, run, root)
+    return root
+
+
+@cache
+def _published_facts() -> World:
+    """What others are compared with; nobody changes it."""
+    return make_published_facts()
