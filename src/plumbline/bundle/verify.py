@@ -1,4 +1,4 @@
-"""Says of every file below a folder whether it is what its maker wrote, by the checksums that makers left there.
+"""Compares every file below a folder with the checksum that its maker kept there.
 
     plumbline verify                  work/ and results/
     plumbline verify results/demo     a folder, or one file
@@ -6,10 +6,9 @@
 
 A file is `as written`, `changed`, `missing` (a checksum of it is there), or `not known` (no checksum of it was kept:
 logs, what earlier versions made, a ledger whose end no page states, a folder that is a link).
-Nothing is changed, and every file is read, whenever it was last found right. A checksum tells of damage and of what was
-edited or replaced, not of somebody who computes it anew. Exit codes: 0 where something was verified and nothing is
-changed or missing, 10 where something is, 16 where nothing was checked, 2 of a command line that cannot be meant, 1
-after an error.
+Nothing is changed, and every file is read, whenever it was last verified. A checksum shows damage, and what was edited
+or replaced; it does not show somebody who computed it again. Exit codes: 0 if files were verified and none is changed
+or missing, 10 if one is, 16 if nothing was checked, 2 for a wrong command line, 1 after an error.
 """
 
 from __future__ import annotations
@@ -315,7 +314,7 @@ def arguments() -> Parser:
     """Build the command-line parser of `plumbline verify`."""
     parser = Parser(__doc__)
     parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="folders or files (default: work, results)")
-    parser.add_argument("--json", action="store_true", help="print every file with what is known of it as JSON")
+    parser.add_argument("--json", action="store_true", help="print every file with its state as JSON")
     return parser
 
 
