@@ -69,12 +69,12 @@ onstart:
     forecast.announce(workflow, ESTIMATOR)
     snakemake_internals.without_default_rate_limit(workflow)
     snakemake_internals.count_other_processes(prefork_client.forks)
-    before_first_job.started(workflow, PROJECT)
+    before_first_job.enter_planned_runs(workflow, PROJECT)
 
 
 onsuccess:
-    staleness.remark(workflow)
-    verdict_sentence.tell(workflow)
+    staleness.warn_of_changes(workflow)
+    verdict_sentence.print_sentence(workflow)
 
 
 staleness.watch(workflow)

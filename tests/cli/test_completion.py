@@ -58,12 +58,12 @@ def test_runs_of_no_study_yet_are_of_every_one_that_begins_so(offered: Offered) 
 
 
 def test_methods_are_those_of_the_study(offered: Offered) -> None:
-    methods = {row["method"] for row in listing.rows("methods", "transfer", "demo")}
-    variants = {row["variant"] for row in listing.rows("variants", "transfer", "demo")}
+    methods = {row["method"] for row in listing.list_rows("methods", "transfer", "demo")}
+    variants = {row["variant"] for row in listing.list_rows("variants", "transfer", "demo")}
     assert set(offered("try", "")) == methods | variants
     assert offered("try", "--steps", "60", "--quick", "softpick.o") == ["softpick.original"]
     assert offered("try", "softpick", "--baseline", "qkn") == ["qknorm", "qknorm_geglu"]
-    swept = {row["method"] for row in listing.rows("methods", "quack", "demo")}
+    swept = {row["method"] for row in listing.list_rows("methods", "quack", "demo")}
     assert swept <= set(offered("try", "--study", "quack", "")) and "quack" not in swept
 
 

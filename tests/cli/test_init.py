@@ -57,11 +57,11 @@ def test_an_upgrade_replaces_what_was_not_edited(project: Path, monkeypatch: pyt
     (project / "config/machines.yaml").write_text("mine\n")
     (project / "config/suites/climb12.yaml").write_text("mine\n")
     (project / "docs/disk.md").unlink()
-    original = init.contents()
+    original = init.list_files()
     newer = original | {"Snakefile": "newer\n", "config/machines.yaml": "newer\n", "docs/disk.md": "newer\n"}
     newer |= {"config/new.yaml": "newer\n"}
     del newer["examples/cosine.yaml"]
-    monkeypatch.setattr(init, "contents", lambda: newer)
+    monkeypatch.setattr(init, "list_files", lambda: newer)
     machines = "left config/machines.yaml, which both you and the package changed"
     said = init.upgrade(project)
     assert [line.partition(":")[0] for line in said] == [
@@ -71,10 +71,10 @@ def test_an_upgrade_replaces_what_was_not_edited(project: Path, monkeypatch: pyt
     assert (project / "config/machines.yaml").read_text() == (project / "config/suites/climb12.yaml").read_text()
     assert (project / "Snakefile").read_text() == "newer\n" and (project / "examples/cosine.yaml").exists()
     assert [line.partition(":")[0] for line in init.upgrade(project)] == [machines], "until they are one"
-    with pytest.raises(PlumblineError, match=r"--upgrade: .*nothere is no project that .* leave out --upgrade"):
+    with pytest.raises(PlumblineError, match=r"--upgrade: .*nothere is not a project that .* leave out --upgrade"):
         init.upgrade(project / "nothere")
     (project / ".plumbline.json").write_text("[]")
-    with pytest.raises(PlumblineError, match=r"--upgrade: .*\.plumbline\.json does not say"):
+    with pytest.raises(PlumblineError, match=r"--upgrade: .*\.plumbline\.json .*`plumbline init FOLDER`"):
         init.upgrade(project)
 
 
@@ -87,8 +87,8 @@ def test_an_upgrade_writes_through_no_link(project: Path, tmp_path: Path, monkey
     (project / "config/folder").write_text("mine")
     (project / "config/taken.yaml").mkdir()
     names = ("config/machines.yaml", "config/new.yaml", "config/folder/deep/new.yaml", "config/taken.yaml")
-    newer = init.contents() | dict.fromkeys(names, "newer\n")
-    monkeypatch.setattr(init, "contents", lambda: newer)
+    newer = init.list_files() | dict.fromkeys(names, "newer\n")
+    monkeypatch.setattr(init, "list_files", lambda: newer)
     before = elsewhere.read_bytes()
     said = init.upgrade(project)
     assert [line.partition(",")[0].partition(":")[0] for line in said] == [

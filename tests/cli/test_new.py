@@ -84,7 +84,7 @@ def test_a_new_method_passes_its_own_tests_and_can_be_tried(project: Path, repos
 def test_a_method_of_every_slot_passes_its_own_tests(project: Path, repository: Path, tmp_path: Path) -> None:
     names = {slot: f"fresh_{slot}" for slot in SLOTS}
     for slot, name in names.items():
-        new.write(new.method(name, slot, project), project)
+        new.write(new.render_method(name, slot, project), project)
         packages = installed(project / "my" / name, tmp_path / "packages")
     passes_ruff(project, repository, "my")
     tests = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib", "my")
@@ -108,7 +108,7 @@ def test_a_new_study_is_planned_audited_and_passes_its_own_tests(project: Path, 
 
 
 def test_a_method_of_a_clone_is_one_file_of_the_package(repository: Path) -> None:
-    texts = new.method("quite_new", "ffn", repository, built_in=True)
+    texts = new.render_method("quite_new", "ffn", repository, built_in=True)
     assert {path.as_posix() for path in texts} == {
         "src/plumbline/model/ffn/quite_new.py",
         "tests/model/test_quite_new.py",
@@ -159,12 +159,12 @@ def test_what_is_written_out_here_is_in_the_project_of_a_wheel_only_where_it_can
 )
 def test_a_name_that_is_none_or_taken(name: str, slot: str, message: str, repository: Path) -> None:
     with pytest.raises(PlumblineError, match=message):
-        new.method(name, slot, repository)
+        new.render_method(name, slot, repository)
 
 
 def test_the_longest_name_still_fits_the_lines(project: Path, repository: Path) -> None:
     name = "a" * 30
-    new.write(new.method(name, "mixer", project), project)
+    new.write(new.render_method(name, "mixer", project), project)
     passes_ruff(project, repository, f"my/{name}")
 
 
@@ -174,7 +174,7 @@ def test_nothing_is_written_over(tmp_path: Path, repository: Path, there: str) -
     (tmp_path / there).write_text("mine")
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(PlumblineError, match=rf"{there} is .*choose another name, or move it away"):
-        new.write(new.method("fresh", "mixer", repository), tmp_path)
+        new.write(new.render_method("fresh", "mixer", repository), tmp_path)
     assert sorted(tmp_path.rglob("*")) == before and (tmp_path / there).read_text() == "mine"
 
 
@@ -182,7 +182,7 @@ def test_a_link_into_nowhere_is_in_the_way_too(tmp_path: Path, repository: Path)
     (tmp_path / "studies/fresh").mkdir(parents=True)
     (tmp_path / "studies/fresh/study.yaml").symlink_to(tmp_path / "nowhere.yaml")
     with pytest.raises(PlumblineError, match="nothing is ever written over"):
-        new.write(new.study("fresh", repository), tmp_path)
+        new.write(new.render_study("fresh", repository), tmp_path)
     assert not (tmp_path / "nowhere.yaml").exists()
 
 

@@ -63,20 +63,20 @@ def test_a_folder_with_another_finished_run_is_not_trained_into(repository: Path
 
 @pytest.mark.parametrize("what", ["studies", "presets", *listing.OF_A_STUDY])
 def test_lists(what: str) -> None:
-    found = listing.rows(what, None, "smoke")
+    found = listing.list_rows(what, None, "smoke")
     assert found and all(
         row.keys() == found[0].keys() and all(isinstance(text, str) for text in row.values()) for row in found
     )
 
 
 def test_lists_are_the_definitions() -> None:
-    assert [row["study"] for row in listing.rows("studies", None, "demo")] == studies()
+    assert [row["study"] for row in listing.list_rows("studies", None, "demo")] == studies()
     study = study_config.load("transfer", "smoke")
-    assert [row["run"] for row in listing.rows("runs", "transfer", "smoke")] == list(study.runs)
-    assert len(listing.rows("methods", "transfer", "smoke")) == 20
-    assert {"softpick.original"} <= {row["variant"] for row in listing.rows("variants", "transfer", "smoke")}
+    assert [row["run"] for row in listing.list_rows("runs", "transfer", "smoke")] == list(study.runs)
+    assert len(listing.list_rows("methods", "transfer", "smoke")) == 20
+    assert {"softpick.original"} <= {row["variant"] for row in listing.list_rows("variants", "transfer", "smoke")}
     with pytest.raises(PlumblineError, match=r"no study 'transfr'; did you mean 'transfer'"):
-        listing.rows("methods", "transfr", "smoke")
+        listing.list_rows("methods", "transfr", "smoke")
 
 
 def test_a_list_as_json(repository: Path) -> None:

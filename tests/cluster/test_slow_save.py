@@ -40,8 +40,8 @@ def of_slurm() -> list[str]:
 def of_gpus() -> list[str]:
     """What profiles/gpus starts for a run that gets all devices of the machine, of which there are two."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gpu_queue, "needed", lambda wildcards: 2)
-        return shlex.split(gpu_queue.launch(None))
+        patch.setattr(gpu_queue, "count_devices", lambda wildcards: 2)
+        return shlex.split(gpu_queue.spell_launcher(None))
 
 
 class Training:

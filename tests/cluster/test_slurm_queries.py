@@ -68,6 +68,6 @@ def test_a_silent_queue_is_a_warning(monkeypatch: pytest.MonkeyPatch, capsys: py
 
 def test_settings_of_a_site_that_forgets_its_jobs() -> None:
     forgetful = "AccountingStoreFlags    = (null)\nMinJobAge               = 60 sec\n"
-    age, comment = cluster.settings(forgetful)
+    age, comment = cluster.list_trouble(forgetful)
     assert "MinJobAge is 60 s" in age and "job_comment" in comment
-    assert cluster.settings("AccountingStoreFlags    = job_comment\nMinJobAge               = 300 sec\n") == []
+    assert cluster.list_trouble("AccountingStoreFlags    = job_comment\nMinJobAge               = 300 sec\n") == []

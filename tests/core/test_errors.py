@@ -31,7 +31,7 @@ def test_a_foreign_name_is_shown_as_it_is(name: str, shown: str) -> None:
     console = JobDisplay(io.StringIO())
     console.say(f"failed: {name}")
     assert console.stream.getvalue() == f"failed: {shown}\n"
-    assert shown.partition("\n")[0] in status.view(
+    assert shown.partition("\n")[0] in status.render_rows(
         [{"preset": "demo", "run": f"x/y/{name}/s1", "state": "waiting", "step": 0, "steps": 1}]
     )
 

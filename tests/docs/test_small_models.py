@@ -86,12 +86,13 @@ def test_the_table_of_the_study_is_the_records(repository: Path, pictures: Modul
 
 def test_ls_methods_says_by_how_much() -> None:
     differences = {
-        row["method"]: row["loss against the baseline, small models"] for row in ls.rows("methods", "transfer", "demo")
+        row["method"]: row["loss against the baseline, small models"]
+        for row in ls.list_rows("methods", "transfer", "demo")
     }
     assert set(differences) == set(study_config.load("transfer", "demo").methods)
     assert differences["softpick"] == "0.26 ± 0.07 lower at 1.2M" and differences["hyper"] == "not resolved"
     assert differences["baseline"] == "reference" and differences["hybrid_norm"].endswith("higher at 1.2M")
-    assert not ls.rows("methods", "key_norms", "demo")[0]["loss against the baseline, small models"]
+    assert not ls.list_rows("methods", "key_norms", "demo")[0]["loss against the baseline, small models"]
 
 
 def test_the_pictures_are_the_records_and_their_dark_ones(pictures: ModuleType) -> None:

@@ -24,7 +24,7 @@ def read_output(page: str, command: str) -> str:
 
 
 def test_a_new_method_is_the_files_and_the_code_that_it_shows(page: str, repository: Path) -> None:
-    texts = new.method("cooler", "mixer", repository, built_in=False)
+    texts = new.render_method("cooler", "mixer", repository, built_in=False)
     printed = [f"wrote {path}" for path in texts] + ["Then:"]
     printed += [f"  {command}" for command in new.method_commands("cooler", built_in=False)]
     assert read_output(page, "plumbline new method cooler").splitlines() == printed

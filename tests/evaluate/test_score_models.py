@@ -165,12 +165,12 @@ def test_a_sample_is_the_models_own_and_repeats(
     finished: Path, tokenizer_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model, prompt = FinishedRun.read(finished).model().eval(), [0, 17, 40, 5]
-    likeliest = sample.continuation(sample.decoder_reader(model), prompt, 8, 0, torch.Generator(), end=None)
+    likeliest = sample.continue_prompt(sample.make_decoder_reader(model), prompt, 8, 0, torch.Generator(), end=None)
     with torch.inference_mode():  # without a cache, all at once
         logits_BTV = model(torch.tensor([prompt + likeliest]))
     assert likeliest == logits_BTV[0, len(prompt) - 1 : -1].argmax(dim=-1).tolist()
     assert (
-        sample.continuation(sample.decoder_reader(model), prompt, 8, 0, torch.Generator(), end=likeliest[3])
+        sample.continue_prompt(sample.make_decoder_reader(model), prompt, 8, 0, torch.Generator(), end=likeliest[3])
         == likeliest[:3]
     )
     words = (finished, "--tokenizer", tokenizer_file, "--prompt", "Harbour", "--max-tokens", 9, "--seed", 3)

@@ -61,7 +61,7 @@ def found(work: Path) -> dict[str, tuple[str, int]]:
     """Name -> kind and bytes."""
     return {
         entry.path.partition("/demo/")[2].replace("transfer/base/", ""): (entry.kind, entry.bytes)
-        for entry in cleanup.collect(work)
+        for entry in cleanup.list_leftovers(work)
     }
 
 
@@ -143,7 +143,7 @@ def test_what_a_killed_data_job_was_writing_is_listed_with_its_owner(
     os.utime(long_ago, (0, 0))
     shuffle = file(documents / ".shuffle.abc/train/00", 13).parent.parent
     hashes = file(documents / ".copies.abc/train", 17).parent
-    listed = {Path(entry.path): entry for entry in cleanup.collect(tmp_path / "work")}
+    listed = {Path(entry.path): entry for entry in cleanup.list_leftovers(tmp_path / "work")}
     assert set(listed) == {ours, dead, other, long_ago, shuffle, hashes} and {e.kind for e in listed.values()} == {
         "half"
     }

@@ -115,13 +115,13 @@ def test_seconds_of_torchrun(start: Start, tmp_path: Path, monkeypatch: pytest.M
 def test_a_list_of_visible_devices_is_kept_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PLUMBLINE_DEVICES", raising=False)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2, MIG-3f,-1,0")
-    assert gpu_queue.devices() == ["2", "MIG-3f"]
+    assert gpu_queue.list_devices() == ["2", "MIG-3f"]
     monkeypatch.setenv("PLUMBLINE_DEVICES", "5")
-    assert gpu_queue.devices() == ["5"]
+    assert gpu_queue.list_devices() == ["5"]
     for wrong, says in (("", "names no device"), ("1,1", "twice")):
         monkeypatch.setenv("PLUMBLINE_DEVICES", wrong)
         with pytest.raises(PlumblineError, match=says):
-            gpu_queue.devices()
+            gpu_queue.list_devices()
 
 
 def test_otherwise_nvidia_smi_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -129,16 +129,16 @@ def test_otherwise_nvidia_smi_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(PlumblineError, match=r"cannot ask nvidia-smi .*PLUMBLINE_DEVICES"):
-        gpu_queue.devices()
+        gpu_queue.list_devices()
     command = tmp_path / "nvidia-smi"
     for script, expected in (("echo 0; echo 1", ["0", "1"]), ("echo No devices were found; exit 6", None)):
         command.write_text(f"#!/bin/sh\n{script}\n")
         command.chmod(stat.S_IRWXU)
         if expected:
-            assert gpu_queue.devices() == expected
+            assert gpu_queue.list_devices() == expected
         else:
             with pytest.raises(PlumblineError, match=r"names no GPU \(it says: No devices were found"):
-                gpu_queue.devices()
+                gpu_queue.list_devices()
 
 
 def test_a_lock_folder_of_somebody_else_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

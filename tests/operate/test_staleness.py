@@ -15,7 +15,7 @@ from plumbline.core import fingerprint_file
 from plumbline.core.files import sha256_file
 from plumbline.data.manifest import fingerprint
 from plumbline.operate import staleness
-from plumbline.operate.staleness import held, stale
+from plumbline.operate.staleness import is_current, is_stale
 from tests.forget_caches import forget
 
 SPEC = '{"key":"a run"}'
@@ -63,23 +63,23 @@ def another_plan() -> None:
 def test_a_product_says_its_fingerprint(tmp_path: Path, rule: str, name: str, inside: str) -> None:
     product = tmp_path / name
     one = job(rule, Files(**{inside or "png": product}), fingerprint="now")
-    assert not stale(one, lambda _: False), "what is not there is not made with anything"
+    assert not is_stale(one, lambda _: False), "what is not there is not made with anything"
     write(product, {"fingerprint": "now"} if inside else {})
     if not inside:
         fingerprint_file.write(product, "now")
-    assert not stale(one, lambda _: False)
+    assert not is_stale(one, lambda _: False)
     one.params.fingerprint = "later"
-    assert stale(one, lambda _: True), "whatever Snakemake remembers"
+    assert is_stale(one, lambda _: True), "whatever Snakemake remembers"
 
 
 def test_what_says_nothing_is_left_to_snakemake_or_made_anew(tmp_path: Path) -> None:
     product = tmp_path / "claims.csv"
     product.touch()
     one = job("claims", Files(csv=product), fingerprint="now")
-    assert not stale(one, lambda _: True) and stale(one, lambda _: False)
+    assert not is_stale(one, lambda _: True) and is_stale(one, lambda _: False)
     fingerprint_file.write(product, "now")
     fingerprint_file.write(product, "")  # made again, by hand
-    assert stale(one, lambda _: False)
+    assert is_stale(one, lambda _: False)
 
 
 def test_a_run_says_its_spec_and_its_data(tmp_path: Path) -> None:
@@ -90,18 +90,20 @@ def test_a_run_says_its_spec_and_its_data(tmp_path: Path) -> None:
     manifest = write(tmp_path / "manifest.json", said | prints)
     files = Files(outcome=outcome, manifest=manifest)
     one = job("pretrain", files, spec=SPEC, data=str(data), validation=str(validation))
-    assert not stale(one, lambda _: False)
+    assert not is_stale(one, lambda _: False)
     one.params.spec = '{"key":"a run","learning_rate":1}'
-    assert stale(one, lambda _: False)
+    assert is_stale(one, lambda _: False)
     one.params.spec = SPEC
     pack(tmp_path / "train", "other bytes")
-    assert not stale(one, lambda _: False), "read once a plan"
+    assert not is_stale(one, lambda _: False), "read once a plan"
     forget(staleness)
-    assert stale(one, lambda _: False)
+    assert is_stale(one, lambda _: False)
     outcome.write_text("{")
     data.write_text("{")
     forget(staleness)
-    assert not stale(one, lambda _: False), "what is damaged is for who opens it to name; no weeks are trained for it"
+    assert not is_stale(one, lambda _: False), (
+        "what is damaged is for who opens it to name; no weeks are trained for it"
+    )
 
 
 def test_scores_say_their_items_and_tokenizer(tmp_path: Path) -> None:
@@ -111,18 +113,18 @@ def test_scores_say_their_items_and_tokenizer(tmp_path: Path) -> None:
     sha256 = sha256_file(tokenizer)
     fingerprint_file.write(scores, "now", items_sha256='{"task": "a"}', tokenizer_sha256=sha256)
     one = job("evaluate", Files(scores=scores), Files(facts=facts, tokenizer=tokenizer), fingerprint="now")
-    assert not stale(one, lambda _: False)
+    assert not is_stale(one, lambda _: False)
     write(facts, {"task": {"sha256": "c"}})
-    assert stale(one, lambda _: False)
+    assert is_stale(one, lambda _: False)
     fingerprint_file.write(scores, "now", items_sha256='{"task": "a", "task.few_shot": "s"}', tokenizer_sha256=sha256)
     write(facts, {"task": {"sha256": "a", "few_shot_sha256": "s"}})
-    assert not stale(one, lambda _: False)
+    assert not is_stale(one, lambda _: False)
     write(facts, {"task": {"sha256": "a", "few_shot_sha256": "other solved examples"}})
-    assert stale(one, lambda _: False)
+    assert is_stale(one, lambda _: False)
     write(facts, {"task": {"sha256": "a"}})
     write(tokenizer, "other bytes")
     forget(staleness)
-    assert stale(one, lambda _: False)
+    assert is_stale(one, lambda _: False)
 
 
 @pytest.mark.parametrize("items", ["[]", "{", {}, None, 5, "[" * 100_000])
@@ -131,7 +133,7 @@ def test_scores_whose_record_is_damaged_are_made_anew(tmp_path: Path, items: Any
     scores.touch()
     fingerprint_file.write(scores, "now", items_sha256=items)
     files = Files(facts=facts, tokenizer=tmp_path / "tokenizer.json")
-    assert stale(job("evaluate", Files(scores=scores), files, fingerprint="now"), lambda _: True)
+    assert is_stale(job("evaluate", Files(scores=scores), files, fingerprint="now"), lambda _: True)
 
 
 @pytest.mark.parametrize("index", [{"task": {}}, {"task": "a"}, {"task": None}, []])
@@ -140,7 +142,7 @@ def test_a_damaged_index_of_items_is_left_to_who_opens_it(tmp_path: Path, index:
     scores.touch()
     fingerprint_file.write(scores, "now", items_sha256='{"task": "a"}')
     files = Files(facts=facts, tokenizer=tmp_path / "tokenizer.json")
-    assert not stale(job("evaluate", Files(scores=scores), files, fingerprint="now"), lambda _: True)
+    assert not is_stale(job("evaluate", Files(scores=scores), files, fingerprint="now"), lambda _: True)
 
 
 def test_what_is_nested_too_deep_says_nothing(tmp_path: Path) -> None:
@@ -153,33 +155,33 @@ def test_probe_values_say_their_pack_and_a_copy_is_its_source(tmp_path: Path) ->
     frame, validation = tmp_path / "probes.parquet", pack(tmp_path / "validation", "a")
     frame.touch()
     fingerprint_file.write(frame, "now", validation_fingerprint="of other bytes")
-    assert stale(job("probe", Files(frame=frame), fingerprint="now", validation=str(validation)), lambda _: True)
+    assert is_stale(job("probe", Files(frame=frame), fingerprint="now", validation=str(validation)), lambda _: True)
     table, copy = write(tmp_path / "demo.csv", "demo"), write(tmp_path / "copy.csv", "smoke")
     one = job("copy_table", Files(csv=copy), Files(csv=table))
-    assert stale(one, lambda _: True)
+    assert is_stale(one, lambda _: True)
     write(copy, "demo")
-    assert not stale(one, lambda _: True)
+    assert not is_stale(one, lambda _: True)
 
 
 def test_what_reads_a_corpus_waits_while_only_its_code_is_another(tmp_path: Path) -> None:
     folder, texts = tmp_path / "train", write(tmp_path / "texts.jsonl", {})
-    assert not held(str(folder), "code-asked"), "nothing is there to wait with"
+    assert not is_current(str(folder), "code-asked"), "nothing is there to wait with"
     pack(folder, "a")
     os.utime(texts, (1, 1))
-    assert held(str(folder), "code-asked", [str(texts)]) and held(str(folder), "edited-asked", [str(texts)])
-    assert not held(str(folder), "edited-asked", own_code=True)
+    assert is_current(str(folder), "code-asked", [str(texts)]) and is_current(str(folder), "edited-asked", [str(texts)])
+    assert not is_current(str(folder), "edited-asked", own_code=True)
     pack(folder, "a", fingerprint="")
-    assert held(str(folder), "code-asked"), "a corpus of an earlier version is no reason to train for weeks"
+    assert is_current(str(folder), "code-asked"), "a corpus of an earlier version is no reason to train for weeks"
     manifest = pack(folder, "a")
-    assert not held(str(folder), "code-otherwise"), "more megabytes are no equal corpus"
+    assert not is_current(str(folder), "code-otherwise"), "more megabytes are no equal corpus"
     os.utime(texts, (manifest.stat().st_mtime + 9,) * 2)
-    assert not held(str(folder), "code-asked", [str(texts)])
+    assert not is_current(str(folder), "code-asked", [str(texts)])
     facts = write(tmp_path / "documents.json", {"collections": [{"name": "texts.jsonl", "sha256": sha256_file(texts)}]})
-    assert held(str(folder), "code-asked", [str(texts)], facts), "touched, or copied anew, is no other corpus"
+    assert is_current(str(folder), "code-asked", [str(texts)], facts), "touched, or copied anew, is no other corpus"
     write(texts, {"text": "another"})
     os.utime(texts, (manifest.stat().st_mtime + 9,) * 2)
     forget(staleness)
-    assert not held(str(folder), "code-asked", [str(texts)], facts)
+    assert not is_current(str(folder), "code-asked", [str(texts)], facts)
 
 
 def test_they_are_forced_first_and_named_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

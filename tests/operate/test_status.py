@@ -51,7 +51,7 @@ def test_each_state_is_told_from_the_files(tmp_path: Path) -> None:
         atomic_write_json(tmp_path / "demo/runs/transfer/base" / method / "s42/outcome.json", content)
     (tmp_path / "demo/state/transfer/base/waiting/s42.set-aside-1").mkdir()
     (tmp_path / "demo/state/transfer/base/waiting/s42.set-aside-1/run.json").write_text("{}")
-    rows = {row["run"].split("/")[2]: row for row in status.collect(tmp_path)}
+    rows = {row["run"].split("/")[2]: row for row in status.list_runs(tmp_path)}
     assert {method: row["state"] for method, row in rows.items()} == {
         method: "finished" if method == "forgotten" else method for method in rows
     }
@@ -67,18 +67,18 @@ def test_each_state_is_told_from_the_files(tmp_path: Path) -> None:
 def test_a_silent_holder_elsewhere_is_stale(tmp_path: Path) -> None:
     path = state_of(tmp_path, "remote") / run_lock.NAME
     atomic_write_json(path, {"host": "node17", "machine": "elsewhere", "pid": 1, "limit": 1e6})
-    assert status.collect(tmp_path)[0]["state"] == "running"
+    assert status.list_runs(tmp_path)[0]["state"] == "running"
     os.utime(path, (1, 1))
-    assert status.collect(tmp_path)[0]["state"] == "stale"
+    assert status.list_runs(tmp_path)[0]["state"] == "stale"
 
 
 @pytest.mark.parametrize("content", ["[]", "3", '{"pid": 1}', '{"host": 1, "machine": [], "pid": "x", "limit": NaN}'])
 def test_a_broken_lock_goes_by_its_age_and_is_named(tmp_path: Path, content: str) -> None:
     path = state_of(tmp_path, "broken") / run_lock.NAME
     path.write_text(content)
-    assert status.collect(tmp_path)[0]["state"] == "running"
+    assert status.list_runs(tmp_path)[0]["state"] == "running"
     os.utime(path, (1, 1))
-    [found] = status.collect(tmp_path)
+    [found] = status.list_runs(tmp_path)
     assert found["state"] == "stale" and f"({path} " in found["reason"]
 
 
@@ -86,7 +86,7 @@ def test_an_outcome_of_another_spec_is_not_this_runs(tmp_path: Path) -> None:
     state_of(tmp_path, "changed")
     content = {"run_id": "older", "preset": "demo", "outcome": "completed"}
     atomic_write_json(tmp_path / "demo/runs/transfer/base/changed/s42/outcome.json", content)
-    assert [row["state"] for row in status.collect(tmp_path)] == ["waiting"]
+    assert [row["state"] for row in status.list_runs(tmp_path)] == ["waiting"]
 
 
 def test_a_trained_run_is_finished(packs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,7 +95,7 @@ def test_a_trained_run_is_finished(packs: Path, tmp_path: Path, capsys: pytest.C
         packs, tmp_path, state=tmp_path / "smoke/state" / folder, out=tmp_path / "smoke/runs" / folder
     )
     assert small_runs.train(run_spec(), chosen) == 0
-    (row,) = status.collect(tmp_path)
+    (row,) = status.list_runs(tmp_path)
     assert (row["state"], row["step"], row["run"], row["restarts"]) == ("finished", 12, str(folder), 0)
 
 
@@ -120,7 +120,7 @@ def test_everything_fits_80_columns_and_names_stay_whole(tmp_path: Path) -> None
     atomic_write_json(fault / "fault.json", {"reason": reason})
     told = {"peak_memory_bytes": 514_390_016, "peak_memory_of": "resident, beside its packages"}
     atomic_write_json(fault / "starts.json", [{"step": 0} | told, {"step": 20}])
-    lines = status.view(status.collect(tmp_path)).plain.splitlines()
+    lines = status.render_rows(status.list_runs(tmp_path)).plain.splitlines()
     assert max(map(len, lines)) <= 80
     at = lines.index(f"  {long}/s42")
     assert lines[at - 1] == "running: paper/transfer/large"

@@ -60,7 +60,7 @@ def test_status_forecasts_no_more_than_the_trainer_said(packs: Path, tmp_path: P
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(time, "time", lambda: clock() - 3600)
                 os.utime(state / run_lock.NAME, (clock() - 3600,) * 2)
-                seen.append(status.row(state, tmp_path / "out")["eta_seconds"])
+                seen.append(status.make_row(state, tmp_path / "out")["eta_seconds"])
         return original(self)
 
     monkeypatch.setattr(loop_module.TrainingLoop, "train_step", train_step)

@@ -90,7 +90,9 @@ def test_a_wheel_writes_a_project_and_plans_it(installed: Callable[..., str], re
     provenance = {"code_from": f"plumbline-lm {__version__}, a wheel", "git_commit": None, "git_dirty": None}
     assert code == provenance and lock is not None
     runs = json.loads(installed("-m", "plumbline", "ls", "runs", "--study", "transfer", "--json"))
-    assert runs == ls.rows("runs", "transfer", "demo"), "a wheel's runs are those of the repository, by their ids too"
+    assert runs == ls.list_rows("runs", "transfer", "demo"), (
+        "a wheel's runs are those of the repository, by their ids too"
+    )
 
     project = tmp_path / "project"
     assert "snakemake -n results/table2.csv" in installed("-m", "plumbline", "init", str(project))

@@ -81,7 +81,7 @@ def waited_for(path, corpus, fingerprint, **how):
     """A file of a corpus that what reads it waits for: remade with other code, it may come out the same."""
     files = PROJECT.inputs.corpus_files(corpus)
     facts = f"{PROJECT.paths.corpus(corpus)}/documents/documents.json"
-    if staleness.held(path, fingerprint, files, facts, **how):
+    if staleness.is_current(path, fingerprint, files, facts, **how):
         return ancient(path)
     return path
 

@@ -1,7 +1,7 @@
 """Makes every table, figure and page of a bundle again: ``plumbline rebuild BUNDLE.tar.xz --into FOLDER``.
 
-They are made from what is in the bundle, without a GPU, a corpus or training, and compared byte by byte with those that
-it brought.
+They are made from the bundle's frames, without a GPU, a corpus or training, and compared byte by byte with the files in
+the bundle.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def arguments() -> Parser:
     commit = parser.add_mutually_exclusive_group()
     help_text = "with the code of the bundle's commit, from the history of this clone, whatever is checked out"
     commit.add_argument("--at-commit", action="store_true", help=help_text)
-    commit.add_argument("--any-commit", action="store_true", help="even where this code makes some targets differently")
+    commit.add_argument("--any-commit", action="store_true", help="even if this code makes some targets differently")
     parser.add_argument("--any-versions", action="store_true", help="even with other versions of packages")
     return parser
 

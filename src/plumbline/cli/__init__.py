@@ -1,7 +1,7 @@
 """Runs every verb through one command: ``plumbline VERB ...`` (``python -m plumbline`` is the same).
 
-A verb is a module with ``arguments()``, which builds its command line, and ``main()``. It is imported when it is asked
-for: a list of verbs, or their completion by a shell, waits for no torch.
+A verb is a module with ``arguments()``, which builds its parser, and ``main()``. It is imported only when it runs: the
+list of verbs and their completion by a shell do not wait for torch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from plumbline.core.errors import nearest
 NAME = "plumbline"
 DESCRIPTION = """\
 Rebuilds pretraining studies from scratch and judges them against a noise floor. Tables and figures are targets of
-Snakemake (snakemake results/table2.csv); these verbs do by hand what its rules do, and what no rule does.
+Snakemake (snakemake results/table2.csv); for everything else there are these verbs.
 plumbline VERB --help lists the options of a verb.
 """
 EPILOG = """\
@@ -36,8 +36,8 @@ class Verb:
 
     Attributes:
         module: the module or package that runs it; several verbs of one module are its parser's subcommands.
-        summary: what the list of verbs says of it.
-        needs: modules of the extra `[pipeline]` without which it does nothing, so that they are missed at once.
+        summary: its line in the list of verbs, which begins with a verb.
+        needs: modules of the extra `[pipeline]` that it cannot run without; a missing one is reported before it starts.
     """
 
     module: str
@@ -155,8 +155,8 @@ def complete() -> None:
     import argcomplete
 
     program = int(os.environ["_ARGCOMPLETE"])  # its number of words: plumbline, or python -m plumbline
-    words = os.environ["COMP_LINE"][: int(os.environ["COMP_POINT"])].split(" ")
-    name = words[program] if len(words) > program + 1 else ""
+    typed = os.environ["COMP_LINE"][: int(os.environ["COMP_POINT"])].split(" ")
+    name = typed[program] if len(typed) > program + 1 else ""
     parser = VERBS[name].import_module().arguments() if name in VERBS else arguments()
     if name in VERBS and not VERBS[name].is_subcommand:
         os.environ["_ARGCOMPLETE"] = str(program + 1)  # the verb is a part of the program then

@@ -1,8 +1,8 @@
 """Writes a finished run as a folder that other tools load, without Plumbline: ``plumbline export RUN --format hf``.
 
-A Llama becomes a Llama. Any other model takes the code along that it runs, and is loaded by
-``AutoModelForCausalLM.from_pretrained(FOLDER, trust_remote_code=True)``. Before the folder takes its place it is loaded
-in a process without Plumbline, and its logits are compared. A folder with anything else in it is refused.
+A Llama is written as a Llama. Any other model is written with the code that it runs, and is loaded by
+``AutoModelForCausalLM.from_pretrained(FOLDER, trust_remote_code=True)``. Before the folder is moved into place it is
+loaded in a process without Plumbline, and its logits are compared. A folder with other files in it is refused.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ def arguments() -> command_line.Parser:
 
 
 def main() -> None:
-    """Run `plumbline export`: write the folder, and say where it is."""
-    given = arguments().parse_args()
-    found = named_run.find(given.run, given.preset)
-    if not (found.folder / "outcome.json").is_file() and (found.folder / "config.json").is_file():
+    """Run `plumbline export`: write the folder, and print where it is."""
+    options = arguments().parse_args()
+    named = named_run.find(options.run, options.preset)
+    if not (named.folder / "outcome.json").is_file() and (named.folder / "config.json").is_file():
         raise PlumblineError(
-            f"{given.run} is a model in Hugging Face form already; plumbline export writes a finished run in that form"
+            f"{options.run} is in Hugging Face form already; plumbline export writes a finished run in that form"
         )
     from plumbline.export.write_export import export_hf
     from plumbline.model.finished_run import FinishedRun
 
-    spec, tokenizer = FinishedRun.read(found.folder).spec, given.tokenizer or found.tokenizer
+    spec, tokenizer = FinishedRun.read(named.folder).spec, options.tokenizer or named.tokenizer
     if tokenizer is None:
         raise PlumblineError("--tokenizer is missing; give the tokenizer.json of the run's corpus")
-    out = given.out or Path("exports") / spec.preset / spec.key.replace("/", "-")
-    scores = given.card_scores or found.scores
+    out = options.out or Path("exports") / spec.preset / spec.key.replace("/", "-")
+    scores = options.card_scores or named.scores
     done = export_hf(
-        found.folder, out, tokenizer=tokenizer, scores=scores, force=given.force, compare=not given.no_check
+        named.folder, out, tokenizer=tokenizer, scores=scores, force=options.force, compare=not options.no_check
     )
     size = sum(path.stat().st_size for path in out.iterdir())
-    what = "a Llama" if done.form == "llama" else "with its own code (trust_remote_code=True)"
+    label = "a Llama" if done.form == "llama" else "with its own code (trust_remote_code=True)"
     if done.difference is None:
         compared = "logits not compared"
     else:
         compared = f"logits differ by {done.difference:.2g} at most" if done.difference else "equal logits"
-    print(f"{out}: {what}, {size / 1e6:.1f} MB, {compared}")
+    print(f"{out}: {label}, {size / 1e6:.1f} MB, {compared}")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
 """Writes a project (``plumbline init FOLDER``): Snakefile, workflow, configuration, profiles, examples,
 documentation.
 
-What is written is what travels with the package, so that a wheel needs no copy of the repository. Nothing is ever
-overwritten: a folder that holds anything but .git and .venv is refused. After a newer package was installed,
-``--upgrade`` replaces the files of a project that are still as they were written, adds new ones, and names those that
-you changed.
+The files travel with the package, so that a wheel needs no copy of the repository. Nothing is ever overwritten: a
+folder that holds anything except .git and .venv is refused. After a newer package is installed, ``--upgrade`` replaces
+the files of a project that you did not change, adds new ones, and names those that you changed.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from plumbline.specs.yaml_files import PROJECT
 
 #: What may lie in the folder of a new project.
 HARMLESS = {".git", ".venv"}
-#: Entries in the way that are named, before it is only said how many more there are.
+#: Entries in the way that are named; of more the number is printed.
 NAMED = 5
 README = Path(__file__).with_name("new_project.md")
 IGNORED = [
@@ -40,13 +39,13 @@ IGNORED = [
 ]
 
 
-def contents() -> dict[str, Path | str]:
+def list_files() -> dict[str, Path | str]:
     """List every file of a new project: its path in the project -> the file that it is copied from, or its text."""
     root = package_data.folder()
-    found: dict[str, Path | str] = {path.as_posix(): root / path for path in package_data.list_files(root)}
-    if "Snakefile" not in found:
+    files: dict[str, Path | str] = {path.as_posix(): root / path for path in package_data.list_files(root)}
+    if "Snakefile" not in files:
         raise PlumblineError(f"{root} has no Snakefile: this package is incomplete; install it again (pip install)")
-    return found | {"README.md": README, ".gitignore": "".join(f"{line}\n" for line in IGNORED)}
+    return files | {"README.md": README, ".gitignore": "".join(f"{line}\n" for line in IGNORED)}
 
 
 def write(folder: Path) -> int:
@@ -59,12 +58,12 @@ def write(folder: Path) -> int:
         raise PlumblineError(f"{folder} is a file; name a folder that is empty or new")
     there = sorted({path.name for path in folder.iterdir()} - HARMLESS) if folder.is_dir() else []
     if there:
-        named = ", ".join(there[:NAMED]) + (f" and {len(there) - NAMED} more" if len(there) > NAMED else "")
+        names = ", ".join(there[:NAMED]) + (f" and {len(there) - NAMED} more" if len(there) > NAMED else "")
         upgrade = "; to update a project use --upgrade" if PROJECT in there else ""
         raise PlumblineError(
-            f"{folder} is not empty ({named}), and nothing is ever overwritten; name another folder{upgrade}"
+            f"{folder} is not empty ({names}), and nothing is ever overwritten; name another folder{upgrade}"
         )
-    before, files = folder.is_dir(), contents()
+    before, files = folder.is_dir(), list_files()
     make_folder(folder)
     try:
         for name, content in files.items():
@@ -81,13 +80,12 @@ def write(folder: Path) -> int:
 
 
 def upgrade(folder: Path) -> list[str]:
-    """Bring a project up to date with the installed package; returns lines about what was done and what is left to
-    do.
+    """Update a project to the installed package; returns lines about what was done and what is left to do.
 
     Raises:
-        PlumblineError: the folder is no project that `init` wrote.
+        PlumblineError: the folder is not a project that `init` wrote.
     """
-    record, files, said = _recorded(folder), contents(), list[str]()
+    record, files, lines = _read_record(folder), list_files(), list[str]()
     written: dict[str, str] = record["files"]
     for name, content in files.items():
         now, path = _hash(content), folder / name
@@ -98,22 +96,22 @@ def upgrade(folder: Path) -> list[str]:
             try:
                 _put(path, content)
             except (FileExistsError, NotADirectoryError) as error:
-                said.append(f"left out {name}: {error.filename} is a file of yours; rename it, and upgrade again")
+                lines.append(f"left out {name}: {error.filename} is a file of yours; rename it, and upgrade again")
                 continue
-            said.append(f"added {name}")
+            lines.append(f"added {name}")
         elif path.is_file() and not path.is_symlink() and sha256_file(path) in (was, now):
             atomic_write_bytes(path, _bytes(content))
-            said.append(f"replaced {name}")
+            lines.append(f"replaced {name}")
         elif path.exists():
-            beside = content if isinstance(content, Path) else "the package's"
-            said.append(f"left {name}, which both you and the package changed: compare it with {beside}")
-            continue  # and say so again until they are one
+            newest = content if isinstance(content, Path) else "the package's"
+            lines.append(f"left {name}, which both you and the package changed: compare it with {newest}")
+            continue  # listed at every upgrade until both are equal
         else:
-            said.append(f"left out {name}, which you removed")
+            lines.append(f"left out {name}, which you removed")
         written[name] = now
-    said += [f"left {name}, which the package no longer has" for name in sorted(set(written) - set(files))]
+    lines += [f"left {name}, which the package no longer has" for name in sorted(set(written) - set(files))]
     _record(folder, {name: digest for name, digest in written.items() if name in files})
-    return said
+    return lines
 
 
 def _put(path: Path, content: Path | str) -> None:
@@ -136,11 +134,11 @@ def _record(folder: Path, files: dict[str, str]) -> None:
     atomic_write_json(folder / PROJECT, {"version": __version__, "files": files})
 
 
-def _recorded(folder: Path) -> dict[str, Any]:
+def _read_record(folder: Path) -> dict[str, Any]:
     path = folder / PROJECT
     if not path.is_file():
         raise PlumblineError(
-            f"--upgrade: {folder} is no project that `plumbline init` wrote (it has no {PROJECT}); name a project's "
+            f"--upgrade: {folder} is not a project that `plumbline init` wrote (it has no {PROJECT}); name a project's "
             "folder, or leave out --upgrade to write a new one"
         )
     try:
@@ -150,7 +148,7 @@ def _recorded(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError):
         pass
     raise PlumblineError(
-        f"--upgrade: {path} does not say what was written there; write a new one elsewhere (`plumbline init FOLDER`), "
+        f"--upgrade: {path} does not list what was written there; write a new one elsewhere (`plumbline init FOLDER`), "
         "and bring your changes over"
     )
 
@@ -158,27 +156,27 @@ def _recorded(folder: Path) -> dict[str, Any]:
 def arguments() -> command_line.Parser:
     """Build the command-line parser of `plumbline init`."""
     parser = command_line.Parser(__doc__)
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="empty or new")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="a folder that is empty or new")
     parser.add_argument("--upgrade", action="store_true", help="update a project to the installed package")
     return parser
 
 
 def main() -> None:
-    """Run `plumbline init`: write a new project, or bring one up to date with ``--upgrade``."""
-    given = arguments().parse_args()
-    if given.upgrade:
-        for line in upgrade(given.folder) or ["nothing to do"]:
+    """Run `plumbline init`: write a new project, or update one with ``--upgrade``."""
+    options = arguments().parse_args()
+    if options.upgrade:
+        for line in upgrade(options.folder) or ["nothing to do"]:
             print(visible(line))
         return
-    number = write(given.folder)
+    number = write(options.folder)
     more = "" if find_spec("snakemake") else f"  {INSTALL}    which brings snakemake and torch\n"
-    said = (
-        f"{given.folder}: a project of {number} files. Then:\n"
-        f"{more}  cd {shlex.quote(str(given.folder))}\n"
+    message = (
+        f"{options.folder}: a project of {number} files. Then:\n"
+        f"{more}  cd {shlex.quote(str(options.folder))}\n"
         "  snakemake -n results/table2.csv    what would be done\n"
         "  snakemake results/table2.csv       do it, at demo size; README.md says more"
     )
-    print(visible(said))
+    print(visible(message))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Lists what can be named in a command, one thing a line: ``plumbline ls``."""
+"""Lists the names that commands take, one a line: ``plumbline ls``."""
 
 from __future__ import annotations
 
@@ -40,10 +40,9 @@ def _small_models(study: Study) -> dict[str, str]:
 
 def _difference(row: Row) -> str:
     word, by = row["resolved_base"], row["validation_loss_minus_baseline_base"]
-    told = word in ("lower", "higher")
-    return (
-        f"{abs(float(by)):.2f} ± {float(row['half_interval_95_base']):.2f} {word} at {row['scale']}" if told else word
-    )
+    if word not in ("lower", "higher"):
+        return word
+    return f"{abs(float(by)):.2f} ± {float(row['half_interval_95_base']):.2f} {word} at {row['scale']}"
 
 
 def _category(entries: dict[str, dict[str, str]], name: str) -> str:
@@ -87,38 +86,38 @@ OF_A_STUDY: dict[str, Callable[[Study], list[Row]]] = {
 }
 
 
-def rows(what: str, study: str | None, preset: str) -> list[Row]:
+def list_rows(kind: str, study: str | None, preset: str) -> list[Row]:
     """Collect the rows that `plumbline ls` prints, one for each thing that can be named in a command.
 
     Args:
-        what: ``studies``, ``presets`` or a key of `OF_A_STUDY`.
+        kind: ``studies``, ``presets`` or a key of `OF_A_STUDY`.
         study: the study that is listed; None: all that have something at the preset.
 
     Raises:
         PlumblineError: there is no such study.
     """
-    known = studies()
-    if study is not None and study not in known:
-        raise PlumblineError(f"--study: there is no study {study!r}{nearest(study, known)} (there are {known})")
-    chosen = [study] if study else [name for name in known if _whole(name)]
-    if what == "studies":
+    names = studies()
+    if study is not None and study not in names:
+        raise PlumblineError(f"--study: there is no study {study!r}{nearest(study, names)} (there are {names})")
+    chosen = [study] if study else [name for name in names if _is_readable(name)]
+    if kind == "studies":
         return [
             {"study": name, "paper": str(study_config.paper_of(name) or ""), "title": load_study(name)["title"]}
             | {"presets": _presets(name)}
             for name in chosen
         ]
-    if what == "presets":
+    if kind == "presets":
         return [
-            {"preset": name, "studies": ", ".join(one for one in chosen if study_config.has_preset(one, name))}
-            for name in PRESETS
+            {"preset": choice, "studies": ", ".join(name for name in chosen if study_config.has_preset(name, choice))}
+            for choice in PRESETS
         ]
     there = [name for name in chosen if study_config.has_preset(name, preset)]
     if not there:
         raise PlumblineError(f"--preset: {study} has nothing at {preset}; it has {_presets(chosen[0])}")
-    return [row for name in there for row in OF_A_STUDY[what](study_config.load(name, preset))]
+    return [row for name in there for row in OF_A_STUDY[kind](study_config.load(name, preset))]
 
 
-def _whole(study: str) -> bool:
+def _is_readable(study: str) -> bool:
     """Whether a study's YAML can be read; it is warned of one that cannot, and the others are listed."""
     try:
         study_config.has_preset(study, PRESETS[0])
@@ -136,19 +135,19 @@ def arguments() -> command_line.Parser:
     """Build the command-line parser of `plumbline ls`."""
     parser = command_line.Parser(__doc__)
     parser.add_argument("what", choices=["studies", "presets", *OF_A_STUDY], nargs="?", default="studies")
-    parser.add_argument("--study", completer=name_completers.studies, help="of this study alone")
-    parser.add_argument("--preset", choices=PRESETS, default="demo", help="at this size (default: demo)")
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument("--study", completer=name_completers.studies, help="list only this study's")
+    parser.add_argument("--preset", choices=PRESETS, default="demo", help="list those of this preset (default: demo)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
 
 
 def main() -> None:
     """Run `plumbline ls`: print the list as a table or as JSON."""
-    given = arguments().parse_args()
-    found = rows(given.what, given.study, given.preset)
-    if given.json:
-        print(json.dumps(found, indent=2, ensure_ascii=False))
+    options = arguments().parse_args()
+    listed_rows = list_rows(options.what, options.study, options.preset)
+    if options.json:
+        print(json.dumps(listed_rows, indent=2, ensure_ascii=False))
         return
     from tabulate import tabulate
 
-    print(visible(tabulate(found, headers="keys", tablefmt="plain")) if found else f"no {given.what}")
+    print(visible(tabulate(listed_rows, headers="keys", tablefmt="plain")) if listed_rows else f"no {options.what}")

@@ -1,7 +1,7 @@
-"""Writes the files of a method or of a study of your own, with their tests: `plumbline new method NAME`, `plumbline new
+"""Writes the files of your own method or study, with their tests: `plumbline new method NAME`, `plumbline new
 study NAME`.
 
-Both work as they are written, and are there to be changed. Nothing is ever written over.
+Both run as they are written, and are meant to be changed. No file is ever overwritten.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ INITIAL = {"norm": 0.0, "positions": 500000.0}
 Texts = dict[Path, str]
 
 
-def method(name: str, slot: str, root: Path, *, built_in: bool = False) -> Texts:
+def render_method(name: str, slot: str, root: Path, *, built_in: bool = False) -> Texts:
     """Make the files of a method: their paths in the project `root`, and their texts.
 
     Args:
@@ -48,29 +48,29 @@ def method(name: str, slot: str, root: Path, *, built_in: bool = False) -> Texts
     _require_free_for_method(name, slot, root, importable=not built_in)
     package = Path(OWN) / name
     tests = Path("tests/model") / f"test_{name}.py" if built_in else package / "tests" / f"test_{name}.py"
-    said = {
+    values = {
         "name": name,
         "class_name": "".join(part.capitalize() for part in name.split("_")),
-        "label": _label(name),
+        "label": _format_label(name),
         "slot": slot,
         "folder": components.folder(slot),
         "initial": INITIAL.get(slot, 1.0),
         "tests": tests.as_posix(),
         "commands": method_commands(name, built_in=built_in),
     }
-    component = _rendered(TEMPLATES / "components" / f"{slot}.py{ENDING}", said)
-    _require_other_class(component, str(said["class_name"]), name)
+    component = _render(TEMPLATES / "components" / f"{slot}.py{ENDING}", values)
+    _require_other_class(component, str(values["class_name"]), name)
     if built_in:
-        found = {Path("src/plumbline") / components.KINDS[slot] / f"{name}.py": component}
+        texts = {Path("src/plumbline") / components.KINDS[slot] / f"{name}.py": component}
     else:
-        found = _tree(TEMPLATES / "package", package, said)
-        found[package / "src" / name / f"{slot}.py"] = component
-    found[tests] = _rendered(TEMPLATES / f"method_test.py{ENDING}", said)
+        texts = _render_folder(TEMPLATES / "package", package, values)
+        texts[package / "src" / name / f"{slot}.py"] = component
+    texts[tests] = _render(TEMPLATES / f"method_test.py{ENDING}", values)
     study = Path(study_folders.STUDIES) / name / study_folders.YAML
-    return found | {study: _rendered(TEMPLATES / f"method_study.yaml{ENDING}", said)}
+    return texts | {study: _render(TEMPLATES / f"method_study.yaml{ENDING}", values)}
 
 
-def study(name: str, root: Path) -> Texts:
+def render_study(name: str, root: Path) -> Texts:
     """Make the files of a study: their paths in the project `root`, and their texts.
 
     Raises:
@@ -78,13 +78,13 @@ def study(name: str, root: Path) -> Texts:
     """
     _require_name("study", name, root)
     folder = Path(study_folders.STUDIES) / name
-    said = {
+    values = {
         "name": name,
-        "label": _label(name),
+        "label": _format_label(name),
         "tests": (folder / "tests").as_posix(),
         "commands": study_commands(name),
     }
-    return _tree(TEMPLATES / "study", folder, said)
+    return _render_folder(TEMPLATES / "study", folder, values)
 
 
 def method_commands(name: str, *, built_in: bool = False) -> list[str]:
@@ -112,30 +112,30 @@ def write(texts: Texts, root: Path) -> None:
     """
     for path in texts:
         _require_absent(root / path)
-    made: list[Path] = []
+    created: list[Path] = []
     try:
         for path, text in texts.items():
-            for folder in reversed([one for one in path.parents if not (root / one).exists()]):
+            for folder in reversed([parent for parent in path.parents if not (root / parent).exists()]):
                 make_folder(root / folder)
-                made.append(root / folder)
+                created.append(root / folder)
             with open(root / path, "x", encoding="utf-8") as file:
-                made.append(root / path)
+                created.append(root / path)
                 file.write(text)
     except BaseException:
-        for path in reversed(made):
+        for path in reversed(created):
             path.unlink() if path.is_file() else path.rmdir()
         raise
 
 
 def _require_absent(path: Path) -> None:
-    there = next((one for one in (path, *path.parents) if one.is_symlink() or one.exists()), None)
+    there = next((parent for parent in (path, *path.parents) if parent.is_symlink() or parent.exists()), None)
     if there == path:
         raise PlumblineError(f"{path} is there, and nothing is ever written over; choose another name, or move it away")
     if there is not None and not there.is_dir():
         raise PlumblineError(f"{there} is a file where a folder has to be; choose another name, or move it away")
 
 
-def _project(folder: Path) -> Path:
+def _require_project(folder: Path) -> Path:
     if not package_data.is_project(folder):
         raise PlumblineError(
             f"{folder} is no project (it has no config/ and studies/); go to one and run the command there, or write "
@@ -157,33 +157,33 @@ def _require_slot(slot: str) -> None:
         )
 
 
-def _require_name(what: str, name: str, root: Path) -> None:
+def _require_name(kind: str, name: str, root: Path) -> None:
     """Refuse what is no name in Python and YAML alike, and what a study or preset is called."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name) or len(name) > LONGEST:
-        meant = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:LONGEST]
-        meant = f"my_{meant}" if keyword.iskeyword(meant) or not meant[:1].isalpha() else meant
+        suggestion = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:LONGEST]
+        suggestion = f"my_{suggestion}" if keyword.iskeyword(suggestion) or not suggestion[:1].isalpha() else suggestion
         raise PlumblineError(
-            f"NAME: {name!r} cannot be the name of a {what}: lower-case letters, digits and _, a letter first, at most "
-            f"{LONGEST} in all, and no word of Python's own; did you mean {meant!r}?"
+            f"NAME: {name!r} cannot be the name of a {kind}: lower-case letters, digits and _, a letter first, at most "
+            f"{LONGEST} in all, and no word of Python's own; did you mean {suggestion!r}?"
         )
     if name in PRESETS:
-        raise _taken(name, "a preset", f"--preset {name}")
+        raise _name_taken_error(name, "a preset", f"--preset {name}")
     if name in study_folders.folders(root):
-        raise _taken(name, "a study", f"plumbline ls methods --study {name}")
+        raise _name_taken_error(name, "a study", f"plumbline ls methods --study {name}")
 
 
 def _require_free_for_method(name: str, slot: str, root: Path, *, importable: bool) -> None:
     parent = load_study(EXTENDS, root)
     if name in parent["methods"]:
-        raise _taken(name, f"a method of {EXTENDS}", f"plumbline try {name}")
+        raise _name_taken_error(name, f"a method of {EXTENDS}", f"plumbline try {name}")
     if name in parent.get("arms", {}):
-        raise _taken(name, f"an arm of {EXTENDS}", f"plumbline ls runs --study {EXTENDS}")
+        raise _name_taken_error(name, f"an arm of {EXTENDS}", f"plumbline ls runs --study {EXTENDS}")
     if name in components.available(slot):
-        raise _taken(name, f"a component of the slot {slot}", f"model: {{{slot}: {{name: {name}}}}}")
+        raise _name_taken_error(name, f"a component of the slot {slot}", f"model: {{{slot}: {{name: {name}}}}}")
     if importable and find_spec(name) is not None:
         raise PlumblineError(
             f"NAME: {name!r} is a module that Python can import, and the package would hide it or be hidden; choose "
-            f"another name, such as {_free(name)!r}"
+            f"another name, such as {_suggest_name(name)!r}"
         )
 
 
@@ -195,77 +195,83 @@ def _require_other_class(text: str, class_name: str, name: str) -> None:
     if class_name in imported:
         raise PlumblineError(
             f"NAME: {name!r} would make a class {class_name}, as its base class is called; choose another name, "
-            f"such as {_free(name)!r}"
+            f"such as {_suggest_name(name)!r}"
         )
 
 
-def _taken(name: str, by: str, meant: str) -> PlumblineError:
+def _name_taken_error(name: str, owner: str, command: str) -> PlumblineError:
     return PlumblineError(
-        f"NAME: {name!r} is the name of {by}; did you mean `{meant}`? For one of your own choose another name, such as "
-        f"{_free(name)!r}"
+        f"NAME: {name!r} is the name of {owner}; did you mean `{command}`? For your own choose another name, such as "
+        f"{_suggest_name(name)!r}"
     )
 
 
-def _free(name: str) -> str:
+def _suggest_name(name: str) -> str:
     return f"my_{name}"[:LONGEST]
 
 
-def _label(name: str) -> str:
+def _format_label(name: str) -> str:
     return name.replace("_", " ").capitalize()
 
 
-def _tree(templates: Path, folder: Path, said: dict[str, object]) -> Texts:
-    return {folder / path: _rendered(file, said) for file, path in _templates(templates, str(said["name"]))}
+def _render_folder(templates: Path, folder: Path, values: dict[str, object]) -> Texts:
+    return {folder / path: _render(file, values) for file, path in _list_templates(templates, str(values["name"]))}
 
 
-def _templates(folder: Path, name: str) -> Iterator[tuple[Path, Path]]:
+def _list_templates(folder: Path, name: str) -> Iterator[tuple[Path, Path]]:
     """Every template below a folder, and the path that its file gets."""
     for file in sorted(folder.rglob(f"*{ENDING}")):
         yield file, Path(file.relative_to(folder).as_posix().removesuffix(ENDING).replace(STAND_IN, name))
 
 
-def _rendered(template: Path, said: dict[str, object]) -> str:
+def _render(template: Path, values: dict[str, object]) -> str:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)
-    return environment.from_string(template.read_text(encoding="utf-8")).render(said)
+    return environment.from_string(template.read_text(encoding="utf-8")).render(values)
 
 
 def arguments() -> command_line.Parser:
     """Build the command-line parser of `plumbline new`."""
     parser = command_line.Parser(__doc__)
     kinds = parser.add_subparsers(dest="what", required=True, metavar="method|study")
-    one = kinds.add_parser("method", help="a component, its test, and a study that compares it with the baseline")
-    one.add_argument("name", metavar="NAME", help="of the method, its component and its study")
-    one.add_argument(
+    method_parser = kinds.add_parser(
+        "method", help="write a component, its test, and a study that compares it with the baseline"
+    )
+    method_parser.add_argument("name", metavar="NAME", help="name of the method, its component and its study")
+    method_parser.add_argument(
         "--slot",
         default="mixer",
         metavar="SLOT",
         completer=lambda **_: components.SLOTS,
         help=f"one of {', '.join(components.SLOTS)}",
     )
-    one.add_argument(
-        "--built-in", action="store_true", help="in a clone: the component in src/plumbline instead of in a package"
+    method_parser.add_argument(
+        "--built-in",
+        action="store_true",
+        help="in a clone: write the component into src/plumbline, not into a package",
     )
-    other = kinds.add_parser("study", help="a folder of studies/ that runs: published numbers, table, figure, claims")
-    other.add_argument("name", metavar="NAME", help="of the study and its folder")
+    study_parser = kinds.add_parser(
+        "study", help="write a folder of studies/ that runs: published numbers, table, figure, claims"
+    )
+    study_parser.add_argument("name", metavar="NAME", help="name of the study and its folder")
     return parser
 
 
 def main() -> None:
     """Run `plumbline new`: write the files of a method or a study, and say what comes next."""
-    given = arguments().parse_args()
-    root = _project(Path.cwd())
-    if given.what == "method":
-        if given.built_in and package_data.source_tree() != root:
+    options = arguments().parse_args()
+    root = _require_project(Path.cwd())
+    if options.what == "method":
+        if options.built_in and package_data.source_tree() != root:
             raise UsageError(
                 "--built-in is for a clone of the repository that is installed editable, in its folder; leave it out, "
                 "and the component becomes a package"
             )
-        texts = method(given.name, given.slot, root, built_in=given.built_in)
-        commands = method_commands(given.name, built_in=given.built_in)
+        texts = render_method(options.name, options.slot, root, built_in=options.built_in)
+        commands = method_commands(options.name, built_in=options.built_in)
     else:
-        texts, commands = study(given.name, root), study_commands(given.name)
+        texts, commands = render_study(options.name, root), study_commands(options.name)
     write(texts, root)
     lines = [
         *(f"wrote {path}" for path in texts),

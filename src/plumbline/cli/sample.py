@@ -1,6 +1,6 @@
-"""Prints what a model writes, to be read by a person: ``plumbline sample RUN``, or a folder in Hugging Face form.
+"""Prints text that a model generates, for a person to read: ``plumbline sample RUN``, or a folder in Hugging Face form.
 
-Evidence of nothing: a look at whether a model has learned words.
+Samples show whether a model has learned words; they prove nothing.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Writer:
     context: int
 
 
-def decoder_reader(model: Decoder) -> Callable[[torch.Tensor], torch.Tensor]:
+def make_decoder_reader(model: Decoder) -> Callable[[torch.Tensor], torch.Tensor]:
     """Make what reads tokens through a decoder's key-value cache; see `Writer.reader`."""
     from plumbline.model.cache import DecodingCache
 
@@ -51,16 +51,16 @@ def decoder_reader(model: Decoder) -> Callable[[torch.Tensor], torch.Tensor]:
     return lambda read_BT: model(read_BT, cache=cache)[0, -1]
 
 
-def _library_reader(model: Any) -> Callable[[torch.Tensor], torch.Tensor]:
-    """The same of a model of the Hugging Face library; one that keeps no cache reads all again for each token."""
+def _make_library_reader(model: Any) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Make what reads tokens through a Hugging Face model; without a cache it reads all of them again each time."""
     import torch
 
-    kept: list[torch.Tensor] = []
+    tokens_read: list[torch.Tensor] = []
     cache: list[Any] = [None]
 
     def read(read_BT: torch.Tensor) -> torch.Tensor:
-        kept.append(read_BT)
-        whole_BT = read_BT if cache[0] is not None else torch.cat(kept, dim=1)
+        tokens_read.append(read_BT)
+        whole_BT = read_BT if cache[0] is not None else torch.cat(tokens_read, dim=1)
         uses = getattr(model.config, "use_cache", False)
         out = model(input_ids=whole_BT, past_key_values=cache[0], use_cache=uses)
         cache[0] = out.past_key_values if uses else None
@@ -69,7 +69,7 @@ def _library_reader(model: Any) -> Callable[[torch.Tensor], torch.Tensor]:
     return read
 
 
-def continuation(
+def continue_prompt(
     read: Callable[[torch.Tensor], torch.Tensor],
     prompt: list[int],
     tokens: int,
@@ -77,7 +77,7 @@ def continuation(
     generator: torch.Generator,
     end: int | None,
 ) -> list[int]:
-    """Let a model continue a prompt, one token at a time; the ids of the new tokens.
+    """Let a model continue a prompt, one token at a time; returns the ids of the new tokens.
 
     Args:
         read: reads the tokens (1, T) that are new, and gives logits (V) of the next one.
@@ -88,10 +88,10 @@ def continuation(
     """
     import torch
 
-    found = list[int]()
+    ids = list[int]()
     read_BT = torch.tensor([prompt])
     with torch.inference_mode():
-        while len(found) < tokens:
+        while len(ids) < tokens:
             logits_V = read(read_BT)
             if temperature:
                 chances_V = (logits_V / temperature).softmax(dim=-1)
@@ -100,9 +100,9 @@ def continuation(
                 token = int(logits_V.argmax())
             if token == end:
                 break
-            found.append(token)
+            ids.append(token)
             read_BT = torch.tensor([[token]])
-    return found
+    return ids
 
 
 def _run_writer(run: named_run.NamedRun, name: str, tokenizer_file: Path | None) -> Writer:
@@ -119,7 +119,7 @@ def _run_writer(run: named_run.NamedRun, name: str, tokenizer_file: Path | None)
     model = finished.model().eval()
     return Writer(
         title=f"{finished.spec.key} ({finished.spec.preset})",
-        reader=lambda: decoder_reader(model),
+        reader=lambda: make_decoder_reader(model),
         encode=lambda text: tokenizer.encode(text).ids,
         decode=tokenizer.decode,
         begin=end,
@@ -143,7 +143,7 @@ def _library_writer(folder: Path, tokenizer_file: Path | None, trust_remote_code
         raise PlumblineError(f"{folder}: its tokenizer has no token that begins or ends a text")
     return Writer(
         title=f"hf:{folder.resolve().name}",
-        reader=lambda: _library_reader(model),
+        reader=lambda: _make_library_reader(model),
         encode=lambda text: tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"],
         decode=tokenizer.decode,
         begin=begin,
@@ -167,7 +167,7 @@ def arguments() -> command_line.Parser:
         type=Path,
         help="tokenizer.json of its corpus (default: the workflow's), or for a Hugging Face folder without one",
     )
-    parser.add_argument("--trust-remote-code", action="store_true", help="run code that the folder brings")
+    parser.add_argument("--trust-remote-code", action="store_true", help="run the code in the folder")
     parser.add_argument("--prompt", default="", help="text to continue (default: the beginning of a document)")
     parser.add_argument("--max-tokens", type=int, default=60, help="most tokens in a sample (default: %(default)s)")
     parser.add_argument("--samples", type=int, default=3, help="default: %(default)s")
@@ -180,33 +180,33 @@ def arguments() -> command_line.Parser:
 
 def main() -> None:
     """Run `plumbline sample`: print the samples that were asked for."""
-    given = arguments().parse_args()
+    options = arguments().parse_args()
     for name, least in (("max_tokens", 1), ("samples", 1), ("temperature", 0)):
-        if getattr(given, name) < least:
-            raise PlumblineError(f"--{name} must be at least {least}, not {getattr(given, name):g}")
-    if given.tokenizer is not None and not given.tokenizer.is_file():
-        raise PlumblineError(f"--tokenizer: there is no file {given.tokenizer}")
-    run = named_run.find(given.run, given.preset)
+        if getattr(options, name) < least:
+            raise PlumblineError(f"--{name} must be at least {least}, not {getattr(options, name):g}")
+    if options.tokenizer is not None and not options.tokenizer.is_file():
+        raise PlumblineError(f"--tokenizer: there is no file {options.tokenizer}")
+    run = named_run.find(options.run, options.preset)
     in_library_form = not (run.folder / "outcome.json").is_file() and (run.folder / "config.json").is_file()
     import torch
 
     from plumbline.model.numerics import require_float32
 
     if in_library_form:
-        writer = _library_writer(run.folder, given.tokenizer, given.trust_remote_code)
+        writer = _library_writer(run.folder, options.tokenizer, options.trust_remote_code)
     else:
-        writer = _run_writer(run, given.run, given.tokenizer)
-    prompt = [writer.begin, *writer.encode(given.prompt)]
+        writer = _run_writer(run, options.run, options.tokenizer)
+    prompt = [writer.begin, *writer.encode(options.prompt)]
     room = writer.context - len(prompt)
     if room < 1:
         raise PlumblineError(f"--prompt has {len(prompt)} tokens, the model reads {writer.context}; give less")
     require_float32(torch.device("cpu"))
-    generator = torch.Generator().manual_seed(given.seed)
+    generator = torch.Generator().manual_seed(options.seed)
     print(f"{writer.title}: samples, not evidence")
-    for _ in range(given.samples):
-        tokens = min(given.max_tokens, room)
-        ids = continuation(writer.reader(), prompt, tokens, given.temperature, generator, writer.end)
-        print(f"--\n{given.prompt}{writer.decode(ids)}")
+    for _ in range(options.samples):
+        tokens = min(options.max_tokens, room)
+        ids = continue_prompt(writer.reader(), prompt, tokens, options.temperature, generator, writer.end)
+        print(f"--\n{options.prompt}{writer.decode(ids)}")
 
 
 if __name__ == "__main__":

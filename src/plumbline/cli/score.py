@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from plumbline.core import command_line
@@ -11,7 +10,7 @@ from plumbline.project import named_run
 from plumbline.specs.yaml_files import PRESETS
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> command_line.Parser:
     """Build the command-line parser of `plumbline score`."""
     parser = score_models.arguments()
     parser.add_argument("--preset", choices=PRESETS, help=named_run.PRESET_HELP)
@@ -24,13 +23,13 @@ def main() -> None:
     Raises:
         PlumblineError: a model was not scored; of several, after all others were.
     """
-    given = arguments().parse_args()
+    options = arguments().parse_args()
 
-    def found(model: Path) -> score_models.ModelToScore:
-        run = named_run.find(model, None if model.is_dir() else given.preset, given.suite)
+    def find_model(model: Path) -> score_models.ModelToScore:
+        run = named_run.find(model, None if model.is_dir() else options.preset, options.suite)
         return score_models.ModelToScore(run.folder, run.tokenizer, run.items)
 
-    score_models.score_all(given, found)
+    score_models.score_all(options, find_model)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Trains a run of a study without Snakemake, changed at will: ``plumbline train STUDY/SCALE/METHOD/sSEED --out
+"""Trains a run of a study without Snakemake, any part of it changed: ``plumbline train STUDY/SCALE/METHOD/sSEED --out
 DIR``.
 
-The packs are those that the workflow makes; what a run leaves in DIR is what it leaves in the workflow's own folder. A
-METHOD may be a variant (``qknorm.x``) or an arm. Exit codes: 0 run to its end (completed or diverged), 75 asked to stop
-and saved (the same command continues), anything else a fault.
+It reads the packs that the workflow makes, and writes to DIR the files that the workflow writes of a run. METHOD may be
+a variant (``qknorm.x``) or an arm. Exit codes: 0 the run ended (completed or diverged), 75 stopped on request and saved
+(the same command continues), anything else an error.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def arguments() -> command_line.Parser:
         completer=name_completers.runs,
         help="such as transfer/base/qknorm/s42 (plumbline ls runs)",
     )
-    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="its outputs; its state is in DIR.state")
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="outputs; the state is in DIR.state")
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
-    words = "change a value of the spec, such as train.steps=100 or model.mixer.name=softpick; repeat for more"
-    parser.add_argument("--set", action="append", default=[], metavar="PART.KEY=VALUE", dest="changes", help=words)
+    change = "change a value of the spec, such as train.steps=100 or model.mixer.name=softpick; repeat for more"
+    parser.add_argument("--set", action="append", default=[], metavar="PART.KEY=VALUE", dest="changes", help=change)
     parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="as snakemake's")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--micro-batch", type=int, metavar="SEQUENCES", help="most sequences at a time (default: all)")
@@ -52,11 +52,11 @@ def _require_own_folder(out: Path, spec: RunSpec) -> None:
     try:
         outcome = parse_json((out / "outcome.json").read_bytes())
     except (OSError, ValueError):
-        return  # none, or one that tells nothing
-    found = outcome.get("run_id") if isinstance(outcome, dict) else None
-    if found not in (None, spec.run_id):
+        return  # there is none, or it cannot be read
+    run_id = outcome.get("run_id") if isinstance(outcome, dict) else None
+    if run_id not in (None, spec.run_id):
         raise PlumblineError(
-            f"--out {out}: holds run {found}, which is finished, but this command is for run {spec.run_id}: name "
+            f"--out {out}: holds run {run_id}, which is finished, but this command is for run {spec.run_id}: name "
             "another folder, or remove that one"
         )
 
@@ -64,28 +64,28 @@ def _require_own_folder(out: Path, spec: RunSpec) -> None:
 def main() -> int:
     """Run `plumbline train`, and return the exit code. SIGTERM is caught before anything slow is imported."""
     stop = StopRequest().install()
-    given = arguments().parse_args()
+    options = arguments().parse_args()
     config = load_config()
-    if given.config:
+    if options.config:
         from plumbline.project import config_arguments
 
-        config = config_arguments.changed(config, given.config)
-    if given.preset:
-        config["preset"] = given.preset
+        config = config_arguments.changed(config, options.config)
+    if options.preset:
+        config["preset"] = options.preset
     project = load(config)
-    if given.run.count("/") != 3 or given.run not in project.runs:
-        known = nearest(given.run, project.runs)
+    if options.run.count("/") != 3 or options.run not in project.runs:
+        suggestion = nearest(options.run, project.runs)
         raise PlumblineError(
-            f"there is no run {given.run!r} at preset {project.name} (plumbline ls runs lists them){known}"
+            f"there is no run {options.run!r} at preset {project.name} (plumbline ls runs lists them){suggestion}"
         )
-    run = project.runs[given.run]
-    spec = changed(run.spec, given.changes)
+    run = project.runs[options.run]
+    spec = changed(run.spec, options.changes)
     if spec.data != run.spec.data or spec.model.context != run.spec.model.context:
         raise PlumblineError(
             f"--set: packs are cut for the study's own data and context ({run.spec.data}, "
             f"context {run.spec.model.context}); change them in the study's YAML"
         )
-    _require_own_folder(given.out, spec)
+    _require_own_folder(options.out, spec)
     packs = {"data": project.paths.pack_manifest(run), "validation": project.paths.validation_manifest(run)}
     for manifest in packs.values():
         if not Path(manifest).exists():
@@ -96,9 +96,9 @@ def main() -> int:
     from plumbline.train.pretrain import pretrain
 
     settings = TrainerSettings(
-        training_pack=Path(packs["data"]), validation_pack=Path(packs["validation"]), out=given.out,
-        state=given.out.with_name(f"{given.out.name}.state"), device=given.device, micro_batch=given.micro_batch,
-        tensorboard=given.tensorboard, mlflow=given.mlflow,
+        training_pack=Path(packs["data"]), validation_pack=Path(packs["validation"]), out=options.out,
+        state=options.out.with_name(f"{options.out.name}.state"), device=options.device,
+        micro_batch=options.micro_batch, tensorboard=options.tensorboard, mlflow=options.mlflow,
     )  # fmt: skip
     return pretrain(spec, settings, stop)
 

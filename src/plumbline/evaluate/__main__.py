@@ -2,7 +2,7 @@
 
 Writes `scores.parquet` and `examples.parquet`. A diverged run has no model to score: its frames are empty, their
 metadata says `outcome=diverged`, and the exit code is 0. Of several runs (``--run A --out X --run B --out Y``) the
-harness is started and its tasks are made once; one that cannot be scored is named, and the exit code tells at the end.
+harness is started and its tasks are made once; one that cannot be scored is named, and the exit code is then 1.
 """
 
 from __future__ import annotations
@@ -155,7 +155,12 @@ def arguments() -> Parser:
     )
     parser.add_argument("--items-folder", required=True, type=Path, help="folder made by plumbline.evaluate.items")
     parser.add_argument("--tokenizer", required=True, type=Path, help="tokenizer.json")
-    parser.add_argument("--document-end", type=token_id, metavar="ID", help="its separator, where no name tells")
+    parser.add_argument(
+        "--document-end",
+        type=token_id,
+        metavar="ID",
+        help="the token that ends a document, if no name shows it",
+    )
     parser.add_argument(
         "--out", required=True, action="append", type=Path, help="folder for its scores.parquet, examples.parquet"
     )

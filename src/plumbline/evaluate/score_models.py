@@ -1,16 +1,16 @@
-"""Scores any models on a suite, finished runs of ours or folders in Hugging Face form: ``plumbline score MODEL ...``.
+"""Scores models on a suite, finished runs or folders in Hugging Face form: ``plumbline score MODEL ...``.
 
-A run is named (``transfer/base/qknorm/s42``), or its folder is.
+A run is given by its name (``transfer/base/qknorm/s42``) or its folder.
 
-Items are those that the workflow makes (``work/PRESET/corpora/CORPUS/items/SUITE``), or that ``python -m
-plumbline.evaluate.items`` does; among them are proxies where a source has no items, and each line says which. A Hugging
-Face folder is scored by the harness's `hf` model, in float32, and an answer that is longer than the model reads in
-windows; no hub is asked. One that brings code of its own, as ``plumbline export`` writes them, is refused unless
---trust-remote-code says that the code may run.
+The items are those that the workflow makes (``work/PRESET/corpora/CORPUS/items/SUITE``), or that ``python -m
+plumbline.evaluate.items`` makes; if a source has no items they are proxies, and each line states which. A Hugging Face
+folder is scored by the harness's `hf` model, in float32, and an answer that is longer than the model reads in
+windows; no hub is contacted. A folder with its own code, as ``plumbline export`` writes them, is refused without
+--trust-remote-code, which lets the code run.
 
 Of several folders, which must fit the same --items-folder, the harness is started and its tasks are made once. One that
-cannot be scored is named and left out, and the exit code says so at the end. In --out a Hugging Face folder is
-`hf:<its name>`, with as many of the folders above it as tell it from the others; the same model given twice is refused.
+cannot be scored is named and left out, and the exit code is then 1. In --out a Hugging Face folder is `hf:<its
+name>`, with as many of the folders above it as distinguish it from the others; the same model given twice is refused.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def arguments() -> command_line.Parser:
     parser.add_argument("--metric-policy", choices=get_args(MetricPolicy), default="acc_norm_where_defined",
                         help="which metric of a task enters the average (default: %(default)s)")  # fmt: skip
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1 (default: cpu)")
-    parser.add_argument("--trust-remote-code", action="store_true", help="run code that the folder brings")
+    parser.add_argument("--trust-remote-code", action="store_true", help="run the code in the folder")
     parser.add_argument("--out", type=Path, metavar="SCORES.csv", help="also write every metric there")
     return parser
 

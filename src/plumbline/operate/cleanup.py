@@ -1,26 +1,26 @@
-"""Lists what runs left on the disk that nothing needs any more, or that was set aside; removes it when asked.
+"""Lists files of runs that nothing needs any more, or that were set aside; removes them on request.
 
     plumbline cleanup                                    list all of it
     plumbline cleanup --remove damaged --remove half     remove these kinds
     plumbline cleanup --remove finished work/paper/state/transfer/base
     plumbline cleanup --restart work/paper/state/transfer/base/softpick/s42
 
-what they are, by kind:
+kinds:
 
     `finished`   the state of a run whose outputs are there; without it,
                outputs that are deleted are trained again
     `other-run`  the state of a run that had this place before; it comes back
                when its configuration does
     `set-aside`  state that somebody restarted from step 0
-    `damaged`    checkpoints and records that were not as they were written,
-               archives that were not the pinned ones
-    `half`       what a trainer or another job that was killed was about to
-                 write; the next job in its folder removes it too
+    `damaged`    checkpoints and records that differ from what was written,
+               archives that differ from the pinned ones
+    `half`       what a trainer or another job was writing when it was
+                 killed; the next job in its folder removes it too
     `fetched`    what was read of a hub's data set: a fetch continues from it, or
                from its documents to more of them
 
-Nothing is removed unasked, nor from under a trainer that is at work. `--restart` sets the state of a run aside, so that
-its next start begins at step 0.
+Nothing is removed without a request, nor while its trainer is running. `--restart` sets the state of a run aside, so
+that its next start begins at step 0.
 """
 
 from __future__ import annotations
@@ -68,49 +68,49 @@ class UnneededFile:
     owner: str = ""
 
 
-def collect(work: Path) -> list[UnneededFile]:
+def list_leftovers(work: Path) -> list[UnneededFile]:
     """List all leftovers below ``work/<preset>/``, by kind and path."""
-    found = [*_packages(work), *_fetched(work), *_temporary(work)]
+    leftovers = [*_list_damaged_packages(work), *_list_fetched(work), *_list_temporary_files(work)]
     for place in sorted(work.glob("*/state/*/*/*/*")):
         if not place.is_dir():
             continue
         if state_records.is_aside(place.name):
             kind = "set-aside" if ".set-aside-" in place.name else "other-run"
             own = place.with_name(place.name.partition(".")[0])
-            found.append(_leftover(kind, place, own))
-        elif _finished(place, work):
-            found.append(_leftover("finished", place, place))
+            leftovers.append(_describe_leftover(kind, place, own))
+        elif _is_finished(place, work):
+            leftovers.append(_describe_leftover("finished", place, place))
         else:
-            found += [_leftover(kind, path, place) for kind, path in state_records.list_leftovers(place)]
+            leftovers += [_describe_leftover(kind, path, place) for kind, path in state_records.list_leftovers(place)]
     for place in sorted(work.glob("*/runs/*/*/*/*/.leaving-*")):
         preset, _, *rest = place.relative_to(work).parts[:-1]
-        found.append(_leftover("half", place, work.joinpath(preset, "state", *rest)))
-    return sorted(found, key=lambda entry: (KINDS.index(entry.kind), entry.path))
+        leftovers.append(_describe_leftover("half", place, work.joinpath(preset, "state", *rest)))
+    return sorted(leftovers, key=lambda entry: (KINDS.index(entry.kind), entry.path))
 
 
-def _packages(work: Path) -> Iterator[UnneededFile]:
+def _list_damaged_packages(work: Path) -> Iterator[UnneededFile]:
     for path in work.glob("*/packages/*.rejected*"):
-        yield _leftover("damaged", path, None)
+        yield _describe_leftover("damaged", path, None)
 
 
-def _fetched(work: Path) -> Iterator[UnneededFile]:
+def _list_fetched(work: Path) -> Iterator[UnneededFile]:
     for prefix in (read_cache.HUB_PREFIX, read_cache.LOCAL_PREFIX):
         for path in work.glob(f"*/corpora/*/documents/{prefix}*"):
-            yield _leftover("fetched", path, None)
+            yield _describe_leftover("fetched", path, None)
 
 
-def _temporary(work: Path) -> Iterator[UnneededFile]:
+def _list_temporary_files(work: Path) -> Iterator[UnneededFile]:
     """What data jobs, evaluation and probes were about to write: by its name, whose; and documents' shuffles and
     hashes, by the lock of their folder. What a trainer leaves in its state goes with that state."""
     for place in sorted(path for path in work.glob("*/*") if path.is_dir() and path.name != "state"):
         for folder, folders, files in os.walk(place):
             for entry in sorted([*folders, *files]):
                 if name := temporary_files.parse(entry):
-                    yield replace(_leftover("half", Path(folder, entry), None), owner=_owner(name))
+                    yield replace(_describe_leftover("half", Path(folder, entry), None), owner=_owner(name))
             folders[:] = [entry for entry in folders if temporary_files.parse(entry) is None]
     for prefix in _SCRATCH:
         for path in work.glob(f"*/corpora/*/documents/{prefix}*"):
-            yield _leftover("half", path, None)
+            yield _describe_leftover("half", path, None)
 
 
 def _owner(name: temporary_files.TemporaryName) -> str:
@@ -119,7 +119,7 @@ def _owner(name: temporary_files.TemporaryName) -> str:
     return f"process {name.pid}, {'which has ended' if name.is_abandoned else 'which runs'}"
 
 
-def _finished(state: Path, work: Path) -> bool:
+def _is_finished(state: Path, work: Path) -> bool:
     preset, _, *rest = state.relative_to(work).parts
     outputs = work.joinpath(preset, "runs", *rest)
     outcome, identity = read_json(outputs / "outcome.json"), state_records.read_identity(state)
@@ -128,7 +128,7 @@ def _finished(state: Path, work: Path) -> bool:
     return outcome.get("run_id") == identity.get("run_id") is not None
 
 
-def _leftover(kind: str, path: Path, state: Path | None) -> UnneededFile:
+def _describe_leftover(kind: str, path: Path, state: Path | None) -> UnneededFile:
     return UnneededFile(kind=kind, path=str(path), bytes=_size(path), state="" if state is None else str(state))
 
 
@@ -195,31 +195,31 @@ def arguments() -> Parser:
 
 def main() -> None:
     """Run `plumbline cleanup`: list what is there, remove the kinds that are named, or set a run's state aside."""
-    given = arguments().parse_args()
-    if given.restart is not None:
-        print(f"{given.restart}: set aside as {restart(given.restart)}; the run's next start begins at step 0")
+    options = arguments().parse_args()
+    if options.restart is not None:
+        print(f"{options.restart}: set aside as {restart(options.restart)}; the run's next start begins at step 0")
         return
-    folders = [("", path) for path in given.below] + ([("--work: ", given.work)] if given.work != _WORK else [])
+    folders = [("", path) for path in options.below] + ([("--work: ", options.work)] if options.work != _WORK else [])
     for option, path in folders:
         if not path.exists():
             raise PlumblineError(
                 f"{option}there is no {path}; name a folder in which runs left something, such as work"
             )
-    below = [path.resolve() for path in given.below]
-    found = [
+    below = [path.resolve() for path in options.below]
+    leftovers = [
         entry
-        for entry in collect(given.work)
+        for entry in list_leftovers(options.work)
         if not below or any(Path(entry.path).resolve().is_relative_to(path) for path in below)
     ]
-    if given.json:
-        print(json.dumps([asdict(entry) for entry in found], indent=2))
+    if options.json:
+        print(json.dumps([asdict(entry) for entry in leftovers], indent=2))
     else:
-        for entry in found:
+        for entry in leftovers:
             owner = f"  ({entry.owner})" if entry.owner else ""
             print(f"{entry.kind:<10}{byte_size(entry.bytes):>10}  {entry.path}{owner}")
-        print(f"{len(found)} leftovers, {byte_size(sum(entry.bytes for entry in found))}")
-    for entry in found:
-        if entry.kind in given.remove:
+        print(f"{len(leftovers)} leftovers, {byte_size(sum(entry.bytes for entry in leftovers))}")
+    for entry in leftovers:
+        if entry.kind in options.remove:
             why = remove(entry)
             print(f"left {entry.path}: {why}" if why else f"removed {entry.path}", file=sys.stderr)
 

@@ -42,5 +42,5 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
         _at = time.monotonic()
         raise KeyboardInterrupt
     # No print: the signal may have come within one.
-    words = f"\nwaiting for the jobs to end; to leave them as they are: kill -9 {os.getpid()}\n"
-    os.write(sys.stderr.fileno(), words.encode())
+    message = f"\nwaiting for the jobs to end; to leave them as they are: kill -9 {os.getpid()}\n"
+    os.write(sys.stderr.fileno(), message.encode())

@@ -36,7 +36,7 @@ SHUTDOWN_SECONDS = 280
 SHUTDOWN = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 
 
-def devices() -> list[str]:
+def list_devices() -> list[str]:
     """Name the devices that jobs may use, as CUDA_VISIBLE_DEVICES takes them.
 
     Raises:
@@ -60,8 +60,8 @@ def devices() -> list[str]:
         raise PlumblineError(f"cannot ask nvidia-smi which GPUs there are ({problem}); {remedy}") from None
     names = done.stdout.split()
     if done.returncode or not names:
-        said = (done.stderr or done.stdout).strip() or "nothing"
-        raise PlumblineError(f"nvidia-smi names no GPU (it says: {said}); {remedy}")
+        output = (done.stderr or done.stdout).strip() or "nothing"
+        raise PlumblineError(f"nvidia-smi names no GPU (it says: {output}); {remedy}")
     return names
 
 
@@ -80,7 +80,7 @@ def lock_folder() -> Path:
     return folder
 
 
-def take(number: int, names: list[str], folder: Path) -> list[str]:
+def lock_devices(number: int, names: list[str], folder: Path) -> list[str]:
     """Wait until `number` of the devices are free, and lock them until this process, or what it becomes, ends.
 
     One process at a time waits at the head of the queue; it keeps what it already has, and nobody else may take
@@ -95,33 +95,33 @@ def take(number: int, names: list[str], folder: Path) -> list[str]:
             f"--devices {number}: this machine has {len(names)} ({', '.join(names)}); a run of that size needs a "
             f"larger machine, or a smaller `size` in its study's scale"
         )
-    taken: dict[str, int] = {}
+    descriptors: dict[str, int] = {}
     with open(folder / "queue.lock", "w") as queue:
         locks.lock(queue, wait=True)
         while True:
             for name in names:
                 path = folder / f"{name.replace('/', '_')}.lock"
-                if name not in taken and (descriptor := locks.open_locked(path, 0o600)) is not None:
-                    taken[name] = descriptor
-                if len(taken) == number:
-                    for descriptor in taken.values():
+                if name not in descriptors and (descriptor := locks.open_locked(path, 0o600)) is not None:
+                    descriptors[name] = descriptor
+                if len(descriptors) == number:
+                    for descriptor in descriptors.values():
                         os.set_inheritable(descriptor, True)
-                    return list(taken)
+                    return list(descriptors)
             time.sleep(EVERY)
 
 
-def needed(wildcards: Any) -> int:
+def count_devices(wildcards: Any) -> int:
     """Choose how many devices of this machine a run gets that a job's wildcards name: one, or all if its size is whole
     nodes.
     """
     from plumbline.project.profiles import size_of
 
-    return 1 if size_of(wildcards) == "one_gpu" else len(devices())
+    return 1 if size_of(wildcards) == "one_gpu" else len(list_devices())
 
 
-def launch(wildcards: Any) -> str:
+def spell_launcher(wildcards: Any) -> str:
     """Spell what comes before `-m plumbline.train` in the command of a run's job (profiles/gpus)."""
-    number = needed(wildcards)
+    number = count_devices(wildcards)
     if number == 1:
         return "python -m plumbline.operate.gpu_queue python"
     return f"python -m plumbline.operate.gpu_queue --devices {number} torchrun --standalone --nproc-per-node={number}"
@@ -132,23 +132,23 @@ def main() -> None:
     parser = Parser("Runs a command with its own GPUs.")
     parser.add_argument("--devices", type=int, default=1, metavar="N", help="how many it needs (default: 1)")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the command and its arguments")
-    given = parser.parse_args()
-    if given.devices < 1 or not given.command:
+    options = parser.parse_args()
+    if options.devices < 1 or not options.command:
         parser.error("a command that needs at least one device is required")
     if not os.environ.setdefault(SHUTDOWN, str(SHUTDOWN_SECONDS)).isdecimal():
         raise PlumblineError(
             f"{SHUTDOWN}={os.environ[SHUTDOWN]} is not a whole number of seconds: unset it, or set it as in "
             f"{SHUTDOWN}=280"
         )
-    taken = take(given.devices, devices(), lock_folder())
+    locked_devices = lock_devices(options.devices, list_devices(), lock_folder())
     # nvidia-smi counts devices by bus, CUDA by default by speed: without this an index could mean two devices.
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(taken)
-    print(f"device {', '.join(taken)} of {socket.gethostname()}", file=sys.stderr, flush=True)
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(locked_devices)
+    print(f"device {', '.join(locked_devices)} of {socket.gethostname()}", file=sys.stderr, flush=True)
     try:
-        os.execvp(given.command[0], given.command)
+        os.execvp(options.command[0], options.command)
     except OSError as problem:
-        raise PlumblineError(f"cannot run {given.command[0]}: {problem.strerror}") from None
+        raise PlumblineError(f"cannot run {options.command[0]}: {problem.strerror}") from None
 
 
 if __name__ == "__main__":

@@ -42,18 +42,23 @@ def watch(workflow: Any) -> None:
         if not snakemake_internals.compares_parameters(workflow):
             return []
         try:
-            found = [job for job in jobs if stale(job, lambda job: snakemake_internals.remembers(workflow, job))]
+            stale_jobs = [
+                job for job in jobs if is_stale(job, lambda job: snakemake_internals.remembers(workflow, job))
+            ]
         except PlumblineError as error:
             raise ApiError(str(error)) from None
-        if found:
-            print(f"made with other code, settings or data than now, so rebuilt: {names(found)}", file=sys.stderr)
-        return found
+        if stale_jobs:
+            print(
+                f"made with other code, settings or data than now, so rebuilt: {format_jobs(stale_jobs)}",
+                file=sys.stderr,
+            )
+        return stale_jobs
 
     if snakemake_internals.is_main_process(workflow):
         snakemake_internals.force_jobs(workflow, disagreeing)
 
 
-def remark(workflow: Any) -> None:
+def warn_of_changes(workflow: Any) -> None:
     """Say, after a success, which products the same command would now rebuild, since what they are made from has
     changed.
 
@@ -63,15 +68,15 @@ def remark(workflow: Any) -> None:
         return
     _fingerprint.cache_clear()
     _sha256.cache_clear()
-    found = [job for job in snakemake_internals.all_jobs(workflow) if stale(job, lambda job: True)]
-    if found:
+    stale_jobs = [job for job in snakemake_internals.all_jobs(workflow) if is_stale(job, lambda job: True)]
+    if stale_jobs:
         print(
-            f"the inputs of these came out differently: {names(found)}. The same command again rebuilds them",
+            f"the inputs of these have changed: {format_jobs(stale_jobs)}. The same command again rebuilds them",
             file=sys.stderr,
         )
 
 
-def names(jobs: Iterable[Any]) -> str:
+def format_jobs(jobs: Iterable[Any]) -> str:
     """Write jobs in words, as in ``3 of pretrain, 1 of table (<first outputs>, ...)``."""
     jobs = list(jobs)
     counts = Counter(job.rule.name for job in jobs)
@@ -80,7 +85,7 @@ def names(jobs: Iterable[Any]) -> str:
     return f"{', '.join(f'{n} of {rule}' for rule, n in sorted(counts.items()))} ({', '.join(first[:NAMED])}{more})"
 
 
-def stale(job: Any, is_known: Callable[[Any], bool]) -> bool:
+def is_stale(job: Any, is_known: Callable[[Any], bool]) -> bool:
     """Whether what a job makes is there, and was made with something else than it would be made with now.
 
     `is_known`: whether Snakemake remembers what a job's output was made with. If it does not, and the product does not
@@ -88,11 +93,11 @@ def stale(job: Any, is_known: Callable[[Any], bool]) -> bool:
     """
     if not job.output or not Path(job.output[0]).exists():
         return False
-    found = _COMPARED.get(job.rule.name, _other_code)(job)
-    return not is_known(job) if found is None else found
+    differs = _COMPARED.get(job.rule.name, _has_other_code)(job)
+    return not is_known(job) if differs is None else differs
 
 
-def held(
+def is_current(
     product: str, fingerprint: str, files: Iterable[str] = (), facts: str | Path = "", *, own_code: bool = False
 ) -> bool:
     """Whether jobs that read a product may wait for its bytes, since it is there and was made as it would be asked for
@@ -102,43 +107,49 @@ def held(
     from; one that is newer must have a checksum that documents.json (`facts`) recorded: it was touched, or copied.
     `own_code`: its own code must be the same too.
     """
-    place = _place(product)
+    place = _find_record(product)
     if not Path(product).exists() or not place.exists():
         return False
     newer = [file for file in files if os.path.getmtime(file) > place.stat().st_mtime]
-    if newer and not {_sha256(file) for file in newer} <= _recorded(facts):
+    if newer and not {_sha256(file) for file in newer} <= _read_checksums(facts):
         return False
-    said = str((fingerprint_file.read(place) or {}).get(fingerprint_file.KEY, ""))
-    if not said:  # older than this: it may well be the same, which who reads it compares
+    recorded = str((fingerprint_file.read(place) or {}).get(fingerprint_file.KEY, ""))
+    if not recorded:  # older than this: it may well be the same, which who reads it compares
         return not own_code
-    return said == fingerprint if own_code else said.partition("-")[2] == fingerprint.partition("-")[2]
+    return recorded == fingerprint if own_code else recorded.partition("-")[2] == fingerprint.partition("-")[2]
 
 
-def _recorded(facts: str | Path) -> set[str | None]:
+def _read_checksums(facts: str | Path) -> set[str | None]:
     """The checksums of a corpus's files, as documents.json has them."""
     collections = (fingerprint_file.read(facts) or {}).get("collections")
-    listed = [one for one in collections if isinstance(one, dict)] if isinstance(collections, list) else []
-    files = [one["files"] for one in listed if isinstance(one.get("files"), dict)]
-    return {one.get("sha256") for one in listed} - {None} | {sha256 for each in files for sha256 in each.values()}
+    listed = (
+        [collection for collection in collections if isinstance(collection, dict)]
+        if isinstance(collections, list)
+        else []
+    )
+    files = [collection["files"] for collection in listed if isinstance(collection.get("files"), dict)]
+    return {collection.get("sha256") for collection in listed} - {None} | {
+        sha256 for each in files for sha256 in each.values()
+    }
 
 
-def _place(product: str) -> Path:
+def _find_record(product: str) -> Path:
     """Where a product says what it was made of: of a pack any of its manifests."""
     path = Path(product)
     return min(path.glob("*.json"), default=path / "none") if path.is_dir() else fingerprint_file.sidecar_path(path)
 
 
-def _other_code(job: Any) -> bool | None:
+def _has_other_code(job: Any) -> bool | None:
     """Of anything with a parameter `fingerprint`; None where nothing is said."""
     now = getattr(job.params, fingerprint_file.KEY, None)
     if now is None:
         return False
     name = _INSIDE.get(job.rule.name)
-    said = fingerprint_file.read(_place(job.output[0]) if name is None else getattr(job.output, name)) or {}
-    return said[fingerprint_file.KEY] != now if said.get(fingerprint_file.KEY) else None
+    record = fingerprint_file.read(_find_record(job.output[0]) if name is None else getattr(job.output, name)) or {}
+    return record[fingerprint_file.KEY] != now if record.get(fingerprint_file.KEY) else None
 
 
-def _other_run(job: Any) -> bool:
+def _is_other_run(job: Any) -> bool:
     """A run says whose it is and on which packs; what cannot be read is left to who opens it."""
     outcome, manifest = (
         fingerprint_file.read(job.output.outcome) or {},
@@ -150,15 +161,15 @@ def _other_run(job: Any) -> bool:
     return any(_differs(manifest.get(key), _fingerprint(path)) for key, path in packs.items())
 
 
-def _other_readings(job: Any) -> bool | None:
-    said = fingerprint_file.read(fingerprint_file.sidecar_path(job.output[0])) or {}
-    other_pack = _differs(said.get("validation_fingerprint"), _fingerprint(job.params.validation))
-    return other_pack or _other_code(job)
+def _has_other_readings(job: Any) -> bool | None:
+    record = fingerprint_file.read(fingerprint_file.sidecar_path(job.output[0])) or {}
+    other_pack = _differs(record.get("validation_fingerprint"), _fingerprint(job.params.validation))
+    return other_pack or _has_other_code(job)
 
 
-def _other_scores(job: Any) -> bool | None:
+def _has_other_scores(job: Any) -> bool | None:
     """Scores whose record is not of its form are others; an index of items that is damaged is for who opens it."""
-    said, index = (
+    record, index = (
         fingerprint_file.read(fingerprint_file.sidecar_path(job.output.scores)) or {},
         fingerprint_file.read(job.input.facts) or {},
     )
@@ -166,22 +177,22 @@ def _other_scores(job: Any) -> bool | None:
     now = {task: entry["sha256"] for task, entry in listed.items()}
     now |= {f"{task}.few_shot": entry.get("few_shot_sha256", "") for task, entry in listed.items()}
     try:
-        items = json.loads(said.get("items_sha256", "{}"))
+        items = json.loads(record.get("items_sha256", "{}"))
         other_items = any(now.get(task, sha256) != sha256 for task, sha256 in items.items())
     except (ValueError, TypeError, AttributeError, RecursionError):
         return True
-    return other_items or _differs(said.get("tokenizer_sha256"), _sha256(job.input.tokenizer)) or _other_code(job)
+    return other_items or _differs(record.get("tokenizer_sha256"), _sha256(job.input.tokenizer)) or _has_other_code(job)
 
 
-def _other_copy(job: Any) -> bool:
+def _is_other_copy(job: Any) -> bool:
     """Of another preset, perhaps."""
     source, copy = job.input[0], job.output[0]
     return Path(source).exists() and not filecmp.cmp(source, copy, shallow=False)
 
 
-def _differs(said: str | None, now: str | None) -> bool:
+def _differs(recorded: str | None, now: str | None) -> bool:
     """Whether both are known, and are two."""
-    return bool(said and now and said != now)
+    return bool(recorded and now and recorded != now)
 
 
 def run_id(spec: str) -> str:
@@ -207,8 +218,8 @@ def _sha256(path: str) -> str | None:
 _INSIDE = {"documents": "facts", "measure": "json", "table": "provenance"}
 
 _COMPARED: dict[str, Callable[[Any], bool | None]] = {
-    "pretrain": _other_run,
-    "probe": _other_readings,
-    "evaluate": _other_scores,
-    **dict.fromkeys(("copy_table", "copy_figure", "copy_page", "copy_report"), _other_copy),
+    "pretrain": _is_other_run,
+    "probe": _has_other_readings,
+    "evaluate": _has_other_scores,
+    **dict.fromkeys(("copy_table", "copy_figure", "copy_page", "copy_report"), _is_other_copy),
 }

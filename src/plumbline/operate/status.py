@@ -30,37 +30,37 @@ WIDTH = 80
 _NAME = 35
 
 
-def collect(work: Path) -> list[dict[str, Any]]:
+def list_runs(work: Path) -> list[dict[str, Any]]:
     """Collect one row a run, by state and key.
 
     Times are in seconds, memory (the largest of starts that ended) in bytes; None where nothing is known.
     """
-    rows = [row(state, _outputs(state, work)) for state in state_records.list_claimed(work)]
-    known = {(entry["preset"], entry["run"]) for entry in rows}
+    rows = [make_row(state, _outputs(state, work)) for state in state_records.list_claimed(work)]
+    listed_runs = {(entry["preset"], entry["run"]) for entry in rows}
     for path in sorted(work.glob("*/runs/*/*/*/*/outcome.json")):
         content = read_json(path)
         if content is None:
             continue
         key = "/".join(path.parent.parts[-4:])
-        if (content["preset"], key) not in known:
-            rows.append(_ended(content, {"preset": content["preset"], "run": key, "state_directory": None}))
+        if (content["preset"], key) not in listed_runs:
+            rows.append(_add_outcome(content, {"preset": content["preset"], "run": key, "state_directory": None}))
     return sorted(rows, key=lambda entry: (STATES.index(entry["state"]), entry["preset"], entry["run"]))
 
 
-def row(state: Path, outputs: Path) -> dict[str, Any]:
+def make_row(state: Path, outputs: Path) -> dict[str, Any]:
     """Make the row of a run from its state directory and its outputs."""
     identity = state_records.read_identity(state) or {}
     starts = state_records.read_starts(state)
     last = starts[-1] if starts else {}
-    told = events(state)
-    step = next((event for event in reversed(told) if event["event"] == "step"), {})
+    events_read = events(state)
+    step = next((event for event in reversed(events_read) if event["event"] == "step"), {})
     saved = state_records.read_save_time(state)
-    found: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "preset": identity.get("preset"),
         "run": identity.get("key"),
         "run_id": identity.get("run_id"),
         "state": None,
-        "step": told[-1]["step"] if told else 0,
+        "step": events_read[-1]["step"] if events_read else 0,
         "steps": identity.get("steps"),
         "loss": step.get("loss"),
         "tokens_per_second": None,
@@ -77,24 +77,24 @@ def row(state: Path, outputs: Path) -> dict[str, Any]:
     outcome = read_json(outputs / "outcome.json")
     fault = state_records.read_fault(state)
     if holder is not None and state_records.is_alive(state, holder):
-        found["state"] = "running"
-        found["tokens_per_second"] = step.get("tokens_per_second")
+        entry["state"] = "running"
+        entry["tokens_per_second"] = step.get("tokens_per_second")
         if "eta_seconds" in step:
-            found["eta_seconds"] = round(max(0.0, step["eta_seconds"] - max(0.0, time.time() - step["time"])), 1)
+            entry["eta_seconds"] = round(max(0.0, step["eta_seconds"] - max(0.0, time.time() - step["time"])), 1)
     elif outcome is not None and outcome.get("run_id") == identity.get("run_id"):
-        return _ended(outcome, found)
+        return _add_outcome(outcome, entry)
     elif fault is not None:
-        found |= {"state": "fault", "reason": fault.get("reason")}
+        entry |= {"state": "fault", "reason": fault.get("reason")}
     elif holder is not None:
-        found |= {"state": "stale", "reason": f"no sign of {state_records.describe_holder(state)}"}
+        entry |= {"state": "stale", "reason": f"no sign of {state_records.describe_holder(state)}"}
     else:
-        fell = told[-1].get("reason") if told and told[-1]["event"] == "fault" else None
-        found |= {"state": "waiting", "reason": fell}
-    return found
+        fell = events_read[-1].get("reason") if events_read and events_read[-1]["event"] == "fault" else None
+        entry |= {"state": "waiting", "reason": fell}
+    return entry
 
 
-def _ended(outcome: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
-    return found | {
+def _add_outcome(outcome: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
+    return entry | {
         "run_id": outcome["run_id"],
         "state": "finished" if outcome["outcome"] == "completed" else "diverged",
         "step": outcome["step"],
@@ -110,65 +110,65 @@ def _outputs(state: Path, work: Path) -> Path:
     return work.joinpath(preset, "runs", *rest)
 
 
-def view(rows: list[dict[str, Any]]) -> Any:
+def render_rows(rows: list[dict[str, Any]]) -> Any:
     """Write the rows as text of at most WIDTH columns: one or two lines a run, below its study and scale."""
     from rich.text import Text
 
     counts = {state: sum(entry["state"] == state for entry in rows) for state in STATES}
     summary = ", ".join(f"{count} {state}" for state, count in counts.items() if count) or "no runs yet"
-    shown = Text(f"Plumbline runs: {summary}\n")
+    text = Text(f"Plumbline runs: {summary}\n")
     if rows:
-        shown.append(f"{'':<{_NAME}}{_figures('step', 'loss', 'ETA', 'saved')}\n", style="bold")
+        text.append(f"{'':<{_NAME}}{_format_figures('step', 'loss', 'ETA', 'saved')}\n", style="bold")
     above = ""
     for entry in rows:
-        group, name = _title(entry)
+        group, name = _split_title(entry)
         heading = f"{entry['state']}: {group}"
         if heading != above:
-            shown.append(f"{heading}\n", style=_STYLES.get(entry["state"]))
+            text.append(f"{heading}\n", style=_STYLES.get(entry["state"]))
             above = heading
         # A name that leaves no room has a line of its own: people search for names, so they stay whole.
-        shown.append(f"  {name:<{_NAME - 2}}" if len(name) < _NAME - 2 else f"  {name}\n{'':<{_NAME}}")
+        text.append(f"  {name:<{_NAME - 2}}" if len(name) < _NAME - 2 else f"  {name}\n{'':<{_NAME}}")
         loss = entry.get("loss")
-        figures = _figures(
+        figures = _format_figures(
             f"{entry['step']}/{entry['steps']}",
             "" if loss is None else f"{loss:.4f}",
             clock(entry.get("eta_seconds")),
             clock(entry.get("checkpoint_age_seconds")),
         )
-        shown.append(f"{figures.rstrip()}\n")
-        for line in textwrap.wrap(_details(entry), WIDTH - 4, break_long_words=False, break_on_hyphens=False):
-            shown.append(f"    {line}\n", style="dim")
-    shown.rstrip()
-    return shown
+        text.append(f"{figures.rstrip()}\n")
+        for line in textwrap.wrap(_format_details(entry), WIDTH - 4, break_long_words=False, break_on_hyphens=False):
+            text.append(f"    {line}\n", style="dim")
+    text.rstrip()
+    return text
 
 
-def _figures(step: str, loss: str, eta: str, saved: str) -> str:
+def _format_figures(step: str, loss: str, eta: str, saved: str) -> str:
     return f"{step:>13}{loss:>10}{eta:>11}{saved:>11}"
 
 
-def _title(entry: dict[str, Any]) -> tuple[str, str]:
+def _split_title(entry: dict[str, Any]) -> tuple[str, str]:
     """What is above a run's method and seed, and these."""
     whole = f"{entry['preset']}/{entry['run']}" if entry["run"] else str(entry["state_directory"])
     *above, method, seed = whole.split("/")
     return visible("/".join(above)), visible(f"{method}/{seed}")
 
 
-def _details(entry: dict[str, Any]) -> str:
+def _format_details(entry: dict[str, Any]) -> str:
     """What is worth a second line: where a run is at work and how fast, how often it began, what it took of memory, why
     it does not go on."""
-    words = []
+    facts = []
     if entry.get("tokens_per_second") is not None:
-        words.append(f"{entry['tokens_per_second']:,.0f} tokens/s")
+        facts.append(f"{entry['tokens_per_second']:,.0f} tokens/s")
     if entry["state"] in ("running", "stale") and entry.get("host"):
         job = f" (SLURM job {entry['slurm_job_id']})" if entry.get("slurm_job_id") else ""
-        words.append(f"on {entry['host']}{job}")
+        facts.append(f"on {entry['host']}{job}")
     if entry["state"] != "finished" and entry.get("restarts"):
-        words.append(f"started {entry['restarts'] + 1} times")
+        facts.append(f"started {entry['restarts'] + 1} times")
     if entry["state"] != "finished" and entry.get("peak_memory_bytes"):
-        words.append(f"at most {peak_memory.in_words(entry)}")
+        facts.append(f"at most {peak_memory.in_words(entry)}")
     if entry.get("reason"):
-        words.append(entry["reason"])
-    return visible("; ".join(words))
+        facts.append(entry["reason"])
+    return visible("; ".join(facts))
 
 
 def arguments() -> command_line.Parser:
@@ -177,30 +177,36 @@ def arguments() -> command_line.Parser:
     parser.add_argument("--work", type=Path, default=_WORK, help="folder with the work of each preset (default: work)")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     parser.add_argument("--watch", action="store_true", help="continue until interrupted")
-    parser.add_argument("--interval", type=float, default=2.0, metavar="SECONDS", help="with --watch (default: 2)")
+    parser.add_argument(
+        "--interval",
+        type=float,
+        default=2.0,
+        metavar="SECONDS",
+        help="between readings of --watch (default: 2)",
+    )
     return parser
 
 
 def main() -> int:
     """Run `plumbline status`: print the runs once, as a table or as JSON, or again and again with ``--watch``."""
-    given = arguments().parse_args()
-    if not given.work.is_dir() and given.work != _WORK:  # the default one is made by the first run
-        raise PlumblineError(f"--work: there is no folder {given.work}; name the folder with the work of each preset")
-    if given.json:
-        print(json.dumps(collect(given.work), indent=2))
+    options = arguments().parse_args()
+    if not options.work.is_dir() and options.work != _WORK:  # the default one is made by the first run
+        raise PlumblineError(f"--work: there is no folder {options.work}; name the folder with the work of each preset")
+    if options.json:
+        print(json.dumps(list_runs(options.work), indent=2))
         return 0
     from rich.console import Console
     from rich.live import Live
 
     console = Console()
-    if not given.watch:
-        console.print(view(collect(given.work)), soft_wrap=True)
+    if not options.watch:
+        console.print(render_rows(list_runs(options.work)), soft_wrap=True)
         return 0
     try:
-        with Live(view(collect(given.work)), console=console, auto_refresh=False) as live:
+        with Live(render_rows(list_runs(options.work)), console=console, auto_refresh=False) as live:
             while True:
-                time.sleep(given.interval)
-                live.update(view(collect(given.work)), refresh=True)
+                time.sleep(options.interval)
+                live.update(render_rows(list_runs(options.work)), refresh=True)
     except KeyboardInterrupt:
         return 0
 

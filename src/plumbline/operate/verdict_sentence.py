@@ -16,17 +16,17 @@ def watch(workflow: Any) -> None:
 
     def built() -> None:
         if snakemake_internals.makes_files(workflow) and not snakemake_internals.needed_jobs(workflow):
-            tell(workflow)
+            print_sentence(workflow)
 
     if snakemake_internals.is_main_process(workflow):
         snakemake_internals.on_dag_built(workflow, built)
 
 
-def tell(workflow: Any) -> None:
+def print_sentence(workflow: Any) -> None:
     """Print the sentence of the verdict's page among the jobs' files, if there is one, and where the page is."""
     jobs = [job for job in snakemake_internals.all_jobs(workflow) if job.rule.name in ("verdict", "copy_verdict")]
     if jobs:  # the copy, where it was asked for, has the shorter path, and says the same
         page = min((Path(job.output.page) for job in jobs), key=lambda path: len(path.parts))
         numbers = read_json(page.with_suffix(".json"))
-        said = [numbers["sentence"], *list_implausible(numbers["checks"]), str(page)]
-        print(visible("\n\n".join(said)), flush=True)
+        paragraphs = [numbers["sentence"], *list_implausible(numbers["checks"]), str(page)]
+        print(visible("\n\n".join(paragraphs)), flush=True)

@@ -1,4 +1,4 @@
-"""Says what each target costs before it is run, on a named machine (``plumbline plan``)."""
+"""Estimates what each target costs on a named machine, before it is run (``plumbline plan``)."""
 
 from __future__ import annotations
 

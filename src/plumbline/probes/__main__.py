@@ -1,10 +1,10 @@
-"""Reads what probes say of a run at its probe points, or of any checkpoint, as one frame.
+"""Reads probe values of a run at its probe points, or of any checkpoint, into one frame.
 
-``--run`` reads a finished run of ours at all of its probe points: offline probes from the weights that it kept; what
-online probes read during training is added. A run that diverged gives what it reached, and for the end its last finite
-weights, at their own step; the points beyond are named in the frame's metadata and on stderr.
+``--run`` reads a finished run at all of its probe points: offline probes read the weights that it kept, and the values
+of online probes during training are added. Of a run that diverged the points that it reached are read, and as its end
+its last finite weights at their own step; later points are named in the frame's metadata and on stderr.
 
-``--checkpoint`` reads one model, with every probe's default options: the folder of a run of ours, or of a Llama,
+``--checkpoint`` reads one model, with every probe's default options: the folder of a run, or of a Llama,
 Mistral, Qwen2, GPT-2 or GPT-NeoX in Hugging Face form, as `save_pretrained` writes it.
 """
 
@@ -25,7 +25,7 @@ def arguments() -> Parser:
     parser = Parser(__doc__)
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--run", type=Path, help="folder of a finished run")
-    which.add_argument("--checkpoint", type=Path, help="folder of one model: a run of ours, or in Hugging Face form")
+    which.add_argument("--checkpoint", type=Path, help="folder of one model: a run, or in Hugging Face form")
     parser.add_argument(
         "--validation-pack", type=Path, help="manifest of a validation pack (with --run: the run's own)"
     )
@@ -38,7 +38,7 @@ def arguments() -> Parser:
     one.add_argument("--tokenizer", type=Path, help="tokenizer.json; default: the one in a Hugging Face folder")
     one.add_argument("--sequences", type=int, help="how many sequences (default 8)")
     one.add_argument("--context", type=int, help="tokens in a sequence; default: the model's, 1024 at most")
-    one.add_argument("--probes", help="names, separated by commas; default: all that can be read")
+    one.add_argument("--probes", help="names, separated by commas; default: all that this model has")
     one.add_argument("--later-checkpoint", type=Path, help="folder of the same model trained longer, for locality")
     one.add_argument("--picture", type=Path, help="PNG to draw: every value by layer, the null dashed")
     return parser

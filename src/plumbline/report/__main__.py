@@ -1,4 +1,4 @@
-"""Builds pages of what is there of a preset's results, as a folder that opens from disk: ``plumbline report``."""
+"""Builds pages of the existing results of a preset, as a folder that opens from disk: ``plumbline report``."""
 
 from __future__ import annotations
 

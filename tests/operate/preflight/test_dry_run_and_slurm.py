@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plumbline.operate.preflight import before_first_job, cluster
-from plumbline.operate.preflight.dry_run import DryRun, JobToRun, _sentence
+from plumbline.operate.preflight.dry_run import DryRun, JobToRun, _extract_refusal
 from tests.operate.preflight.made_up_plans import ITEMS, LOCAL, TEXTS, TRAIN, evaluation, fetch, planned, program, said
 
 
@@ -58,13 +58,15 @@ def test_snakemakes_sentence_is_found_among_its_words() -> None:
     refusal = (
         'Building DAG\nWorkflowError in file "common.smk", line 17:\nconfig.yaml: work: is no path\n  of any kind\n'
     )
-    assert _sentence("Building DAG\nerror: nothing makes x;\n  make y\n") == "nothing makes x; make y"
-    assert _sentence(refusal) == "config.yaml: work: is no path of any kind"
+    assert _extract_refusal("Building DAG\nerror: nothing makes x;\n  make y\n") == "nothing makes x; make y"
+    assert _extract_refusal(refusal) == "config.yaml: work: is no path of any kind"
     of_a_job = "InputException in rule a, line 2:\nError:\n  PlumblineError: nothing makes x\nWildcards:\n a=b\n"
-    assert _sentence(of_a_job) == "nothing makes x"
-    assert _sentence("usage: snakemake\n\nsnakemake: error: unknown option\n") == "snakemake: error: unknown option"
+    assert _extract_refusal(of_a_job) == "nothing makes x"
+    assert (
+        _extract_refusal("usage: snakemake\n\nsnakemake: error: unknown option\n") == "snakemake: error: unknown option"
+    )
     of_a_profile = "snakemake: error: Couldn't parse config file: PlumblineError: nvidia-smi names no GPU; name them\n"
-    assert _sentence(of_a_profile) == "nvidia-smi names no GPU; name them"
+    assert _extract_refusal(of_a_profile) == "nvidia-smi names no GPU; name them"
 
 
 def on_slurm(root: Path, account: str) -> DryRun:
@@ -105,7 +107,7 @@ def test_slurm_is_asked_about_the_longest_job_of_each_kind_that_is_to_do(root: P
     )
     assert words.count("Invalid account") == 1 and words.count("is a placeholder") == 1
     program(programs, "scontrol", "echo 'MinJobAge = 60 sec'; echo 'AccountingStoreFlags = job_comment'")
-    assert "MinJobAge is 60 s" in cluster.check(on_slurm(root, "physics"))[-1].words
+    assert "MinJobAge is 60 s" in cluster.check(on_slurm(root, "physics"))[-1].message
 
 
 def test_paths_that_slurm_does_not_carry(root: Path, programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +119,7 @@ def test_paths_that_slurm_does_not_carry(root: Path, programs: Path, monkeypatch
     odd.mkdir()
     plan = replace(plan, project=replace(plan.project, root=odd))
     monkeypatch.setattr("sys.executable", "/home/ann/my project/.venv/bin/python")
-    found = {one.what: one.words for one in cluster.check(plan) if one.state == "would stop"}
+    found = {one.subject: one.message for one in cluster.check(plan) if one.state == "would stop"}
     assert "a b'c\"d: SLURM's jobs start in no folder with quotation marks" in found["SLURM: folder"]
     assert "my project/.venv/bin/python: SLURM's jobs are started with it, unquoted" in found["SLURM: interpreter"]
     from snakemake.exceptions import ApiError

@@ -23,7 +23,7 @@ from tests.operate.preflight.made_up_plans import TEXTS, TRAIN, planned, said
 
 def sees(monkeypatch: pytest.MonkeyPatch, **seen: Any) -> None:
     told = {"torch": "2.13.0", "cuda": "13.0", "devices": [], "bfloat16": False} | seen
-    monkeypatch.setattr(gpu, "seen", lambda: told)
+    monkeypatch.setattr(gpu, "ask_torch", lambda: told)
 
 
 def test_the_device(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,7 +53,7 @@ def test_the_device(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_torch_is_asked_in_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     forget(gpu)
-    here = gpu.seen()
+    here = gpu.ask_torch()
     forget(gpu)
     assert here["devices"] == [] and here["torch"].startswith("2.")
 
@@ -62,19 +62,19 @@ def test_too_little_disk(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free = {"free": 10**6}
     monkeypatch.setattr(disk_and_memory.shutil, "disk_usage", lambda place: SimpleNamespace(**free))
     of = planned(root, TEXTS, TRAIN, preset="mini", work="w")
-    words = said([disk_and_memory.disk(of)], "would stop")
+    words = said([disk_and_memory.check_disk(of)], "would stop")
     assert re.search(r"^disk: work: w: about [\d.]+ GB to write, 1 MB free; name a folder on a larger disk", words)
     damaged = root / "w/mini/packages/a.whl.rejected"
     damaged.parent.mkdir(parents=True)
     damaged.write_bytes(bytes(2 * 10**6))
-    assert "2 MB are leftovers: plumbline cleanup" in said([disk_and_memory.disk(of)], "would stop")
+    assert "2 MB are leftovers: plumbline cleanup" in said([disk_and_memory.check_disk(of)], "would stop")
     free["free"] = 10**12
-    assert "1 TB free; quotas are not checked" in said([disk_and_memory.disk(of)], "ok")
+    assert "1 TB free; quotas are not checked" in said([disk_and_memory.check_disk(of)], "ok")
 
 
 def test_what_is_there_need_not_be_written(root: Path) -> None:
     def to_write(*jobs: JobToRun) -> float:
-        words = disk_and_memory.disk(planned(root, *jobs, preset="mini")).words
+        words = disk_and_memory.check_disk(planned(root, *jobs, preset="mini")).message
         size, unit = re.search(r"about ([\d.]+) (GB|MB|B) to", words).groups()
         return float(size) * {"GB": 1, "MB": 1e-3, "B": 1e-9}[unit]
 
@@ -90,14 +90,14 @@ def test_what_is_there_need_not_be_written(root: Path) -> None:
 def test_a_folder_that_cannot_be_written(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = planned(root, TRAIN)
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    assert f"work: work: {root} cannot be written" in said([disk_and_memory.disk(whole)], "would stop")
+    assert f"work: work: {root} cannot be written" in said([disk_and_memory.check_disk(whole)], "would stop")
 
 
 def test_memory(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def found(state: str, total: float, free: float) -> str:
         here = SimpleNamespace(total=total * 1e9, available=free * 1e9)
         monkeypatch.setattr(disk_and_memory.psutil, "virtual_memory", lambda: here)
-        return said(disk_and_memory.memory(planned(root, TEXTS, TRAIN)), state)
+        return said(disk_and_memory.check_memory(planned(root, TEXTS, TRAIN)), state)
 
     assert "the largest job (documents) asks for 1.5 GB of 8 GB" in found("ok", 8, 7)
     assert "of 1 GB, all of it; use a machine with more" in found("would stop", 1, 1)
@@ -127,9 +127,9 @@ def test_another_snakemake_in_this_directory(tmp_path: Path) -> None:
 def test_a_run_that_is_being_trained(root: Path) -> None:
     state = root / "work/smoke/state/transfer/base/baseline/s42"
     with run_lock.RunLock(state, limit=60, wait=0):
-        words = said(in_use.trainers(planned(root, TRAIN)), "note")
+        words = said(in_use.list_trainers(planned(root, TRAIN)), "note")
     assert "transfer/base/baseline/s42 is being trained by process" in words
-    assert in_use.trainers(planned(root, TRAIN)) == []
+    assert in_use.list_trainers(planned(root, TRAIN)) == []
 
 
 def test_the_environment(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +143,7 @@ def test_the_environment(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         narrowed.setenv("ONEDNN_DEFAULT_FPMATH_MODE", "BF16")
         assert "ONEDNN_DEFAULT_FPMATH_MODE=BF16 in the environment makes" in found("would stop", TRAIN)
         assert "fewer bits" not in found("ok", JobToRun(rule="tokenize")), "nothing is multiplied"
-    monkeypatch.setattr(gpu, "seen", lambda: {"fault": "ImportError: libcudart.so.13"})
+    monkeypatch.setattr(gpu, "ask_torch", lambda: {"fault": "ImportError: libcudart.so.13"})
     assert "pretrain imports torch, which fails here (ImportError: libcudart.so.13)" in found("would stop", TRAIN)
     find = environment.importlib.util.find_spec
     monkeypatch.setattr(environment.importlib.util, "find_spec", lambda name: None if name == "numpy" else find(name))
@@ -156,5 +156,7 @@ def test_the_environment(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_executor_that_is_not_installed() -> None:
     refused = "snakemake: error: argument --executor/-e: invalid choice: 'slurm' (choose from 'local', 'dryrun')"
-    assert "snakemake-executor-plugin-slurm is not installed" in said(environment.executor(refused), "would stop")
-    assert environment.executor("another sentence") == []
+    assert "snakemake-executor-plugin-slurm is not installed" in said(
+        environment.explain_executor(refused), "would stop"
+    )
+    assert environment.explain_executor("another sentence") == []

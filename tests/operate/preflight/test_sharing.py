@@ -31,9 +31,9 @@ def test_what_a_job_may_not_write_is_refused_with_whose_it_is(tmp_path: Path, mo
     work.mkdir()
     work.chmod(0o2750)
     jobs = [SimpleNamespace(output=[work / "demo/a/b.json"], log=[tmp_path / "logs/a.log"])]
-    assert sharing.refused(jobs) == []
+    assert sharing.list_refusals(jobs) == []
     closed(work, monkeypatch)
-    (said,) = sharing.refused(jobs)
+    (said,) = sharing.list_refusals(jobs)
     assert said.startswith(f"{work} cannot be read or changed by ") and "mode rwxr-s---. Let its owner share" in said
     with pytest.raises(PlumblineError, match=r"work: \S*/work/demo cannot be read or changed by .*: \S*/work belongs"):
         yaml_files.require_work({"work": str(work), "preset": "demo"}, tmp_path)
@@ -53,8 +53,8 @@ def test_a_umask_that_keeps_the_group_out_of_a_shared_folder_is_said(tmp_path: P
     jobs = [SimpleNamespace(output=["a"], log=[])]
     for mode, shared in ((0o755, False), (0o775, False), (0o2755, False), (0o2775, True)):
         tmp_path.chmod(mode)
-        assert bool(sharing.withheld(str(tmp_path / "work"), jobs)) == shared
-    assert "your umask 022 keeps it from continuing" in sharing.withheld(str(tmp_path), jobs)[0]
-    assert sharing.withheld(str(tmp_path), []) == []
+        assert bool(sharing.warn_of_withheld(str(tmp_path / "work"), jobs)) == shared
+    assert "your umask 022 keeps it from continuing" in sharing.warn_of_withheld(str(tmp_path), jobs)[0]
+    assert sharing.warn_of_withheld(str(tmp_path), []) == []
     os.umask(0o002)
-    assert sharing.withheld(str(tmp_path), jobs) == []
+    assert sharing.warn_of_withheld(str(tmp_path), jobs) == []

@@ -26,12 +26,14 @@ def test_finished_runs_are_compared_before_the_first_job(root: Path) -> None:
         folder.mkdir(parents=True)
         (folder / "outcome.json").write_text(json.dumps({"outcome": "completed"}))
         (folder / "manifest.json").write_text(json.dumps({"tokenizer_sha256": sha256_file(tokenizer)}))
-    assert tokenizers.refused(asked) == []
+    assert tokenizers.list_refusals(asked) == []
     tokenizer.write_text("another")
-    (said,) = tokenizers.refused(asked)
+    (said,) = tokenizers.list_refusals(asked)
     assert said.startswith(f"{tokenizer} is not the tokenizer that {paths.work}/runs/transfer/base/baseline/s42 was ")
     assert sha256_file(tokenizer) in said and said.endswith("(and so for 1 more runs)")
-    assert tokenizers.refused(planned(root, *SCORE, TOKENIZER)) == [], "it is made again, as it was"
-    assert "s43 was trained with" in tokenizers.refused(planned(root, *SCORE, TRAIN))[0], "the other is trained anew"
+    assert tokenizers.list_refusals(planned(root, *SCORE, TOKENIZER)) == [], "it is made again, as it was"
+    assert "s43 was trained with" in tokenizers.list_refusals(planned(root, *SCORE, TRAIN))[0], (
+        "the other is trained anew"
+    )
     tokenizer.unlink()
-    assert tokenizers.refused(asked) == []
+    assert tokenizers.list_refusals(asked) == []

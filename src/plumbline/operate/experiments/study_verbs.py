@@ -187,7 +187,7 @@ class StudySource:
         run = arms.run_of(arms.candidate).spec
         wildcards = {"study": run.study, "scale": run.scale, "method": run.method, "seed": "0"}
         job = dry_run.JobToRun(rule="pretrain", wildcards=wildcards)
-        failing = check_file.refused(dry_run.DryRun(project=project, jobs=(job,)))
+        failing = check_file.list_refusals(dry_run.DryRun(project=project, jobs=(job,)))
         return failing, checks_report.kept(Path(project.paths.verdict_checks), project.fingerprints.checks()) or {}
 
     def hold(self) -> AbstractContextManager[None]:

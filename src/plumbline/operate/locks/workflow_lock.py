@@ -105,7 +105,7 @@ def hold(persistence: Path, command: str) -> Iterator[None]:
                 "takes files"
             ) from None
         if not created:
-            raise _held(persistence)  # where there are no locks, another one may come first
+            raise _make_refusal(persistence)  # where there are no locks, another one may come first
         try:
             yield
         finally:
@@ -130,7 +130,7 @@ def clear(directory: Path) -> str | None:
         return _clear(persistence, locked)
 
 
-def left_behind(directory: Path) -> str | None:
+def describe_dead_lock(directory: Path) -> str | None:
     """Say what `clear` would remove, and change nothing.
 
     Raises:
@@ -140,8 +140,8 @@ def left_behind(directory: Path) -> str | None:
     if not (snakemake_internals.lock_files(persistence) or os.path.lexists(persistence / RECORD)):
         return None
     with _flock(persistence) as locked:
-        judged = _judge_lock(persistence, locked)
-    return judged and f"the lock of a Snakemake that no longer runs ({judged[1]})"
+        dead_holder = _find_dead_holder(persistence, locked)
+    return dead_holder and f"the lock of a Snakemake that no longer runs ({dead_holder[1]})"
 
 
 def overrule(persistence: Path) -> None:
@@ -152,8 +152,8 @@ def overrule(persistence: Path) -> None:
     """
     with _flock(persistence) as locked:
         record = process_record.read(persistence / RECORD)
-        if record and process_record.is_here(record) and not _dead(record, persistence, locked):
-            raise _held(persistence)
+        if record and process_record.is_here(record) and not _is_dead(record, persistence, locked):
+            raise _make_refusal(persistence)
         if record is not None:
             process_record.remove(persistence / RECORD, record)
 
@@ -181,7 +181,7 @@ def _lock(descriptor: int, persistence: Path) -> bool:
         except BlockingIOError:
             record = process_record.read(persistence / RECORD)
             if (record and not process_record.has_ended(record)) or time.monotonic() > patience:
-                raise _held(persistence, taken=True) from None
+                raise _make_refusal(persistence, has_kernel_lock=True) from None
             time.sleep(0.05)
         except OSError:
             return False
@@ -189,18 +189,18 @@ def _lock(descriptor: int, persistence: Path) -> bool:
 
 def _clear(persistence: Path, locked: bool) -> str | None:
     """`clear`, with the kernel's lock if there is one."""
-    locks, judged = snakemake_internals.lock_files(persistence), _judge_lock(persistence, locked)
-    if judged is None:
+    locks, dead_holder = snakemake_internals.lock_files(persistence), _find_dead_holder(persistence, locked)
+    if dead_holder is None:
         return None
-    record, who = judged
+    record, who = dead_holder
     if not process_record.remove(persistence / RECORD, record):
-        raise _held(persistence)  # somebody came first
+        raise _make_refusal(persistence)  # somebody came first
     for lock in locks:
         lock.unlink(missing_ok=True)
     return f"removed the lock of a Snakemake that no longer runs ({who})"
 
 
-def _judge_lock(persistence: Path, locked: bool) -> tuple[dict[str, Any], str] | None:
+def _find_dead_holder(persistence: Path, locked: bool) -> tuple[dict[str, Any], str] | None:
     """The record of one that is gone for certain, and who it was; None if there is nothing.
 
     Raises:
@@ -218,8 +218,8 @@ def _judge_lock(persistence: Path, locked: bool) -> tuple[dict[str, Any], str] |
         return None
     if record:
         who = process_record.describe(record)
-        if not _dead(record, persistence, locked):
-            raise _held(persistence)
+        if not _is_dead(record, persistence, locked):
+            raise _make_refusal(persistence)
     else:
         who = f"it is unknown which one: {path} {process_record.explain_fault(path)}, and is set aside"
         if not (locked and _filesystem(persistence) in OF_ONE_KERNEL):
@@ -230,7 +230,7 @@ def _judge_lock(persistence: Path, locked: bool) -> tuple[dict[str, Any], str] |
     return record, who
 
 
-def _dead(record: dict[str, Any], persistence: Path, locked: bool) -> bool:
+def _is_dead(record: dict[str, Any], persistence: Path, locked: bool) -> bool:
     """Whether a recorded holder is gone for certain. `locked`: the kernel's lock, which it should have, is ours."""
     if process_record.is_here(record) and process_record.read_start_time(record["pid"]) != process_record.UNSEEN:
         return process_record.has_ended(record)
@@ -239,8 +239,8 @@ def _dead(record: dict[str, Any], persistence: Path, locked: bool) -> bool:
     return locked and record.get("locked", False) and (same_boot or same_host)
 
 
-def _held(persistence: Path, taken: bool = False) -> PlumblineError:
-    """The refusal. `taken`: the kernel says that the lock is another process's."""
+def _make_refusal(persistence: Path, has_kernel_lock: bool = False) -> PlumblineError:
+    """The refusal. `has_kernel_lock`: the kernel says that the lock is another process's."""
     path = persistence / RECORD
     record = process_record.read(path)
     if record is None:
@@ -251,15 +251,15 @@ def _held(persistence: Path, taken: bool = False) -> PlumblineError:
             if record
             else f"an unknown Snakemake: {path} {process_record.explain_fault(path)}"
         )
-    words = f"{persistence.parent} is held by {who}; {_MEANWHILE}."
+    message = f"{persistence.parent} is held by {who}; {_MEANWHILE}."
     if record and not process_record.is_here(record):
-        words += " It is on another host, or in another container, and not visible from here. "
-        words += (
+        message += " It is on another host, or in another container, and not visible from here. "
+        message += (
             f"If you are certain that it is gone, delete {persistence / LOCK}, then: snakemake --unlock"
-            if taken
+            if has_kernel_lock
             else _UNLOCK
         )
-    return PlumblineError(words)
+    return PlumblineError(message)
 
 
 def _filesystem(path: Path) -> str:

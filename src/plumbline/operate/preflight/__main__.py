@@ -22,7 +22,7 @@ from plumbline.operate.preflight import (
 from plumbline.operate.preflight.check_result import NOTE, OK, STOP, UNKNOWN, CheckResult, at_once
 from plumbline.operate.preflight.dry_run import DryRun, ask
 
-#: What is looked at once there is a plan, in the order in which it is told.
+#: What is checked once there is a plan, in the order in which it is printed.
 SECTIONS: tuple[Callable[[DryRun], list[CheckResult]], ...] = (
     environment.check,
     folders.check,
@@ -32,38 +32,38 @@ SECTIONS: tuple[Callable[[DryRun], list[CheckResult]], ...] = (
     hub.check,
     gpu.check,
     disk_and_memory.check,
-    in_use.trainers,
+    in_use.list_trainers,
     cluster.check,
 )
 
 
-def check(words: list[str], directory: Path) -> list[CheckResult]:
+def check(arguments: list[str], directory: Path) -> list[CheckResult]:
     """Check everything that a Snakemake command line (its words, without the program) would need in `directory`."""
-    asked = ask(words)
-    found = in_use.check(directory)
-    if asked.dry_run is None:
-        unplanned = environment.executor(asked.refused)
-        return [*found, *(unplanned or [CheckResult(state=STOP, what="plan", words=asked.refused)])]
-    dry_run = asked.dry_run
+    answer = ask(arguments)
+    results = in_use.check(directory)
+    if answer.dry_run is None:
+        unplanned = environment.explain_executor(answer.refused)
+        return [*results, *(unplanned or [CheckResult(state=STOP, subject="plan", message=answer.refused)])]
+    dry_run = answer.dry_run
     settings = dry_run.project.config
-    words_of_plan = (
+    plan_summary = (
         f"preset {dry_run.project.name}, machine {settings['machine']}, "
         f"executor {dry_run.executor}: {dry_run.counted()}"
     )
-    if asked.refused:
-        found.append(CheckResult(state=STOP, what="plan", words=asked.refused))
+    if answer.refused:
+        results.append(CheckResult(state=STOP, subject="plan", message=answer.refused))
     else:
-        found.insert(0, CheckResult(state=OK, what="plan", words=words_of_plan))
-    for section in at_once(lambda section: _looked(section, dry_run), SECTIONS):
-        found += section
-    return found
+        results.insert(0, CheckResult(state=OK, subject="plan", message=plan_summary))
+    for section in at_once(lambda section: _check_section(section, dry_run), SECTIONS):
+        results += section
+    return results
 
 
-def _looked(section: Callable[[DryRun], list[CheckResult]], dry_run: DryRun) -> list[CheckResult]:
+def _check_section(section: Callable[[DryRun], list[CheckResult]], dry_run: DryRun) -> list[CheckResult]:
     try:
         return section(dry_run)
     except PlumblineError as problem:
-        return [CheckResult(state=STOP, what=section.__module__.rpartition(".")[2], words=str(problem))]
+        return [CheckResult(state=STOP, subject=section.__module__.rpartition(".")[2], message=str(problem))]
 
 
 def arguments() -> Parser:
@@ -79,13 +79,13 @@ def arguments() -> Parser:
 
 def main() -> int:
     """Print a line for each thing that was checked; exit 1 if one of them would stop the run."""
-    _, words = arguments().parse_known_args()
-    found = check(words, Path.cwd())
-    for one in found:
-        print(visible(str(one)))
-    stops = sum(one.state == STOP for one in found)
+    _, snakemake_arguments = arguments().parse_known_args()
+    results = check(snakemake_arguments, Path.cwd())
+    for result in results:
+        print(visible(str(result)))
+    stops = sum(result.state == STOP for result in results)
     print(
-        f"{stops} of {len(found)} would stop the run"
+        f"{stops} of {len(results)} would stop the run"
         if stops
         else "nothing that can be checked from here would stop it"
     )

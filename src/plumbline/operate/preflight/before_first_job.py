@@ -57,53 +57,62 @@ def check(project: Project, jobs: list[Any]) -> None:
     from plumbline.operate.preflight.check_result import STOP
     from plumbline.operate.preflight.method_checks import check_file
 
-    asked = _asked(project, jobs)
-    refused = [found.words for found in folders.check(asked) if found.state == STOP]
+    plan = _make_dry_run(project, jobs)
+    refused = [result.message for result in folders.check(plan) if result.state == STOP]
     if account := dry_run.account(jobs):
-        refused += [found.words for found in cluster.check_paths(project.root)]
-    refused += check_file.refused(asked) + sharing.refused(jobs) + tokenizers.refused(asked) + clock.refused(jobs)
-    refused += environment.refused(asked)
+        refused += [result.message for result in cluster.check_paths(project.root)]
+    refused += (
+        check_file.list_refusals(plan)
+        + sharing.list_refusals(jobs)
+        + tokenizers.list_refusals(plan)
+        + clock.list_refusals(jobs)
+    )
+    refused += environment.list_refusals(plan)
     if refused:
         raise ApiError("\n".join(refused))
     warnings = (
-        check_file.flagged(asked)
-        + sharing.withheld(project.paths.work, jobs)
-        + folders.replaced(asked)
-        + [found.words for found in (*data_archives.tools(asked), *hub.offline(asked)) if found.state == STOP]
+        check_file.list_warnings(plan)
+        + sharing.warn_of_withheld(project.paths.work, jobs)
+        + folders.warn_of_replaced(plan)
+        + [
+            result.message
+            for result in (*data_archives.check_tools(plan), *hub.check_offline(plan))
+            if result.state == STOP
+        ]
     )
     if account == cluster.PLACEHOLDER:
-        warnings.append(cluster.PLACEHOLDER_WORDS)
+        warnings.append(cluster.PLACEHOLDER_MESSAGE)
     written = (fingerprint_file.read(project.root / PROJECT) or {}).get("version", __version__)
     if written != __version__:
         warnings.append(
             f"this project was written by plumbline-lm {written}, and {__version__} is installed: "
             "plumbline init . --upgrade"
         )
-    for words in warnings:
-        print(f"warning: {visible(words)}", file=sys.stderr)
+    for message in warnings:
+        print(f"warning: {visible(message)}", file=sys.stderr)
 
 
-def _asked(project: Project, jobs: list[Any]) -> dry_run.DryRun:
+def _make_dry_run(project: Project, jobs: list[Any]) -> dry_run.DryRun:
     # Without resources, which ask SLURM's queue in some profiles; those are evaluated when they are needed.
-    known = tuple(dry_run.JobToRun(rule=job.rule.name, wildcards=dict(job.wildcards.items())) for job in jobs)
-    return dry_run.DryRun(project=project, jobs=known)
+    planned_jobs = tuple(dry_run.JobToRun(rule=job.rule.name, wildcards=dict(job.wildcards.items())) for job in jobs)
+    return dry_run.DryRun(project=project, jobs=planned_jobs)
 
 
-def started(workflow: Any, project: Project) -> None:
+def enter_planned_runs(workflow: Any, project: Project) -> None:
     """Enter what is about to be trained; called when a run begins, which a dry run never does."""
-    enter(_asked(project, snakemake_internals.needed_jobs(workflow)))
+    enter(_make_dry_run(project, snakemake_internals.needed_jobs(workflow)))
 
 
-def enter(asked: dry_run.DryRun) -> None:
+def enter(plan: dry_run.DryRun) -> None:
     """Enter the methods of a user's own file in the ledger, when the first of their runs is about to be trained: what
     is dropped after a look is paid for.
     """
-    mine = asked.project.mine
+    mine = plan.project.mine
     if mine is None:
         return
-    jobs = ("{study}/{scale}/{method}/s{seed}".format(**job.wildcards) for job in asked.of("pretrain"))
+    jobs = ("{study}/{scale}/{method}/s{seed}".format(**job.wildcards) for job in plan.of("pretrain"))
     if {run.key for run in mine.own}.intersection(jobs):
         from plumbline.verdict import ledger
         from plumbline.verdict.own_method import ledger_costs
 
-        ledger.append(asked.project.root / asked.project.paths.verdict_ledger, ledger_costs.entries(mine))
+        ledger.append(plan.project.root / plan.project.paths.verdict_ledger, ledger_costs.entries(mine))

@@ -12,26 +12,23 @@ OK: Final = "ok"
 NOTE: Final = "note"
 UNKNOWN: Final = "not known"
 STOP: Final = "would stop"
-_Given = TypeVar("_Given")
-_Found = TypeVar("_Found")
+_Question = TypeVar("_Question")
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckResult:
-    """One thing that was checked (`what`), and its `state`: fine, worth knowing, not known from here, or a stop.
-
-    `words` name file or key and the remedy where there is something to be done.
-    """
+    """The result of a check of `subject`: its `state`, and a `message` with file or key and any remedy."""
 
     state: State
-    what: str
-    words: str
+    subject: str
+    message: str
 
     def __str__(self) -> str:
-        return f"{self.state:<10}  {self.what:<24}  {self.words}"
+        return f"{self.state:<10}  {self.subject:<24}  {self.message}"
 
 
-def at_once(ask: Callable[[_Given], _Found], of: Iterable[_Given]) -> list[_Found]:
-    """Ask many things at a time, since each mostly waits for a network or a program; the answers in their order."""
+def at_once(ask: Callable[[_Question], _Answer], questions: Iterable[_Question]) -> list[_Answer]:
+    """Answer questions in parallel, since each mostly waits for a network or a program; keeps their order."""
     with ThreadPoolExecutor(max_workers=8) as pool:
-        return list(pool.map(ask, of))
+        return list(pool.map(ask, questions))

@@ -14,7 +14,7 @@ from typing import Any
 _APART = 60.0
 
 
-def refused(jobs: Iterable[Any]) -> list[str]:
+def list_refusals(jobs: Iterable[Any]) -> list[str]:
     """Find what Snakemake's jobs would read that lies in the future: the newest, how many more, the remedy."""
     now = time.time()
     stamps = {path: os.path.getmtime(path) for job in jobs for path in map(str, job.input) if os.path.exists(path)}

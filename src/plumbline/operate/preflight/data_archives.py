@@ -22,31 +22,31 @@ def check(dry_run: DryRun) -> list[CheckResult]:
 
     There is one finding for each index, or one for all packages that fail for one reason.
     """
-    lacking = tools(dry_run)
+    lacking = check_tools(dry_run)
     pins = [PINS[name] for (name,) in dry_run.values("fetch", "package")]
     python = [pin for pin in pins if pin.index == "python"]
     debian = [] if lacking else [pin for pin in pins if pin.index == "debian"]
-    asked = at_once(_python, python), at_once(_debian, debian)
-    found = list(lacking)
-    for label, of, answers in (("Python packages", python, asked[0]), ("Debian packages", debian, asked[1])):
+    replies = at_once(_ask_pip, python), at_once(_ask_apt, debian)
+    results = list(lacking)
+    for label, archives, answers in (("Python packages", python, replies[0]), ("Debian packages", debian, replies[1])):
         faults = [answer for answer in answers if isinstance(answer, CheckResult)]
         refused: dict[str, list[PinnedArchive]] = {}
-        for pin, answer in zip(of, answers, strict=True):
+        for pin, answer in zip(archives, answers, strict=True):
             if isinstance(answer, str):
                 refused.setdefault(answer, []).append(pin)
-        found += [*faults, *(_not_served(dry_run, label, pins, why) for why, pins in refused.items())]
-        if of and not faults and not refused:
-            found.append(_served(dry_run, label, of))
-    return found
+        results += [*faults, *(_report_failure(dry_run, label, pins, why) for why, pins in refused.items())]
+        if archives and not faults and not refused:
+            results.append(_report_success(dry_run, label, archives))
+    return results
 
 
-def tools(dry_run: DryRun) -> list[CheckResult]:
+def check_tools(dry_run: DryRun) -> list[CheckResult]:
     """Find programs of Debian that are missing here and that fetching and reading its packages needs."""
     debian = [PINS[name] for (name,) in dry_run.values("fetch", "package") if PINS[name].index == "debian"]
-    found = []
+    messages = []
     if debian and shutil.which("apt-get") is None:
         names = " ".join(pin.requirement for pin in debian)
-        found.append(
+        messages.append(
             f"{_OF_DEBIAN}, which apt-get fetches, and apt-get is not installed. On a Debian machine or in its "
             f"container: apt-get download {names}; then put each at {dry_run.project.paths.work}/packages/<name>.deb, "
             "or name a folder of your own (docs/your-own-data.md)"
@@ -55,14 +55,14 @@ def tools(dry_run: DryRun) -> list[CheckResult]:
         dry_run.project.corpora[name].source == "packaged_large" for (name,) in dry_run.values("documents", "corpus")
     )
     if reads and shutil.which("dpkg-deb") is None:
-        found.append(f"{_OF_DEBIAN}, which dpkg-deb unpacks, and there is none here; install the package dpkg")
+        messages.append(f"{_OF_DEBIAN}, which dpkg-deb unpacks, and there is none here; install the package dpkg")
     if dry_run.elsewhere:
-        found = [f"{words}. (The system of compute nodes was not checked.)" for words in found]
+        messages = [f"{message}. (The system of compute nodes was not checked.)" for message in messages]
     state: State = UNKNOWN if dry_run.elsewhere else STOP
-    return [CheckResult(state=state, what="Debian packages", words=words) for words in found]
+    return [CheckResult(state=state, subject="Debian packages", message=message) for message in messages]
 
 
-def _python(pin: PinnedArchive) -> CheckResult | str | None:
+def _ask_pip(pin: PinnedArchive) -> CheckResult | str | None:
     """What is wrong with a package of Python's, as text why it cannot be fetched: by pip itself, whose configuration
     says which index that is."""
     command = [sys.executable, "-m", "pip", "index", "versions", pin.name, "--ignore-requires-python", "--no-input"]
@@ -76,7 +76,7 @@ def _python(pin: PinnedArchive) -> CheckResult | str | None:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["no answer"]
         if "unknown command" in errors[0]:
             return CheckResult(
-                state=UNKNOWN, what="Python packages", words=f"this pip cannot list versions: {errors[0]}"
+                state=UNKNOWN, subject="Python packages", message=f"this pip cannot list versions: {errors[0]}"
             )
         return f"pip says: {errors[-1].replace(f' for {pin.name}', '')}"  # the same for all of them
     if pin.version not in versions[0].split(", "):
@@ -84,7 +84,7 @@ def _python(pin: PinnedArchive) -> CheckResult | str | None:
     return None
 
 
-def _debian(pin: PinnedArchive) -> CheckResult | str | None:
+def _ask_apt(pin: PinnedArchive) -> CheckResult | str | None:
     """What is wrong with one of Debian's, likewise: whether apt knows it as it is pinned, and its server answers."""
     command = ["apt-get", "download", "--print-uris", pin.requirement]
     try:
@@ -94,16 +94,16 @@ def _debian(pin: PinnedArchive) -> CheckResult | str | None:
     errors = [line for line in done.stderr.splitlines() if line.startswith("E:")]
     match = re.search(r"^'([^']+)' \S+ \d+ SHA256:([0-9a-f]+)", done.stdout, re.MULTILINE)
     if done.returncode or match is None:
-        said = errors[-1] if errors else "no answer"
-        return f"apt-get says: {said} (apt-get update renews its lists)"
+        reason = errors[-1] if errors else "no answer"
+        return f"apt-get says: {reason} (apt-get update renews its lists)"
     if match[2] != pin.sha256:
         return f"apt knows another archive of that name, with sha256 {match[2]}"
     fault = _silent(match[1])
     if fault is None:
         return None
     if _behind_proxy():
-        words = f"apt knows {pin.requirement}; whether its proxy serves it was not checked ({fault})"
-        return CheckResult(state=UNKNOWN, what="Debian packages", words=words)
+        message = f"apt knows {pin.requirement}; whether its proxy serves it was not checked ({fault})"
+        return CheckResult(state=UNKNOWN, subject="Debian packages", message=message)
     return f"{'/'.join(match[1].split('/')[:3])}: {fault}"
 
 
@@ -122,18 +122,20 @@ def _behind_proxy() -> bool:
     return re.search(r"^Acquire::\w+::Proxy\S* \"[^\"]+\"", done.stdout, re.MULTILINE) is not None
 
 
-def _not_served(dry_run: DryRun, label: str, pins: list[PinnedArchive], why: str) -> CheckResult:
+def _report_failure(dry_run: DryRun, label: str, pins: list[PinnedArchive], why: str) -> CheckResult:
     names = ", ".join(pin.requirement for pin in pins)
     places = ", ".join(f"{dry_run.project.paths.package(pin.name)} (sha256 {pin.sha256[:12]}...)" for pin in pins)
-    what = "the file at" if len(pins) == 1 else "the files at"
+    files = "the file at" if len(pins) == 1 else "the files at"
     otherwise = " and ".join(dict.fromkeys(pin.without for pin in pins))
-    words = f"{names} cannot be fetched: {why}. Check the network and the index, or put {what} {places}, or {otherwise}"
-    return CheckResult(state=STOP, what=label, words=words)
+    message = (
+        f"{names} cannot be fetched: {why}. Check the network and the index, or put {files} {places}, or {otherwise}"
+    )
+    return CheckResult(state=STOP, subject=label, message=message)
 
 
-def _served(dry_run: DryRun, label: str, pins: list[PinnedArchive]) -> CheckResult:
+def _report_success(dry_run: DryRun, label: str, pins: list[PinnedArchive]) -> CheckResult:
     names = ", ".join(pin.requirement for pin in pins)
     if not dry_run.elsewhere:
-        return CheckResult(state=OK, what=label, words=f"{names}: served by the index")
-    words = f"{names}: served here; compute nodes were not checked (docs/on-your-cluster.md, step 6)"
-    return CheckResult(state=UNKNOWN, what=label, words=words)
+        return CheckResult(state=OK, subject=label, message=f"{names}: served by the index")
+    message = f"{names}: served here; compute nodes were not checked (docs/on-your-cluster.md, step 6)"
+    return CheckResult(state=UNKNOWN, subject=label, message=message)

@@ -22,16 +22,16 @@ CORPUS = tuple(rule for rule, stage in STAGES.items() if stage == "corpus")
 
 def check(dry_run: DryRun) -> list[CheckResult]:
     """Check the disk, and the memory where jobs are run on this machine."""
-    return [disk(dry_run), *([] if dry_run.elsewhere else memory(dry_run))]
+    return [check_disk(dry_run), *([] if dry_run.elsewhere else check_memory(dry_run))]
 
 
-def disk(dry_run: DryRun) -> CheckResult:
+def check_disk(dry_run: DryRun) -> CheckResult:
     """Check that `work` can be written, and has space for the files of the jobs that are to do."""
     plan = dry_run.project
     where, folder = f"work: {plan.config['work']}", _nearest(Path(plan.paths.work))
     if not os.access(folder, os.W_OK | os.X_OK):
-        words = f"config/config.yaml: {where}: {folder} cannot be written; name another folder: --config work=..."
-        return CheckResult(state=STOP, what="disk", words=words)
+        message = f"config/config.yaml: {where}: {folder} cannot be written; name another folder: --config work=..."
+        return CheckResult(state=STOP, subject="disk", message=message)
     corpora = sorted({job.wildcards["corpus"] for job in dry_run.of(*CORPUS)})
     unknown = [name for name in corpora if data_stage.tokens(plan, name) is None]
     runs = dry_run.runs()
@@ -41,38 +41,38 @@ def disk(dry_run: DryRun) -> CheckResult:
     there += [Path(plan.paths.work) / part / run.key for run in runs for part in ("state", "runs")]
     takes = max(0.0, takes - sum(_bytes(place) for place in there))
     free = shutil.disk_usage(folder).free
-    words = f"{where}: about {byte_size(takes)} to write, {byte_size(free)} free"
+    message = f"{where}: about {byte_size(takes)} to write, {byte_size(free)} free"
     if unknown:
-        words += f" (not counted: {', '.join(unknown)})"
+        message += f" (not counted: {', '.join(unknown)})"
     if takes <= free:
-        return CheckResult(state=OK, what="disk", words=f"{words}; quotas are not checked")
-    left = cleanup.collect(Path(plan.config["work"]))
-    spare = sum(entry.bytes for entry in left if entry.kind != "fetched")  # which may be what is to be written
+        return CheckResult(state=OK, subject="disk", message=f"{message}; quotas are not checked")
+    leftovers = cleanup.list_leftovers(Path(plan.config["work"]))
+    spare = sum(entry.bytes for entry in leftovers if entry.kind != "fetched")  # which may be what is to be written
     remedy = "name a folder on a larger disk: --config work=/scratch/..."
     if spare:
         remedy += f"; {byte_size(spare)} are leftovers: plumbline cleanup"
-    return CheckResult(state=STOP, what="disk", words=f"{words}; {remedy}")
+    return CheckResult(state=STOP, subject="disk", message=f"{message}; {remedy}")
 
 
-def memory(dry_run: DryRun) -> list[CheckResult]:
+def check_memory(dry_run: DryRun) -> list[CheckResult]:
     """Check that this machine has the memory that the largest job asks for, as its rule states it."""
     largest = max(dry_run.jobs, key=lambda job: job.memory, default=None)
     if largest is None or not largest.memory:
         return []
     here = psutil.virtual_memory()
     total, free = here.total / 1e6, here.available / 1e6
-    words = f"the largest job ({largest.rule}) asks for {byte_size(largest.memory * 1e6)} of {byte_size(here.total)}"
+    message = f"the largest job ({largest.rule}) asks for {byte_size(largest.memory * 1e6)} of {byte_size(here.total)}"
     if largest.memory > total:
         remedy = "use a machine with more, or a smaller preset"
-        return [CheckResult(state=STOP, what="memory", words=f"{words}, all of it; {remedy}")]
+        return [CheckResult(state=STOP, subject="memory", message=f"{message}, all of it; {remedy}")]
     at_once = dry_run.memory_limit
     if at_once is not None and at_once > free:
-        words += (
+        message += (
             f"; jobs may ask for {byte_size(1e6 * at_once)} together, {byte_size(1e6 * free)} are free now: "
             f"--resources mem_mb={int(free)}"
         )
-        return [CheckResult(state=NOTE, what="memory", words=words)]
-    return [CheckResult(state=OK, what="memory", words=words)]
+        return [CheckResult(state=NOTE, subject="memory", message=message)]
+    return [CheckResult(state=OK, subject="memory", message=message)]
 
 
 def _nearest(path: Path) -> Path:

@@ -94,7 +94,7 @@ _TOLD: list[list[tuple[Any, Project]]] = []
 
 
 @contextlib.contextmanager
-def _told_to(listener: list[tuple[Any, Project]]) -> Iterator[None]:
+def _listen(listener: list[tuple[Any, Project]]) -> Iterator[None]:
     """For the time of a block, plans are put into `listener`, and nothing is refused or warned of."""
     _TOLD.append(listener)
     try:
@@ -110,31 +110,31 @@ def tell(workflow: Any, project: Project) -> bool:
     return bool(_TOLD)
 
 
-def ask(words: Sequence[str]) -> DryRunAnswer:
+def ask(arguments: Sequence[str]) -> DryRunAnswer:
     """Make a dry run of a Snakemake command line (its words, without the program) in this process."""
-    argv = ["--dry-run", "--quiet", "rules", "progress", "--nocolor", *words]
-    seen: list[tuple[Any, Project]] = []
-    said, before, path = io.StringIO(), sys.argv, os.environ.get("PATH", "")
+    argv = ["--dry-run", "--quiet", "rules", "progress", "--nocolor", *arguments]
+    plans: list[tuple[Any, Project]] = []
+    output, before, path = io.StringIO(), sys.argv, os.environ.get("PATH", "")
     sys.argv, code, executor = ["snakemake", *argv], 0, "local"
     try:
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), _told_to(seen):
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), _listen(plans):
             executor, cores = snakemake_internals.executor_and_cores(argv)
             if executor not in HERE and cores is None:
                 # A dry run takes the profile's `jobs` for it, and would cut threads by that.
                 argv = ["--cores", str(sys.maxsize), *argv]
-            said.truncate(said.seek(0))
+            output.truncate(output.seek(0))
             snakemake_internals.main(argv)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
     except Exception as error:  # of a profile's own code, which is read while the command line is
-        said.write(f"{type(error).__name__}:\n{error}")
+        output.write(f"{type(error).__name__}:\n{error}")
         code = 1
     finally:
         sys.argv, os.environ["PATH"] = before, path
-    refused = _sentence(said.getvalue()) if code else ""
-    if not seen:
+    refused = _extract_refusal(output.getvalue()) if code else ""
+    if not plans:
         return DryRunAnswer(dry_run=None, refused=refused or "Snakemake planned nothing and gave no reason")
-    return DryRunAnswer(dry_run=_dry_run(*seen[0], executor), refused=refused)
+    return DryRunAnswer(dry_run=_dry_run(*plans[0], executor), refused=refused)
 
 
 def _dry_run(workflow: Any, project: Project, executor: str) -> DryRun:
@@ -155,15 +155,15 @@ def account(jobs: Iterable[Any]) -> str:
     return str(job.resources.get("slurm_account", "")) if job is not None else ""
 
 
-def _sentence(said: str) -> str:
+def _extract_refusal(output: str) -> str:
     """What Snakemake refused with, out of all that it said."""
-    if alone := re.search(r"^error: (.+)", said, re.M | re.S):
+    if alone := re.search(r"^error: (.+)", output, re.M | re.S):
         return " ".join(alone[1].split())
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     heads = [number for number, line in enumerate(lines) if re.search(r"(Error|Exception)\b.*:$", line)]
     last = lines[heads[-1] + 1 :] if heads else lines[-1:]
     ends = [number for number, line in enumerate(last) if re.match(r"(Wildcards|Traceback):$|File \"", line)]
     sentence = " ".join(last[: ends[0]] if ends else last)
     # What others (a profile's reader, say) put before one of ours says nothing more.
-    _, ours, said = sentence.partition("PlumblineError: ")
-    return said if ours else sentence
+    _, ours, output = sentence.partition("PlumblineError: ")
+    return output if ours else sentence

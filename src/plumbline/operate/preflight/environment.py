@@ -34,39 +34,41 @@ _REMEDY = "make setup, or sh envs/install_locks.sh python"
 def check(dry_run: DryRun) -> list[CheckResult]:
     """Check the version of Python, and that every package is installed which a job to do imports."""
     if sys.version_info < PYTHON:
-        words = f"Python {sys.version.split()[0]} is older than {'.'.join(map(str, PYTHON))}; use a newer one"
-        return [CheckResult(state=STOP, what="environment", words=words)]
-    wanted = {name: rule for rule, names in IMPORTS.items() if dry_run.of(rule) for name in names}
-    found = [
-        CheckResult(state=STOP, what="environment", words=f"{rule} imports {name}, which is not installed; {_REMEDY}")
-        for name, rule in wanted.items()
+        message = f"Python {sys.version.split()[0]} is older than {'.'.join(map(str, PYTHON))}; use a newer one"
+        return [CheckResult(state=STOP, subject="environment", message=message)]
+    importers = {name: rule for rule, names in IMPORTS.items() if dry_run.of(rule) for name in names}
+    results = [
+        CheckResult(
+            state=STOP, subject="environment", message=f"{rule} imports {name}, which is not installed; {_REMEDY}"
+        )
+        for name, rule in importers.items()
         if importlib.util.find_spec(name) is None
     ]
-    found += [CheckResult(state=STOP, what="environment", words=words) for words in refused(dry_run)]
-    told = [f"Python {sys.version.split()[0]}", f"snakemake {metadata.version('snakemake')}"]
-    if "torch" in wanted and not found:
-        here = gpu.seen()
+    results += [CheckResult(state=STOP, subject="environment", message=message) for message in list_refusals(dry_run)]
+    versions = [f"Python {sys.version.split()[0]}", f"snakemake {metadata.version('snakemake')}"]
+    if "torch" in importers and not results:
+        here = gpu.ask_torch()
         if "fault" in here:
-            words = f"{wanted['torch']} imports torch, which fails here ({here['fault']}); {_REMEDY}"
-            found.append(CheckResult(state=STOP, what="environment", words=words))
+            message = f"{importers['torch']} imports torch, which fails here ({here['fault']}); {_REMEDY}"
+            results.append(CheckResult(state=STOP, subject="environment", message=message))
         else:
-            told.append(f"torch {here['torch']}")
-    return found or [CheckResult(state=OK, what="environment", words=", ".join(told))]
+            versions.append(f"torch {here['torch']}")
+    return results or [CheckResult(state=OK, subject="environment", message=", ".join(versions))]
 
 
-def refused(dry_run: DryRun) -> list[str]:
+def list_refusals(dry_run: DryRun) -> list[str]:
     """Say why no job to do that computes with torch would start in this environment, which jobs inherit."""
     computes = any(dry_run.of(rule) for rule in COMPUTES)
-    return [words] if computes and (words := numeric_environment.explain_refusal()) else []
+    return [message] if computes and (message := numeric_environment.explain_refusal()) else []
 
 
-def executor(refused: str) -> list[CheckResult]:
+def explain_executor(refused: str) -> list[CheckResult]:
     """Explain Snakemake's error about an executor that is not installed; none if it `refused` for another reason."""
     match = re.search(r"argument --executor\S*: invalid choice: '([\w-]+)'", refused)
     if match is None:
         return []
-    words = (
+    message = (
         f"executor: {match[1]}: its plug-in snakemake-executor-plugin-{match[1]} is not installed in "
         f"{sys.prefix}; {_REMEDY}"
     )
-    return [CheckResult(state=STOP, what="executor", words=words)]
+    return [CheckResult(state=STOP, subject="executor", message=message)]

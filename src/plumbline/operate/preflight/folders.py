@@ -22,47 +22,47 @@ PATHS = ("/", "./", "../", "~")
 
 def check(dry_run: DryRun) -> list[CheckResult]:
     """Check each folder that a job to do reads: that it is there, readable, of the kind that is read, not empty."""
-    found = []
+    results = []
     for (name,) in dry_run.values("documents", "corpus"):
         corpus = dry_run.project.corpora[name]
         try:
             if corpus.source == "local":
-                found.append(_texts(corpus))
+                results.append(_check_texts(corpus))
             elif corpus.source == "hub" and is_folder(corpus.hub.path):
-                found.append(_layout(corpus))
+                results.append(_check_layout(corpus))
         except (PlumblineError, OSError) as problem:
-            found.append(CheckResult(state=STOP, what=f"texts of {name}", words=str(problem)))
+            results.append(CheckResult(state=STOP, subject=f"texts of {name}", message=str(problem)))
     if dry_run.project.evaluation_source == "local":
-        found += [_items(dry_run, suite) for (suite,) in dry_run.values("items", "suite")]
-    return found
+        results += [_check_items(dry_run, suite) for (suite,) in dry_run.values("items", "suite")]
+    return results
 
 
-def replaced(dry_run: DryRun) -> list[str]:
+def warn_of_replaced(dry_run: DryRun) -> list[str]:
     """Corpora that are about to be made again from texts of another source, as warnings: what is there goes."""
-    found = []
+    warnings = []
     for (name,) in dry_run.values("documents", "corpus"):
         folder = dry_run.project.root / dry_run.project.paths.corpus(name)
         manifest = read_json(folder / "documents" / "documents.json")
         before = manifest.get("source") if isinstance(manifest, dict) else None
         now = dry_run.project.corpora[name].source
         if before not in (None, now):
-            found.append(
+            warnings.append(
                 f"{dry_run.project.paths.corpus(name)} holds texts of source `{before}`; they are replaced by those of "
                 f"`{now}`, and packs, runs and scores of {name} are made again; to keep both, name another folder: "
                 "--config work=work-mine"
             )
-    return found
+    return warnings
 
 
 def copies_on_both_sides(dry_run: DryRun) -> list[CheckResult]:
     """Corpora that are there and hold out documents which are trained on as well, as notes."""
-    found = []
+    results = []
     for name in dry_run.project.corpora:
         facts = read_json(dry_run.project.root / dry_run.project.paths.corpus(name) / "documents" / "documents.json")
-        words = copies.describe(name, facts) if isinstance(facts, dict) else ""
-        if words and facts["copies"]["rule"] == "keep" and facts["copies"]["validation"]["also_on_the_other_side"]:
-            found.append(CheckResult(state=NOTE, what=f"texts of {name}", words=words))
-    return found
+        message = copies.describe(name, facts) if isinstance(facts, dict) else ""
+        if message and facts["copies"]["rule"] == "keep" and facts["copies"]["validation"]["also_on_the_other_side"]:
+            results.append(CheckResult(state=NOTE, subject=f"texts of {name}", message=message))
+    return results
 
 
 def is_folder(path: str) -> bool:
@@ -70,7 +70,7 @@ def is_folder(path: str) -> bool:
     return Path(path).is_dir() or path.startswith(PATHS)
 
 
-def _texts(corpus: Corpus) -> CheckResult:
+def _check_texts(corpus: Corpus) -> CheckResult:
     """Of the source `local`.
 
     Raises:
@@ -82,21 +82,21 @@ def _texts(corpus: Corpus) -> CheckResult:
     _require_content(where, folder, files)
     if empty := [path for path in files if path.suffix == ".txt" and not path.stat().st_size]:
         raise PlumblineError(f"{where}: {empty[0]} is empty; every text file is a document, delete it or fill it")
-    return CheckResult(state=OK, what=f"texts of {corpus.name}", words=_told(where, folder, files))
+    return CheckResult(state=OK, subject=f"texts of {corpus.name}", message=_describe_files(where, folder, files))
 
 
-def _layout(corpus: Corpus) -> CheckResult:
+def _check_layout(corpus: Corpus) -> CheckResult:
     where, folder = key(corpus.name, "hub.path"), Path(corpus.hub.path)
     _require_readable(where, folder)
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     if not files:
         raise PlumblineError(f"{where}: {folder} is empty; it should hold a copy of the data set's repository")
     _require_content(where, folder, files)
-    return CheckResult(state=OK, what=f"texts of {corpus.name}", words=_told(where, folder, files))
+    return CheckResult(state=OK, subject=f"texts of {corpus.name}", message=_describe_files(where, folder, files))
 
 
-def _items(dry_run: DryRun, suite: str) -> CheckResult:
-    what, where = f"items of {suite}", "config/config.yaml: evaluation.folder"
+def _check_items(dry_run: DryRun, suite: str) -> CheckResult:
+    subject, where = f"items of {suite}", "config/config.yaml: evaluation.folder"
     settings, read = dry_run.project.config["evaluation"], suites.suite(suite, dry_run.project.root)
     tasks = read.task_names
     try:
@@ -128,19 +128,19 @@ def _items(dry_run: DryRun, suite: str) -> CheckResult:
             if not path.stat().st_size:
                 raise PlumblineError(f"{where}: {path} is empty; it should have an item a line")
     except (PlumblineError, OSError) as problem:
-        return CheckResult(state=STOP, what=what, words=str(problem))
+        return CheckResult(state=STOP, subject=subject, message=str(problem))
     if absent:
-        words = (
+        message = (
             f"{where}: {folder} has {len(tasks) - len(absent)} of {len(tasks)} tasks; proxies for {', '.join(absent)}"
         )
-        return CheckResult(state=NOTE, what=what, words=words)
-    return CheckResult(state=OK, what=what, words=_told(where, folder, files))
+        return CheckResult(state=NOTE, subject=subject, message=message)
+    return CheckResult(state=OK, subject=subject, message=_describe_files(where, folder, files))
 
 
 def _require_readable(where: str, folder: Path) -> None:
     if not folder.is_dir():
-        what = "is a file, not a folder" if folder.exists() else "is not there"
-        raise PlumblineError(f"{where}: {folder} {what} (seen from {Path.cwd()}); name the folder, or create it")
+        state = "is a file, not a folder" if folder.exists() else "is not there"
+        raise PlumblineError(f"{where}: {folder} {state} (seen from {Path.cwd()}); name the folder, or create it")
     if not os.access(folder, os.R_OK | os.X_OK):
         raise PlumblineError(f"{where}: {folder} is not readable by you; let its owner change that (chmod u+rX)")
 
@@ -153,6 +153,6 @@ def _require_content(where: str, folder: Path, files: list[Path]) -> None:
         raise PlumblineError(f"{where}: nothing is in the {len(files)} files of {folder}; fill them")
 
 
-def _told(where: str, folder: Path, files: list[Path]) -> str:
+def _describe_files(where: str, folder: Path, files: list[Path]) -> str:
     size = sum(path.stat().st_size for path in files)
     return f"{where}: {folder}, {format_count(len(files), 'file')}, {byte_size(size)}"

@@ -34,26 +34,26 @@ print(json.dumps({
 _LOOKING = threading.Lock()
 
 
-def seen() -> dict[str, Any]:
+def ask_torch() -> dict[str, Any]:
     """Report what torch sees on this machine, as a mapping.
 
     It has `torch` and `cuda` (versions; no CUDA is None), names of `devices`, and whether they compute in `bfloat16`.
     Where torch cannot be imported it has `fault` alone.
     """
     with _LOOKING:  # several sections ask at the same time
-        return _seen()
+        return _ask_torch_once()
 
 
 @cache
-def _seen() -> dict[str, Any]:
+def _ask_torch_once() -> dict[str, Any]:
     try:
         done = subprocess.run([sys.executable, "-c", _ASKED_OF_TORCH], capture_output=True, text=True, timeout=120)
     except (OSError, subprocess.TimeoutExpired) as problem:
         return {"fault": f"{type(problem).__name__}: {problem}"}
     if done.returncode:
         return {"fault": (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]}
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return facts
 
 
 def check(dry_run: DryRun) -> list[CheckResult]:
@@ -62,41 +62,41 @@ def check(dry_run: DryRun) -> list[CheckResult]:
     if not jobs:
         return []
     plan = dry_run.project
-    wanted = [
+    demands = [
         *([f"config/presets/{plan.name}.yaml: device: gpu"] if plan.preset["device"] == "gpu" else []),
         *([f"machine: {plan.config['machine']}"] if _machine(dry_run).device == "cuda" else []),
     ]
     if dry_run.elsewhere:
-        words = f"of {_jobs(jobs)}: depends on the nodes that {dry_run.executor} gives them"
-        return [CheckResult(state=UNKNOWN, what="device", words=words)]
-    here = seen()
+        message = f"of {_jobs(jobs)}: depends on the nodes that {dry_run.executor} gives them"
+        return [CheckResult(state=UNKNOWN, subject="device", message=message)]
+    here = ask_torch()
     if "fault" in here:
         return []  # which the environment says
     runs = dry_run.runs()
     short = [run for run in runs if run.spec.train.precision != "float32"]
     if here["devices"]:
-        words = f"{len(here['devices'])} x {here['devices'][0]}, torch {here['torch']}"
+        message = f"{len(here['devices'])} x {here['devices'][0]}, torch {here['torch']}"
         if short and not here["bfloat16"]:
-            words += f"; bfloat16, which {len(short)} of {len(runs)} runs compute in, is emulated there and slow"
-            return [CheckResult(state=NOTE, what="device", words=words)]
-        return [CheckResult(state=OK, what="device", words=words)]
-    if not wanted:
-        return [CheckResult(state=OK, what="device", words=f"processors, which preset {plan.name} is for")]
-    words = (
-        f"{' and '.join(wanted)} wants a GPU for {_jobs(jobs)}, and torch sees none here ({_why(here)}): nothing "
+            message += f"; bfloat16, which {len(short)} of {len(runs)} runs compute in, is emulated there and slow"
+            return [CheckResult(state=NOTE, subject="device", message=message)]
+        return [CheckResult(state=OK, subject="device", message=message)]
+    if not demands:
+        return [CheckResult(state=OK, subject="device", message=f"processors, which preset {plan.name} is for")]
+    message = (
+        f"{' and '.join(demands)} wants a GPU for {_jobs(jobs)}, and torch sees none here ({_why(here)}): nothing "
         "stops, "
         "but all of it runs on processors"
     )
     if short:
-        words += (
+        message += (
             f"; on processors bfloat16 ({len(short)} of {len(runs)} runs) is emulated, or, at precision "
             "bfloat16_products where their instructions have it, fast"
         )
     core = machines.load("core", plan.root)
     hours = sum(estimator(plan, core, calibrate_on=(), root=plan.root).pretrain_seconds(run) for run in runs) / 3600
-    words += f"; the trainings would take about {hours / core.devices_at_once:,.0f} hours on two cores (estimated)"
+    message += f"; the trainings would take about {hours / core.devices_at_once:,.0f} hours on two cores (estimated)"
     remedy = "Use a machine with a GPU, --profile slurm, or --config preset=demo machine=core"
-    return [CheckResult(state=NOTE, what="device", words=f"{words}. {remedy}")]
+    return [CheckResult(state=NOTE, subject="device", message=f"{message}. {remedy}")]
 
 
 def _jobs(jobs: list[JobToRun]) -> str:

@@ -28,10 +28,10 @@ PATIENCE = 5.0
 class HubDataset:
     """A data set that is read from the hub, at a commit, or at the newest one where `revision` is empty.
 
-    `what`: the thing that reads it; `where`: the key that names it; `otherwise`: what to do without the hub.
+    `subject`: the thing that reads it; `where`: the key that names it; `otherwise`: what to do without the hub.
     """
 
-    what: str
+    subject: str
     where: str
     path: str
     revision: str
@@ -40,37 +40,45 @@ class HubDataset:
 
 def check(dry_run: DryRun) -> list[CheckResult]:
     """Check each data set that a job to do reads from the hub; one finding for all that fail for one reason."""
-    if found := offline(dry_run):
-        return found
+    if results := check_offline(dry_run):
+        return results
     try:
-        wanted = _wanted(dry_run)
+        data_sets = _list_data_sets(dry_run)
     except PlumblineError as problem:  # of a damaged lock
-        return [CheckResult(state=STOP, what="hub.lock", words=str(problem))]
-    faulty = [one for one in wanted if one.revision and not re.fullmatch(r"[0-9a-f]{40}", one.revision)]
-    found = [
-        CheckResult(
-            state=STOP, what=one.what, words=f"{one.where}: {one.revision!r} is not a full commit hash (40 hex digits)"
-        )
-        for one in faulty
+        return [CheckResult(state=STOP, subject="hub.lock", message=str(problem))]
+    faulty = [
+        data_set for data_set in data_sets if data_set.revision and not re.fullmatch(r"[0-9a-f]{40}", data_set.revision)
     ]
-    rest = [one for one in wanted if one not in faulty]
-    answers = at_once(_answer, rest)
+    results = [
+        CheckResult(
+            state=STOP,
+            subject=data_set.subject,
+            message=f"{data_set.where}: {data_set.revision!r} is not a full commit hash (40 hex digits)",
+        )
+        for data_set in faulty
+    ]
+    rest = [data_set for data_set in data_sets if data_set not in faulty]
+    answers = at_once(_ask_hub, rest)
     silent: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
-    for one, (commit_there, reason) in zip(rest, answers, strict=True):
+    for data_set, (commit_there, reason) in zip(rest, answers, strict=True):
         if reason:
-            at = f" at {one.revision[:10]}" if one.revision else ""
-            silent[one.what, one.where, one.otherwise, reason].append(f"{one.path}{at}")
+            at = f" at {data_set.revision[:10]}" if data_set.revision else ""
+            silent[data_set.subject, data_set.where, data_set.otherwise, reason].append(f"{data_set.path}{at}")
         else:
-            newest = "" if one.revision else ", the newest, which the first fetch writes to hub.lock"
-            words = f"{one.path} at {commit_there[:10]}{newest}{_nodes(dry_run)}"
-            found.append(CheckResult(state=UNKNOWN if dry_run.elsewhere else OK, what=one.what, words=words))
-    for (what, where, otherwise, reason), paths in silent.items():
-        words = f"{where}: the hub does not give {', '.join(paths)} ({reason}). Check the network, name and revision, "
-        found.append(CheckResult(state=STOP, what=what, words=f"{words}or {otherwise}"))
-    return found
+            newest = "" if data_set.revision else ", the newest, which the first fetch writes to hub.lock"
+            message = f"{data_set.path} at {commit_there[:10]}{newest}{_nodes(dry_run)}"
+            results.append(
+                CheckResult(state=UNKNOWN if dry_run.elsewhere else OK, subject=data_set.subject, message=message)
+            )
+    for (subject, where, otherwise, reason), paths in silent.items():
+        message = (
+            f"{where}: the hub does not give {', '.join(paths)} ({reason}). Check the network, name and revision, "
+        )
+        results.append(CheckResult(state=STOP, subject=subject, message=f"{message}or {otherwise}"))
+    return results
 
 
-def offline(dry_run: DryRun) -> list[CheckResult]:
+def check_offline(dry_run: DryRun) -> list[CheckResult]:
     """Refuse data sets that are to be read while a variable of this shell forbids the hub.
 
     Jobs of a cluster inherit it.
@@ -81,12 +89,12 @@ def offline(dry_run: DryRun) -> list[CheckResult]:
     return [
         CheckResult(
             state=STOP,
-            what=what,
-            words=f"{where}: read from the hub, and {variable}={os.environ[variable]} forbids that; unset {variable}, "
-            f"or {otherwise}",
+            subject=subject,
+            message=f"{where}: read from the hub, and {variable}={os.environ[variable]} forbids that; unset "
+            f"{variable}, or {otherwise}",
         )
-        for what, where, otherwise in dict.fromkeys(
-            (one.what, one.where, one.otherwise) for one in _wanted(dry_run, locks=False)
+        for subject, where, otherwise in dict.fromkeys(
+            (data_set.subject, data_set.where, data_set.otherwise) for data_set in _list_data_sets(dry_run, locks=False)
         )
     ]
 
@@ -98,10 +106,10 @@ def commit(path: str, revision: str) -> str:
     return HfApi().dataset_info(path, revision=revision or None, timeout=PATIENCE).sha or ""
 
 
-def _answer(one: HubDataset) -> tuple[str, str]:
+def _ask_hub(data_set: HubDataset) -> tuple[str, str]:
     """The commit that the hub has, or why it gives none."""
     try:
-        return commit(one.path, one.revision), ""
+        return commit(data_set.path, data_set.revision), ""
     except Exception as error:  # each way of being out of reach has a class of its own
         return "", f"{type(error).__name__}: {(_AT.sub('', str(error)).strip() or 'no message').splitlines()[0]}"
 
@@ -113,13 +121,13 @@ def _nodes(dry_run: DryRun) -> str:
     return "; it answers here, compute nodes were not checked (docs/on-your-cluster.md, step 6)"
 
 
-def _wanted(dry_run: DryRun, *, locks: bool = True) -> list[HubDataset]:
+def _list_data_sets(dry_run: DryRun, *, locks: bool = True) -> list[HubDataset]:
     """What jobs to do read, at the commits that `locks` name where the configuration names none.
 
     Raises:
         PlumblineError: a lock that cannot be read.
     """
-    found, plan = [], dry_run.project
+    data_sets, plan = [], dry_run.project
     for (name,) in dry_run.values("documents", "corpus"):
         read = plan.corpora[name]
         if read.source != "hub" or folders.is_folder(read.hub.path):
@@ -128,9 +136,9 @@ def _wanted(dry_run: DryRun, *, locks: bool = True) -> list[HubDataset]:
         if locks and not revision:
             revision = hub.locked(out, read.hub.path, read.hub.configuration) or ""
         otherwise = "set data.source to local (docs/your-own-data.md), or let hub.path be a copy of the data set"
-        found.append(
+        data_sets.append(
             HubDataset(
-                what=f"texts of {name}",
+                subject=f"texts of {name}",
                 where=key(name, "hub.revision" if revision else "hub.path"),
                 path=read.hub.path,
                 revision=revision,
@@ -138,18 +146,18 @@ def _wanted(dry_run: DryRun, *, locks: bool = True) -> list[HubDataset]:
             )
         )
     if plan.evaluation_source == "hub":
-        found += _items(dry_run)
-    return found
+        data_sets += _list_item_sets(dry_run)
+    return data_sets
 
 
-def _items(dry_run: DryRun) -> list[HubDataset]:
+def _list_item_sets(dry_run: DryRun) -> list[HubDataset]:
     """Data sets of evaluation, each once."""
-    named = [suite for (suite,) in dry_run.values("items", "suite")]
-    tasks = [task for name in named for task in suites.suite(name, dry_run.project.root)]
+    names = [suite for (suite,) in dry_run.values("items", "suite")]
+    tasks = [task for name in names for task in suites.suite(name, dry_run.project.root)]
     data_sets = dict.fromkeys((task.hub.path, task.hub.revision) for task in tasks if task.hub)
     return [
         HubDataset(
-            what=f"items of {', '.join(named)}",
+            subject=f"items of {', '.join(names)}",
             where=f"config/presets/{dry_run.project.name}.yaml: evaluation.source",
             path=path,
             revision=revision,

@@ -15,21 +15,21 @@ from plumbline.train.checkpoint import state_records
 def check(directory: Path) -> list[CheckResult]:
     """Check whether a Snakemake that is started in this directory now would be let in; changes nothing."""
     try:
-        left = workflow_lock.left_behind(directory)
+        dead_lock = workflow_lock.describe_dead_lock(directory)
     except PlumblineError as held:
-        return [CheckResult(state=STOP, what="directory", words=str(held))]
-    words = f"{left}; the next start clears that" if left else "no other Snakemake holds it"
-    return [CheckResult(state=OK, what="directory", words=words)]
+        return [CheckResult(state=STOP, subject="directory", message=str(held))]
+    message = f"{dead_lock}; the next start clears that" if dead_lock else "no other Snakemake holds it"
+    return [CheckResult(state=OK, subject="directory", message=message)]
 
 
-def trainers(dry_run: DryRun) -> list[CheckResult]:
+def list_trainers(dry_run: DryRun) -> list[CheckResult]:
     """Find runs that somebody is training already; a second trainer would wait for the first one's lock."""
-    found = []
+    results = []
     for run in dry_run.runs():
         state = Path(dry_run.project.paths.work) / "state" / run.key
         holder = state_records.read_holder(state)
         if holder and process_record.is_here(holder) and not process_record.has_ended(holder):
-            words = f"{run.key} is being trained by {state_records.describe_holder(state)}; "
-            words += "a second trainer waits, and gives up"
-            found.append(CheckResult(state=NOTE, what="trainers", words=words))
-    return found
+            message = f"{run.key} is being trained by {state_records.describe_holder(state)}; "
+            message += "a second trainer waits, and gives up"
+            results.append(CheckResult(state=NOTE, subject="trainers", message=message))
+    return results

@@ -26,16 +26,16 @@ def require_notes(directory: Path) -> None:
         raise PlumblineError(permissions.explain_denial(closed))
 
 
-def refused(jobs: Iterable[Any]) -> list[str]:
+def list_refusals(jobs: Iterable[Any]) -> list[str]:
     """Find where Snakemake's jobs would write and this user may not: the first such folder, and how many more."""
-    made = {Path(path).parent for job in jobs for path in (*job.output, *job.log)}
-    places = sorted({permissions.find_nearest(folder) for folder in made})
+    folders = {Path(path).parent for job in jobs for path in (*job.output, *job.log)}
+    places = sorted({permissions.find_nearest(folder) for folder in folders})
     closed = [place for place in places if not os.access(place, os.W_OK | os.X_OK)]
     more = f" (and {len(closed) - 1} more folders)" if len(closed) > 1 else ""
     return [f"{permissions.explain_denial(place)}{more}" for place in closed[:1]]
 
 
-def withheld(work: str, jobs: Iterable[Any]) -> list[str]:
+def warn_of_withheld(work: str, jobs: Iterable[Any]) -> list[str]:
     """Warn that files which jobs make in a shared folder could not be written by the other users."""
-    words = permissions.explain_umask(permissions.find_nearest(work)) if any(job.output for job in jobs) else None
-    return [words] if words else []
+    message = permissions.explain_umask(permissions.find_nearest(work)) if any(job.output for job in jobs) else None
+    return [message] if message else []

@@ -12,15 +12,15 @@ from plumbline.specs.tasks import Task
 
 def check(dry_run: DryRun) -> list[CheckResult]:
     """A line for each task of which no items can be made; what is in folders and on the hub is looked at elsewhere."""
-    found = []
+    results = []
     for (name,) in dry_run.values("items", "suite"):
         for task in suites.suite(name, dry_run.project.root):
-            if words := _obstacle(dry_run, task):
-                found.append(CheckResult(state=STOP, what=f"items of {name}", words=f"{task.file}: {words}"))
-    return found
+            if message := _find_obstacle(dry_run, task):
+                results.append(CheckResult(state=STOP, subject=f"items of {name}", message=f"{task.file}: {message}"))
+    return results
 
 
-def _obstacle(dry_run: DryRun, task: Task) -> str:
+def _find_obstacle(dry_run: DryRun, task: Task) -> str:
     """Why a task's file gives no items, and what to write; empty where it gives some."""
     source, settings = dry_run.project.evaluation_source, dry_run.project.config["evaluation"]
     if source == "hub" and task.hub is None:

@@ -12,7 +12,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.operate.preflight.dry_run import DryRun
 
 
-def refused(dry_run: DryRun) -> list[str]:
+def list_refusals(dry_run: DryRun) -> list[str]:
     """Name the first finished run that is to be scored and has another tokenizer now, and how many more there are.
 
     Runs that the same command trains, and corpora whose tokenizer it makes, are left to their jobs.
@@ -20,9 +20,9 @@ def refused(dry_run: DryRun) -> list[str]:
     project = dry_run.project
     trained = {run.key for run in dry_run.runs()}
     remade = {corpus for (corpus,) in dry_run.values("tokenizer", "corpus")}
-    found: list[str] = []
-    for named in dry_run.values("evaluate", "study", "scale", "method", "seed"):
-        run = project.scored_run(*named)
+    messages: list[str] = []
+    for run_names in dry_run.values("evaluate", "study", "scale", "method", "seed"):
+        run = project.scored_run(*run_names)
         corpus = run.spec.data.corpus
         folder, tokenizer = Path(project.paths.run(run)), Path(project.paths.tokenizer(corpus))
         outcome, manifest = (fingerprint_file.read(folder / f"{name}.json") or {} for name in ("outcome", "manifest"))
@@ -32,6 +32,6 @@ def refused(dry_run: DryRun) -> list[str]:
         try:
             run_files.require_tokenizer(folder, manifest, tokenizer)
         except PlumblineError as error:
-            found.append(str(error))
-    more = f" (and so for {len(found) - 1} more runs)" if len(found) > 1 else ""
-    return [f"{found[0]}{more}"] if found else []
+            messages.append(str(error))
+    more = f" (and so for {len(messages) - 1} more runs)" if len(messages) > 1 else ""
+    return [f"{messages[0]}{more}"] if messages else []

@@ -1,4 +1,4 @@
-"""Finds the runs that gave a number in a table: ``plumbline trace TABLE.csv ROW COLUMN``."""
+"""Finds the runs behind a number in a table: ``plumbline trace TABLE.csv ROW COLUMN``."""
 
 from __future__ import annotations
 

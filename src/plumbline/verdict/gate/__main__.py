@@ -3,8 +3,8 @@
     plumbline gate records/track_3_optimization --rules track3
     plumbline gate records/track_10min_16mb --rules parameter-golf --all
 
-It prints eight lines for a comment. The exit code says the verdict: 0 keep, 10 discard, 11 undecided, 12 a run has no
-number, 13 the record cannot be judged, because its logs do not say what it says. It runs nothing of the folder.
+It prints eight lines for a comment. The exit code is the verdict: 0 keep, 10 discard, 11 undecided, 12 a run has no
+number, 13 the record cannot be judged, because its logs do not contain what it states. It runs nothing in the folder.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def arguments() -> Parser:
     one = parser.add_mutually_exclusive_group()
     one.add_argument("--record", help="the record that is judged; without it the newest")
     one.add_argument("--all", action="store_true", help="a row for every record; the exit code is 0")
-    parser.add_argument("--json", action="store_true", help="everything as one object")
+    parser.add_argument("--json", action="store_true", help="print one object")
     return parser
 
 

@@ -32,7 +32,7 @@ from plumbline.specs.spec import RunSpec
 from plumbline.specs.yaml_files import PRESETS
 
 
-def refused(dry_run: DryRun) -> list[str]:
+def list_refusals(dry_run: DryRun) -> list[str]:
     """Check the user's own method, or read what was found for this state of the code.
 
     Returns a sentence for each check that fails. Nothing is checked where neither the page nor a run of the file's own
@@ -63,7 +63,7 @@ def checked(plan: Project, mine: OwnMethodsFile, path: Path) -> list[str]:
     return checks_report.refusals(report, mine.path)
 
 
-def flagged(dry_run: DryRun) -> list[str]:
+def list_warnings(dry_run: DryRun) -> list[str]:
     """Report what is no reason to stop: a method that is larger or smaller than what it is compared with."""
     plan, mine = dry_run.project, _file_in_use(dry_run)
     if mine is None:
