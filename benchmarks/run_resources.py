@@ -137,7 +137,7 @@ def _packs(folder: Path) -> Path:
 
 def _looked_at(folder: Path, width: int) -> tuple[float, Path, Path, Path]:
     """Millions of parameters, spec, run and work folder of a model that was trained for two steps at context 1,024."""
-    from plumbline.operate.preflight.method_checks.finished_run_checks import held_out_pack, training_pack
+    from plumbline.operate.preflight.method_checks.finished_run_checks import locate_held_out_pack, locate_training_pack
     from plumbline.specs.spec import RunSpec
 
     millions, _ = _training(folder, width)
@@ -151,8 +151,8 @@ def _looked_at(folder: Path, width: int) -> tuple[float, Path, Path, Path]:
     spec.write_text(json.dumps(told))
     run, loaded = folder / f"looked{width}", RunSpec.from_json(str(spec))
     if not run.exists():
-        asked = ("--spec", spec, "--training-pack", training_pack(work, loaded))
-        asked += ("--validation-pack", held_out_pack(work, loaded), "--state", folder / f"state_looked{width}")
+        asked = ("--spec", spec, "--training-pack", locate_training_pack(work, loaded))
+        asked += ("--validation-pack", locate_held_out_pack(work, loaded), "--state", folder / f"state_looked{width}")
         done(verb("train", *asked, "--out", run))
     return millions, spec, run, work
 

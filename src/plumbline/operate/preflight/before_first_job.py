@@ -61,12 +61,12 @@ def check(project: Project, jobs: list[Any]) -> None:
     refused = [found.words for found in folders.check(asked) if found.state == STOP]
     if account := dry_run.account(jobs):
         refused += [found.words for found in cluster.check_paths(project.root)]
-    refused += check_file.refused(asked) + sharing.refused(jobs) + tokenizers.refused(asked) + clock.refused(jobs)
+    refused += check_file.list_refusals(asked) + sharing.refused(jobs) + tokenizers.refused(asked) + clock.refused(jobs)
     refused += environment.refused(asked)
     if refused:
         raise ApiError("\n".join(refused))
     warnings = (
-        check_file.flagged(asked)
+        check_file.list_flagged(asked)
         + sharing.withheld(project.paths.work, jobs)
         + folders.replaced(asked)
         + [found.words for found in (*data_archives.tools(asked), *hub.offline(asked)) if found.state == STOP]
