@@ -149,7 +149,7 @@ def test_power_is_that_of_the_noncentral_t(n: int) -> None:
     design = ComparisonDesign(math.sqrt(2 / n), 2 * n - 2, 0.025)
     expected = stats.nct.sf(stats.t.isf(0.025, 2 * n - 2), 2 * n - 2, 3.0 / math.sqrt(2 / n))
     assert design.power(3.0) == pytest.approx(expected, abs=1e-6)
-    assert design.power(design.resolved(0.8)) == pytest.approx(0.8, abs=1e-4)
+    assert design.power(design.find_smallest_gain(0.8)) == pytest.approx(0.8, abs=1e-4)
 
 
 @pytest.mark.parametrize("alpha", [0.05, 5e-5, 1e-9])
@@ -158,7 +158,7 @@ def test_the_resolved_gain_is_found_for_any_number_of_tries(alpha: float, freedo
     """Where scipy's own series gives up, the law of sigma alone decides."""
     design = ComparisonDesign(1.2, freedom, alpha)
     shift, sigma = (
-        design.resolved(0.8) / 1.2,
+        design.find_smallest_gain(0.8) / 1.2,
         np.sqrt(stats.chi2.ppf((np.arange(20_000) + 0.5) / 20_000, freedom) / freedom),
     )
     assert stats.norm.sf(design.critical * sigma - shift).mean() == pytest.approx(0.8, abs=2e-3)

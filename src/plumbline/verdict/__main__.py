@@ -210,7 +210,7 @@ def make_request(options: argparse.Namespace, repeat: str) -> NumbersRequest:
         chain=options.compare_with_previous,
         at_step=options.at_step,
         kind=options.results_shape,
-        told=PrintedSpread(options.seeds, options.spread or ""),
+        spread_options=PrintedSpread(options.seeds, options.spread or ""),
         planned=options.comparisons,
         size=options.size.strip(" ."),
         repeat=repeat,

@@ -143,7 +143,7 @@ class BaselineComparison:
     @property
     def resolved(self) -> float:
         """The smallest gain, in units of the metric, that these seeds find with a chance of POWER."""
-        return self.terms.minimum_gain + self.sigma * self.design.resolved(POWER)
+        return self.terms.minimum_gain + self.sigma * self.design.find_smallest_gain(POWER)
 
     @property
     def seeds_to_decide(self) -> int | None:

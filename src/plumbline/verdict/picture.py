@@ -39,7 +39,7 @@ class PicturedArm:
     baseline: bool = False
 
     @property
-    def runs(self) -> str:
+    def runs_text(self) -> str:
         """How many runs there are, as text: ``2 runs, 1 diverged``."""
         outcomes = [f"{self.lost.count(outcome)} {outcome}" for outcome in dict.fromkeys(self.lost)]
         return ", ".join([f"{len(self.values)} run{'s' * (len(self.values) != 1)}", *outcomes])
@@ -105,7 +105,7 @@ class DecisionPicture:
         sentences, label = [], choose_digits(value for arm in self.arms for _, value in arm.values)
         for arm in self.arms:
             values = f" with {self.metric} {', '.join(label(value) for _, value in arm.values)}" if arm.values else ""
-            sentences.append(f"{arm.name}: {arm.runs}{values}.")
+            sentences.append(f"{arm.name}: {arm.runs_text}{values}.")
         sentences += [f"{gain.name}: {_describe_gain(gain, self.interval)}." for gain in self.gains]
         if self.path is not None:
             sentences += [f"{_describe_look(runs, t, self.path)}." for runs, t in self.path.looks]
@@ -118,7 +118,7 @@ class DecisionPicture:
             {
                 "kind": "baseline" if arm.baseline else "candidate",
                 "label": shorten(arm.name),
-                "below": shorten(arm.runs, NAME + 3),
+                "below": shorten(arm.runs_text, NAME + 3),
                 "mean": None if arm.mean is None else axis.x(arm.mean),
                 "mean_says": "" if arm.mean is None else f"mean of {arm.name}: {label(arm.mean)}",
                 "points": [(axis.x(value), f"seed {seed}: {label(value)}") for seed, value in arm.values],

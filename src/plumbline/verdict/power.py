@@ -60,7 +60,7 @@ class ComparisonDesign:
             return float(chdtr(self.freedom, self.freedom * (shift / self.critical) ** 2))
         return 1 - float(nctdtr(self.freedom, shift, self.critical))
 
-    def resolved(self, power: float) -> float:
+    def find_smallest_gain(self, power: float) -> float:
         """Compute the smallest gain (in units of sigma) that is found with the chance `power`."""
         return _find_smallest_gain(self, power)
 

@@ -67,7 +67,7 @@ def write(request: VerdictInputs) -> str:
     groups = list(mine.study.definition["runs"])
     if request.expected_runs:
         require_expected(request.expected_runs, mine.study, groups)
-    found = checks_report.read_kept(request.checks, fingerprint_checks(mine))
+    found = checks_report.read_report(request.checks, fingerprint_checks(mine))
     if found is None:
         found = checks_report.make_report(mine)
         if checks_report.can_be_kept(found):

@@ -182,13 +182,15 @@ class StudySource:
                 return [], {}
             path = Path(project.paths.work) / VERDICTS / mine.name / "checks.json"
             failing = check_file.check_methods(project, mine, path)
-            return failing, checks_report.read_kept(path, fingerprint_checks(mine)) or {}
+            return failing, checks_report.read_report(path, fingerprint_checks(mine)) or {}
 
         run = arms.run_of(arms.candidate).spec
         wildcards = {"study": run.study, "scale": run.scale, "method": run.method, "seed": "0"}
         job = dry_run.JobToRun(rule="pretrain", wildcards=wildcards)
         failing = check_file.list_refusals(dry_run.DryRun(project=project, jobs=(job,)))
-        return failing, checks_report.read_kept(Path(project.paths.verdict_checks), project.fingerprints.checks()) or {}
+        return failing, checks_report.read_report(
+            Path(project.paths.verdict_checks), project.fingerprints.checks()
+        ) or {}
 
     def hold(self) -> AbstractContextManager[None]:
         """Hold the folder of the runs."""

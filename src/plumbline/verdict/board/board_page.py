@@ -111,8 +111,8 @@ def draw_progress(board: Board) -> str:
     )
     first, last = (points[0].at, points[-1].at) if points else (0.0, 1.0)
 
-    def x(at: float) -> float:
-        return round(LEFT + (at - first) / ((last - first) or 1.0) * (RIGHT - LEFT), 1)
+    def x(time: float) -> float:
+        return round(LEFT + (time - first) / ((last - first) or 1.0) * (RIGHT - LEFT), 1)
 
     def y(value: float) -> float:
         return round(TOP + (1 - axis.share(value)) * HEIGHT, 1)

@@ -98,15 +98,19 @@ class Bank:
                 spreads.setdefault(fingerprint, []).append(list(each.values()))
         return spreads
 
-    def append(self, group: str, method: str, run: ArmRun, role: str = LOOP, beside: tuple[int, ...] = ()) -> None:
+    def append(
+        self, group: str, method: str, run: ArmRun, role: str = LOOP, baseline_seeds: tuple[int, ...] = ()
+    ) -> None:
         """Write a run down, and wait until it is on the disk.
 
         Raises:
             PlumblineError: the disk is full or fails.
         """
-        banked = BankedRun(group=group, method=method, run=run, role=role, beside=beside, at=process_record.now())
+        banked = BankedRun(
+            group=group, method=method, run=run, role=role, beside=baseline_seeds, at=process_record.now()
+        )
         record = {"schema": SCHEMA, "group": group, "method": method, "role": role, "at": banked.at}
-        record |= {"beside": list(beside)} if beside else {}
+        record |= {"beside": list(baseline_seeds)} if baseline_seeds else {}
         with self._log.appending(lambda _: [record | {"run": asdict(run) | {"others": dict(run.others)}}]):
             self.runs.append(banked)
 

@@ -52,7 +52,7 @@ class NumbersRequest:
         chain: compare each method with the one before it in the file.
         at_step: the step whose value counts, where runs have several.
         candidate: the method on which the exit code is the verdict; None: no one is requested.
-        told: what was said of printed means and their spreads, for a table of them.
+        spread_options: what was said of printed means and their spreads, for a table of them.
         planned: tries that are planned in all against this baseline; 0 if not said.
         size: how large the models are and how long they were trained, in the user's words; not said if empty.
         repeat: the command line that makes the page again.
@@ -69,7 +69,7 @@ class NumbersRequest:
     at_step: str = ""
     kind: str | None = None
     candidate: str | None = None
-    told: PrintedSpread = field(default_factory=PrintedSpread)
+    spread_options: PrintedSpread = field(default_factory=PrintedSpread)
     planned: int = 0
     size: str = ""
     repeat: str = ""

@@ -109,7 +109,9 @@ def _draft(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
     if kind == "search":
         _refuse_spread_options(request, kind)
         return search_verdict.draft(request, read_search(rows, request.columns))
-    table = read_table(rows, request.columns, higher=terms.higher, at_step=request.at_step, spread_options=request.told)
+    table = read_table(
+        rows, request.columns, higher=terms.higher, at_step=request.at_step, spread_options=request.spread_options
+    )
     contents = "means and standard deviations" if table.summaries else "methods and seeds"
     return table_verdict.draft(request, table, f"A table of {contents} was read")
 
@@ -134,7 +136,7 @@ def _choose_shape(rows: FileRows, columns: ColumnNames) -> Literal["table", "sea
 
 
 def _refuse_spread_options(request: NumbersRequest, kind: str) -> None:
-    if request.told.seeds is not None or request.told.spread:
+    if request.spread_options.seeds is not None or request.spread_options.spread:
         raise PlumblineError(
             f"{request.path} is read as {kind}; --seeds and --spread are about a table of means with their spreads: "
             "leave them out"

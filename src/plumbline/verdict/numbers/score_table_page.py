@@ -191,7 +191,7 @@ def write_power(comparisons: Sequence[BaselineComparison]) -> str:
     columns: dict[str, Callable[[BaselineComparison], str]] = {
         "method": lambda each: quote(each.name),
         f"smallest gain found with {format_percent(POWER)} chance, in sigma": lambda each: (
-            f"{each.design.resolved(POWER) + each.terms.minimum_gain / each.sigma:.1f}"
+            f"{each.design.find_smallest_gain(POWER) + each.terms.minimum_gain / each.sigma:.1f}"
         ),
         "in the metric's units (as sigma is uncertain)": _format_resolved,
     }
@@ -208,7 +208,7 @@ def write_power(comparisons: Sequence[BaselineComparison]) -> str:
 
 
 def _format_resolved(each: BaselineComparison) -> str:
-    minimum, resolved = each.terms.minimum_gain, each.design.resolved(POWER)
+    minimum, resolved = each.terms.minimum_gain, each.design.find_smallest_gain(POWER)
     low, high = (minimum + resolved * sigma for sigma in compute_sigma_interval(each.sigma, each.freedom))
     return format_with_interval(each.resolved, low, high, each.sigma)
 

@@ -187,19 +187,19 @@ def _strip_metric_name(name: str, column: str) -> str:
     return own[1] if own else low
 
 
-def _find_columns(rows: FileRows, column: str, words: Iterable[str]) -> list[str]:
+def _find_columns(rows: FileRows, column: str, known_names: Iterable[str]) -> list[str]:
     """The columns that may say something of the metric's: those of its own name, else those of a bare word."""
-    columns = [each for each in rows.columns if each != column and _strip_metric_name(each, column) in words]
-    return [each for each in columns if each.lower().strip() not in words] or columns
+    columns = [each for each in rows.columns if each != column and _strip_metric_name(each, column) in known_names]
+    return [each for each in columns if each.lower().strip() not in known_names] or columns
 
 
-def _find_column(rows: FileRows, column: str, words: Iterable[str]) -> str | None:
+def _find_column(rows: FileRows, column: str, known_names: Iterable[str]) -> str | None:
     """The column that says something of the metric's; None if there is none.
 
     Raises:
         PlumblineError: there are two.
     """
-    columns = _find_columns(rows, column, words)
+    columns = _find_columns(rows, column, known_names)
     if len(columns) > 1:
         raise PlumblineError(f"{rows.path} has the columns {columns}, of which one counts; keep one")
     return columns[0] if columns else None

@@ -256,7 +256,7 @@ def test_what_could_not_be_made_is_said_once_and_not_kept(
     path = tmp_path / "checks.json"
     for raised, kept in (([], True), (["build"], False)):
         path.write_text(json.dumps({"fingerprint": "1", "methods": {"mine": {"failed": {}, "raised": raised}}}))
-        assert (checks_report.read_kept(path, "1") is not None) == kept
+        assert (checks_report.read_report(path, "1") is not None) == kept
     path.unlink()
     found = {"checks": [], "methods": {"mine": {"failed": {"build": "no"}, "flagged": {}, "raised": ["build"]}}}
     monkeypatch.setattr(checks_report, "make_report", lambda mine, train: found)

@@ -48,14 +48,14 @@ def check_methods(plan: Project, mine: OwnMethodsFile, path: Path) -> list[str]:
     Returns a sentence for each check that fails. `path`: the file of what is found.
     """
     fingerprint = fingerprint_checks(mine)
-    report = checks_report.read_kept(path, fingerprint)
+    report = checks_report.read_report(path, fingerprint)
     if report is None:
         arguments = [mine.path] if mine.experiment is None else ["--experiment", json.dumps(mine.experiment)]
         command = [sys.executable, "-m", "plumbline.operate.preflight.method_checks.check_file", *arguments]
         command += ["--preset", plan.name, "--documents-source", plan.config["data"]["source"], "--out", str(path)]
         one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
         process = subprocess.run(command, capture_output=True, text=True, env=one_thread)
-        report = checks_report.read_kept(path, fingerprint)
+        report = checks_report.read_report(path, fingerprint)
         if report is None and process.returncode == 0:
             return [f"{mine.path}: it, or a component's code, was edited while it was checked; run the command again"]
         if report is None:
@@ -68,7 +68,7 @@ def list_flagged(dry_run: DryRun) -> list[str]:
     plan, mine = dry_run.project, _file_in_use(dry_run)
     if mine is None:
         return []
-    report = checks_report.read_kept(Path(plan.paths.verdict_checks), plan.fingerprints.checks())
+    report = checks_report.read_report(Path(plan.paths.verdict_checks), plan.fingerprints.checks())
     return [] if report is None else checks_report.list_sentences(report, mine.path, "flagged")
 
 

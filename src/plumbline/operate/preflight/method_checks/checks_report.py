@@ -110,7 +110,7 @@ def make_report(mine: OwnMethodsFile, train: Train | None = None) -> dict[str, A
     }
 
 
-def read_kept(path: Path, fingerprint: str) -> dict[str, Any] | None:
+def read_report(path: Path, fingerprint: str) -> dict[str, Any] | None:
     """Read the report of a file, if it is of this code and these models, and every check could be made; else None."""
     content = read(path)
     return (

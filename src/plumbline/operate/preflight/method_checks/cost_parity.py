@@ -116,10 +116,10 @@ def compare(scale: str, method: ModelSpec, baseline: ModelSpec, tolerance: float
     # All counts are straight lines in the FFN's width.
     other = count_cost(msgspec.structs.replace(method, ffn_width=2 * method.ffn_width))
     name = max(("parameters", "operations", "run"), key=lambda count_: abs(getattr(parity, count_)))
-    had, wanted, wider = (getattr(count_, name) for count_ in (mine, theirs, other))
-    if None in (had, wanted, wider) or wider <= had:
+    had, target, wider = (getattr(count_, name) for count_ in (mine, theirs, other))
+    if None in (had, target, wider) or wider <= had:
         return parity
-    width = method.ffn_width + round((wanted - had) * method.ffn_width / (wider - had))
+    width = method.ffn_width + round((target - had) * method.ffn_width / (wider - had))
     if width < 1:
         return parity
     restored = count_cost(msgspec.structs.replace(method, ffn_width=width))

@@ -81,7 +81,12 @@ def compute_losses_at_once(model: Decoder, tokens_BT: torch.Tensor) -> np.ndarra
     for hidden_TD, targets_T in zip(hidden_BTD[:, :-1], tokens_BT[:, 1:], strict=True):
         parts = zip(hidden_TD.split(CHUNK), targets_T.split(CHUNK), strict=True)
         rows.append(
-            np.concatenate([compute_cross_entropy(model.logits(one[None]), two[None])[0] for one, two in parts])
+            np.concatenate(
+                [
+                    compute_cross_entropy(model.logits(part_TD[None]), targets_of_part_T[None])[0]
+                    for part_TD, targets_of_part_T in parts
+                ]
+            )
         )
     return np.stack(rows)
 

@@ -277,8 +277,8 @@ def check_gain_elsewhere(runs: Sequence[TrainedRun], baseline: TrainedRun, work:
     own = held_out.rows(np.arange(min(first, most, held_out.sequences)))
     others = {"held-out sequences behind those of the loss": held_out.rows(np.arange(first, held_out.sequences)[:most])}
     if (training := open_pack(locate_training_pack(work, spec), spec)) is not None:
-        left = list_unread_sequences(training, baseline.spec, *(run.spec for run in runs))
-        others["training sequences that no run was to read"] = training.rows(left[:most])
+        unread = list_unread_sequences(training, baseline.spec, *(run.spec for run in runs))
+        others["training sequences that no run was to read"] = training.rows(unread[:most])
     others = {name: rows for name, rows in others.items() if len(rows) >= 2 * BLOCKS}
     if not others or len(own) < 2 * BLOCKS:
         return TrainedLook(key=spec.key)
@@ -319,8 +319,8 @@ def _find_leak_in_pairs(model: Decoder, text_BT: torch.Tensor) -> Leak | None:
 def _find_leak_in_batches(model: Decoder, modes: Sequence[Mode], text_BT: torch.Tensor, rows: int) -> Leak | None:
     """A leak of the very batch that was validated first, whose rows end otherwise the second time."""
     batch_BT, others_BT = text_BT[:rows], text_BT.roll(-rows if len(text_BT) > rows else -1, 0)[:rows]
-    shown = (leaks.find_leak_in_batch(model, mode, batch_BT, others_BT) for mode in dict.fromkeys(modes))
-    return next(filter(None, shown), None)
+    leak = (leaks.find_leak_in_batch(model, mode, batch_BT, others_BT) for mode in dict.fromkeys(modes))
+    return next(filter(None, leak), None)
 
 
 def causality(mine: OwnMethodsFile, work: Path, completed: Callable[[str, str], Sequence[str]]) -> dict[str, str]:
@@ -331,7 +331,7 @@ def causality(mine: OwnMethodsFile, work: Path, completed: Callable[[str, str], 
     Raises:
         PlumblineError: one has a leak, which is named with its run; or a run did not finish.
     """
-    seen: dict[str, str] = {}
+    looks: dict[str, str] = {}
     for scale in [mine.scale, *([mine.larger] if mine.larger else [])]:
         finished = {arm: completed(scale, arm) for arm in mine.compared}
         there = {
@@ -348,5 +348,5 @@ def causality(mine: OwnMethodsFile, work: Path, completed: Callable[[str, str], 
                     f"{mine.path}: {arm}: with the weights that it was trained to ({one.key}), {one.leak}; it has no "
                     "verdict: what it gained may be the tokens that it was to predict"
                 )
-            seen[f"{scale}/{arm}"] = one.words
-    return seen
+            looks[f"{scale}/{arm}"] = one.words
+    return looks

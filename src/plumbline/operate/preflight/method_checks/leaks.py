@@ -94,10 +94,10 @@ def make_pairs(tokens_BT: torch.Tensor, places: Sequence[int], vocabulary: int) 
     rows = len(tokens_BT)
     for pair in range(rows // 2):
         place = places[pair % len(places)]
-        one, two = tokens_BT[2 * pair], tokens_BT[2 * pair + 1]
-        two[:place] = one[:place]
-        if two[place] == one[place]:
-            two[place] = (two[place] + 1) % vocabulary
+        first, second = tokens_BT[2 * pair], tokens_BT[2 * pair + 1]
+        second[:place] = first[:place]
+        if second[place] == first[place]:
+            second[place] = (second[place] + 1) % vocabulary
     if rows % 2:
         tokens_BT[-1] = tokens_BT[0]
     return tokens_BT
@@ -189,8 +189,10 @@ def _look_once(
         read_BTD = hidden_BTD.detach()
         for pair in range(rows // 2):
             place = places[pair % len(places)]
-            one, two = model.logits(read_BTD[2 * pair : 2 * pair + 2, :place])  # of each token by itself
-            if leak := _find_by_change(two[None], one[None], tokens_BT[2 * pair], how):
+            first_logits_1TV, second_logits_1TV = model.logits(
+                read_BTD[2 * pair : 2 * pair + 2, :place]
+            )  # of each token by itself
+            if leak := _find_by_change(second_logits_1TV[None], first_logits_1TV[None], tokens_BT[2 * pair], how):
                 return leak
         if mode.gradients:
             read = {min(2 * pair + pair % 2, rows - 1): places[pair % len(places)] for pair in range(max(1, rows // 2))}
@@ -221,8 +223,10 @@ def find_leak_in_batch(model: Decoder, mode: Mode, tokens_BT: torch.Tensor, othe
         embedded_BTD, hidden_BTD = _call(model, mode, tokens_BT)
         changed_BTD = _call(model, mode, changed_BT.to(tokens_BT.device))[1].detach()
         for row, place in enumerate(places):
-            one, two = (model.logits(each[row : row + 1, :place].detach()) for each in (hidden_BTD, changed_BTD))
-            if leak := _find_by_change(two, one, tokens_BT[row], how):
+            expected_1TV, changed_1TV = (
+                model.logits(each[row : row + 1, :place].detach()) for each in (hidden_BTD, changed_BTD)
+            )
+            if leak := _find_by_change(changed_1TV, expected_1TV, tokens_BT[row], how):
                 return leak
         if mode.gradients:
             read = {row: place for row, place in enumerate(places) if row % 2 == 0}
@@ -246,9 +250,9 @@ def _find_by_change(
     if off is None:
         return None
     place, last = changed_1TV.shape[1], len(tokens_T) - 1
-    which = f"token {place}" if place == last else f"tokens {place} to {last}"
+    tokens_text = f"token {place}" if place == last else f"tokens {place} to {last}"
     moved = f"moves the logits at token {off[0]}, which comes before it, by {off[1]:.2g}"
-    return Leak("causality", f"{which} of {describe_tokens(tokens_T)} changed {moved}{call_text}")
+    return Leak("causality", f"{tokens_text} of {describe_tokens(tokens_T)} changed {moved}{call_text}")
 
 
 def _find_beside_others(
@@ -380,5 +384,9 @@ def find_difference(
 def describe_tokens(tokens_T: torch.Tensor) -> str:
     """Name an input in a message: how many tokens it has, and the first of them."""
     listed = tokens_T.tolist()
-    shown = ", ".join(map(str, listed[:8]))
-    return f"the {len(listed)} tokens ({shown}{', ...' if len(listed) > 8 else ''})" if len(listed) > 1 else "one token"
+    first_tokens = ", ".join(map(str, listed[:8]))
+    return (
+        f"the {len(listed)} tokens ({first_tokens}{', ...' if len(listed) > 8 else ''})"
+        if len(listed) > 1
+        else "one token"
+    )

@@ -197,8 +197,8 @@ def check_start(spec: ModelSpec, baseline: ModelSpec) -> str | None:
     for name, value in tensors.items():
         if name not in tensors_again or not _are_same(value, tensors_again[name]):
             return f"two models of one seed have a different {name}: something does not depend on the seed"
-    for one, two in ((model, again), (lived, lived_again)):
-        if not torch.equal(one(tokens_BT), two(tokens_BT)):
+    for model_, two in ((model, again), (lived, lived_again)):
+        if not torch.equal(model_(tokens_BT), two(tokens_BT)):
             return (
                 f"two models of one seed give {_describe_tokens(tokens_BT)} other logits: something does not depend on "
                 "the seed"
@@ -325,8 +325,12 @@ def _list_tensors(model: Decoder) -> dict[str, torch.Tensor]:
     }
 
 
-def _are_same(one: torch.Tensor, two: torch.Tensor) -> bool:
-    return one.shape == two.shape and one.dtype == two.dtype and torch.equal(one.nan_to_num(), two.nan_to_num())
+def _are_same(value: torch.Tensor, other: torch.Tensor) -> bool:
+    return (
+        value.shape == other.shape
+        and value.dtype == other.dtype
+        and torch.equal(value.nan_to_num(), other.nan_to_num())
+    )
 
 
 def _make_inputs(spec: ModelSpec, *longer: int) -> Iterator[torch.Tensor]:

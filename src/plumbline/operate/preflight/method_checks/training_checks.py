@@ -308,7 +308,7 @@ def _take_steps(loop: TrainingLoop, states: list[list[Any]], *, replayed: bool) 
                 if due:
                     held_out_reading.probe_values(loop.parts, due)
                 if _are_changed(before, parameters):
-                    return f"a probe changes parameters or leaves gradients: one of {[one.name for one in due]}"
+                    return f"a probe changes parameters or leaves gradients: one of {[probe_.name for probe_ in due]}"
                 loop.train_step()
                 loop.catch_up()
         except _GradientTaken:
@@ -365,8 +365,8 @@ def _are_changed(before: list[Any], parameters: list[Any]) -> bool:
     return not _equal(before, parameters) or any(value.grad is not None for value in parameters)
 
 
-def _equal(one: Iterable[torch.Tensor], two: Iterable[torch.Tensor]) -> bool:
-    return all(torch.equal(a.detach(), b.detach()) for a, b in zip(one, two, strict=True))
+def _equal(values: Iterable[torch.Tensor], others: Iterable[torch.Tensor]) -> bool:
+    return all(torch.equal(a.detach(), b.detach()) for a, b in zip(values, others, strict=True))
 
 
 def _list_leaves(value: Any) -> Iterator[Any]:
