@@ -22,13 +22,13 @@ from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text
 from plumbline.core.formats import format_count
-from plumbline.verdict.board.board_page import description
-from plumbline.verdict.board.board_rows import board_of
-from plumbline.verdict.board.progress import progress
+from plumbline.verdict.board.board_page import describe_progress
+from plumbline.verdict.board.board_rows import make_board
+from plumbline.verdict.board.progress import place_records
 from plumbline.verdict.formatting import format_p, write_grid
 from plumbline.verdict.gate.board_reading import read_board
 from plumbline.verdict.gate.examined_records import NOT_SHOWN
-from plumbline.verdict.gate.judgement import Judgement, judge_board, noise_of
+from plumbline.verdict.gate.judgement import Judgement, judge_board, pool_noise
 from plumbline.verdict.gate.rules import read_rules
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -49,7 +49,7 @@ def section(rules_name: str, folder: Path) -> str:
     rules = read_rules(rules_name)
     board_evidence = read_board(folder, rules)
     judgements = judge_board(board_evidence, rules)
-    noise, sigma = noise_of(board_evidence), noise_of(board_evidence).sigma
+    noise, sigma = pool_noise(board_evidence), pool_noise(board_evidence).sigma
     verdicts = Counter(each.verdict for each in judgements)
     kinds = Counter(kind for each in judgements for kind in {fault.kind for fault in each.evidence.faults})
     claimed = [each for each in judgements if each.evidence.record.printed_n is not None]
@@ -82,11 +82,11 @@ def section(rules_name: str, folder: Path) -> str:
                 f"{sigma.sigma:.3g}; {sigma.df:g}; {format_p(noise.bartlett)}",
             )
         )
-    board = board_of(judgements, rules, noise)
+    board = make_board(judgements, rules, noise)
     text = [
         f"## {rules.name}",
         write_grid(["what", "count"], facts),
-        description(board, progress(board)),
+        describe_progress(board, place_records(board)),
         failing(judgements),
         unread(judgements),
         steps(judgements),

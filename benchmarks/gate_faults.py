@@ -18,7 +18,7 @@ import numpy as np
 
 from plumbline.core.files import atomic_write_text
 from plumbline.verdict.formatting import write_grid
-from plumbline.verdict.gate.board_reading import find, read_board
+from plumbline.verdict.gate.board_reading import find_record, read_board
 from plumbline.verdict.gate.judgement import Judgement, judge_record
 from plumbline.verdict.gate.rules import read_rules
 
@@ -279,7 +279,7 @@ def judge_folder(folder: Path, table: bool) -> Judgement:
     rules_file.write_text(TABLE_RULES if table else SUBMISSION_RULES)
     rules = read_rules(str(rules_file))
     board = read_board(folder, rules)
-    return judge_record(find(board, None), board, rules)
+    return judge_record(find_record(board, None), board, rules)
 
 
 def kinds_found(judgement: Judgement) -> set[str]:

@@ -29,7 +29,7 @@ from plumbline.verdict.formatting import write_grid
 from plumbline.verdict.judge import BaselineComparison, judge, judge_all
 from plumbline.verdict.ledger import append
 from plumbline.verdict.numbers.search import SearchJudgement, judge_search
-from plumbline.verdict.numbers.table_verdict import ComparedPair, table_entries
+from plumbline.verdict.numbers.table_verdict import ComparedPair, make_entries
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.sources.row_files import ColumnNames, read_rows
 from plumbline.verdict.sources.run_rows import read_search, read_table
@@ -200,7 +200,7 @@ def users(repetitions: int, folder: Path) -> str:
                 }
                 table = Evidence(metric="loss", runs=runs)
                 ledger = append(
-                    path, table_entries(table, [ComparedPair(f"try {attempt}", "base")], TERMS, planned=planned)
+                    path, make_entries(table, [ComparedPair(f"try {attempt}", "base")], TERMS, planned=planned)
                 )
                 page = judge_all(table.values, "base", TERMS, tries=ledger.count_tries("base", "loss"))
                 crowned.append(any(map(improves, page.values())))

@@ -142,7 +142,7 @@ def _packs(folder: Path) -> Path:
 
 def _train_at_long_context(folder: Path, width: int) -> tuple[float, Path, Path, Path]:
     """Millions of parameters, spec, run and work folder of a model that was trained for two steps at context 1,024."""
-    from plumbline.operate.preflight.method_checks.finished_run_checks import held_out_pack, training_pack
+    from plumbline.operate.preflight.method_checks.finished_run_checks import locate_held_out_pack, locate_training_pack
     from plumbline.specs.spec import RunSpec
 
     millions, _ = _training(folder, width)
@@ -156,8 +156,13 @@ def _train_at_long_context(folder: Path, width: int) -> tuple[float, Path, Path,
     spec.write_text(json.dumps(content))
     run, loaded = folder / f"looked{width}", RunSpec.from_json(str(spec))
     if not run.exists():
-        arguments = ("--spec", spec, "--training-pack", training_pack(work, loaded))
-        arguments += ("--validation-pack", held_out_pack(work, loaded), "--state", folder / f"state_looked{width}")
+        arguments = ("--spec", spec, "--training-pack", locate_training_pack(work, loaded))
+        arguments += (
+            "--validation-pack",
+            locate_held_out_pack(work, loaded),
+            "--state",
+            folder / f"state_looked{width}",
+        )
         run_command(verb_command("train", *arguments, "--out", run))
     return millions, spec, run, work
 

@@ -18,7 +18,13 @@ from decision_rules.rates_page import RatesPage, rng_of
 from plumbline.stats.sequential import Plan
 from plumbline.verdict.decision import loop
 from plumbline.verdict.decision.bank import Bank, BankedRun
-from plumbline.verdict.decision.fix_design import fix_design, last_keep, require_announced, rule, session_level
+from plumbline.verdict.decision.fix_design import (
+    count_runs_at_last_keep,
+    find_session_level,
+    fix_design,
+    require_announced,
+    write_rule,
+)
 from plumbline.verdict.decision.loop import Experiment
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun, ExperimentQuestion
 from plumbline.verdict.ledger import Ledger, LedgerEntry
@@ -52,10 +58,19 @@ def session(
         trainer = NumbersTrainer(draw_values(rng, gain), f"c{number}")
         question = replace(base_question, candidate=trainer.name)
         entry = LedgerEntry(
-            kind="try", name=trainer.name, fingerprint=trainer.name, baseline="b", metric="loss", test=rule(question)
+            kind="try",
+            name=trainer.name,
+            fingerprint=trainer.name,
+            baseline="b",
+            metric="loss",
+            test=write_rule(question),
         )
         ledger = Ledger(Path("memory"), tuple(entries), ())
-        settled = replace(question, alpha=session_level(question, entry, ledger), bank_since=last_keep(entry, ledger))
+        settled = replace(
+            question,
+            alpha=find_session_level(question, entry, ledger),
+            bank_since=count_runs_at_last_keep(entry, ledger),
+        )
         terms, plan = fix_design(settled, trainer, bank)
         require_announced(entry, plan, trainer, bank, ledger)
         decision = Experiment(terms=terms, plan=plan, trainer=trainer, bank=bank, tell=lambda line: None).conduct()

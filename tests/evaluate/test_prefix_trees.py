@@ -12,7 +12,7 @@ from plumbline.evaluate.prefix_tree_reader import PrefixTreeReader
 from plumbline.evaluate.prefix_tree_rows import cut
 from plumbline.evaluate.prefix_trees import SHORTEST, PrefixNode, TokenSegment, trees
 from plumbline.model.decoder import Decoder
-from plumbline.operate.preflight.method_checks.model_checks import lively
+from plumbline.operate.preflight.method_checks.leaks import create_moved_model
 from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec
 from tests.conftest import REPOSITORY
@@ -92,7 +92,7 @@ def test_no_component_of_any_study_changes_a_score(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("plumbline.model.mixers.softmax.SPAN", 9)  # rows here are shorter than those it is made for
     whole = set()
     for name, spec in combinations().items():
-        model = lively(spec).double()
+        model = create_moved_model(spec).double()
         reader = PrefixTreeReader(model, batch_tokens=40, padding=0)
         found = reader.scores(SEGMENTS, len(SEGMENTS))
         for (score, greedy), segment in zip(found, SEGMENTS, strict=True):
@@ -107,7 +107,7 @@ def test_short_rows_stand_where_padding_would(monkeypatch: pytest.MonkeyPatch) -
     """Where branches may lie side by side; else padding stays, within its limit."""
     rows = [[40 + index, *range(length)] for index, length in enumerate((12, 32, 20, 5))]  # of so many tokens, read
     segments = [TokenSegment(index, row, 1) for index, row in enumerate(rows)]
-    reader, read = PrefixTreeReader(lively(small()), batch_tokens=None, padding=0), Decoder.hidden
+    reader, read = PrefixTreeReader(create_moved_model(small()), batch_tokens=None, padding=0), Decoder.hidden
     passes: list[tuple[int, ...]] = []
     monkeypatch.setattr(Decoder, "hidden", lambda *given: passes.append(tuple(given[1].shape)) or read(*given))
     beside = reader.scores(segments, len(rows))
@@ -122,9 +122,9 @@ def test_short_rows_stand_where_padding_would(monkeypatch: pytest.MonkeyPatch) -
 def test_what_remembers_earlier_queries_reads_each_row_by_itself() -> None:
     """The branches of a tree are no earlier queries of each other."""
     summed = PrefixTreeReader(
-        lively(small(mixer={"name": "selective", "variant": "original"})), batch_tokens=None, padding=0
+        create_moved_model(small(mixer={"name": "selective", "variant": "original"})), batch_tokens=None, padding=0
     )
-    plain = PrefixTreeReader(lively(small()), batch_tokens=None, padding=0)
+    plain = PrefixTreeReader(create_moved_model(small()), batch_tokens=None, padding=0)
     assert (summed.padded, summed.shared, plain.padded, plain.shared) == (True, False, True, True)
 
 
@@ -139,7 +139,7 @@ def test_what_was_cut_on_the_left_shares_nothing() -> None:
 def test_learned_positions_end_with_the_context() -> None:
     """A row as long as the context beside shorter ones, all after one beginning: padding has no position."""
     spec = small(positions={"name": "learned"}, context=32)
-    model = lively(spec)
+    model = create_moved_model(spec)
     begin = list(range(20))
     segments = [
         TokenSegment(0, [*begin, *range(40, 53)], 13),
@@ -154,8 +154,11 @@ def test_learned_positions_end_with_the_context() -> None:
 def test_what_asks_nothing_and_what_reads_one_token() -> None:
     """An empty answer has the probability one; a model of one token has no rows to share or to fill up."""
     nothing = [TokenSegment(0, [3, 4, 5], 0), TokenSegment(1, [3], 0)]
-    assert PrefixTreeReader(lively(small()), batch_tokens=None, padding=0).scores(nothing, 2) == [(0.0, True)] * 2
-    model = lively(small(context=1))
+    assert (
+        PrefixTreeReader(create_moved_model(small()), batch_tokens=None, padding=0).scores(nothing, 2)
+        == [(0.0, True)] * 2
+    )
+    model = create_moved_model(small(context=1))
     reader = PrefixTreeReader(model, batch_tokens=None, padding=0)
     asked = [TokenSegment(0, [3, 4], 1), TokenSegment(1, [5, 4], 1)]
     for (score, _), segment in zip(reader.scores(asked, 2), asked, strict=True):
@@ -164,7 +167,7 @@ def test_what_asks_nothing_and_what_reads_one_token() -> None:
 
 def test_of_equal_logits_the_first_tokens_is_the_likeliest() -> None:
     """As `argmax` has it, by which the harness judges its own models: a model that says nothing prefers token 0."""
-    silent = lively(small())
+    silent = create_moved_model(small())
     torch.nn.init.zeros_(silent.head_weight)
     asked = [TokenSegment(index, [5, *answer], len(answer)) for index, answer in enumerate([[0], [1], [0, 0], [0, 7]])]
     scored = PrefixTreeReader(silent, batch_tokens=None, padding=0).scores(asked, len(asked))

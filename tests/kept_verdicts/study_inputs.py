@@ -46,7 +46,7 @@ def _stand_ins(gains: Mapping[str, float | None]) -> dict[str, object]:
     return {
         "plumbline.project.arms.StudyArms.run": _runs(gains),
         "plumbline.operate.experiments.study_verbs.StudySource.check": lambda self, question: ([], {}),
-        "plumbline.operate.preflight.method_checks.finished_run_checks.of_arm": lambda *_: seen,
+        "plumbline.operate.preflight.method_checks.finished_run_checks.check_arm": lambda *_: seen,
     }
 
 

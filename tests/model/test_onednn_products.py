@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from plumbline.model import cpu_matmul
 from plumbline.model.decoder import create
-from plumbline.operate.preflight.method_checks.model_checks import lively
+from plumbline.operate.preflight.method_checks.leaks import create_moved_model
 from plumbline.specs.spec import ModelSpec
 from tests.model.transfer_methods import overlay
 from tests.model_specs import small
@@ -137,7 +137,7 @@ def test_shapes_that_vary_are_left_to_mkl_on_its_makers_processors(maker: bool, 
 def test_without_a_gradient_fewer_tensors_hold_the_same_bits(splits: int) -> None:
     """Wide heads turned whole; gates and gains multiplied in place."""
     mixer = {"name": "softmax"} if splits == 1 else {"name": "differential"}
-    model = lively(small(head_width=32, mixer=mixer))
+    model = create_moved_model(small(head_width=32, mixer=mixer))
     tokens = torch.arange(12).view(2, 6)
     kept = model(tokens)
     with torch.no_grad():

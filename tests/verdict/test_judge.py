@@ -16,7 +16,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.stats.noise_floor import noise_floor
 from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.judge import BaselineComparison, judge, judge_all, judge_goal
-from plumbline.verdict.numbers.sentences import sentence
+from plumbline.verdict.numbers.sentences import write_sentence
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.power import ComparisonDesign, compute_sigma_interval, count_seeds
 from plumbline.verdict.seed_values import CannotBeJudgedError, Seeds
@@ -59,12 +59,14 @@ def test_p_is_students_and_the_paired_one_that_of_pairs(n: int) -> None:
 @pytest.mark.parametrize(("alpha", "level"), [(0.025, 0.95), (0.05, 0.9), (0.01, 0.98)])
 def test_the_sentence_gives_the_interval_its_level_and_the_gain_its_unit(alpha: float, level: float) -> None:
     ours, theirs = [4.0, 5.5, 6.0], [1.0, 2.0, 3.0, 2.2]
-    said = sentence(judge("a", seeds(*ours), seeds(*theirs), ComparisonTerms(higher=True, alpha=alpha)), "b", "acc")
+    said = write_sentence(
+        judge("a", seeds(*ours), seeds(*theirs), ComparisonTerms(higher=True, alpha=alpha)), "b", "acc"
+    )
     ends = stats.ttest_ind(ours, theirs).confidence_interval(level)
     assert f"by 3.12 ({level:.0%}".replace("%", " %") + f" interval {ends.low:.2f} to {ends.high:.2f}; 3" in said
     assert "standard deviations of one run; 3 seeds against 4 of `b`; one-sided p = " in said and "sigma" not in said
     paired = ComparisonTerms(higher=True, paired=True)
-    assert "standard deviations of a difference; " in sentence(judge("a", seeds(*ours), BASE, paired), "b", "acc")
+    assert "standard deviations of a difference; " in write_sentence(judge("a", seeds(*ours), BASE, paired), "b", "acc")
 
 
 def test_one_seed_is_the_prediction_t() -> None:
@@ -147,7 +149,7 @@ def test_power_is_that_of_the_noncentral_t(n: int) -> None:
     design = ComparisonDesign(math.sqrt(2 / n), 2 * n - 2, 0.025)
     expected = stats.nct.sf(stats.t.isf(0.025, 2 * n - 2), 2 * n - 2, 3.0 / math.sqrt(2 / n))
     assert design.power(3.0) == pytest.approx(expected, abs=1e-6)
-    assert design.power(design.resolved(0.8)) == pytest.approx(0.8, abs=1e-4)
+    assert design.power(design.find_smallest_gain(0.8)) == pytest.approx(0.8, abs=1e-4)
 
 
 @pytest.mark.parametrize("alpha", [0.05, 5e-5, 1e-9])
@@ -156,7 +158,7 @@ def test_the_resolved_gain_is_found_for_any_number_of_tries(alpha: float, freedo
     """Where scipy's own series gives up, the law of sigma alone decides."""
     design = ComparisonDesign(1.2, freedom, alpha)
     shift, sigma = (
-        design.resolved(0.8) / 1.2,
+        design.find_smallest_gain(0.8) / 1.2,
         np.sqrt(stats.chi2.ppf((np.arange(20_000) + 0.5) / 20_000, freedom) / freedom),
     )
     assert stats.norm.sf(design.critical * sigma - shift).mean() == pytest.approx(0.8, abs=2e-3)
@@ -194,7 +196,7 @@ def test_the_runs_that_are_missing_find_what_is_asked_after_as_another_try() -> 
     assert fewer.power(2.0) < 0.8 <= after.power(2.0)
     assert (
         f"{more.method} more runs and {more.baseline} of `base` would find a gain of 2 standard deviations with 80 %"
-        in sentence(judged, "base", "loss")
+        in write_sentence(judged, "base", "loss")
     )
     named = judge("a", seeds(2.0, 3.0, 4.0), BASE, ComparisonTerms(higher=True, target_gain=2.0)).runs_needed
     assert (
@@ -206,7 +208,7 @@ def test_a_goal_is_judged_by_the_one_sample_t() -> None:
     judged = judge_goal("a", seeds(1.0, 2.0, 4.0), 1.5, ComparisonTerms(higher=True, alpha=0.01))
     assert judged.p == pytest.approx(stats.ttest_1samp([1.0, 2.0, 4.0], 1.5, alternative="greater").pvalue)
     assert (judged.n_baseline, judged.mean_baseline) == (0, 1.5)
-    assert "3 seeds against the fixed value 1.5" in sentence(judged, "goal 1.5", "loss")
+    assert "3 seeds against the fixed value 1.5" in write_sentence(judged, "goal 1.5", "loss")
 
 
 def test_the_interval_of_sigma_holds_it_as_often_as_it_says() -> None:
@@ -262,7 +264,7 @@ def test_any_finite_values_are_judged_or_refused_in_a_sentence(ours, theirs) -> 
     except PlumblineError:
         return
     assert isinstance(judged, BaselineComparison) and 0 <= judged.p <= 1 and judged.low <= judged.high
-    assert sentence(judged, "base", "loss") and judged.welch and judged.pairs is not False
+    assert write_sentence(judged, "base", "loss") and judged.welch and judged.pairs is not False
 
 
 def test_of_values_of_1e200_and_of_1_the_same_is_said() -> None:

@@ -2,7 +2,7 @@
 
 Reads .csv, .tsv, .jsonl and .json: a table (method, seed, metric; or, as printed: method, metric, std, n), or the log
 of a sequential search (commit, metric, status); a folder of submission.json files; or two folders of lm-eval
---log_samples. Writes a page and its numbers beside them, and enters what was tried in the ledger. See docs/verdict.md.
+--log_samples. Writes a page and its numbers next to them, and enters what was tried in the ledger. See docs/verdict.md.
 
 Exit codes with --exit-code-of: 0 keep (it improves), 10 discard (the gain that would be worth having is ruled out), 11
 not decided, 12 the method crashed or diverged, 13 cannot be judged; always: 1 an error, 2 a wrong command line. Without
@@ -153,18 +153,9 @@ def _format_argument(argument: str) -> str:
     return f"{flag}{is_}{format_path(path)}" if path.startswith("/") else argument
 
 
-def name_default_page(results: Path) -> Path:
-    """Name the page of a file of numbers: ``results.verdict.md`` beside ``results.csv``."""
-    return _place_next_to(results, f"{_resolve_name(results).stem}.verdict.md")
-
-
 def _resolve_name(results: Path) -> Path:
-    """A path whose last part is a name: `.` and `..` are the folder that they stand for."""
+    """Return a path whose last part is a name: `.` and `..` are the folder that they stand for."""
     return results if results.name not in ("", "..") else results.resolve()
-
-
-def _place_next_to(results: Path, name: str) -> Path:
-    return _resolve_name(results).with_name(name)
 
 
 def make_request(options: argparse.Namespace, repeat: str) -> NumbersRequest:
@@ -202,19 +193,20 @@ def make_request(options: argparse.Namespace, repeat: str) -> NumbersRequest:
         status=options.status_column,
         status_map=parse_status_map(options.status_map),
     )
+    results = _resolve_name(options.results)
     return NumbersRequest(
         path=options.results,
         terms=terms,
         columns=columns,
-        ledger=options.ledger or _place_next_to(options.results, "ledger.jsonl"),
-        page=options.out or name_default_page(options.results),
+        ledger=options.ledger or results.with_name("ledger.jsonl"),
+        page=options.out or results.with_name(f"{results.stem}.verdict.md"),
         baseline=options.baseline,
         goal=options.goal,
         candidate=options.exit_code_of,
         chain=options.compare_with_previous,
         at_step=options.at_step,
         kind=options.results_shape,
-        told=PrintedSpread(options.seeds, options.spread or ""),
+        spread_options=PrintedSpread(options.seeds, options.spread or ""),
         planned_tries=options.planned_tries,
         size=options.size.strip(" ."),
         repeat=repeat,
@@ -245,7 +237,7 @@ def check_page(page: Path, ledger: Path | None) -> int:
 
 
 def _read_families(page: Path) -> set[tuple[str, str]] | None:
-    """What a page's tries are counted in, by its numbers beside it; None where they do not say."""
+    """What a page's tries are counted in, by its numbers next to it; None if they do not say."""
     try:
         numbers = json.loads(read_ordinary_text(page.with_suffix(".json"), ledgers.PAGE_BYTES))
         if "decides" in numbers:

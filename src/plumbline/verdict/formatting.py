@@ -12,7 +12,7 @@ from plumbline.core.errors import visible
 Row = TypeVar("Row")
 
 
-def quote_name(text: str) -> str:
+def quote(text: str) -> str:
     """Write a name from a file, which may hold anything, as code in a line or a cell of Markdown."""
     return f"`{escape_cell(text).replace('`', chr(39))}`"
 
@@ -37,11 +37,11 @@ def format_value(value: float, sigma: float) -> str:
 
 
 def describe_effect(gain: float, metric: str, sigma: float, *, higher: bool) -> str:
-    """Say what a method does to a metric: ``gains 0.02 in``, or ``lowers ... by 0.02``. `gain` counts upwards."""
+    """State what a method does to a metric: ``gains 0.02 in``, or ``lowers ... by 0.02``. `gain` counts upwards."""
     size = format_value(abs(gain), sigma)
     if higher:
-        return f"{'gains' if gain >= 0 else 'loses'} {size} in {quote_name(metric)}"
-    return f"{'lowers' if gain >= 0 else 'raises'} {quote_name(metric)} by {size}"
+        return f"{'gains' if gain >= 0 else 'loses'} {size} in {quote(metric)}"
+    return f"{'lowers' if gain >= 0 else 'raises'} {quote(metric)} by {size}"
 
 
 def format_p(value: float) -> str:

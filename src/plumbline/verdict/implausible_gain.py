@@ -14,7 +14,7 @@ SIGMAS = 24.0
 #: larger scale of this package's demo of the transfer study, 44 steps; of a trainer that is not known, as much.
 SHARES = {"paper": 0.0068}
 SHORT_SHARE = 0.081
-#: The share of the mean of a loss that is not known (perplexity, error, bits) from which its gain is looked at however
+#: The share of the mean of a loss that is not known (perplexity, error, bits) from which its gain is examined however
 #: few sigmas it is: a choice, three times `SHORT_SHARE`, and what halves a loss by a changed evaluation is above it.
 #: No paper has that number. It says nothing where so many sigmas make that share, as of a metric near zero.
 LONE_SHARE, LONE_SIGMAS = 0.25, 3.0
@@ -25,7 +25,7 @@ TOO_SMALL = 0.05
 def describe_implausible_gain(
     gain: float, sigma: float, df: float, baseline: float, preset: str, *, loss: bool
 ) -> str | None:
-    """Say what to look at if a gain is above every known one; None where it is not.
+    """State what to look at if a gain is above every known one; None if it is not.
 
     Args:
         sigma: standard deviation of a run, and its degrees of freedom: few runs make it small by chance.
@@ -50,7 +50,7 @@ def describe_implausible_gain(
 def describe_implausible_own_gain(
     gain: float, sigma: float, df: float, baseline: float, *, positive_loss: bool = False
 ) -> str | None:
-    """Say the same of a trainer of which nothing is known: of a gain that is large in both measures, or of a large
+    """State the same of a trainer of which nothing is known: of a gain that is large in both measures, or of a large
     share alone where a share means something (`positive_loss`: lower is better, and no run had a value of zero or less;
     of an accuracy or a reward any share may be a discovery).
     """

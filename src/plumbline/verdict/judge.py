@@ -46,7 +46,7 @@ from plumbline.verdict.seed_values import (
     estimate_noise,
     find_scale,
     require_spread,
-    sorted_values,
+    sort_values,
     subtract_means,
 )
 
@@ -143,7 +143,7 @@ class BaselineComparison:
     @property
     def resolved(self) -> float:
         """The smallest gain, in units of the metric, that these seeds find with a chance of POWER."""
-        return self.terms.minimum_gain + self.sigma * self.design.resolved(POWER)
+        return self.terms.minimum_gain + self.sigma * self.design.find_smallest_gain(POWER)
 
     @property
     def seeds_to_decide(self) -> int | None:
@@ -164,9 +164,9 @@ class BaselineComparison:
 
     @property
     def runs_needed(self) -> RunsNeeded | None:
-        """The runs that would find the gain that is asked after, or, where these find it already, the seen one.
+        """The runs that would find the gain that is in question, or, where these find it already, the seen one.
 
-        None where they would be more than a million.
+        None if they would be more than a million.
         """
         for gain, in_sigma in (
             (self.terms.target_gain_at(self.sigma), self.terms.asked_gain is None),
@@ -202,7 +202,7 @@ class BaselineComparison:
                 return None
             t = (self.gain - self.terms.minimum_gain) / (sigma * self.design.error)
             return t, upper_tail(t, self.n_baseline - 1)
-        ours, theirs = sorted_values(self.method), sorted_values(self.baseline)
+        ours, theirs = sort_values(self.method), sort_values(self.baseline)
         if len(theirs) < 2:
             return None
         scale = find_scale(ours, theirs)
@@ -219,7 +219,7 @@ class BaselineComparison:
         if self.summaries:
             sides = [(side.std, side.n) for side in self.summaries]
             return welch_of_summaries(self.gain - self.terms.minimum_gain, *sides)
-        ours, theirs = sorted_values(self.method), sorted_values(self.baseline)
+        ours, theirs = sort_values(self.method), sort_values(self.baseline)
         scale = find_scale(ours, theirs)
         return welch(self.terms.sign * ours / scale - self.terms.minimum_gain / scale, self.terms.sign * theirs / scale)
 
@@ -248,10 +248,10 @@ def judge(name: str, method: Seeds, baseline: Seeds, terms: ComparisonTerms, *, 
 
     Raises:
         CannotBeJudgedError: there is no noise to judge by: too few seeds, or no spread.
-        PlumblineError: a side is empty, or a value is no finite number.
+        PlumblineError: a side is empty, or a value is not a finite number.
     """
     method, baseline = check_seeds(name, method), check_seeds("the baseline", baseline)
-    ours, theirs = sorted_values(method), sorted_values(baseline)
+    ours, theirs = sort_values(method), sort_values(baseline)
     if terms.paired:
         shared = sorted(method.keys() & baseline.keys())
         if len(shared) < 2:
@@ -274,13 +274,13 @@ def judge_goal(name: str, method: Seeds, goal: float, terms: ComparisonTerms, *,
 
     Raises:
         CannotBeJudgedError: one seed and no sigma, or no spread.
-        PlumblineError: there is no seed, or a value is no finite number; or pairs are asked for.
+        PlumblineError: there is no seed, or a value is not a finite number; or pairs are requested.
     """
     if terms.paired:
         raise PlumblineError("a goal is one number, which has no pairs; leave out --paired")
     method = check_seeds(name, method)
     (goal,) = check_seeds("the goal", {"goal": goal}).values()
-    ours, goal_values = sorted_values(method), np.array([goal])
+    ours, goal_values = sort_values(method), np.array([goal])
     scale = find_scale(ours, goal_values)
     if terms.sigma is not None:
         sigma, freedom = terms.sigma, terms.sigma_freedom
@@ -351,7 +351,7 @@ def build_comparison(
 def choose_outcome(corrected: float, high: float, sigma: float, terms: ComparisonTerms) -> Outcome:
     """Name the verdict: better by its corrected p; else ruled out or not, by the upper bound `high` of its gain.
 
-    Ruled out is the gain that is asked after (claimed, or worth having); if none was named, `TARGET_GAIN_SIGMAS`.
+    Ruled out is the gain that is in question (claimed, or worth having); if none was named, `TARGET_GAIN_SIGMAS`.
     """
     if corrected <= terms.alpha:
         return Outcome.KEEP

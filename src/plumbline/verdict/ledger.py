@@ -5,8 +5,8 @@ look again is the same entry. What a p-value is corrected for is the number of d
 that trying twenty costs twenty, whether in one file or over a year; another metric of the same runs is another try.
 Where the metric of the first entry was named before there were values (a spec that is about to be trained, or
 `PRIMARY`), it is the primary one, and other metrics do not add to its tries. Announcing more tries than before is
-written down too: the entry again with another `planned_tries`, a line but no further try. What was decided stands
-beside (`verdict`, `sentence`), and is no try.
+written down too: the entry again with another `planned_tries`, a line but no further try. What was decided stands next
+to it (`verdict`, `sentence`), and is not a try.
 
 The file is a `plumbline.core.append_only_log`. What it alone cannot tell, a cut tail or a chain that was computed anew,
 is noticed by its pages: each carries the ledger's length and head, and is held against the file.
@@ -29,9 +29,9 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.core.foreign_rows import read_ordinary_text
 from plumbline.core.formats import format_count
-from plumbline.verdict.formatting import quote_name
+from plumbline.verdict.formatting import quote
 
-#: The kind of an entry that names the primary metric against a baseline, and is no try.
+#: The kind of an entry that names the primary metric against a baseline, and is not a try.
 PRIMARY = "primary"
 #: Bytes of a page that is read, at most.
 PAGE_BYTES = 64 * 2**20
@@ -46,7 +46,7 @@ class LedgerEntry:
     Attributes:
         kind: what was tried: "numbers", "search", "spec" or "try"; or `PRIMARY`.
         name: as a reader knows it; a part of what makes two entries different.
-        fingerprint: hash of the numbers, or of the spec, that were looked at.
+        fingerprint: hash of the numbers, or of the spec, that were examined.
         baseline: what it was compared with, by name: tries are counted against it.
         metric: in what; tries in another count too, unless this one is the primary one.
         test: what decided; another test of the same numbers is another try.
@@ -130,7 +130,7 @@ class Ledger:
         return max((entry.planned_tries for entry in self._list_counted(baseline, metric)), default=0)
 
     def find_primary_metric(self, baseline: str) -> str | None:
-        """Name the metric against the baseline that was named before there were values; None where none was."""
+        """Name the metric against the baseline that was named before there were values; None if none was."""
         first = next(iter(self._by_baseline.get(baseline, ())), None)
         return first.metric if first is not None and first.kind in _BEFOREHAND else None
 
@@ -148,7 +148,7 @@ class Ledger:
 
 
 def read(path: Path) -> Ledger:
-    """Read a ledger and check every line; empty where there is no file.
+    """Read a ledger and check every line; empty if there is no file.
 
     A torn last line is put aside, as by `append`.
 
@@ -212,7 +212,7 @@ def _make_new_records(ledger: Ledger, entries: Sequence[LedgerEntry]) -> list[di
 
 
 def fingerprint(value: Any) -> str:
-    """Hash a value that was looked at, by its canonical JSON."""
+    """Hash a value that was examined, by its canonical JSON."""
     return sha256_text(canonical_json(value))
 
 
@@ -248,20 +248,20 @@ def write_statement(ledger: Ledger, folder: Path) -> str:
 
 
 def describe_metrics(ledger: Ledger, baseline: str, metric: str) -> str:
-    """Say in which metrics the tries against a baseline were that count in this one."""
+    """State in which metrics the tries against a baseline were that count in this one."""
     tries = ledger.count_by_metric(baseline, metric)
     if set(tries) <= {metric}:
-        return f"in {quote_name(metric)}"
-    return f"({', '.join(f'{number} in {quote_name(tried_metric)}' for tried_metric, number in tries.items())})"
+        return f"in {quote(metric)}"
+    return f"({', '.join(f'{number} in {quote(tried_metric)}' for tried_metric, number in tries.items())})"
 
 
 def describe_tries(ledger: Ledger, baseline: str, metric: str) -> str:
-    """Say what p is multiplied by and where that stands: the tries in the ledger, or those announced in it."""
+    """State what p is multiplied by and where that stands: the tries in the ledger, or those announced in it."""
     tries = ledger.count_tries(baseline, metric)
     announced = (
         " announced" if ledger.count_planned_tries(baseline, metric) > ledger.count_tries_made(baseline, metric) else ""
     )
-    return f"{format_count(tries, 'try', 'tries')}{announced} in {quote_name(ledger.path.name)}"
+    return f"{format_count(tries, 'try', 'tries')}{announced} in {quote(ledger.path.name)}"
 
 
 def read_statement(page: Path) -> LedgerState | None:

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote as quote_url
 
 from plumbline.core.errors import visible
 from plumbline.core.files import atomic_write_json, atomic_write_text, format_path
 from plumbline.core.formats import byte_size
 from plumbline.verdict.evidence import MEASURES
-from plumbline.verdict.formatting import format_seconds, join_with_and, quote_name, write_grid
+from plumbline.verdict.formatting import format_seconds, join_with_and, quote, write_grid
 
 if TYPE_CHECKING:
     from plumbline.specs.spec import RunSpec
@@ -61,7 +61,7 @@ class VerdictPage:
     def markdown(self, picture_name: str) -> str:
         """Write the text of the page; `picture_name`: the file of its picture."""
         heads = (self.sentence, *list_implausible(self.checks))
-        image = f"![{self.alt}]({quote(picture_name)})"
+        image = f"![{self.alt}]({quote_url(picture_name)})"
         parts = [f"# {self.title}", *map(escape_tags, heads), image, self.details]
         texts = {"After the runs": describe_repeats(self.checks), **self.sections}
         if "methods" in self.checks:
@@ -103,15 +103,15 @@ def write_repeat(begin: str, command: str, page: Path) -> str:
 
 
 def describe_checks(report: Mapping[str, Any]) -> str:
-    """Say which checks held, of which methods, on models of which size."""
+    """State which checks held, of which methods, on models of which size."""
     size, methods = report["size"], report["methods"]
-    starts = [quote_name(method) for method, entry in methods.items() if entry["starts_as"]]
+    starts = [quote(method) for method, entry in methods.items() if entry["starts_as"]]
     begins = f" Initialised with their baseline's logits: {', '.join(starts)}." if starts else ""
     trained = "".join(f" {sentence[0].upper()}{sentence[1:]}." for sentence in report["trained"]["words"])
     tried = f"tried on models of {size['layers']} layers and width {size['width']}"
     return (
         f"Before anything was trained, {', '.join(report['checks'])} held for "
-        f"{join_with_and([quote_name(method) for method in methods])}, {tried} with inputs of 2 tokens up to their "
+        f"{join_with_and([quote(method) for method in methods])}, {tried} with inputs of 2 tokens up to their "
         f"context.{trained}{begins} Data: every run of a comparison reads the same sequences in the same order, and "
         "evaluates at the same steps; a method that does not is refused."
     )
@@ -128,9 +128,7 @@ def write_medians(medians: Mapping[str, Mapping[str, float | None]], labels: Map
         (MEASURES[measure], *(_format_amount(measure, by_arm.get(arm)) for arm in arms))
         for measure, by_arm in known.items()
     ]
-    table = (
-        write_grid(("median of the runs", *(quote_name(labels.get(arm, arm)) for arm in arms)), rows) if rows else ""
-    )
+    table = write_grid(("median of the runs", *(quote(labels.get(arm, arm)) for arm in arms)), rows) if rows else ""
     lacking = join_with_and([label for measure, label in MEASURES.items() if medians and measure not in known])
     return "\n\n".join(filter(None, (table, f"Not known of these runs: {lacking}." if lacking else "")))
 
@@ -145,21 +143,21 @@ def _format_amount(measure: str, amount: float | None) -> str:
 
 
 def describe_repeats(report: Mapping[str, Any]) -> str:
-    """Say of which arms causality held again with the weights that they were trained to; empty where none was tried."""
+    """State for which arms causality held again with the weights that they were trained to; empty if none was tried."""
     weights = report.get("trained_weights", {})
     if not weights:
         return ""
-    phrases = [f"{quote_name(arm)} {visible(result)}" for arm, result in weights.items()]
+    phrases = [f"{quote(arm)} {visible(result)}" for arm, result in weights.items()]
     return f"With the weights that they were trained to, causality was looked at again: {'; '.join(phrases)}."
 
 
 def list_implausible(report: Mapping[str, Any]) -> list[str]:
     """Write a line for each method whose gain no modification ever had: what to look at before it is believed."""
-    return [f"Flagged: {quote_name(method)}: {reason}." for method, reason in report.get("implausible", {}).items()]
+    return [f"Flagged: {quote(method)}: {reason}." for method, reason in report.get("implausible", {}).items()]
 
 
 def describe_budget(runs: Iterable[RunSpec]) -> str:
-    """Say how long runs train; empty where they do not train alike."""
+    """State how long runs train; empty if they do not train alike."""
     budgets = {(run.train.steps, run.train.batch_tokens) for run in runs}
     if len(budgets) != 1:
         return ""
@@ -168,7 +166,7 @@ def describe_budget(runs: Iterable[RunSpec]) -> str:
 
 
 def describe_size(label: str, preset: str, runs: Iterable[RunSpec]) -> str:
-    """Say how large the models of a scale are and how long they train; `label`: the scale's."""
+    """State how large the models of a scale are and how long they train; `label`: the scale's."""
     model = f"{label} parameters" if re.fullmatch(r"[\d.]+[kMB]", label) else f"scale {label}"
     budget = describe_budget(runs)
     return f"{model}{' and ' if budget else ''}{budget} (preset {preset})"

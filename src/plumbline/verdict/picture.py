@@ -23,7 +23,7 @@ from plumbline.core.errors import visible
 WIDTH, LEFT, RIGHT = 700, 172, 676
 #: An arm's row; the path of T; what is above a panel (its heading) and below it (numbers).
 ROW, PATH, ABOVE, BELOW = 38, 190, 44, 30
-#: Cells of a name that fit beside the data.
+#: Cells of a name that fit next to the data.
 NAME = 21
 #: How far above and below the boundary T is drawn; beyond, its dot is at the edge, with the number.
 BEYOND = 1.5
@@ -39,8 +39,8 @@ class PicturedArm:
     baseline: bool = False
 
     @property
-    def runs(self) -> str:
-        """How many runs there are, in words: ``2 runs, 1 diverged``."""
+    def runs_text(self) -> str:
+        """How many runs there are, as text: ``2 runs, 1 diverged``."""
         outcomes = [f"{self.lost.count(outcome)} {outcome}" for outcome in dict.fromkeys(self.lost)]
         return ", ".join([f"{len(self.values)} run{'s' * (len(self.values) != 1)}", *outcomes])
 
@@ -101,11 +101,11 @@ class DecisionPicture:
 
     @property
     def description(self) -> str:
-        """What the picture shows, in words, for who cannot see it."""
+        """What the picture shows, as text, for who cannot see it."""
         sentences, label = [], choose_digits(value for arm in self.arms for _, value in arm.values)
         for arm in self.arms:
             values = f" with {self.metric} {', '.join(label(value) for _, value in arm.values)}" if arm.values else ""
-            sentences.append(f"{arm.name}: {arm.runs}{values}.")
+            sentences.append(f"{arm.name}: {arm.runs_text}{values}.")
         sentences += [f"{gain.name}: {_describe_gain(gain, self.interval)}." for gain in self.gains]
         if self.path is not None:
             sentences += [f"{_describe_look(runs, t, self.path)}." for runs, t in self.path.looks]
@@ -118,7 +118,7 @@ class DecisionPicture:
             {
                 "kind": "baseline" if arm.baseline else "candidate",
                 "label": shorten(arm.name),
-                "below": shorten(arm.runs, NAME + 3),
+                "below": shorten(arm.runs_text, NAME + 3),
                 "mean": None if arm.mean is None else axis.x(arm.mean),
                 "mean_says": "" if arm.mean is None else f"mean of {arm.name}: {label(arm.mean)}",
                 "points": [(axis.x(value), f"seed {seed}: {label(value)}") for seed, value in arm.values],
@@ -235,7 +235,7 @@ def _lay_out_path(path: PicturedPath, top: int) -> dict[str, Any]:
             if math.isfinite(at):
                 band = {"kind": kind, "x": begin, "y": first, "width": width, "height": round(last - first, 1)}
                 bands.append(band | {"edge": y(at), "says": says})
-    seen = [(x(runs), y(t), _describe_look(runs, t, path)) for runs, t in path.looks if not math.isnan(t)]
+    points = [(x(runs), y(t), _describe_look(runs, t, path)) for runs, t in path.looks if not math.isnan(t)]
     beyond = [
         (x(runs), top + 20 if t > axis.high else bottom - 12, f"T = {t:.1f}")
         for runs, t in path.looks
@@ -250,8 +250,8 @@ def _lay_out_path(path: PicturedPath, top: int) -> dict[str, Any]:
         "bands": bands,
         "above": "kept" if any(map(math.isfinite, path.keep)) else "",
         "below": "discarded" if any(map(math.isfinite, path.discard)) else "",
-        "line": "M" + "L".join(f"{at} {height}" for at, height, _ in seen) if len(seen) > 1 else "",
-        "points": seen,
+        "line": "M" + "L".join(f"{at} {height}" for at, height, _ in points) if len(points) > 1 else "",
+        "points": points,
         "beyond": beyond,
         "looks": [(x(runs), str(runs)) for runs in range(1, most + 1) if (runs - 1) % every == 0 or runs == most],
     }
@@ -259,7 +259,7 @@ def _lay_out_path(path: PicturedPath, top: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis from left to right that holds these values, with some room beside them."""
+    """An axis from left to right that holds these values, with some room next to them."""
 
     low: float
     high: float
@@ -291,7 +291,7 @@ class Axis:
 
     @property
     def ticks(self) -> list[float]:
-        """The values that are written beside the axis."""
+        """The values that are written next to the axis."""
         first, last = math.ceil(self.low / self.step - 1e-9), math.floor(self.high / self.step + 1e-9)
         return [at * self.step for at in range(first, last + 1)]
 
@@ -301,7 +301,7 @@ class Axis:
 
 
 def choose_digits(values: Iterable[float]) -> Any:
-    """How numbers that stand beside each other are written: so that a hundredth of their spread is seen."""
+    """How numbers that stand next to each other are written: so that a hundredth of their spread is seen."""
     finite = [value for value in values if math.isfinite(value)] or [0.0]
     spread = max(finite) / 2 - min(finite) / 2 or abs(finite[0]) / 2
     return lambda value: _format_number(value, spread / 50)

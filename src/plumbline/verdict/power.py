@@ -60,9 +60,9 @@ class ComparisonDesign:
             return float(chdtr(self.freedom, self.freedom * (shift / self.critical) ** 2))
         return 1 - float(nctdtr(self.freedom, shift, self.critical))
 
-    def resolved(self, power: float) -> float:
+    def find_smallest_gain(self, power: float) -> float:
         """Compute the smallest gain (in units of sigma) that is found with the chance `power`."""
-        return _resolved(self, power)
+        return _find_smallest_gain(self, power)
 
 
 @lru_cache(maxsize=1024)  # the methods of a table share few designs
@@ -71,7 +71,7 @@ def _critical(freedom: float, alpha: float) -> float:
 
 
 @lru_cache(maxsize=1024)
-def _resolved(design: ComparisonDesign, power: float) -> float:
+def _find_smallest_gain(design: ComparisonDesign, power: float) -> float:
     low, high = 0.0, design.critical * design.error
     while design.power(high) < power:
         low, high = high, 2 * high

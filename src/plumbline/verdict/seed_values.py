@@ -33,7 +33,7 @@ def name_by_rank(method: str, rank: int) -> str:
 
 
 def describe_seed(seed: str) -> str:
-    """Say in a sentence which run a seed's name is of: ``seed 2``, or ``a, run 2`` where there are no seeds."""
+    """State in a sentence which run a seed's name is of: ``seed 2``, or ``a, run 2`` where there are no seeds."""
     return seed if re.search(r", run \d+$", seed) else f"seed {seed}"
 
 
@@ -41,7 +41,7 @@ def check_seeds(name: str, seeds: Seeds) -> dict[str, float]:
     """Return a method's values by `normalize_seed`.
 
     Raises:
-        PlumblineError: there is none, one is no finite number or too large to be squared, or two are of one seed.
+        PlumblineError: there is none, one is not a finite number or too large to be squared, or two are of one seed.
     """
     if not seeds:
         raise PlumblineError(f"{name!r} has no seeds; give the value of at least one")
@@ -61,7 +61,7 @@ def check_seeds(name: str, seeds: Seeds) -> dict[str, float]:
     return values
 
 
-def sorted_values(seeds: Seeds) -> np.ndarray:
+def sort_values(seeds: Seeds) -> np.ndarray:
     """Values in the order of the seeds' names, so that sums do not hang on the order of rows."""
     return np.array([seeds[seed] for seed in sorted(seeds)], dtype=float)
 
@@ -106,7 +106,7 @@ def estimate_noise(
 
 
 def describe_break_even(gain: float, error: float, terms: ComparisonTerms, tries: int) -> str:
-    """Say how small sigma would have to be for this gain to be better, where nothing was repeated.
+    """State how small sigma would have to be for this gain to be better, where nothing was repeated.
 
     `error`: the standard error of the gain in units of sigma.
     """
@@ -121,7 +121,7 @@ def describe_break_even(gain: float, error: float, terms: ComparisonTerms, tries
 
 
 def advise_repeats() -> str:
-    """Say what gives a noise floor."""
+    """State what gives a noise floor."""
     return (
         "run the same configuration again with another seed, or give --sigma (and --sigma-runs) from other runs. Means "
         "of several runs are no single runs: give columns std and n beside them"

@@ -135,7 +135,7 @@ def test_a_try_that_was_stopped_in_its_fresh_runs_goes_on_with_them(folder: Path
     change(folder)
     words = ("try", "-m", "better")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folder_baseline, "with_fresh_runs", stopped)
+        patch.setattr(folder_baseline, "decide_by_fresh_runs", stopped)
         assert plumbline(folder, *words).returncode == 1
     log = json.loads(plumbline(folder, "log", "--json").stdout)["log"]
     assert [one["verdict"] for one in log] == ["no decision"] and not (folder / "results.tsv").exists()
@@ -155,7 +155,7 @@ def test_a_try_that_was_stopped_in_its_fresh_runs_goes_on_with_them(folder: Path
 def test_runs_that_were_looked_at_are_never_fresh_ones(folder: Path) -> None:
     change(folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folder_baseline, "with_fresh_runs", stopped)
+        patch.setattr(folder_baseline, "decide_by_fresh_runs", stopped)
         assert plumbline(folder, "try", "-m", "better").returncode == 1
     better = (folder / "train.py").read_text()
     change(folder, "GAIN = 0.1", "GAIN = 0.2")

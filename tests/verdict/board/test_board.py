@@ -17,12 +17,12 @@ from benchmarks import gate_faults
 from plumbline.core.run_files import id_of_spec
 from plumbline.verdict import __main__ as verdict_verb
 from plumbline.verdict.board import __main__ as board_verb
-from plumbline.verdict.board.board_page import progress_svg
-from plumbline.verdict.board.board_rows import Board, BoardRow, board_of, day_of
-from plumbline.verdict.board.progress import best_of, progress
+from plumbline.verdict.board.board_page import draw_progress
+from plumbline.verdict.board.board_rows import Board, BoardRow, make_board, parse_day
+from plumbline.verdict.board.progress import compute_luck_band, place_records
 from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.gate.examined_records import ExaminedRecord
-from plumbline.verdict.gate.judgement import judge_board, noise_of
+from plumbline.verdict.gate.judgement import judge_board, pool_noise
 from plumbline.verdict.gate.rules import read_rules
 from plumbline.verdict.sources.records import Printed, Record
 from tests.report import headless_browser
@@ -64,9 +64,11 @@ def test_a_row_says_the_tier_and_nothing_of_others_is_markup(pages: Path) -> Non
 def test_the_band_is_the_law_of_the_best_of_so_many_tries() -> None:
     rng = np.random.default_rng(0)
     best = 3600 + 8 * rng.standard_normal((100_000, 20)).min(axis=1)
-    low, high = best_of(20, 3600, 8, lower=True)
+    low, high = compute_luck_band(20, 3600, 8, lower=True)
     assert np.quantile(best, [0.05, 0.95]) == pytest.approx([low, high], abs=0.15)
-    assert best_of(20, 0.0, 1.0, lower=False)[0] == pytest.approx(-best_of(20, 0.0, 1.0, lower=True)[0])
+    assert compute_luck_band(20, 0.0, 1.0, lower=False)[0] == pytest.approx(
+        -compute_luck_band(20, 0.0, 1.0, lower=True)[0]
+    )
 
 
 def test_a_board_of_nulls_stays_in_its_band() -> None:
@@ -74,15 +76,17 @@ def test_a_board_of_nulls_stays_in_its_band() -> None:
     for _ in range(400):
         values = [3600.0, *(3600 + 8 * rng.standard_normal(19))]
         rows = [BoardRow(name=str(at), claimed=float(value)) for at, value in enumerate(values)]
-        last = [point for point in progress(Board(title="x", headline="y", rows=rows, error=8.0)) if point.best][-1]
-        beyond += last.value < best_of(19, 3600, 8, lower=True)[0]
+        last = [point for point in place_records(Board(title="x", headline="y", rows=rows, error=8.0)) if point.best][
+            -1
+        ]
+        beyond += last.value < compute_luck_band(19, 3600, 8, lower=True)[0]
     assert beyond / 400 == pytest.approx(0.05, abs=0.03)
 
 
 def test_a_board_without_noise_or_records_is_drawn_too() -> None:
     row = BoardRow(name="x")
     for rows in ([], [row], [BoardRow(name="y", claimed=3.0, date="2026-01-02")]):
-        text = progress_svg(Board(title="t", headline="h", rows=rows, error_words="the noise is not known"))
+        text = draw_progress(Board(title="t", headline="h", rows=rows, error_words="the noise is not known"))
         assert text.startswith("<svg") and "no band of luck: the noise is not known" in text and "nan" not in text
 
 
@@ -98,7 +102,7 @@ def test_a_board_without_noise_or_records_is_drawn_too() -> None:
     ],
 )
 def test_dates_are_read_as_boards_write_them(text: str, iso: str | None) -> None:
-    day = day_of(text)
+    day = parse_day(text)
     assert (day.isoformat() if day else None) == iso
 
 
@@ -233,7 +237,7 @@ def test_the_work_of_a_board_is_in_proportion_to_its_records(tmp_path: Path) -> 
 
         sys.setprofile(counted)
         try:
-            progress(board_of(judge_board(board, rules), rules, noise_of(board)))
+            place_records(make_board(judge_board(board, rules), rules, pool_noise(board)))
         finally:
             sys.setprofile(None)
         return count

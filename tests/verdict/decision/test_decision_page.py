@@ -19,7 +19,7 @@ from plumbline.stats.sequential import SequentialDesign, boundary, statistic
 from plumbline.stats.sessions import false_keeps
 from plumbline.verdict.decision import decision_page, decision_records
 from plumbline.verdict.decision.decision_page import print_decision
-from plumbline.verdict.decision.decision_sentences import sentence
+from plumbline.verdict.decision.decision_sentences import write_sentence
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision, ExperimentTerms
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.picture import LEFT, RIGHT
@@ -58,7 +58,7 @@ def decided(
         sentence="",
         estimate=found,
     )
-    return replace(made, sentence=sentence(made))
+    return replace(made, sentence=write_sentence(made))
 
 
 def diverged(seed: int, why: str = "") -> ArmRun:
@@ -67,7 +67,7 @@ def diverged(seed: int, why: str = "") -> ArmRun:
 
 def drawn(decision: Decision) -> dict[str, list[ElementTree.Element]]:
     """The elements of the picture by class and tag, read as a browser reads them."""
-    root = ElementTree.fromstring(decision_page.picture(decision).svg())
+    root = ElementTree.fromstring(decision_page.make_picture(decision).svg())
     found: dict[str, list[ElementTree.Element]] = {}
     for one in root.iter():
         tag = one.tag.rpartition("}")[2]
@@ -116,7 +116,7 @@ def test_the_page_refers_to_its_picture_and_the_json_has_every_number(tmp_path: 
     assert numbers["verdict"] == "keep" and numbers["exit_code"] == 0 and numbers["sentence"] in page
     assert [run["value"] for run in numbers["runs"]] == [*BANK, 4.9912, 4.9935]
     assert numbers["boundary"]["keep"][0] is None and numbers["looks"][1]["t"] == kept.looks[1].t
-    assert decision_page.markdown(decision_records.read(tmp_path / "my page).json"), "my page).svg") == page
+    assert decision_page.write_markdown(decision_records.read(tmp_path / "my page).json"), "my page).svg") == page
 
 
 def test_a_decision_of_a_session_that_is_gone_is_read_and_not_called_each(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_decision_of_a_session_that_is_gone_is_read_and_not_called_each(tmp_pa
     numbers["terms"] |= {"session": "fdr", "design": numbers["terms"]["design"] | {"e_value": True}}
     (tmp_path / "x.json").write_text(json.dumps(numbers))
     past = decision_records.read(tmp_path / "x.json")
-    page = decision_page.markdown(past, "x.svg")
+    page = decision_page.write_markdown(past, "x.svg")
     assert past.exit_code == 0 and "Session `fdr`, of an earlier version" in page and "Session `each`" not in page
 
 
@@ -142,17 +142,19 @@ def test_each_verdict_has_its_words() -> None:
     patient = SequentialDesign(bank=5, most=2, target_gain_sigmas=None)
     still = decided((4.999, 5.0), design=patient)
     still = replace(still, more=4)
-    assert sentence(still).startswith("`cosine` is not decided after 2 runs against 5 of `plain`: 4 more runs would")
+    assert write_sentence(still).startswith(
+        "`cosine` is not decided after 2 runs against 5 of `plain`: 4 more runs would"
+    )
     lost = decided((4.99,), [diverged(7, "not finite at step 31")])
     assert (
         "of 2 runs of `cosine` 1 diverged (seed 7: `not finite at step 31`), while none of `plain` did" in lost.sentence
     )
     assert lost.estimate is None and "0.01" not in lost.sentence
     without = decided((4.9912, 4.9935))
-    told = sentence(replace(without, estimate=None))
+    told = write_sentence(replace(without, estimate=None))
     assert not re.search(r"\d\.\d", told) and "`plumbline confirm`" in told, "no number where none is right"
     for one in (kept, poor, still, lost):
-        assert "survive" not in one.sentence + decision_page.markdown(one, "x.svg")
+        assert "survive" not in one.sentence + decision_page.write_markdown(one, "x.svg")
 
 
 def test_the_sentence_can_be_quoted_alone_and_invents_no_size(tmp_path: Path) -> None:
@@ -175,7 +177,7 @@ def test_the_sentence_can_be_quoted_alone_and_invents_no_size(tmp_path: Path) ->
 def test_the_page_says_how_many_are_kept_for_nothing_in_a_session_so_long() -> None:
     made = replace(decided((4.9945, 4.9947)), tries=40)
     kept = false_keeps(made.terms.design, 40)
-    said = decision_page.decides(made)
+    said = decision_page.describe_test(made)
     assert (
         f"If none of the 40 changes tried so far against this baseline did anything, {kept.mean:.2g} false keeps"
         in said
@@ -229,7 +231,7 @@ def test_others_names_are_shown_and_never_obeyed() -> None:
     terms = {"candidate": HOSTILE, "baseline": HOSTILE, "metric": HOSTILE, "trainer": HOSTILE, "unit": HOSTILE}
     for lost in ([run], []):
         made = decided((4.9912, 4.9935), lost, **terms)
-        svg, page = decision_page.picture(made).svg(), decision_page.markdown(made, "x.svg")
+        svg, page = decision_page.make_picture(made).svg(), decision_page.write_markdown(made, "x.svg")
         assert "script" not in {one.tag.rpartition("}")[2] for one in ElementTree.fromstring(svg).iter()}
         outside = re.sub(r"`[^`]*`", "", page)
         assert "<script" not in outside and "](http" not in outside
@@ -237,7 +239,9 @@ def test_others_names_are_shown_and_never_obeyed() -> None:
             assert "\u202e" not in text and "\x07" not in text and "\\u202e" in text
             text.encode("utf-8")  # a lone surrogate is no text
     bare = replace(made, verdict=Outcome.CANNOT_BE_JUDGED)
-    page = decision_page.markdown(replace(bare, sentence=sentence(bare, reason="<script>no</script>")), "x.svg")
+    page = decision_page.write_markdown(
+        replace(bare, sentence=write_sentence(bare, reason="<script>no</script>")), "x.svg"
+    )
     assert "<script>no" not in page and "&lt;script>no" in page
 
 
@@ -248,7 +252,7 @@ def test_values_of_any_size_are_drawn_and_told(scale: float) -> None:
     one = decided((4.9912, 4.9935))
     dots = [[dot.get("cx") for dot in drawn(each)["circle.baseline"]] for each in (made, one)]
     assert dots[0] == dots[1]
-    assert not re.search(r"\d{15}|0\.0000000", decision_page.markdown(made, "x.svg") + shown(made))
+    assert not re.search(r"\d{15}|0\.0000000", decision_page.write_markdown(made, "x.svg") + shown(made))
     labels = [text.text or "" for text in drawn(made)["text.small"]]
     assert max(map(len, labels)) < 25 and len(set(labels)) > 10
 
@@ -260,14 +264,14 @@ def test_one_run_no_spread_and_no_look_have_a_page_too() -> None:
     same = replace(empty, runs=tuple(replace(run, value=5.0) for run in empty.runs))
     for one in (empty, alone, same, replace(empty, runs=())):
         seen = drawn(one)
-        assert "rect.keep" not in seen and "## Looks" not in decision_page.markdown(one, "x.svg") and shown(one)
+        assert "rect.keep" not in seen and "## Looks" not in decision_page.write_markdown(one, "x.svg") and shown(one)
         assert all(math.isfinite(float(dot.get("cx", "nan"))) for dot in seen.get("circle.baseline", []))
 
 
 def test_a_path_beyond_the_boundary_stays_in_the_picture() -> None:
     far = decided((4.2,))
     (dot,) = (one for one in drawn(far)["circle.candidate"] if len(one) and "T = " in (one[0].text or ""))
-    height = float(ElementTree.fromstring(decision_page.picture(far).svg()).get("height", ""))
+    height = float(ElementTree.fromstring(decision_page.make_picture(far).svg()).get("height", ""))
     assert 0 < float(dot.get("cy", "")) < height and f"T = {far.looks[0].t:.3f}" in (dot[0].text or "")
     beside = [one.text for one in drawn(far)["text.small"] if one.text and "T = " in one.text]
     assert beside == [f"T = {far.looks[0].t:.1f}"], "a dot at the edge says how far beyond it T is"

@@ -23,10 +23,17 @@ from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.decision import bank as banks
 from plumbline.verdict.decision import loop
 from plumbline.verdict.decision.bank import Bank
-from plumbline.verdict.decision.decision_page import markdown
-from plumbline.verdict.decision.decision_sentences import ends
-from plumbline.verdict.decision.fix_design import claim, fix_design, last_keep, require_announced, rule, session_level
-from plumbline.verdict.decision.loop import Experiment, with_fresh_runs
+from plumbline.verdict.decision.decision_page import write_markdown
+from plumbline.verdict.decision.decision_sentences import describe_remarks
+from plumbline.verdict.decision.fix_design import (
+    count_runs_at_last_keep,
+    find_session_level,
+    fix_claim,
+    fix_design,
+    require_announced,
+    write_rule,
+)
+from plumbline.verdict.decision.loop import Experiment, decide_by_fresh_runs
 from plumbline.verdict.decision.outcome import BASELINE, CRASHED, DIVERGED, ArmRun, Decision, ExperimentQuestion
 from plumbline.verdict.ledger import LedgerEntry
 
@@ -70,9 +77,9 @@ def test_how_fresh_runs_ended_is_told_with_how_others_did(tmp_path: Path) -> Non
     kept = conducted(tmp_path, NumbersTrainer(noisy(8)))
     own = [replace(run, remarks=("it was late",)) for run in kept.runs if run.arm != BASELINE]
     theirs = [run for run in kept.runs if run.arm == BASELINE]
-    kept = replace(kept, runs=(*theirs, *own), notes=("Mind.", *ends(kept.terms, own)))
+    kept = replace(kept, runs=(*theirs, *own), notes=("Mind.", *describe_remarks(kept.terms, own)))
     fresh = [replace(run, seed=run.seed + 2, run_id="") for run in own]
-    assert with_fresh_runs(kept, fresh).notes == ("Mind.", "Of new, seeds 1042, 1043, 1044 and 1045: it was late.")
+    assert decide_by_fresh_runs(kept, fresh).notes == ("Mind.", "Of new, seeds 1042, 1043, 1044 and 1045: it was late.")
 
 
 def test_no_more_is_run_once_the_baseline_has_lost_a_run(tmp_path: Path) -> None:
@@ -119,15 +126,15 @@ def test_a_claim_takes_seeds_that_nothing_else_had_and_one_test(tmp_path: Path) 
     trainer, bank = NumbersTrainer(noisy(8)), Bank(tmp_path / "runs.jsonl")
     conducted(tmp_path, trainer)
     before, bank = {seed for _, seed in trainer.made}, Bank(tmp_path / "runs.jsonl")
-    terms, plan = claim(replace(QUESTION, candidate="new"), trainer, bank)
+    terms, plan = fix_claim(replace(QUESTION, candidate="new"), trainer, bank)
     decision = Experiment(terms=terms, plan=plan, trainer=trainer, bank=bank, tell=print).conduct()
     assert len(decision.runs) == 10 and len({run.seed for run in decision.runs}) == 10
     assert not {run.seed for run in decision.runs} & before
     assert decision.exit_code == 0 and len(decision.looks) == 1 and decision.p is not None and decision.p < 0.025
     worse, said = NumbersTrainer(noisy(-8), "worse"), list[str]()
-    terms, plan = claim(replace(QUESTION, candidate="worse"), worse, bank)
+    terms, plan = fix_claim(replace(QUESTION, candidate="worse"), worse, bank)
     decision = Experiment(terms=terms, plan=plan, trainer=worse, bank=bank, tell=said.append).conduct()
-    shown = said[-1] + markdown(decision, "picture.svg")
+    shown = said[-1] + write_markdown(decision, "picture.svg")
     assert decision.exit_code == 10 and "discarded" in said[-1] and "not decided" not in shown
     again = NumbersTrainer(noisy(0.7), "another")
     conducted(tmp_path, again)
@@ -234,7 +241,7 @@ def test_another_rule_over_runs_that_were_looked_at_is_refused_and_fresh_seeds_a
 
     def entry(question: ExperimentQuestion) -> LedgerEntry:
         known = {"kind": "try", "name": "x", "fingerprint": "f", "baseline": "base", "metric": "loss"}
-        return LedgerEntry(**known, test=rule(question))
+        return LedgerEntry(**known, test=write_rule(question))
 
     def required(question: ExperimentQuestion) -> set[int]:
         plan = fix_design(question, trainer, bank)[1]
@@ -256,12 +263,12 @@ def test_a_session_has_its_level_from_the_ledger_and_a_try_keeps_its_place(tmp_p
     """A plan is not made larger or smaller; the session that an earlier version called `fdr` is none of today's."""
     ledger, planned = tmp_path / "ledger.jsonl", replace(QUESTION, session="fwer", planned_tries=2)
     known = {"kind": "try", "name": "x", "baseline": "base", "metric": "loss"}
-    past = LedgerEntry(**known, fingerprint="old", test=f"{rule(QUESTION)}, session fdr")
+    past = LedgerEntry(**known, fingerprint="old", test=f"{write_rule(QUESTION)}, session fdr")
     ledgers.append(ledger, [past, replace(past, verdict="keep", sentence="s")])
 
     def level(candidate: str, asked: ExperimentQuestion) -> float:
-        entry = LedgerEntry(**known, fingerprint=candidate, test=rule(asked))
-        found = session_level(asked, entry, ledgers.read(ledger))
+        entry = LedgerEntry(**known, fingerprint=candidate, test=write_rule(asked))
+        found = find_session_level(asked, entry, ledgers.read(ledger))
         ledgers.append(ledger, [entry])
         return found
 
@@ -276,13 +283,13 @@ def test_a_session_has_its_level_from_the_ledger_and_a_try_keeps_its_place(tmp_p
 
 def test_after_a_keep_the_bank_is_made_anew(tmp_path: Path) -> None:
     """A bank that is bad by chance keeps one candidate that does nothing after another."""
-    known = {"kind": "try", "baseline": "base", "metric": "loss", "test": rule(QUESTION)}
+    known = {"kind": "try", "baseline": "base", "metric": "loss", "test": write_rule(QUESTION)}
     entry, ledger = LedgerEntry(**known, name="new", fingerprint="b"), tmp_path / "ledger.jsonl"
     kept = LedgerEntry(**known, name="x", fingerprint="a", verdict="keep", sentence="s", runs=7)
-    assert last_keep(entry, ledgers.append(ledger, [replace(kept, verdict="discard")])) == 0
-    since = last_keep(entry, ledgers.append(ledger, [kept, entry]))
+    assert count_runs_at_last_keep(entry, ledgers.append(ledger, [replace(kept, verdict="discard")])) == 0
+    since = count_runs_at_last_keep(entry, ledgers.append(ledger, [kept, entry]))
     assert since == 7
-    assert last_keep(entry, ledgers.append(ledger, [replace(kept, name="z", runs=9)])) == since
+    assert count_runs_at_last_keep(entry, ledgers.append(ledger, [replace(kept, name="z", runs=9)])) == since
     with patch.object(banks.process_record, "now", lambda: "2999-01-01T00:00:00Z"):  # a clock that then steps back
         assert len(conducted(tmp_path, NumbersTrainer(noisy(8), "x")).runs) == since
     after = NumbersTrainer(noisy(8))

@@ -13,8 +13,8 @@ import pytest
 from benchmarks import gate_faults
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.gate import __main__ as gate
-from plumbline.verdict.gate.judgement import one_more_run
-from plumbline.verdict.gate.rules import known, read_rules
+from plumbline.verdict.gate.judgement import compute_chance_with_one_more_run
+from plumbline.verdict.gate.rules import list_known_rules, read_rules
 from plumbline.verdict.sources.bounded_reading import FILE_BYTES, parse_number, resolve_inside
 from plumbline.verdict.sources.training_log import LogPart, read_log
 from tests.run_in_process import run
@@ -104,7 +104,7 @@ def test_a_step_fewer_is_worth_what_the_rules_say(board: Path, tmp_path: Path) -
     assert gain[3100] - gain[3000] == pytest.approx(0.001)
 
 
-@pytest.mark.parametrize("name", known())
+@pytest.mark.parametrize("name", list_known_rules())
 def test_each_rules_file_of_the_package_reads_and_names_its_sources(name: str) -> None:
     rules = read_rules(name)
     parts = [rules, rules.runs, rules.stopping, rules.same, rules.goal, rules.predecessor]
@@ -258,4 +258,4 @@ def test_one_more_run_is_what_a_simulation_says(board: Path, tmp_path: Path) -> 
     test = judge_goal("x", {str(at): value for at, value in enumerate((-1.0, -1.6, -1.2, -0.9))}, 0.0, terms)
     new = test.mean + rng.normal(size=400_000) * math.sqrt(1 + 1 / 4)
     holds = (0 - (4 * test.mean + new) / 5) * math.sqrt(5) >= 2.3263
-    assert one_more_run(test) == pytest.approx(holds.mean(), abs=0.003)
+    assert compute_chance_with_one_more_run(test) == pytest.approx(holds.mean(), abs=0.003)

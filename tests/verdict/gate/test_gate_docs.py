@@ -12,7 +12,7 @@ import pytest
 from benchmarks import gate_faults
 from plumbline.verdict.board import __main__ as board
 from plumbline.verdict.gate import __main__ as gate
-from plumbline.verdict.gate.rules import known, read_rules
+from plumbline.verdict.gate.rules import list_known_rules, read_rules
 from plumbline.verdict.outcome import Outcome
 from tests.run_in_process import run
 
@@ -52,4 +52,4 @@ def test_its_rules_file_reads_and_its_codes_are_those_of_the_verdicts(page: str,
     assert rules.table is not None and rules.goal is not None and rules.goal.value == 3.28
     said = {words: int(code) for code, words in re.findall(r"^\| (\d+) \| ([a-z ]+): ", page, re.MULTILINE)}
     assert said == {outcome: outcome.exit_code for outcome in Outcome if outcome != Outcome.IMPLAUSIBLE}
-    assert all(f"`{name}`" in page for name in known())
+    assert all(f"`{name}`" in page for name in list_known_rules())

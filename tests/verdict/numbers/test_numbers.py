@@ -18,7 +18,7 @@ from plumbline.verdict import ledger
 from plumbline.verdict.__main__ import main
 from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.numbers.numbers_request import NumbersRequest
-from plumbline.verdict.numbers.numbers_verdict import verdict, write
+from plumbline.verdict.numbers.numbers_verdict import judge_numbers, write
 from plumbline.verdict.seed_values import CannotBeJudgedError
 from plumbline.verdict.sources.row_files import ColumnNames
 
@@ -82,7 +82,7 @@ def test_the_first_sentence_of_each_outcome(tmp_path: Path) -> None:
         made = write(asked(file_of(folder, BASE + rows)))
         assert made.sentence.startswith(begins)
         assert (folder / "page.md").read_text().startswith(f"# Verdict\n\n{made.sentence}\n")
-    made = verdict(asked(file_of(tmp_path, BASE + GOOD + NULL + LONE)))
+    made = judge_numbers(asked(file_of(tmp_path, BASE + GOOD + NULL + LONE)))
     assert made.sentence.startswith(
         "Of 3 methods against `base` in `loss`, 1 improves (`good` by 0.0196, p = 0.00017) and 2 are not decided "
         "(`lone`, 10 more runs"
@@ -107,11 +107,11 @@ def test_a_size_that_the_user_gives_is_in_the_sentence(tmp_path: Path, capsys: p
 
 def test_both_levels_are_printed_and_alpha_is_one_sided(tmp_path: Path) -> None:
     between = [("x", "1", 3.2785), ("x", "2", 3.2782), ("x", "3", 3.2780)]  # one-sided p = 0.03
-    made = verdict(asked(file_of(tmp_path, BASE + between)))
+    made = judge_numbers(asked(file_of(tmp_path, BASE + between)))
     row = next(line for line in made.page.splitlines() if line.startswith("| `x`"))
     p, loop, claim, _, said = (cell.strip() for cell in row.split("|")[-6:-1])
     assert 0.025 < float(p) < 0.05 and (loop, claim, said) == ("yes", "no", "undecided")
-    kept = verdict(asked(tmp_path / "results.csv", terms={"alpha": 0.05}))
+    kept = judge_numbers(asked(tmp_path / "results.csv", terms={"alpha": 0.05}))
     assert kept.outcomes == {"x": "keep"} and kept.numbers["methods"]["x"]["p"] == made.numbers["methods"]["x"]["p"]
 
 
@@ -120,7 +120,7 @@ def test_the_files_three_kinds_give_the_same_numbers(tmp_path: Path) -> None:
     for suffix in (".csv", ".tsv", ".jsonl"):
         folder = tmp_path / suffix
         folder.mkdir()
-        made.append(verdict(asked(file_of(folder, BASE + GOOD, suffix))).numbers)
+        made.append(judge_numbers(asked(file_of(folder, BASE + GOOD, suffix))).numbers)
     assert made[0]["methods"] == made[1]["methods"] == made[2]["methods"] and made[0]["methods"]["good"]["n"] == 3
 
 
@@ -128,20 +128,20 @@ def test_a_metric_named_in_each_row_is_chosen(tmp_path: Path) -> None:
     rows = [(m, s, name, v) for m, s, v in BASE + GOOD for name, v in (("loss", v), ("accuracy", 0.5))]
     path = tmp_path / "results.csv"
     path.write_text("method,seed,metric,value\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
-    assert verdict(asked(path)).numbers["methods"]["good"]["gain"] == pytest.approx(0.0196)
+    assert judge_numbers(asked(path)).numbers["methods"]["good"]["gain"] == pytest.approx(0.0196)
     with pytest.raises(PlumblineError, match=r"mixes the metrics \['accuracy', 'loss'\]; choose one with --metric"):
-        verdict(asked(path, metric="metric"))
+        judge_numbers(asked(path, metric="metric"))
     with pytest.raises(PlumblineError, match="did you mean 'loss'"):
-        verdict(asked(path, metric="lss"))
+        judge_numbers(asked(path, metric="lss"))
 
 
 def test_a_claimed_gain_is_ruled_out_or_is_not(tmp_path: Path) -> None:
     path = file_of(tmp_path, BASE + NULL)
     assert (
         "ruled out above 0.0058, and with it the claimed 0.05"
-        in verdict(asked(path, terms={"claimed_gain": 0.05})).sentence
+        in judge_numbers(asked(path, terms={"claimed_gain": 0.05})).sentence
     )
-    inside = verdict(asked(path, terms={"claimed_gain": 0.004})).sentence
+    inside = judge_numbers(asked(path, terms={"claimed_gain": 0.004})).sentence
     assert inside.startswith("`null` is not decided: ") and "would find a gain of 0.0040 (" in inside
     assert "as sigma is uncertain" in inside and "only gains above 0.0058 are ruled out" in inside
 
@@ -150,9 +150,9 @@ def test_a_claimed_gain_is_ruled_out_or_is_not(tmp_path: Path) -> None:
 @given(st.permutations(BASE + GOOD + NULL + LONE))
 def test_the_order_of_rows_does_not_change_the_page(rows) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        page = verdict(asked(file_of(Path(folder), BASE + GOOD + NULL + LONE))).page
+        page = judge_numbers(asked(file_of(Path(folder), BASE + GOOD + NULL + LONE))).page
         (Path(folder) / "l.jsonl").unlink()
-        assert verdict(asked(file_of(Path(folder), rows))).page == page
+        assert judge_numbers(asked(file_of(Path(folder), rows))).page == page
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_bad_input_is_named_by_place_and_costs_no_try(tmp_path: Path, content: s
     path = tmp_path / "results.csv"
     path.write_text(content)
     with pytest.raises(PlumblineError, match=words):
-        verdict(asked(path))
+        judge_numbers(asked(path))
     assert not (tmp_path / "l.jsonl").exists()
 
 
@@ -221,7 +221,7 @@ def test_bad_json_lines_are_named_by_place(tmp_path: Path, content: str, words: 
     path = tmp_path / "results.jsonl"
     path.write_text(content)
     with pytest.raises(PlumblineError, match=words):
-        verdict(asked(path))
+        judge_numbers(asked(path))
 
 
 def test_the_third_try_changes_the_first_ones_corrected_p(tmp_path: Path) -> None:
@@ -230,14 +230,14 @@ def test_the_third_try_changes_the_first_ones_corrected_p(tmp_path: Path) -> Non
     for number, rows in enumerate((NULL, LONE), start=2):
         other = tmp_path / f"other{number}.csv"
         other.write_text(text_of(BASE + rows))
-        assert verdict(asked(other)).numbers["tries"] == number
-        assert verdict(asked(other)).numbers["tries"] == number  # the same again is no new one
+        assert judge_numbers(asked(other)).numbers["tries"] == number
+        assert judge_numbers(asked(other)).numbers["tries"] == number  # the same again is no new one
     after = write(asked(first)).numbers["methods"]["good"]
     assert (after["p"], after["p_corrected"]) == (before["p"], pytest.approx(3 * before["p"]))
     assert "corrected for 3 tries" in (tmp_path / "page.md").read_text()
     other = text_of([(name, seed, value) for name, seed, value in BASE + NULL if name != "base" or seed != "5"])
     first.write_text(other.replace("base", "another"))
-    assert "1 try counts against `another` in `loss`" in (page := verdict(asked(first, baseline="another")).page)
+    assert "1 try counts against `another` in `loss`" in (page := judge_numbers(asked(first, baseline="another")).page)
     assert "every p is multiplied by 1. 3 more, against other baselines" in page
 
 
@@ -266,7 +266,7 @@ def test_looks_at_what_a_paper_compared_cost_no_more_than_the_paper_s_comparison
         asked(path, metric="acc", lower=False, planned_tries=6),
         asked(path, planned_tries=6),
     ]
-    sentences = [verdict(each).sentence for each in looks]
+    sentences = [judge_numbers(each).sentence for each in looks]
     assert sentences[0] == sentences[2] and "corrected for 6 tries announced in `l.jsonl`" in sentences[0]
     assert "corrected for 6 tries announced in `l.jsonl`" in sentences[1], "a second look, and no seventh try"
 
@@ -313,20 +313,20 @@ def test_a_page_is_made_again_where_the_ledger_s_last_line_was_torn(tmp_path: Pa
 def test_a_search_is_read_as_what_it_is(tmp_path: Path) -> None:
     path = tmp_path / "results.tsv"
     path.write_text(LOG)
-    made = verdict(asked(path, baseline=None))
+    made = judge_numbers(asked(path, baseline=None))
     assert made.numbers["shape"] == "search" and made.numbers["baseline"] == "a1" and made.numbers["tries"] == 1
     assert (
         made.page.startswith(f"# Verdict on a search\n\n{made.sentence}\n")
         and "`commit` and `status` say so" in made.page
     )
-    assert verdict(asked(path.rename(tmp_path / "renamed.tsv"), baseline=None)).numbers["tries"] == 1
+    assert judge_numbers(asked(path.rename(tmp_path / "renamed.tsv"), baseline=None)).numbers["tries"] == 1
     path.write_text(LOG + "c3\t2.8\t1\tkeep\ty\n")
-    assert verdict(asked(path, baseline=None)).numbers["tries"] == 2  # a search that went on is another look
+    assert judge_numbers(asked(path, baseline=None)).numbers["tries"] == 2  # a search that went on is another look
     with pytest.raises(PlumblineError, match="a search, which is compared with its start, 'a1' in line 2"):
-        verdict(asked(path, baseline="b2"))
+        judge_numbers(asked(path, baseline="b2"))
     path.write_text(LOG.replace("keep\tx", "keeeep\tx"))
     with pytest.raises(PlumblineError, match=r"line 4, column 'status': 'keeeep' is no status.*did you mean 'keep'"):
-        verdict(asked(path, baseline=None))
+        judge_numbers(asked(path, baseline=None))
 
 
 def test_a_file_that_is_no_page_is_not_written_over(tmp_path: Path) -> None:
@@ -428,7 +428,7 @@ def test_a_misspelt_candidate_and_a_goal_that_is_no_number_cost_neither_page_nor
 
 
 def test_a_diverged_seed_is_its_method_s_outcome_and_costs_a_try(tmp_path: Path) -> None:
-    made = verdict(asked(file_of(tmp_path, lost(BASE + GOOD, ("good", "2")))))
+    made = judge_numbers(asked(file_of(tmp_path, lost(BASE + GOOD, ("good", "2")))))
     assert made.sentence == (
         "`good` crashed or diverged: 1 of its 3 runs has no value (seed 2: diverged), and none of `base`. The others "
         "are not judged: to have finished selects them."
@@ -437,7 +437,7 @@ def test_a_diverged_seed_is_its_method_s_outcome_and_costs_a_try(tmp_path: Path)
 
 
 def test_another_method_that_cannot_be_judged_is_no_try_and_stops_no_one(tmp_path: Path) -> None:
-    made = verdict(asked(file_of(tmp_path, BASE + GOOD + LONE), baseline=None, goal=3.28))
+    made = judge_numbers(asked(file_of(tmp_path, BASE + GOOD + LONE), baseline=None, goal=3.28))
     assert made.outcomes == {"base": "discard", "good": "keep", "lone": "cannot be judged"}
     assert made.numbers["tries"] == 2 and "`lone` cannot be judged: 'lone' was run once" in made.sentence
 
@@ -466,17 +466,17 @@ def test_on_a_full_disk_neither_the_page_nor_the_entry_is_made(tmp_path: Path, m
 def test_each_record_of_a_chain_is_compared_with_the_one_before_it(tmp_path: Path) -> None:
     made = write(asked(file_of(tmp_path, BASE + NULL + GOOD), baseline=None, chain=True))
     assert made.numbers["against"] == {"null": "base", "good": "null"}
-    alone = verdict(asked(tmp_path / "results.csv", baseline="null"))
+    alone = judge_numbers(asked(tmp_path / "results.csv", baseline="null"))
     assert made.numbers["methods"]["good"]["p"] == alone.numbers["methods"]["good"]["p"]
     assert "2 seeds against 5 of `base`" in made.page and "3 seeds against 2 of `null`" in made.page
     assert main(["--check-page", str(tmp_path / "page.md")]) == 1, "one more came against `null`"
     with pytest.raises(PlumblineError, match="say what to compare with: --baseline METHOD"):
-        verdict(asked(tmp_path / "results.csv", baseline=None))
+        judge_numbers(asked(tmp_path / "results.csv", baseline=None))
 
 
 def test_seeds_01_and_1_0_are_seed_1(tmp_path: Path) -> None:
     rows = [("base", "01", 3.0), ("base", "2.0", 3.1), ("x", "1", 2.0), ("x", "2", 2.2)]
-    made = verdict(asked(file_of(tmp_path, rows), terms={"paired": True}))
+    made = judge_numbers(asked(file_of(tmp_path, rows), terms={"paired": True}))
     assert made.numbers["methods"]["x"]["n"] == 2
 
 
@@ -516,6 +516,6 @@ def test_work_grows_with_the_rows_and_not_with_their_square(tmp_path: Path, monk
         ]
         path = file_of(folder, BASE + rows)
         for _ in range(2):  # the second time, everything stands in the ledger
-            verdict(asked(path, baseline=None if chain else "base", chain=chain))
+            judge_numbers(asked(path, baseline=None if chain else "base", chain=chain))
         counts.append(sum(looks.values()))
     assert counts[1] - counts[0] < 6 * counts[0], counts

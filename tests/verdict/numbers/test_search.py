@@ -13,8 +13,8 @@ from plumbline.core.errors import PlumblineError
 from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.evidence import SearchLogEntry
 from plumbline.verdict.numbers.search import SearchJudgement, judge_search
-from plumbline.verdict.numbers.search_noise import null_searches
-from plumbline.verdict.numbers.search_verdict import limits, search_sentence, sections
+from plumbline.verdict.numbers.search_noise import simulate_null_searches
+from plumbline.verdict.numbers.search_verdict import list_limits, write_search_sentence, write_sections
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.seed_values import CannotBeJudgedError
 
@@ -49,7 +49,7 @@ def largest_of(n: int) -> float:
 
 @pytest.mark.parametrize("steps", [1, 10, 100])
 def test_selection_alone_gives_the_largest_of_so_many_draws(steps: int) -> None:
-    null = null_searches(steps, 1, 0.0, known=math.inf)
+    null = simulate_null_searches(steps, 1, 0.0, sigma_freedom=math.inf)
     best = null.total_W  # of one run of the start, the gain is over that very run
     assert best.mean() == pytest.approx(largest_of(steps + 1), abs=0.03) and null.mean_S[-1] == pytest.approx(
         best.mean()
@@ -59,7 +59,7 @@ def test_selection_alone_gives_the_largest_of_so_many_draws(steps: int) -> None:
 
 
 def test_a_rule_that_asks_for_more_keeps_less() -> None:
-    kept = [null_searches(50, 3, 0.0, threshold=ask).total_W.mean() for ask in (0.0, 1.0, 4.0)]
+    kept = [simulate_null_searches(50, 3, 0.0, threshold=ask).total_W.mean() for ask in (0.0, 1.0, 4.0)]
     assert kept == sorted(kept, reverse=True) and kept[2] < 0.3 * kept[0]
 
 
@@ -95,7 +95,7 @@ def test_what_is_counted_in_a_log() -> None:
     assert [each.jump for each in judged.kept] == pytest.approx([1.5, -0.1, 6.6])
     assert [step.line for step in judged.against_rule] == [6, 7]
     assert judged.p_corrected == min(1, 3 * judged.p)
-    assert any("lines 6 and 7" in limit for limit in limits(judged))
+    assert any("lines 6 and 7" in limit for limit in list_limits(judged))
 
 
 def test_of_a_kept_change_the_selected_run_is_no_repeat() -> None:
@@ -108,7 +108,7 @@ def test_of_a_kept_change_the_selected_run_is_no_repeat() -> None:
     again = judged.decided_by
     assert again is not None and (again.n, again.n_baseline, again.gain) == (2, 2, 0.5)
     assert judged.outcome is again.outcome is Outcome.UNDECIDED
-    assert search_sentence(judged, "loss").startswith(
+    assert write_search_sentence(judged, "loss").startswith(
         "The last kept change, by its runs after it was kept: `a` is not decided"
     )
 
@@ -117,7 +117,7 @@ def outcome(repeats: list[float], last: float) -> tuple[SearchJudgement, str]:
     rng = np.random.default_rng(0)
     changes = [(f"c{number}", float(value), "discard") for number, value in enumerate(rng.normal(-3, 0.3, size=30))]
     judged = judge_search(LOG, log(*(("s", value, "keep") for value in repeats), *changes, ("z", last, "keep")), UP)
-    return judged, search_sentence(judged, "loss")
+    return judged, write_search_sentence(judged, "loss")
 
 
 def test_first_sentences() -> None:
@@ -146,7 +146,7 @@ def test_first_sentences() -> None:
 def test_the_change_that_does_something_is_marked() -> None:
     judged, _ = outcome(list(np.linspace(-1.5, 1.5, 12)), 9.0)
     assert [each.p_jump <= 0.05 and each.p_gain <= 0.05 for each in judged.kept] == [True]
-    page = " ".join(sections(judged, "loss", read=""))
+    page = " ".join(write_sections(judged, "loss", read=""))
     assert "`z` and `s`, 3 runs of each" in page and "try z" in page
 
 
@@ -202,7 +202,9 @@ def test_a_run_of_the_last_kept_change_that_diverged_is_its_outcome_and_one_of_t
     rows = [("s", 1.0, "keep"), ("s", 1.1, "discard"), ("a", 9.0, "keep"), ("a", 9.1, "discard"), ("a", None, "crash")]
     judged = judge_search(LOG, log(*rows), UP)
     assert judged.outcome is Outcome.CRASHED
-    assert search_sentence(judged, "loss").startswith("`a`, the last kept change, crashed or diverged when it was run")
+    assert write_search_sentence(judged, "loss").startswith(
+        "`a`, the last kept change, crashed or diverged when it was run"
+    )
     lost = [*rows, ("s", None, "crash")]
     with pytest.raises(CannotBeJudgedError, match="line 7: a run of the start 's' diverged or crashed"):
         judge_search(LOG, log(*lost), UP)

@@ -56,7 +56,7 @@ def test_a_run_is_made_once_and_what_a_later_plumbline_wrote_is_refused(tmp_path
     assert list(trainer(folder, "--gain", "1").run([(BASELINE, 1)])) == [made]  # read, and not made again
     bank = own.bank()
     bank.append(arms.group, arms.method(BASELINE), made)
-    assert own.bank().known(made.run_id) == made
+    assert own.bank().find_run(made.run_id) == made
     text = bank.path.read_text()
     bank.path.write_text(text.replace('"schema":2', '"schema":3'))
     with pytest.raises(PlumblineError, match=r"runs\.jsonl is of a later Plumbline"):
@@ -118,7 +118,7 @@ def test_a_value_that_was_edited_in_the_bank_is_noticed(tmp_path: Path) -> None:
     bank = tmp_path / "runs.jsonl"
     for seed in (42, 43):
         Bank(bank).append("train.py", "a1", ArmRun(arm=BASELINE, seed=seed, value=0.5 + seed))
-    assert [run.value for run in Bank(bank).of("train.py", "a1")] == [42.5, 43.5]
+    assert [run.value for run in Bank(bank).list_runs("train.py", "a1")] == [42.5, 43.5]
     bank.write_text(bank.read_text().replace("42.5", "42.25"))
     with pytest.raises(PlumblineError, match=r"runs\.jsonl, line 1: the chain of hashes is broken"):
         Bank(bank)

@@ -17,7 +17,7 @@ from plumbline.verdict.__main__ import main
 from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.evidence import Evidence, RunsSummary
 from plumbline.verdict.judge import judge, judge_goal
-from plumbline.verdict.numbers.summary_comparison import judge_summaries, rounded
+from plumbline.verdict.numbers.summary_comparison import compute_rounded_p, judge_summaries
 from plumbline.verdict.sources.printed_spreads import PrintedSpread
 from plumbline.verdict.sources.row_files import ColumnNames, read_rows
 from plumbline.verdict.sources.run_rows import read_table
@@ -61,7 +61,7 @@ def test_no_number_that_would_be_printed_so_has_a_p_outside_what_the_page_says(g
     """By scipy, at the corners of the rounding intervals (one of them has each end) and within."""
     half, means = 0.05, (50 + gain / 10, 50.0)
     sides = [RunsSummary(mean=m, std=s, n=n, mean_rounding=half, std_rounding=half) for m, s, n in zip(means, stds, ns)]
-    found = rounded(judge_summaries("a", *sides, ComparisonTerms(higher=True)))
+    found = compute_rounded_p(judge_summaries("a", *sides, ComparisonTerms(higher=True)))
     assert found is not None
     rng, corners = np.random.default_rng(0), np.stack(np.meshgrid(*[[-1, 1]] * 4), axis=-1).reshape(-1, 4)
     ps = []

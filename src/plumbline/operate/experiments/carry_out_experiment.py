@@ -25,7 +25,7 @@ from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.decision import decision_page, fix_design
 from plumbline.verdict.decision.bank import Bank
-from plumbline.verdict.decision.decision_sentences import sentence, session_line
+from plumbline.verdict.decision.decision_sentences import describe_session, write_sentence
 from plumbline.verdict.decision.loop import Experiment, RunOrder, Trainer
 from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentQuestion, ExperimentTerms
 from plumbline.verdict.evidence import Evidence, RunEvidence
@@ -110,7 +110,7 @@ def try_candidate(source: ExperimentSource) -> int:
 def confirm(source: ExperimentSource) -> int:
     """Run what was kept again with fresh seeds of both arms, and return the exit code."""
     with source.hold():
-        terms, plan = fix_design.claim(source.question, source.trainer, source.bank)
+        terms, plan = fix_design.fix_claim(source.question, source.trainer, source.bank)
         entry = _entry(source, source.question, f"t of a claim at {terms.alpha:g}")
         decision = decide(source, SettledExperiment(terms=terms, plan=plan, entry=entry))
         return told(decision, source.place.page(terms.name), as_json=source.given.json)
@@ -143,9 +143,9 @@ def settle_try(
     Raises:
         PlumblineError: its runs were looked at by another rule, or it is none that its session has room for.
     """
-    entry, ledger = _entry(source, asked, fix_design.rule(asked)), source.place.tried()
-    level = fix_design.session_level(asked, entry, ledger)
-    question = replace(asked, alpha=level, bank_since=fix_design.last_keep(entry, ledger))
+    entry, ledger = _entry(source, asked, fix_design.write_rule(asked)), source.place.tried()
+    level = fix_design.find_session_level(asked, entry, ledger)
+    question = replace(asked, alpha=level, bank_since=fix_design.count_runs_at_last_keep(entry, ledger))
     terms, plan = fix_design.fix_design(question, source.trainer, source.bank)
     fix_design.require_announced(entry, plan, source.trainer, source.bank, ledger)
     return SettledExperiment(terms=terms, plan=plan, entry=entry, checks=checks or {})
@@ -190,7 +190,7 @@ def require_plausible(decision: Decision, words: str | None, *, looked_at: bool)
             found, notes=(*found.notes, "So large a gain was said to have been looked at (--accept-implausible).")
         )
     found = replace(found, verdict=Outcome.IMPLAUSIBLE, more=None)
-    return replace(found, sentence=sentence(found))
+    return replace(found, sentence=write_sentence(found))
 
 
 def tell_decided(decision: Decision) -> None:
@@ -208,7 +208,7 @@ def decided_as(decision: Decision) -> str:
 def told(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:
     """Print a decision, and return its exit code; `more` goes into the object of JSON."""
     if as_json:
-        print(json.dumps(decision_page.numbers(decision) | {"page": str(page)} | more), flush=True)
+        print(json.dumps(decision_page.decision_to_json(decision) | {"page": str(page)} | more), flush=True)
         return decision.exit_code
     own = format_count(sum(run.arm != BASELINE for run in decision.runs), "run")
     fresh = f" and {len(decision.fresh)} fresh" if decision.fresh else ""
@@ -216,7 +216,7 @@ def told(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:
     beforehand = f"; deciding with a number of runs fixed beforehand would take {decision.fixed_runs}"
     fixed = beforehand if decision.fixed_runs else ""
     closing = [f"{own}{fresh} of it, {took} of training{fixed}. {rule(decision.terms)}"]
-    decision_page.print_decision(decision, [*closing, *([] if decision.terms.claim else [session_line(decision)])])
+    decision_page.print_decision(decision, [*closing, *([] if decision.terms.claim else [describe_session(decision)])])
     print(_near(page), flush=True)  # whole, however long: a path is copied
     return decision.exit_code
 

@@ -24,7 +24,7 @@ from plumbline.core.files import atomic_write_json, canonical_json, read_json, s
 from plumbline.operate.experiments.profile_runs import ProfileRuns
 from plumbline.verdict.decision import fix_design
 from plumbline.verdict.decision.bank import LOOP, TRIED_AGAIN, Bank
-from plumbline.verdict.decision.loop import with_fresh_runs
+from plumbline.verdict.decision.loop import decide_by_fresh_runs
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision
 from plumbline.verdict.formatting import format_seconds
 from plumbline.verdict.ledger import Ledger, LedgerEntry
@@ -160,17 +160,17 @@ class FolderBaseline:
 
     def take_bank(self, trainer: CommandTrainer, bank: Bank, size: int, first_seed: int) -> list[ArmRun]:
         """Have the baseline's runs from a seed on made that are not there, and return all of them."""
-        made = [run for run in bank.of(trainer.group, trainer.method(BASELINE)) if run.seed >= first_seed]
+        made = [run for run in bank.list_runs(trainer.group, trainer.method(BASELINE)) if run.seed >= first_seed]
         seeds = [run.seed for run in made if run.outcome not in TRIED_AGAIN]
         again = [run.seed for run in made if run.outcome in TRIED_AGAIN]
-        taken = bank.seeds(trainer.group)
+        taken = bank.list_seeds(trainer.group)
         new = islice((seed for seed in count(first_seed) if seed not in taken), size)
         return self._take_runs(trainer, bank, BASELINE, [*seeds, *[*again, *new][: max(0, size - len(seeds))]])
 
     def _take_runs(self, trainer: CommandTrainer, bank: Bank, arm: str, seeds: list[int]) -> list[ArmRun]:
         """Have an arm's runs of these seeds made that are not there, up to the first that has no value."""
         method = trainer.method(arm)
-        made = {run.seed: run for run in bank.of(trainer.group, method) if run.outcome not in TRIED_AGAIN}
+        made = {run.seed: run for run in bank.list_runs(trainer.group, method) if run.outcome not in TRIED_AGAIN}
         known = [made[seed] for seed in seeds if seed in made]
         for run in trainer.run([(arm, seed) for seed in seeds if seed not in made]):
             bank.append(trainer.group, method, run, LOOP)
@@ -187,14 +187,16 @@ class FolderBaseline:
         trainer = self.trainer()
         base, least = trainer.method(BASELINE), self.file.decide.baseline_runs
         next_one = LedgerEntry(kind="try", name="", fingerprint="", baseline=base, metric=trainer.metric, test="")
-        since = fix_design.last_keep(next_one, ledger)
-        size = fix_design.beside_next(bank, trainer.group, base, first_seed=self.first_seed, since=since, least=least)
+        since = fix_design.count_runs_at_last_keep(next_one, ledger)
+        size = fix_design.count_next_baseline_runs(
+            bank, trainer.group, base, first_seed=self.first_seed, since=since, least=least
+        )
         return {trainer.group: size}
 
     def move_where_broken(self, bank: Bank) -> str:
         """Let HEAD be the baseline where a run of what was it has no value and nothing was kept yet; says so."""
         arm, head = self.arm, self.repository.arm("HEAD", words="baseline")
-        runs = bank.of(self.trainer().group, arm.method)
+        runs = bank.list_runs(self.trainer().group, arm.method)
         if arm.method == head.method or "start" in self.said or all(run.has_value for run in runs):
             return ""
         self.folder.move_baseline(self.repository, head)
@@ -202,7 +204,7 @@ class FolderBaseline:
 
     def take_again(self, bank: Bank) -> None:
         """Let the bank begin with seeds that nothing has used: for another machine, say."""
-        self._say(first_seed=max(bank.seeds(self.trainer().group), default=self.first_seed - 1) + 1)
+        self._say(first_seed=max(bank.list_seeds(self.trainer().group), default=self.first_seed - 1) + 1)
 
     def require_only_try(self, trainer: CommandTrainer, arm: str, bank: Bank, page: str) -> None:
         """Refuse a try whose code has fresh runs already, for another try against this baseline.
@@ -221,8 +223,8 @@ class FolderBaseline:
         begun = self.said.get("fresh_runs", {}).get(_key(trainer, arm))
         if begun is None or begun["page"] == page or begun["baseline"] != trainer.method(BASELINE):
             return
-        own = {run.fingerprint for run in bank.of(trainer.group, trainer.method(arm))}
-        theirs = bank.of(trainer.group, trainer.method(BASELINE))
+        own = {run.fingerprint for run in bank.list_runs(trainer.group, trainer.method(arm))}
+        theirs = bank.list_runs(trainer.group, trainer.method(BASELINE))
         here = {run.fingerprint for run in theirs if run.seed >= self.first_seed}
         if own & here or not here:
             first = f"plumbline try -m {shlex.quote(begun['message'])} --first-seed {begun['first_seed']}"
@@ -252,12 +254,12 @@ class FolderBaseline:
         key, begun = _key(trainer, arm), known.get(_key(trainer, arm), {})
         seeds: list[int] = begun.get("seeds", [])
         if min(seeds, default=0) <= max(run.seed for run in decision.runs if run.arm != BASELINE):
-            seeds = list(islice(count(max({*bank.seeds(trainer.group), *seeds}) + 1), decision.terms.fresh_runs))
+            seeds = list(islice(count(max({*bank.list_seeds(trainer.group), *seeds}) + 1), decision.terms.fresh_runs))
         page, against = decision.terms.name, trainer.method(BASELINE)
         begun = _Fresh(seeds=seeds, page=page, message=message, first_seed=asked_first_seed, baseline=against)
         self._say(fresh_runs=known | {key: begun})
         self.tell(f"{arm}: runs again with fresh seeds before it becomes the baseline")
-        decided = with_fresh_runs(decision, self._take_runs(trainer, bank, arm, seeds))
+        decided = decide_by_fresh_runs(decision, self._take_runs(trainer, bank, arm, seeds))
         if decided.verdict == Outcome.CANNOT_BE_JUDGED:  # made elsewhere: there are others, next time
             self._say(fresh_runs={one: fresh for one, fresh in known.items() if one != key})
         return decided
@@ -314,7 +316,7 @@ class FolderBaseline:
             PlumblineError: it was; the parts that differ are named.
         """
         trainer = self.trainer()
-        made = [run for run in bank.of(trainer.group, trainer.method(BASELINE)) if run.seed >= self.first_seed]
+        made = [run for run in bank.list_runs(trainer.group, trainer.method(BASELINE)) if run.seed >= self.first_seed]
         if not made or self.file.where.profile:
             return
         here: dict[str, str] = dict(fingerprint.machine(self.file.where.devices[0]))

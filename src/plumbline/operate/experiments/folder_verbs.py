@@ -43,7 +43,7 @@ from plumbline.operate.experiments.past_experiments import ExperimentFolders, pr
 from plumbline.verdict import implausible_gain
 from plumbline.verdict.decision import decision_records
 from plumbline.verdict.decision.bank import Bank
-from plumbline.verdict.decision.decision_sentences import sentence
+from plumbline.verdict.decision.decision_sentences import write_sentence
 from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentQuestion
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer import metric
@@ -193,7 +193,7 @@ class FolderSource:
         self.check(question)
         settled = settle_try(self, question)
         theirs = [one for step, _ in settled.plan.steps for one in step if one[0] == BASELINE]
-        there = sum(bank.known(trainer.run_id(*one)) is not None for one in theirs)
+        there = sum(bank.find_run(trainer.run_id(*one)) is not None for one in theirs)
         command = f"{question.trainer} {shlex.join(candidate.flags)}".strip()
         expected, missing, seconds = self._expected(settled)
         plan = (
@@ -209,8 +209,8 @@ class FolderSource:
         """
         trainer, bank = self.trainer, self.bank
         runs = [one for step, _ in settled.plan.steps for one in step]
-        missing = sum(bank.known(trainer.run_id(*one)) is None for one in runs)
-        theirs = bank.of(trainer.group, trainer.method(BASELINE))
+        missing = sum(bank.find_run(trainer.run_id(*one)) is None for one in runs)
+        theirs = bank.list_runs(trainer.group, trainer.method(BASELINE))
         past = [run.seconds for run in theirs if run.seconds and run.value is not None]
         said = f"At most {format_count(missing, 'run')} to be made"
         if not past:
@@ -350,7 +350,7 @@ def _looked_at(decision: Decision, trainer: CommandTrainer, looked_at: bool) -> 
         return decision
     differ = trainer.changed(decision.runs)
     reason = f"of the baseline, {ELSEWHERE.format('; '.join(differ))}"
-    return replace(decision, sentence=sentence(decision, reason=reason)) if differ else decision
+    return replace(decision, sentence=write_sentence(decision, reason=reason)) if differ else decision
 
 
 def _of_a_lost_baseline(log: Path) -> str:
@@ -374,7 +374,7 @@ def forget(name: str, root: Path) -> int:
         before = baseline.forget(decision.terms.name, lambda page: place.withdraw(page, WHY))
         append_rows(baseline.trainer(), replace(decision, verdict=Outcome.DISCARD))
         trainer, bank = baseline.trainer(), place.bank()
-        runs = bank.of(trainer.group, before.method)
+        runs = bank.list_runs(trainer.group, before.method)
         there = sum(run.seed >= baseline.first_seed for run in runs)
         said = (
             f"The baseline is {before.words} ({before.commit[:7]}) again, with its {format_count(there, 'run')}; "

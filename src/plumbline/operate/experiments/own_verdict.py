@@ -28,7 +28,7 @@ from plumbline.verdict import implausible_gain
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.judge import BaselineComparison
 from plumbline.verdict.ledger import Ledger
-from plumbline.verdict.numbers.numbers_request import of_judgement, plain
+from plumbline.verdict.numbers.numbers_request import comparison_to_json, to_json_value
 from plumbline.verdict.own_method import decision_accuracy, ledger_costs, own_page
 from plumbline.verdict.own_method.finished_run_reader import FinishedRunReader
 
@@ -66,12 +66,12 @@ def write(request: VerdictInputs) -> str:
     groups = list(mine.study.definition["runs"])
     if request.expected_runs:
         require_expected(request.expected_runs, mine.study, groups)
-    found = checks_report.kept(request.checks, fingerprint_checks(mine))
+    found = checks_report.read_report(request.checks, fingerprint_checks(mine))
     if found is None:
-        found = checks_report.report(mine)
-        if checks_report.to_keep(found):
+        found = checks_report.make_report(mine)
+        if checks_report.can_be_kept(found):
             files.atomic_write_json(request.checks, found)
-    checks_report.require(found, mine.path)
+    checks_report.require_no_failure(found, mine.path)
     suite = mine.study.suite
     frames = load_runs(
         list_expected_runs(None, mine.study, groups, request.work),
@@ -169,7 +169,7 @@ def _numbers(result: own_page.VerdictContents, sentence: str) -> dict[str, Any]:
         | {one.name: seen.values(one, row["scale"], row["method"]).get(str(row["seed"])) for one in seen.metrics}
         for key, row in seen.frames.runs.iterrows()
     }
-    return plain(
+    return to_json_value(
         {
             "sentence": sentence,
             "preset": mine.study.preset,
@@ -178,7 +178,7 @@ def _numbers(result: own_page.VerdictContents, sentence: str) -> dict[str, Any]:
             "against": mine.against,
             "asked": mine.asked
             | {"published": files.format_path(mine.asked["published"]) if mine.asked["published"] else ""},
-            "methods": {method: of_judgement(each) for method, each in result.judged.items()},
+            "methods": {method: comparison_to_json(each) for method, each in result.judged.items()},
             "not judged": {method: why for method in mine.against if (why := seen.unjudged(method))},
             "diverged": {method: lost for method in mine.compared if (lost := seen.diverged(mine.scale, method))},
             "tries": result.tries,

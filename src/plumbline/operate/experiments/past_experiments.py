@@ -22,7 +22,7 @@ from plumbline.stats.pooling import pool_spreads, resolved_gain
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.decision import decision_page, decision_records
 from plumbline.verdict.decision.bank import Bank
-from plumbline.verdict.decision.decision_sentences import sentence
+from plumbline.verdict.decision.decision_sentences import write_sentence
 from plumbline.verdict.decision.outcome import Decision
 from plumbline.verdict.formatting import format_value
 from plumbline.verdict.ledger import Ledger
@@ -77,7 +77,7 @@ class ExperimentFolders:
         decision, entries = decision_records.read(self.pages / f"{name}.json"), self.tried().entries
         entry = next(one for one in reversed(entries) if one.name == name and one.verdict)
         lost = replace(decision, verdict=Outcome.CANNOT_BE_JUDGED, estimate=None, p=None, at=process_record.now())
-        lost = replace(lost, sentence=sentence(lost, reason=why))
+        lost = replace(lost, sentence=write_sentence(lost, reason=why))
         said = replace(entry, verdict=lost.verdict, sentence=lost.sentence, at=lost.at)
         with ledgers.append_provisionally(self.ledger, [said]) as ledger:
             lost = replace(lost, ledger=ledgers.write_statement(ledger, self.pages))
@@ -137,7 +137,7 @@ def noise(bank: Bank, beside: Mapping[str, int]) -> list[dict[str, Any]]:
     """
     found = []
     for group in sorted({one.group for one in bank.runs}):
-        for fingerprint, values in sorted(bank.spreads(group).items()):
+        for fingerprint, values in sorted(bank.group_values(group).items()):
             runs = beside.get(group) or _beside_newest(bank, group) or max(map(len, values))
             found.append(_row(group, fingerprint, values, runs))
     return [row for row in found if row is not None]
@@ -273,7 +273,9 @@ def print_page(given: argparse.Namespace, place: ExperimentFolders) -> int:
     page = place.page(decision.terms.name)
     decision_page.write(decision, page)
     text = page.read_text(encoding="utf-8")
-    print(json.dumps(decision_page.numbers(decision)) if given.json else fold_lines(text, sys.stdout), end="\n")
+    print(
+        json.dumps(decision_page.decision_to_json(decision)) if given.json else fold_lines(text, sys.stdout), end="\n"
+    )
     return 0
 
 

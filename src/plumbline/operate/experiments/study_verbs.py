@@ -181,14 +181,16 @@ class StudySource:
             if mine is None:
                 return [], {}
             path = Path(project.paths.work) / VERDICTS / mine.name / "checks.json"
-            failing = check_file.checked(project, mine, path)
-            return failing, checks_report.kept(path, fingerprint_checks(mine)) or {}
+            failing = check_file.check_methods(project, mine, path)
+            return failing, checks_report.read_report(path, fingerprint_checks(mine)) or {}
 
         run = arms.run_of(arms.candidate).spec
         wildcards = {"study": run.study, "scale": run.scale, "method": run.method, "seed": "0"}
         job = dry_run.JobToRun(rule="pretrain", wildcards=wildcards)
         failing = check_file.list_refusals(dry_run.DryRun(project=project, jobs=(job,)))
-        return failing, checks_report.kept(Path(project.paths.verdict_checks), project.fingerprints.checks()) or {}
+        return failing, checks_report.read_report(
+            Path(project.paths.verdict_checks), project.fingerprints.checks()
+        ) or {}
 
     def hold(self) -> AbstractContextManager[None]:
         """Hold the folder of the runs."""
@@ -212,7 +214,7 @@ class StudySource:
         from plumbline.operate.experiments.carry_out_experiment import require_plausible
         from plumbline.operate.preflight.method_checks import finished_run_checks
         from plumbline.verdict import implausible_gain
-        from plumbline.verdict.decision.decision_sentences import sentence
+        from plumbline.verdict.decision.decision_sentences import write_sentence
 
         held, arms = dict[str, str](), self.trainer
         work, candidate = Path(arms.project.paths.work), decision.terms.candidate
@@ -228,14 +230,14 @@ class StudySource:
             (BASELINE, decision.terms.baseline, None),
             (candidate, candidate, there[BASELINE][0]),
         ):
-            seen = finished_run_checks.of_arm(there[arm], work, baseline)
+            seen = finished_run_checks.check_arm(there[arm], work, baseline)
             if seen.leak is not None:
                 why = (
                     f"with the weights that {label} was trained to ({seen.key}), {seen.leak}; what was gained may be "
                     "the tokens that it was to predict"
                 )
                 refused = replace(decision, verdict=Outcome.CANNOT_BE_JUDGED, estimate=None, p=None, more=None)
-                return replace(refused, sentence=sentence(refused, reason=why))
+                return replace(refused, sentence=write_sentence(refused, reason=why))
             held[label] = seen.words
         decision = replace(decision, checks={**decision.checks, "trained_weights": held})
         terms, at, values = decision.terms, decision.looks[-1], decision.baseline_values

@@ -13,18 +13,20 @@ from pathlib import Path
 from plumbline.core.command_line import Parser, positive, run
 from plumbline.core.errors import visible
 from plumbline.verdict.board.board_page import write_board
-from plumbline.verdict.board.board_rows import board_of
-from plumbline.verdict.board.project_board import project_board
+from plumbline.verdict.board.board_rows import make_board
+from plumbline.verdict.board.project_board import read_project_board
 from plumbline.verdict.gate.board_reading import read_board
-from plumbline.verdict.gate.judgement import judge_board, noise_of
-from plumbline.verdict.gate.rules import known, read_rules
+from plumbline.verdict.gate.judgement import judge_board, pool_noise
+from plumbline.verdict.gate.rules import list_known_rules, read_rules
 
 
 def arguments() -> Parser:
     """The parser of the verb's command line."""
     parser = Parser(__doc__)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of the records")
-    parser.add_argument("--rules", help=f"a rules file, or one of {', '.join(known())}; without it a project's own")
+    parser.add_argument(
+        "--rules", help=f"a rules file, or one of {', '.join(list_known_rules())}; without it a project's own"
+    )
     parser.add_argument("--out", type=Path, default=Path("board"), metavar="FOLDER", help="where the pages go")
     parser.add_argument("--tries", type=positive, help="how many tries each record stands for, in the band of luck")
     return parser
@@ -38,16 +40,16 @@ def main() -> int:
     """
     from dataclasses import replace
 
-    given = arguments().parse_args()
-    if given.rules is None:
-        board = project_board(given.folder)
+    options = arguments().parse_args()
+    if options.rules is None:
+        board = read_project_board(options.folder)
     else:
-        rules = read_rules(given.rules)
-        found = read_board(given.folder, rules)
-        board = board_of(judge_board(found, rules), rules, noise_of(found))
-    if given.tries:
-        board = replace(board, tries=given.tries)
-    for path in write_board(board, given.out):
+        rules = read_rules(options.rules)
+        records = read_board(options.folder, rules)
+        board = make_board(judge_board(records, rules), rules, pool_noise(records))
+    if options.tries:
+        board = replace(board, tries=options.tries)
+    for path in write_board(board, options.out):
         print(visible(str(path)))
     return 0
 

@@ -14,8 +14,8 @@ from plumbline.core import fingerprint_file
 from plumbline.core.files import atomic_write_json, atomic_write_text, make_folder
 from plumbline.core.formats import format_count
 from plumbline.verdict.board.board_rows import TIERS, Board, BoardRow
-from plumbline.verdict.board.progress import ProgressPoint, beyond_luck, progress
-from plumbline.verdict.formatting import format_p as p_words
+from plumbline.verdict.board.progress import ProgressPoint, count_beyond_luck, place_records
+from plumbline.verdict.formatting import format_p
 from plumbline.verdict.picture import WIDTH, Axis, choose_digits, fill_template, shorten
 
 #: Where the data of the progress begins and ends, in pixels; its height.
@@ -26,48 +26,48 @@ def write_board(board: Board, folder: Path) -> list[Path]:
     """Write the page, its pictures and its numbers; the page last, so that what it refers to is there."""
     make_folder(folder)
     files = [folder / name for name in ("board.json", "progress.svg", "card.svg", "index.html")]
-    atomic_write_json(files[0], as_json(board))
-    atomic_write_text(files[1], progress_svg(board))
-    atomic_write_text(files[2], card_svg(board))
-    atomic_write_text(files[3], page(board))
+    atomic_write_json(files[0], board_to_json(board))
+    atomic_write_text(files[1], draw_progress(board))
+    atomic_write_text(files[2], draw_card(board))
+    atomic_write_text(files[3], write_html(board))
     fingerprint_file.write(files[3], "", companions=files[:3], rows=len(board.rows))
     return files
 
 
-def page(board: Board) -> str:
+def write_html(board: Board) -> str:
     """The page as HTML."""
     return fill_template(
         "board.html.j2",
         board=board,
-        rows=[_shown(row) for row in reversed(board.rows)],
+        rows=[_row_contents(row) for row in reversed(board.rows)],
         pictured=any(row.claimed is not None for row in board.rows),
         wide=any(len(row.name) > 20 for row in board.rows),
-        tiers=[(tier, board.counted()[tier]) for tier in TIERS],
-        said=description(board, progress(board)),
+        tiers=[(tier, board.count_by_tier()[tier]) for tier in TIERS],
+        said=describe_progress(board, place_records(board)),
         goal=any(row.p_goal is not None for row in board.rows),
         before=any(row.p_predecessor is not None for row in board.rows),
     )
 
 
-def _shown(row: BoardRow) -> dict[str, Any]:
+def _row_contents(row: BoardRow) -> dict[str, Any]:
     return {
         "row": row,
-        "goal": p_words(row.p_goal) if row.p_goal is not None else "",
-        "before": p_words(row.p_predecessor) if row.p_predecessor is not None else "",
+        "goal": format_p(row.p_goal) if row.p_goal is not None else "",
+        "before": format_p(row.p_predecessor) if row.p_predecessor is not None else "",
         "one_more": f"{100 * row.one_more:.0f} %" if row.one_more is not None else "",
         "faults": ", ".join(row.faults),
-        "lines": [_parts(line.removeprefix("- ")) for line in (*row.lines, *row.notes)],
+        "lines": [_split_markdown(line.removeprefix("- ")) for line in (*row.lines, *row.notes)],
     }
 
 
-def _parts(line: str) -> list[tuple[bool, str]]:
+def _split_markdown(line: str) -> list[tuple[bool, str]]:
     """A line of Markdown as pieces: whether each is code, and its words."""
     return [(number % 2 == 1, part.replace("**", "")) for number, part in enumerate(line.split("`"))]
 
 
-def as_json(board: Board) -> dict[str, Any]:
+def board_to_json(board: Board) -> dict[str, Any]:
     """Everything of a board as an object."""
-    places = {id(point.row): point for point in progress(board)}
+    places = {id(point.row): point for point in place_records(board)}
     return {
         "title": board.title,
         "headline": board.headline,
@@ -75,7 +75,7 @@ def as_json(board: Board) -> dict[str, Any]:
         "source": board.source,
         "error_of_a_headline": board.error,
         "tries_a_record": board.tries,
-        "tiers": board.counted(),
+        "tiers": board.count_by_tier(),
         "left_out": list(board.left_out),
         "records": [
             {
@@ -102,17 +102,17 @@ def as_json(board: Board) -> dict[str, Any]:
     }
 
 
-def progress_svg(board: Board) -> str:
+def draw_progress(board: Board) -> str:
     """Draw the records over time, the best so far as a line, and the band of luck."""
-    points = progress(board)
+    points = place_records(board)
     axis = Axis.of(
         [point.value for point in points if point.best]
         + [end for point in points for end in (point.low, point.high) if end is not None]
     )
     first, last = (points[0].at, points[-1].at) if points else (0.0, 1.0)
 
-    def x(at: float) -> float:
-        return round(LEFT + (at - first) / ((last - first) or 1.0) * (RIGHT - LEFT), 1)
+    def x(time: float) -> float:
+        return round(LEFT + (time - first) / ((last - first) or 1.0) * (RIGHT - LEFT), 1)
 
     def y(value: float) -> float:
         return round(TOP + (1 - axis.share(value)) * HEIGHT, 1)
@@ -131,9 +131,9 @@ def progress_svg(board: Board) -> str:
         if axis.low <= point.value <= axis.high
     ]
     beyond = len(points) - len(dots)
-    known = [point for point in points if point.low is not None and point.high is not None]
-    band = [f"{x(point.at)} {y(point.low or 0.0)}" for point in known]
-    band += [f"{x(point.at)} {y(point.high or 0.0)}" for point in reversed(known)]
+    with_band = [point for point in points if point.low is not None and point.high is not None]
+    band = [f"{x(point.at)} {y(point.low or 0.0)}" for point in with_band]
+    band += [f"{x(point.at)} {y(point.high or 0.0)}" for point in reversed(with_band)]
     luck = f"the best of so many tries if nothing helped ({board.error_words})"
     return fill_template(
         "progress.svg.j2",
@@ -145,20 +145,20 @@ def progress_svg(board: Board) -> str:
         bottom=TOP + HEIGHT,
         title=f"{board.title}: {board.headline} over time",
         head=f"{shorten(board.headline, 24)} of each record; the line is the best so far, {better} is better",
-        description=description(board, points),
+        description=describe_progress(board, points),
         ticks=[(y(tick), axis.label(tick)) for tick in axis.ticks],
-        times=_times(points, x),
+        times=_choose_times(points, x),
         points=dots,
-        line=_steps([point for point in points if point.best], x, y),
-        band="M" + "L".join(band) + "Z" if len(known) > 1 else "",
-        band_says=luck if known else f"no band of luck: {board.error_words}",
+        line=_draw_steps([point for point in points if point.best], x, y),
+        band="M" + "L".join(band) + "Z" if len(with_band) > 1 else "",
+        band_says=luck if with_band else f"no band of luck: {board.error_words}",
         beyond=f"{format_count(beyond, 'record')} outside the picture" if beyond else "",
     )
 
 
-def card_svg(board: Board) -> str:
+def draw_card(board: Board) -> str:
     """Draw the card: the title, the best record, and how many were checked."""
-    best = [point for point in progress(board) if point.best]
+    best = [point for point in place_records(board) if point.best]
     return fill_template(
         "card.svg.j2",
         width=480,
@@ -166,40 +166,40 @@ def card_svg(board: Board) -> str:
         title=board.title,
         best=f"{best[-1].row.shown} {board.headline}" if best else "no record",
         by=f"record {best[-1].row.name}" if best else "",
-        tiers=", ".join(f"{number} {tier}" for tier, number in board.counted().items()),
+        tiers=", ".join(f"{number} {tier}" for tier, number in board.count_by_tier().items()),
         kept=f"{sum(row.verdict == 'keep' for row in board.rows)} of {len(board.rows)} kept by the gate",
     )
 
 
-def description(board: Board, points: Sequence[ProgressPoint]) -> str:
-    """Say what the picture shows, for who cannot see it."""
+def describe_progress(board: Board, points: Sequence[ProgressPoint]) -> str:
+    """State what the picture shows, for who cannot see it."""
     best = [point for point in points if point.best]
     if not best:
         return f"{format_count(len(board.rows), 'row')}, none with a number that could be followed over time."
-    said = (
+    sentence = (
         f"{format_count(len(points), 'record')}, {len(best)} better than all before, from {best[0].row.shown} to "
         f"{best[-1].row.shown} {board.headline}."
     )
     if board.error is not None:
-        said += (
+        sentence += (
             " If nothing helped, the best of so many tries would lie beyond the shaded band in one case of twenty; "
-            f"{beyond_luck(points, lower=board.lower)} of the best do."
+            f"{count_beyond_luck(points, lower=board.lower)} of the best do."
         )
     tested = [point.row for point in best if point.row.p_predecessor is not None]
     if tested:
         beaten = sum((row.p_predecessor or 0.0) < 0.01 for row in tested)
-        said += f" Of {len(tested)} that can be tested against the best before, {beaten} beat it at p < .01."
-    return said
+        sentence += f" Of {len(tested)} that can be tested against the best before, {beaten} beat it at p < .01."
+    return sentence
 
 
-def _steps(best: Sequence[ProgressPoint], x: Any, y: Any) -> str:
+def _draw_steps(best: Sequence[ProgressPoint], x: Any, y: Any) -> str:
     if not best:
         return ""
     later = [f"H{x(point.at)}V{y(point.value)}" for point in best[1:]]
     return "".join([f"M{x(best[0].at)} {y(best[0].value)}", *later, f"H{RIGHT}"])
 
 
-def _times(points: Sequence[ProgressPoint], x: Any) -> list[tuple[float, str, str]]:
+def _choose_times(points: Sequence[ProgressPoint], x: Any) -> list[tuple[float, str, str]]:
     """The first, the middle and the last time, as days where they are days, and how each is anchored."""
     if not points:
         return []

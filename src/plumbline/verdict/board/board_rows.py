@@ -11,7 +11,7 @@ from statistics import median
 from typing import Literal
 
 from plumbline.verdict.gate.examined_records import NOT_SHOWN
-from plumbline.verdict.gate.gate_words import eight_lines
+from plumbline.verdict.gate.gate_words import write_lines
 from plumbline.verdict.gate.judgement import BoardNoise, Judgement
 from plumbline.verdict.gate.rules import Rules
 
@@ -62,7 +62,7 @@ class BoardRow:
     @property
     def day(self) -> datetime.date | None:
         """The date, where it can be read."""
-        return day_of(self.date)
+        return parse_day(self.date)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,7 +71,7 @@ class Board:
 
     Attributes:
         headline: what is claimed, as a word; lower: whether less of it is better.
-        error: the noise of a headline of the usual number of runs, in its own units; None where it is not known.
+        error: the noise of a headline of the usual number of runs, in its own units; None if it is not known.
         error_words: where the noise is from.
         tries: how many tries a record stands for, at least.
         checked: what "logs checked" means here.
@@ -88,15 +88,15 @@ class Board:
     checked: str = CHECKED
     left_out: Sequence[str] = field(default_factory=tuple)
 
-    def counted(self) -> dict[str, int]:
+    def count_by_tier(self) -> dict[str, int]:
         """How many rows there are of each tier."""
         return {tier: sum(row.tier == tier for row in self.rows) for tier in TIERS}
 
 
-def board_of(judged: Sequence[Judgement], rules: Rules, noise: BoardNoise) -> Board:
+def make_board(judgements: Sequence[Judgement], rules: Rules, noise: BoardNoise) -> Board:
     """Make a board of what the gate found of each record."""
-    rows = [_row(each, rules) for each in judged]
-    error, words = _error(judged, rules, noise)
+    rows = [_make_row(each, rules) for each in judgements]
+    error, error_words = _estimate_error(judgements, rules, noise)
     return Board(
         title=rules.board.title or rules.name,
         headline=rules.board.headline or rules.metric,
@@ -104,15 +104,15 @@ def board_of(judged: Sequence[Judgement], rules: Rules, noise: BoardNoise) -> Bo
         source=rules.source,
         lower=rules.lower_headline,
         error=error,
-        error_words=words,
+        error_words=error_words,
         tries=rules.board.tries,
     )
 
 
-def _row(judged: Judgement, rules: Rules) -> BoardRow:
-    found, record = judged.evidence, judged.evidence.record
+def _make_row(judgement: Judgement, rules: Rules) -> BoardRow:
+    examined, record = judgement.evidence, judgement.evidence.record
     again = rules.board.again.get(record.name, "")
-    tier: Tier = "logs checked" if found.checked else "claimed"
+    tier: Tier = "logs checked" if examined.is_checked else "claimed"
     claimed = record.step if record.step is not None else record.headline.value if record.headline else None
     shown = f"{record.step:,}" if record.step is not None else str(record.headline or "")
     return BoardRow(
@@ -122,45 +122,45 @@ def _row(judged: Judgement, rules: Rules) -> BoardRow:
         claimed=None if claimed is None else float(claimed),
         shown=shown,
         marked=record.marked,
-        runs=len(found.values),
-        tier="run again" if again and found.checked else tier,
+        runs=len(examined.values),
+        tier="run again" if again and examined.is_checked else tier,
         again=again,
-        verdict=judged.verdict,
-        p_goal=judged.goal.p_corrected if judged.goal else None,
-        p_predecessor=judged.predecessor.p_corrected if judged.predecessor else None,
-        predecessor=judged.before.record.name if judged.before else "",
-        one_more=judged.one_more,
-        faults=tuple(dict.fromkeys(fault.kind for fault in found.faults if fault.kind != NOT_SHOWN)),
-        lines=tuple(eight_lines(judged, rules)),
-        notes=tuple(found.notes),
+        verdict=judgement.verdict,
+        p_goal=judgement.goal.p_corrected if judgement.goal else None,
+        p_predecessor=judgement.predecessor.p_corrected if judgement.predecessor else None,
+        predecessor=judgement.before.record.name if judgement.before else "",
+        one_more=judgement.one_more,
+        faults=tuple(dict.fromkeys(fault.kind for fault in examined.faults if fault.kind != NOT_SHOWN)),
+        lines=tuple(write_lines(judgement, rules)),
+        notes=tuple(examined.notes),
     )
 
 
-def _error(judged: Sequence[Judgement], rules: Rules, noise: BoardNoise) -> tuple[float | None, str]:
+def _estimate_error(judgements: Sequence[Judgement], rules: Rules, noise: BoardNoise) -> tuple[float | None, str]:
     """The noise of a headline: of the mean of the usual number of runs, in steps where steps are what counts."""
-    runs = [len(each.evidence.values) for each in judged if each.evidence.values and each.evidence.record.marked]
+    runs = [len(each.evidence.values) for each in judgements if each.evidence.values and each.evidence.record.marked]
     if not noise.sigma.sigma or not runs or rules.headline.of == "time":
         return None, "the noise of the headline is not known"
     usual = median(runs)
     error = noise.sigma.sigma / math.sqrt(usual)
-    words = f"sigma {noise.sigma.sigma:.3g} of a run, {usual:g} runs a record"
+    source = f"sigma {noise.sigma.sigma:.3g} of a run, {usual:g} runs a record"
     if rules.table is not None and rules.table.step:
         if rules.predecessor is None or not rules.predecessor.slope:
             return None, "the rules do not say what a step is worth"
-        return error / rules.predecessor.slope, f"{words}, {rules.predecessor.slope:g} of {rules.metric} a step"
-    return error, words
+        return error / rules.predecessor.slope, f"{source}, {rules.predecessor.slope:g} of {rules.metric} a step"
+    return error, source
 
 
-def day_of(text: str) -> datetime.date | None:
+def parse_day(text: str) -> datetime.date | None:
     """Read a date as boards write it: 2026/04/26, 2026-04-26T..., 05/28/24, Jan 29 2026; None of anything else."""
-    found = re.match(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})", text)
-    if found:
-        year, month, day = map(int, found.groups())
-    elif found := re.fullmatch(r"(\d{1,2})/(\d{1,2})/(\d{2}|\d{4})", text.strip()):
-        month, day, year = map(int, found.groups())
+    match = re.match(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})", text)
+    if match:
+        year, month, day = map(int, match.groups())
+    elif match := re.fullmatch(r"(\d{1,2})/(\d{1,2})/(\d{2}|\d{4})", text.strip()):
+        month, day, year = map(int, match.groups())
         year += 2000 if year < 100 else 0
-    elif (found := re.match(r"([A-Z][a-z]{2})[a-z]{0,6} (\d{1,2}),? (\d{4})", text)) and found[1].lower() in _MONTHS:
-        year, month, day = int(found[3]), _MONTHS.index(found[1].lower()) + 1, int(found[2])
+    elif (match := re.match(r"([A-Z][a-z]{2})[a-z]{0,6} (\d{1,2}),? (\d{4})", text)) and match[1].lower() in _MONTHS:
+        year, month, day = int(match[3]), _MONTHS.index(match[1].lower()) + 1, int(match[2])
     else:
         return None
     try:

@@ -26,7 +26,7 @@ class ProgressPoint:
     Attributes:
         at: the day, or where not every record has one, the record's number.
         best: whether it was better than all before.
-        low, high: where the best of the tries up to it would lie if nothing had helped; None where that is not known.
+        low, high: where the best of the tries up to it would lie if nothing had helped; None if that is not known.
     """
 
     row: BoardRow
@@ -37,7 +37,7 @@ class ProgressPoint:
     high: float | None
 
 
-def progress(board: Board) -> list[ProgressPoint]:
+def place_records(board: Board) -> list[ProgressPoint]:
     """Place the records of a board in time; those without a headline are left out."""
     rows = [row for row in board.rows if row.claimed is not None]
     days = [row.day for row in rows]
@@ -52,7 +52,7 @@ def progress(board: Board) -> list[ProgressPoint]:
         day = days[number - 1]
         low = high = None
         if board.error is not None and first is not None:
-            low, high = best_of(number * board.tries, first, board.error, lower=board.lower)
+            low, high = compute_luck_band(number * board.tries, first, board.error, lower=board.lower)
         better = row.marked and sign * row.claimed < best
         best = sign * row.claimed if better else best
         at = float(day.toordinal()) if dated and day is not None else float(number)
@@ -60,14 +60,14 @@ def progress(board: Board) -> list[ProgressPoint]:
     return points
 
 
-def best_of(tries: int, middle: float, error: float, *, lower: bool) -> tuple[float, float]:
+def compute_luck_band(tries: int, middle: float, error: float, *, lower: bool) -> tuple[float, float]:
     """The band, the better end first, in which the best of so many draws around a value lies with a chance of 90 %."""
     reach = [float(normal_isf(1 - (1 - q) ** (1 / tries))) * error for q in (LOW, HIGH)]
     better, worse = (middle - reach[0], middle - reach[1]) if lower else (middle + reach[0], middle + reach[1])
     return better, worse
 
 
-def beyond_luck(points: Sequence[ProgressPoint], *, lower: bool) -> int:
+def count_beyond_luck(points: Sequence[ProgressPoint], *, lower: bool) -> int:
     """How many of the best ones lie beyond the band."""
     return sum(
         point.best and point.low is not None and (point.value < point.low if lower else point.value > point.low)

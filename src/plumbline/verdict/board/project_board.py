@@ -33,7 +33,7 @@ CHECKED = (
 NAMED = 3
 
 
-def project_board(folder: Path) -> Board:
+def read_project_board(folder: Path) -> Board:
     """Read the `record.json` and the verdicts below a folder.
 
     Raises:
@@ -48,7 +48,7 @@ def project_board(folder: Path) -> Board:
             continue
         try:
             read = json.loads(read_text(path), object_pairs_hook=refuse_repeated_keys)
-            row = (_record if is_record else _verdict)(path, folder, read) if isinstance(read, dict) else None
+            row = (_read_record if is_record else _read_verdict)(path, folder, read) if isinstance(read, dict) else None
         except (ValueError, AttributeError, RecursionError, PlumblineError):
             left_out.append(f"{path.relative_to(folder)} cannot be read as a record or a verdict.")
             continue
@@ -74,9 +74,9 @@ def project_board(folder: Path) -> Board:
     )
 
 
-def _record(path: Path, folder: Path, read: dict[str, Any]) -> BoardRow:
+def _read_record(path: Path, folder: Path, read: dict[str, Any]) -> BoardRow:
     """A bundle: checked where its archive is the one that was recorded, and holds the files that it lists."""
-    unlike = difference(path.parent / BUNDLE, read.get("sha256"))
+    unlike = find_difference(path.parent / BUNDLE, read.get("sha256"))
     lines = (
         str(read.get("words", ""))[:400],
         f"Bundle of {read.get('products')} targets at commit {str(read.get('commit', ''))[:12]}: "
@@ -92,13 +92,13 @@ def _record(path: Path, folder: Path, read: dict[str, Any]) -> BoardRow:
     )
 
 
-def _verdict(path: Path, folder: Path, read: dict[str, Any]) -> BoardRow | None:
+def _read_verdict(path: Path, folder: Path, read: dict[str, Any]) -> BoardRow | None:
     """A page of an experiment, or of `plumbline verdict`, by its numbers; None of anything else."""
     sentence: Any
     verdict: Any
     if "shape" in read and "ledger" in read:
-        judged = read.get("items") or read.get("search") or {}
-        outcomes = read.get("outcomes") or {"": judged.get("outcome", "")}
+        part = read.get("items") or read.get("search") or {}
+        outcomes = read.get("outcomes") or {"": part.get("outcome", "")}
         sentence = _first_sentence(path.with_suffix(".md"))
         verdict = ", ".join(dict.fromkeys(map(str, outcomes.values())))
     else:
@@ -106,14 +106,14 @@ def _verdict(path: Path, folder: Path, read: dict[str, Any]) -> BoardRow | None:
     if not isinstance(sentence, str):
         return None
     runs = read.get("runs")
-    bound, faults = _ledger(path.with_suffix(".md"), folder)
+    bound, faults = _check_ledger(path.with_suffix(".md"), folder)
     return BoardRow(
         name=path.stem.removesuffix(".verdict"),
         description=sentence[:400],
         date=str(read.get("at", ""))[:10],
         runs=len(runs) if isinstance(runs, list) else 0,
         verdict=verdict[:100] if isinstance(verdict, str) else "",
-        p_predecessor=_p(read),
+        p_predecessor=_read_p(read),
         faults=faults,
         lines=tuple(line for line in (sentence[:2000], bound) if line),
     )
@@ -125,30 +125,30 @@ def _first_sentence(page: Path) -> str | None:
     return next((part for part in parts if part and not part.startswith("#")), None)
 
 
-def _p(read: Mapping[str, Any]) -> float | None:
+def _read_p(read: Mapping[str, Any]) -> float | None:
     """The p of a verdict on one thing, times its tries; None of several."""
     methods = read.get("methods")
-    judged = [*methods.values()] if isinstance(methods, dict) else [read.get("items") or read.get("search") or read]
-    if len(judged) != 1 or not isinstance(judged[0], dict):
+    judgements = [*methods.values()] if isinstance(methods, dict) else [read.get("items") or read.get("search") or read]
+    if len(judgements) != 1 or not isinstance(judgements[0], dict):
         return None
-    value = judged[0].get("p_corrected", judged[0].get("p"))
+    value = judgements[0].get("p_corrected", judgements[0].get("p"))
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return float(value)
 
 
-def _ledger(page: Path, folder: Path) -> tuple[str, tuple[str, ...]]:
-    """Whether a page's ledger is the one that it was made with, in words, and the kind of fault where it is not."""
+def _check_ledger(page: Path, folder: Path) -> tuple[str, tuple[str, ...]]:
+    """Whether a page's ledger is the one that it was made with, as text, and the kind of fault where it is not."""
     try:
-        stated = ledgers.read_statement(page)
-        if stated is None:
+        state = ledgers.read_statement(page)
+        if state is None:
             return "", ()
-        path = resolve_inside(folder, os.path.relpath(page.parent / stated.name, folder))
+        path = resolve_inside(folder, os.path.relpath(page.parent / state.name, folder))
         if path is None:
             return "Its ledger lies outside of this folder, and was not read.", ()
         if path.is_file() and not read_text(path).endswith("\n"):
             return "The last line of its ledger is not whole; it was not read.", ()
-        added = ledgers.count_new_entries(ledgers.read(path), page, stated)
+        added = ledgers.count_new_entries(ledgers.read(path), page, state)
     except PlumblineError as error:
         return f"Its ledger is not the one that it was made with: {str(error).replace(f'{folder}/', '')}", ("ledger",)
     later = f", to which {added} entries were added since: make the page again" if added else ""
@@ -161,8 +161,8 @@ LIST, LIST_BYTES, BYTES = "bundle/ro-crate-metadata.json", 32 << 20, 4 << 30
 RUN = "manifest.json"
 
 
-def difference(archive: Path, recorded: Any) -> str:
-    """What keeps a bundle from being checked, in words: empty where the archive has the recorded SHA-256, every file in
+def find_difference(archive: Path, recorded: Any) -> str:
+    """What keeps a bundle from being checked, as text: empty if the archive has the recorded SHA-256, every file in
     it has the size and the SHA-256 that its list has, and there are runs among them.
     """
     if not archive.is_file():
@@ -171,25 +171,25 @@ def difference(archive: Path, recorded: Any) -> str:
         return "the archive is another one than the recorded"
     try:
         with tarfile.open(archive, "r|xz") as tar:
-            return _unlike(tar)
+            return _compare_with_list(tar)
     except (tarfile.TarError, lzma.LZMAError, EOFError, ValueError, RecursionError, PlumblineError) as error:
         return f"the archive is no bundle ({str(error)[:100]})"
 
 
-def _unlike(tar: tarfile.TarFile) -> str:
+def _compare_with_list(tar: tarfile.TarFile) -> str:
     members = iter(tar)
     first = next(members, None)
     if first is None or first.name != LIST or not first.isreg() or first.size > LIST_BYTES:
         return f"the archive does not begin with {LIST}"
-    listed = _listed(json.loads(_content(tar, first), object_pairs_hook=refuse_repeated_keys))
-    whole, runs = 0, 0
+    listed = _read_list(json.loads(_read_member(tar, first), object_pairs_hook=refuse_repeated_keys))
+    total_size, runs = 0, 0
     for member in members:
         name = member.name.removeprefix("bundle/")
         size, sha256 = listed.pop(name, (-1, ""))
-        whole += member.size
-        if not member.isreg() or member.size != size or whole > BYTES:
+        total_size += member.size
+        if not member.isreg() or member.size != size or total_size > BYTES:
             return f"{name[:200]} is not the file that the bundle's list has"
-        content = _content(tar, member)
+        content = _read_member(tar, member)
         if hashlib.sha256(content).hexdigest() != sha256:
             return f"{name[:200]} has another hash than the bundle's list has"
         if name.endswith(f"/{RUN}"):
@@ -203,12 +203,12 @@ def _unlike(tar: tarfile.TarFile) -> str:
     return "" if runs else "no run is in it"
 
 
-def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+def _read_member(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     file = tar.extractfile(member)
     return file.read() if file is not None else b""
 
 
-def _listed(document: Any) -> dict[str, tuple[int, str]]:
+def _read_list(document: Any) -> dict[str, tuple[int, str]]:
     graph = document.get("@graph") if isinstance(document, Mapping) else None
     if not isinstance(graph, list):
         raise ValueError(f"{LIST} lists no files")

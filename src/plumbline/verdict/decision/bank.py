@@ -1,6 +1,6 @@
 """Keeps every run of every arm, one line a run, so that none is made twice and what they say of sigma is kept.
 
-The file is a `plumbline.core.append_only_log`: a run is on the disk before it is looked at, and a value that was edited
+The file is a `plumbline.core.append_only_log`: a run is on the disk before it is examined, and a value that was edited
 is noticed. One process at a time works on a bank (`hold`).
 """
 
@@ -23,7 +23,7 @@ from plumbline.verdict.decision.outcome import CRASHED, FINISHED, TIMEOUT, ArmRu
 
 #: The form of a record; a reader refuses any other one.
 SCHEMA = 2
-#: What is tried again when it is asked for again: the cause may be gone.
+#: What is tried again when it is requested again: the cause may be gone.
 TRIED_AGAIN = (CRASHED, TIMEOUT)
 #: A run is for the bank and its candidates, or for a claim, whose seeds are fresh.
 LOOP, CLAIM = "loop", "claim"
@@ -34,11 +34,11 @@ class BankedRun:
     """A run with what makes it comparable to others.
 
     Attributes:
-        group: trainer and budget, in words that no other trainer or budget has.
+        group: trainer and budget, as text that no other trainer or budget has.
         method: what was trained, whichever arm of an experiment it is.
         role: `LOOP`, or `CLAIM` with the method whose claim it is for, whose seeds are for nothing else.
         beside: of a candidate's run the seeds of the bank that it was begun with, so that what is resumed goes on
-            beside the same.
+            next to the same.
     """
 
     group: str
@@ -54,57 +54,63 @@ class Bank:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._log = AppendOnlyLog(path=path, noun="bank", remedy="free its place and repeat", require=_run)
+        self._log = AppendOnlyLog(path=path, noun="bank", remedy="free its place and repeat", require=_parse_run)
         _require_own_form(path)
-        self.runs = [_run(record) for record in self._log.read().records]
+        self.runs = [_parse_run(record) for record in self._log.read().records]
         self._before = len(self.runs)
 
-    def known(self, run_id: str) -> ArmRun | None:
-        """Find the run of this id; None where it is to be made, or made again."""
-        found = [one.run for one in self.runs if one.run.run_id == run_id and one.run.outcome not in TRIED_AGAIN]
-        return found[-1] if found else None
+    def find_run(self, run_id: str) -> ArmRun | None:
+        """Find the run of this id; None if it is to be made, or made again."""
+        runs = [
+            banked.run for banked in self.runs if banked.run.run_id == run_id and banked.run.outcome not in TRIED_AGAIN
+        ]
+        return runs[-1] if runs else None
 
-    def fresh(self, run_id: str) -> ArmRun | None:
+    def find_new_run(self, run_id: str) -> ArmRun | None:
         """Find the run of this id that was made since the bank was opened, however it ended."""
-        found = [one.run for one in self.runs[self._before :] if one.run.run_id == run_id]
-        return found[-1] if found else None
+        runs = [banked.run for banked in self.runs[self._before :] if banked.run.run_id == run_id]
+        return runs[-1] if runs else None
 
-    def of(self, group: str, method: str, role: str = LOOP, *, since: int = 0) -> list[ArmRun]:
-        """List the runs of a method, each seed once, in the order in which they were made, but for the bank's first
+    def list_runs(self, group: str, method: str, role: str = LOOP, *, since: int = 0) -> list[ArmRun]:
+        """List the runs of a method, each seed once, in the order in which they were made, except for the bank's first
         `since` runs: order is told by place, as clocks step back.
         """
-        found: dict[int, ArmRun] = {}
-        for one in self.runs[since:]:
-            if (one.group, one.method, one.role) == (group, method, role):
-                found[one.run.seed] = one.run
-        return list(found.values())
+        runs: dict[int, ArmRun] = {}
+        for banked in self.runs[since:]:
+            if (banked.group, banked.method, banked.role) == (group, method, role):
+                runs[banked.run.seed] = banked.run
+        return list(runs.values())
 
-    def seeds(self, group: str, but: str = "") -> set[int]:
+    def list_seeds(self, group: str, except_role: str = "") -> set[int]:
         """Collect the seeds that runs of a group have used, in any role but one."""
-        return {one.run.seed for one in self.runs if one.group == group and one.role != but}
+        return {banked.run.seed for banked in self.runs if banked.group == group and banked.role != except_role}
 
-    def spreads(self, group: str) -> dict[str, list[list[float]]]:
+    def group_values(self, group: str) -> dict[str, list[list[float]]]:
         """Collect, for each fingerprint, the values of every method that has two runs or more there."""
         values: dict[tuple[str, str], dict[int, float]] = {}
-        for one in self.runs:
-            if one.group == group and one.run.has_value and one.run.fingerprint:
-                of_method = values.setdefault((one.run.fingerprint, one.method), {})
-                of_method[one.run.seed] = float(one.run.value or 0.0)
-        found: dict[str, list[list[float]]] = {}
+        for banked in self.runs:
+            if banked.group == group and banked.run.has_value and banked.run.fingerprint:
+                of_method = values.setdefault((banked.run.fingerprint, banked.method), {})
+                of_method[banked.run.seed] = float(banked.run.value or 0.0)
+        spreads: dict[str, list[list[float]]] = {}
         for (fingerprint, _), each in values.items():
             if len(each) > 1:
-                found.setdefault(fingerprint, []).append(list(each.values()))
-        return found
+                spreads.setdefault(fingerprint, []).append(list(each.values()))
+        return spreads
 
-    def append(self, group: str, method: str, run: ArmRun, role: str = LOOP, beside: tuple[int, ...] = ()) -> None:
+    def append(
+        self, group: str, method: str, run: ArmRun, role: str = LOOP, baseline_seeds: tuple[int, ...] = ()
+    ) -> None:
         """Write a run down, and wait until it is on the disk.
 
         Raises:
             PlumblineError: the disk is full or fails.
         """
-        banked = BankedRun(group=group, method=method, run=run, role=role, beside=beside, at=process_record.now())
+        banked = BankedRun(
+            group=group, method=method, run=run, role=role, beside=baseline_seeds, at=process_record.now()
+        )
         record = {"schema": SCHEMA, "group": group, "method": method, "role": role, "at": banked.at}
-        record |= {"beside": list(beside)} if beside else {}
+        record |= {"beside": list(baseline_seeds)} if baseline_seeds else {}
         with self._log.append(lambda _: [record | {"run": asdict(run) | {"others": dict(run.others)}}]):
             self.runs.append(banked)
 
@@ -138,16 +144,16 @@ def hold(folder: Path, command: str) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _run(record: Mapping[str, Any]) -> BankedRun:
+def _parse_run(record: Mapping[str, Any]) -> BankedRun:
     if record["schema"] != SCHEMA:
         raise ValueError("a run of another Plumbline")
     names = {field.name for field in fields(ArmRun)}
-    known = {key: value for key, value in record["run"].items() if key in names}
-    run = ArmRun(**known | {"remarks": tuple(known.get("remarks", ()))})
+    values = {key: value for key, value in record["run"].items() if key in names}
+    run = ArmRun(**values | {"remarks": tuple(values.get("remarks", ()))})
     if not isinstance(run.seed, int) or (run.outcome == FINISHED and not run.has_value):
         raise ValueError("a run without its seed or value")
-    known = {key: record[key] for key in ("group", "method", "role", "at")}
-    return BankedRun(**known, run=run, beside=tuple(map(int, record.get("beside", ()))))
+    values = {key: record[key] for key in ("group", "method", "role", "at")}
+    return BankedRun(**values, run=run, beside=tuple(map(int, record.get("beside", ()))))
 
 
 def _require_own_form(path: Path) -> None:

@@ -18,9 +18,15 @@ from typing import TYPE_CHECKING, Any, TextIO
 from plumbline.core.errors import visible
 from plumbline.core.formats import format_count
 from plumbline.stats.fresh_runs import FRESH_LEVEL
-from plumbline.verdict.decision.decision_sentences import amount, interval, look_line, next_step, session_line
+from plumbline.verdict.decision.decision_sentences import (
+    describe_look,
+    describe_session,
+    format_gain,
+    format_interval,
+    name_next_step,
+)
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision
-from plumbline.verdict.formatting import format_percent, format_seconds, format_value, quote_name, write_grid
+from plumbline.verdict.formatting import format_percent, format_seconds, format_value, quote, write_grid
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.page import VerdictPage, escape_tags, list_implausible, write_list, write_medians
 from plumbline.verdict.picture import DecisionPicture, PicturedArm, PicturedGain, PicturedPath
@@ -34,53 +40,53 @@ ALT = "values by arm, the gain and its interval, the path of T and its boundary"
 
 def write(decision: Decision, page: Path) -> None:
     """Write the page, its picture and its numbers."""
-    verdict_page(decision).write(page, numbers(decision))
+    verdict_page(decision).write(page, decision_to_json(decision))
 
 
-def numbers(decision: Decision) -> dict[str, Any]:
+def decision_to_json(decision: Decision) -> dict[str, Any]:
     """Every number of a decision as JSON has them: what is not finite is null."""
     import msgspec
 
-    found: dict[str, Any] = json.loads(msgspec.json.encode(decision))
-    return found | {"exit_code": decision.exit_code}
+    values: dict[str, Any] = json.loads(msgspec.json.encode(decision))
+    return values | {"exit_code": decision.exit_code}
 
 
-def picture(decision: Decision) -> DecisionPicture:
-    """Say what is drawn of a decision."""
-    terms, found, looks = decision.terms, decision.estimate, decision.looks
+def make_picture(decision: Decision) -> DecisionPicture:
+    """State what is drawn of a decision."""
+    terms, estimate, looks = decision.terms, decision.estimate, decision.looks
     own = f"{len(decision.fresh_values)} fresh" if decision.fresh else str(len(decision.candidate_values))
     against = f"{own} against {len(decision.baseline_values)} runs"
     gains = [
-        PicturedGain(name=terms.candidate, middle=found.median, low=found.low, high=found.high, note=against)
-        for found in ([found] if found is not None else [])
+        PicturedGain(name=terms.candidate, middle=estimate.median, low=estimate.low, high=estimate.high, note=against)
+        for estimate in ([estimate] if estimate is not None else [])
     ]
     path = None
     if looks and not terms.claim:
-        seen = [(look.k, look.t) for look in looks]
-        path = PicturedPath(looks=seen, keep=decision.boundary.keep, discard=decision.boundary.discard)
+        looks_seen = [(look.k, look.t) for look in looks]
+        path = PicturedPath(looks=looks_seen, keep=decision.boundary.keep, discard=decision.boundary.discard)
     return DecisionPicture(
         title=f"{terms.candidate} against {terms.baseline}: {decision.verdict}",
         metric=terms.metric,
         higher=terms.higher,
         arms=[
-            _arm(terms.baseline, [run for run in decision.runs if run.arm == BASELINE], baseline=True),
-            _arm(terms.candidate, [run for run in decision.runs if run.arm == terms.candidate], baseline=False),
-            *([_arm(f"fresh: {terms.candidate}", decision.fresh, baseline=False)] if decision.fresh else []),
+            _picture_arm(terms.baseline, [run for run in decision.runs if run.arm == BASELINE], baseline=True),
+            _picture_arm(terms.candidate, [run for run in decision.runs if run.arm == terms.candidate], baseline=False),
+            *([_picture_arm(f"fresh: {terms.candidate}", decision.fresh, baseline=False)] if decision.fresh else []),
         ],
         gains=gains,
-        interval=format_percent(found.level) if found is not None else "",
+        interval=format_percent(estimate.level) if estimate is not None else "",
         asked=terms.minimum_gain,
         path=path,
     )
 
 
-def _arm(label: str, runs: Sequence[ArmRun], *, baseline: bool) -> PicturedArm:
+def _picture_arm(label: str, runs: Sequence[ArmRun], *, baseline: bool) -> PicturedArm:
     values = [(str(run.seed), run.value) for run in runs if run.has_value and run.value is not None]
     lost = [run.outcome for run in runs if not run.has_value]
     return PicturedArm(name=label, values=values, lost=lost, baseline=baseline)
 
 
-def markdown(decision: Decision, picture_name: str) -> str:
+def write_markdown(decision: Decision, picture_name: str) -> str:
     """Write the text of the page; `picture_name`: the file of its picture."""
     return verdict_page(decision).markdown(picture_name)
 
@@ -89,77 +95,79 @@ def verdict_page(decision: Decision) -> VerdictPage:
     """Fill in the page."""
     terms = decision.terms
     sections = {
-        "What decides": decides(decision),
-        "Runs": _runs(decision),
-        "Looks": _looks(decision) if decision.looks else "",
-        "What it cost": _cost(decision),
+        "What decides": describe_test(decision),
+        "Runs": _write_runs(decision),
+        "Looks": _write_looks(decision) if decision.looks else "",
+        "What it cost": _describe_cost(decision),
         "Ledger": escape_tags(decision.ledger),
-        "Limits": write_list(limits(decision)),
+        "Limits": write_list(list_limits(decision)),
     }
     return VerdictPage(
-        title=f"{quote_name(terms.candidate)} against {quote_name(terms.baseline)}",
+        title=f"{quote(terms.candidate)} against {quote(terms.baseline)}",
         sentence=decision.sentence,
-        picture=picture(decision),
+        picture=make_picture(decision),
         alt=ALT,
         sections=sections,
         checks=decision.checks,
     )
 
 
-def decides(decision: Decision) -> str:
-    """Say what decides, at which level, and what was settled beforehand."""
+def describe_test(decision: Decision) -> str:
+    """State what decides, at which level, and what was settled beforehand."""
     terms, design = decision.terms, decision.terms.design
     better = "higher" if terms.higher else "lower"
-    required = f" beyond the {amount(terms.minimum_gain, decision)} that are required" if terms.minimum_gain else ""
-    said = [
-        f"{quote_name(terms.metric)}, {better} is better; named before the runs, and it alone decides. T is the gain "
+    required = (
+        (f" beyond the {format_gain(terms.minimum_gain, decision)} that are required") if terms.minimum_gain else ""
+    )
+    sentences = [
+        f"{quote(terms.metric)}, {better} is better; named before the runs, and it alone decides. T is the gain "
         f"over the mean of the baseline's runs{required}, over its standard error."
     ]
     if terms.claim:
-        said.append(f"One test of fresh runs, one-sided at {terms.alpha:g}: the number to claim.")
+        sentences.append(f"One test of fresh runs, one-sided at {terms.alpha:g}: the number to claim.")
     else:
         early = f", from run {design.first_keep} on" if design.first_keep > 1 else ""
-        said.append(
+        sentences.append(
             f"After each run of the candidate, {design.most} at most, T is compared with a boundary that spends a "
             f"one-sided error of {terms.alpha:g} over all looks{early} (group-sequential t, Lan and DeMets 1983; the "
             f"boundary is computed to {decision.boundary.error:.1g})."
         )
         if design.target_gain_sigmas is not None:
-            said.append(
+            sentences.append(
                 f"A candidate is discarded early where a gain of {design.target_gain_sigmas:g} sigma would seldom look "
                 f"so poor: {format_percent(design.futility)} of candidates that gain so much are lost by it."
             )
         if terms.fresh_runs:
-            said.append(
+            sentences.append(
                 f"What is kept runs {terms.fresh_runs} times again with fresh seeds: it stays kept where those runs "
                 f"beat the baseline's at {FRESH_LEVEL:g}, one-sided, and their gain is the one that is told; else it "
                 "is undecided, and has no second try."
             )
-        said.append(session_line(decision))
-    return " ".join(said)
+        sentences.append(describe_session(decision))
+    return " ".join(sentences)
 
 
-def _runs(decision: Decision) -> str:
+def _write_runs(decision: Decision) -> str:
     terms = decision.terms
     others = list(dict.fromkeys(other for run in (*decision.runs, *decision.fresh) for other in run.others))
     sigma = decision.looks[-1].sigma if decision.looks else math.nan
     rows = []
-    for label, run in _labelled(decision):
-        value = run.outcome + (f" ({quote_name(run.why)})" if run.why else "")
+    for label, run in _label_runs(decision):
+        value = run.outcome + (f" ({quote(run.why)})" if run.why else "")
         if run.has_value and run.value is not None:
             value = f"{run.value:.6g}" if math.isnan(sigma) else format_value(run.value, sigma / 10)
         took = "" if run.seconds is None else format_seconds(run.seconds).removesuffix(" s")
-        beside = [f"{run.others[other]:.5g}" if other in run.others else "" for other in others]
-        run_id = quote_name(run.run_id) if run.run_id else ""
-        rows.append((quote_name(label), str(run.seed), value, *beside, took, run_id))
-    metric = f"{quote_name(terms.metric)}{f' ({quote_name(terms.unit)})' if terms.unit else ''}"
-    table = write_grid(("run of", "seed", metric, *map(quote_name, others), "seconds", "run id"), rows)
+        other_values = [f"{run.others[other]:.5g}" if other in run.others else "" for other in others]
+        run_id = quote(run.run_id) if run.run_id else ""
+        rows.append((quote(label), str(run.seed), value, *other_values, took, run_id))
+    metric = f"{quote(terms.metric)}{f' ({quote(terms.unit)})' if terms.unit else ''}"
+    table = write_grid(("run of", "seed", metric, *map(quote, others), "seconds", "run id"), rows)
     if others:
-        table += f"\n\nBeside it, not deciding: {', '.join(map(quote_name, others))}."
+        table += f"\n\nBeside it, not deciding: {', '.join(map(quote, others))}."
     return table
 
 
-def _labelled(decision: Decision) -> list[tuple[str, ArmRun]]:
+def _label_runs(decision: Decision) -> list[tuple[str, ArmRun]]:
     """Every run, beside whose it is and what it was made for."""
     labels = {BASELINE: decision.terms.baseline}
     marked = [(run, " (drift check)" if run.sentinel else "") for run in decision.runs]
@@ -167,62 +175,63 @@ def _labelled(decision: Decision) -> list[tuple[str, ArmRun]]:
     return [(labels.get(run.arm, decision.terms.candidate) + mark, run) for run, mark in marked]
 
 
-def _looks(decision: Decision) -> str:
+def _write_looks(decision: Decision) -> str:
     boundary, rows = decision.boundary, []
     for look in decision.looks:
-        keep, discard = (_bound(side[look.k - 1]) for side in (boundary.keep, boundary.discard))
-        seen = (format_value(look.gain, look.sigma), f"{look.sigma:.3g}", f"{look.df:g}", f"{look.t:.3f}")
-        rows.append((str(look.k), *seen, keep, discard, next_step(look, boundary)))
+        keep, discard = (_format_bound(side[look.k - 1]) for side in (boundary.keep, boundary.discard))
+        values = (format_value(look.gain, look.sigma), f"{look.sigma:.3g}", f"{look.df:g}", f"{look.t:.3f}")
+        rows.append((str(look.k), *values, keep, discard, name_next_step(look, boundary)))
     columns = ("runs of the candidate", "difference of the means", "sigma", "degrees of freedom", "T", "kept from")
     flatters = ""
     if (decision.verdict == Outcome.KEEP or decision.is_unconfirmed) and not decision.terms.claim:
-        which = "that of the fresh runs" if decision.fresh else "the estimate after stopping"
-        known = f"{which} does: {interval(decision)}" if decision.estimate else "`confirm` does"
+        gain_of = "that of the fresh runs" if decision.fresh else "the estimate after stopping"
+        gain_source = f"{gain_of} does: {format_interval(decision)}" if decision.estimate else "`confirm` does"
         flatters = (
-            f"\n\nThe difference of the means flatters what was kept; it tells no gain. {known[0].upper()}{known[1:]}."
+            "\n\nThe difference of the means flatters what was kept; it tells no gain. "
+            f"{gain_source[0].upper()}{gain_source[1:]}."
         )
     return write_grid((*columns, "discarded up to", "then"), rows) + flatters
 
 
-def _bound(value: float) -> str:
+def _format_bound(value: float) -> str:
     return f"{value:.3f}" if math.isfinite(value) else "none"
 
 
-def _cost(decision: Decision) -> str:
+def _describe_cost(decision: Decision) -> str:
     own = sum(run.arm != BASELINE for run in decision.runs)
     base = len(decision.runs) - own
-    said = [
+    sentences = [
         f"{format_count(own, 'run')} of the candidate, {format_seconds(decision.seconds, 'second')}, against {base} of "
         f"the baseline, {format_seconds(decision.bank_seconds, 'second')}, which the next candidate uses again."
     ]
     if decision.fresh:
         took = format_seconds(sum(run.seconds or 0.0 for run in decision.fresh), "second")
-        said.append(
+        sentences.append(
             f"{format_count(len(decision.fresh), 'fresh run')}, {took}: where it is kept, the next candidate's "
             "baseline."
         )
     if decision.fixed_runs is not None:
-        said.append(
+        sentences.append(
             "Deciding with a number of runs fixed beforehand, with the same chance, would take "
             f"{decision.fixed_runs} of the candidate."
         )
     table = write_medians(decision.evidence, {BASELINE: decision.terms.baseline})
-    return "\n\n".join(filter(None, (" ".join(said), table)))
+    return "\n\n".join(filter(None, (" ".join(sentences), table)))
 
 
-def limits(decision: Decision) -> list[str]:
+def list_limits(decision: Decision) -> list[str]:
     """List what the decision does not say and what it assumes."""
     terms = decision.terms
-    of = ", ".join(quote_name(part) for part in (terms.trainer, terms.budget) if part)
-    said = [f"A decision is about these runs{f': {of}' if of else ''}. {escape_tags(terms.scope)}".strip()]
+    trainer = ", ".join(quote(part) for part in (terms.trainer, terms.budget) if part)
+    sentences = [
+        f"A decision is about these runs{f': {trainer}' if trainer else ''}. {escape_tags(terms.scope)}".strip()
+    ]
     if terms.differs:
-        said.append(
-            f"{quote_name(terms.candidate)} differs in its recipe as well: {quote_name(', '.join(terms.differs))}."
-        )
-    said += [*map(escape_tags, decision.notes), CLAIMED if terms.claim else LOOKED]
+        sentences.append(f"{quote(terms.candidate)} differs in its recipe as well: {quote(', '.join(terms.differs))}.")
+    sentences += [*map(escape_tags, decision.notes), CLAIMED if terms.claim else LOOKED]
     if not terms.claim and decision.verdict == Outcome.KEEP:
-        said.append(FRESH if decision.fresh else STOPPED)
-    return said
+        sentences.append(FRESH if decision.fresh else STOPPED)
+    return sentences
 
 
 #: What a keep's number leaves out, by benchmarks/experiment_rules.md.
@@ -257,7 +266,7 @@ def print_decision(decision: Decision, closing: Sequence[str] = (), *, file: Tex
     from rich.console import Console, Group  # which a dry run needs not
     from rich.text import Text
 
-    looks = [look_line(look, decision.boundary) for look in decision.looks]
+    looks = [describe_look(look, decision.boundary) for look in decision.looks]
     notes = [Text(visible(note), style="dim") for note in (*decision.notes, *list_implausible(decision.checks))]
     sentence = Text(visible(decision.sentence), style="bold")
     lines = [*map(Text, ["", *looks, *([""] if looks else [])]), *notes, sentence, *map(Text, map(visible, closing))]
@@ -286,7 +295,7 @@ def _runs_in_terminal(decision: Decision) -> Table:
         table.add_column("sigmas better than the baseline's mean", justify="right", overflow="fold", max_width=24)
     values = decision.baseline_values
     mean = sum(value / len(values) for value in values) if values else 0.0
-    for label, run in _labelled(decision):
+    for label, run in _label_runs(decision):
         cells = [visible(label), str(run.seed), visible(run.outcome), *([""] if sigma is not None else [])]
         if run.has_value and run.value is not None:
             cells[2] = f"{run.value:.6g}" if sigma is None else format_value(run.value, sigma)

@@ -1,4 +1,4 @@
-"""Reads a decision from the numbers beside its page, for a page that is made again and for a claim."""
+"""Reads a decision from the numbers next to its page, for a page that is made again and for a claim."""
 
 from __future__ import annotations
 
@@ -25,50 +25,50 @@ def read(path: Path) -> Decision:
     Raises:
         PlumblineError: there is none.
     """
-    found = read_json(path)
-    if not isinstance(found, dict) or "terms" not in found:
+    record = read_json(path)
+    if not isinstance(record, dict) or "terms" not in record:
         raise PlumblineError(f"{path} is no decision of an experiment; plumbline log lists those that there are")
     try:
-        return _decision(found)
+        return _make_decision(record)
     except (KeyError, TypeError, ValueError) as error:
         raise PlumblineError(f"{path} is no decision of an experiment ({error!r}); repeat plumbline try") from None
 
 
-def _decision(found: Mapping[str, Any]) -> Decision:
-    terms = _of(ExperimentTerms, found["terms"])
-    terms["design"] = SequentialDesign(**_of(SequentialDesign, terms["design"]))
+def _make_decision(record: Mapping[str, Any]) -> Decision:
+    terms = _select_fields(ExperimentTerms, record["terms"])
+    terms["design"] = SequentialDesign(**_select_fields(SequentialDesign, terms["design"]))
     for key in ("differs", "together"):
         terms[key] = tuple(terms.get(key, ()))
-    edges = found["boundary"]
-    keep, discard, df = (tuple(map(_number, edges[side])) for side in ("keep", "discard", "df"))
-    past = found["terms"].get("history_words")  # of an earlier version, whose sigma was of past runs too
-    rest = _of(Decision, found) | {
-        "verdict": Outcome(found["verdict"]),
+    edges = record["boundary"]
+    keep, discard, df = (tuple(map(_read_number, edges[side])) for side in ("keep", "discard", "df"))
+    past = record["terms"].get("history_words")  # of an earlier version, whose sigma was of past runs too
+    rest = _select_fields(Decision, record) | {
+        "verdict": Outcome(record["verdict"]),
         "terms": ExperimentTerms(**terms),
-        "runs": tuple(ArmRun(**run) for run in found["runs"]),
-        "looks": tuple(Look(**_of(Look, look)) for look in found["looks"]),
+        "runs": tuple(ArmRun(**run) for run in record["runs"]),
+        "looks": tuple(Look(**_select_fields(Look, look)) for look in record["looks"]),
         "boundary": Boundary(keep, discard, df, edges["error"]),
-        "fresh": tuple(ArmRun(**run) for run in found.get("fresh", ())),
-        "notes": (*found["notes"], *([past] if past else [])),
+        "fresh": tuple(ArmRun(**run) for run in record.get("fresh", ())),
+        "notes": (*record["notes"], *([past] if past else [])),
     }
-    rest |= {key: _estimate(found.get(key)) for key in ("estimate", "estimate_after_stopping")}
+    rest |= {key: _read_estimate(record.get(key)) for key in ("estimate", "estimate_after_stopping")}
     return Decision(**rest)
 
 
-def _of(kind: type, found: Mapping[str, Any]) -> dict[str, Any]:
+def _select_fields(kind: type, record: Mapping[str, Any]) -> dict[str, Any]:
     """What is known of it: an earlier version's decision has more, and other keys."""
     names = {field.name for field in dataclasses.fields(kind)}
-    current = {_NEW_KEYS.get(key, key): value for key, value in found.items()}
+    current = {_NEW_KEYS.get(key, key): value for key, value in record.items()}
     return {key: value for key, value in current.items() if key in names}
 
 
-def _estimate(found: Mapping[str, Any] | None) -> GainAfterStopping | None:
-    if found is None:
+def _read_estimate(record: Mapping[str, Any] | None) -> GainAfterStopping | None:
+    if record is None:
         return None
-    low = -math.inf if found["low"] is None else found["low"]
-    high = math.inf if found["high"] is None else found["high"]
-    return GainAfterStopping(**{**found, "low": low, "high": high})
+    low = -math.inf if record["low"] is None else record["low"]
+    high = math.inf if record["high"] is None else record["high"]
+    return GainAfterStopping(**{**record, "low": low, "high": high})
 
 
-def _number(value: float | None) -> float:
+def _read_number(value: float | None) -> float:
     return math.nan if value is None else value

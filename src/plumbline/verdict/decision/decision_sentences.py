@@ -5,7 +5,7 @@ A gain that was found by looking until it is there is told as its fresh runs hav
 `plumbline.stats.after_stopping` estimates it, never as the difference of the means, which flatters what was kept; where
 there is neither, no number is told. Nothing is said not to be there because few runs did not show it.
 
-And what stands beside it: what a fixed number of runs would cost, how many more would decide, whether the baseline
+And what stands next to it: what a fixed number of runs would cost, how many more would decide, whether the baseline
 drifts, and how runs ended that count all the same.
 """
 
@@ -23,7 +23,7 @@ from plumbline.stats.sentinel import measure_drift
 from plumbline.stats.sequential import Boundary, Look, SequentialDesign, compute_characteristics
 from plumbline.stats.sessions import false_keeps
 from plumbline.verdict.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Session
-from plumbline.verdict.formatting import format_p, format_percent, format_value, join_with_and, quote_name, strip_markup
+from plumbline.verdict.formatting import format_p, format_percent, format_value, join_with_and, quote, strip_markup
 from plumbline.verdict.outcome import Outcome
 
 #: A drift that is so rarely seen where nothing moves is told.
@@ -32,57 +32,60 @@ DRIFT = 0.01
 MOST_MORE = 100
 
 
-def sentence(decision: Decision, *, reason: str = "") -> str:
+def write_sentence(decision: Decision, *, reason: str = "") -> str:
     """Write what was decided in a sentence, to be quoted as it is: with its size, where that is known.
 
     `reason`: of a candidate that cannot be judged, or that was lost after its looks, why, where no run says it.
     """
     size = strip_markup(decision.terms.size)
-    return f"{f'At {size}, ' if size else ''}{_said(decision, reason)}"
+    return f"{f'At {size}, ' if size else ''}{_write_verdict(decision, reason)}"
 
 
-def _said(decision: Decision, reason: str) -> str:
+def _write_verdict(decision: Decision, reason: str) -> str:
     terms = decision.terms
     if decision.verdict == Outcome.CANNOT_BE_JUDGED:
-        return f"{_candidate(decision)} cannot be judged: {_lost(decision, BASELINE) or reason}."
+        return f"{_name_candidate(decision)} cannot be judged: {_describe_lost_runs(decision, BASELINE) or reason}."
     if decision.verdict == Outcome.CRASHED:
-        base = _lost(decision, BASELINE) or f"none of {quote_name(terms.baseline)} did"
-        has = _verb(decision, "has", "have")
-        said = (
-            f"{_candidate(decision)} {has} no gain to tell: {reason or _lost(decision, terms.candidate)}, while {base}"
+        base = _describe_lost_runs(decision, BASELINE) or f"none of {quote(terms.baseline)} did"
+        has = _choose_verb(decision, "has", "have")
+        text = (
+            f"{_name_candidate(decision)} {has} no gain to tell: "
+            f"{reason or _describe_lost_runs(decision, terms.candidate)}, while {base}"
         )
         others = "" if len(decision.candidate_values) == 0 else " Its other runs do not decide: that would select."
-        return f"{said}.{others}"
-    told = {
-        Outcome.KEEP: _kept,
-        Outcome.DISCARD: _discarded,
-        Outcome.UNDECIDED: _undecided,
-        Outcome.IMPLAUSIBLE: _implausible,
+        return f"{text}.{others}"
+    write = {
+        Outcome.KEEP: _write_keep,
+        Outcome.DISCARD: _write_discard,
+        Outcome.UNDECIDED: _write_undecided,
+        Outcome.IMPLAUSIBLE: _write_implausible,
     }[decision.verdict]
-    return told(decision)
+    return write(decision)
 
 
-def amount(gain: float, decision: Decision) -> str:
+def format_gain(gain: float, decision: Decision) -> str:
     """Write a gain with the digits that the noise leaves, and its unit."""
     if not math.isfinite(gain):
         return "no limit"
-    return f"{format_value(gain, decision.looks[-1].sigma) if decision.looks else f'{gain:.4g}'}{_unit(decision)}"
+    return (
+        f"{format_value(gain, decision.looks[-1].sigma) if decision.looks else f'{gain:.4g}'}{_format_unit(decision)}"
+    )
 
 
-def interval(decision: Decision) -> str:
+def format_interval(decision: Decision) -> str:
     """Write the interval of the gain: ``90 % interval 0.002 to 0.013 nats``; empty without an estimate."""
-    found = decision.estimate
-    if found is None:
+    estimate = decision.estimate
+    if estimate is None:
         return ""
-    low, high = (amount(end, decision) for end in (found.low, found.high))
-    level = f"{format_percent(found.level)} interval"
-    if math.isinf(found.low):
-        return f"{level} up to {high}" if math.isfinite(found.high) else f"{level}: everything"
-    return f"{level} {low.removesuffix(_unit(decision))} to {high}"
+    low, high = (format_gain(end, decision) for end in (estimate.low, estimate.high))
+    level = f"{format_percent(estimate.level)} interval"
+    if math.isinf(estimate.low):
+        return f"{level} up to {high}" if math.isfinite(estimate.high) else f"{level}: everything"
+    return f"{level} {low.removesuffix(_format_unit(decision))} to {high}"
 
 
-def next_step(look: Look, boundary: Boundary) -> str:
-    """Say what a look decides: ``kept``, ``discarded``, ``one more run`` or, after the last one, ``not decided``."""
+def name_next_step(look: Look, boundary: Boundary) -> str:
+    """State what a look decides: ``kept``, ``discarded``, ``one more run`` or, after the last one, ``not decided``."""
     if look.t >= boundary.keep[look.k - 1]:
         return "kept"
     if look.t <= boundary.discard[look.k - 1]:
@@ -90,16 +93,18 @@ def next_step(look: Look, boundary: Boundary) -> str:
     return "one more run" if look.k < len(boundary.keep) else "not decided"
 
 
-def look_line(look: Look, boundary: Boundary) -> str:
+def describe_look(look: Look, boundary: Boundary) -> str:
     """Write what one look saw: T, the boundary, and what is next."""
     keep, discard = (side[look.k - 1] for side in (boundary.keep, boundary.discard))
     sides = [f"kept from {keep:.2f}"] if math.isfinite(keep) else ["too early to keep"]
     sides += [f"discarded up to {discard:.2f}"] if math.isfinite(discard) else []
-    return f"after {format_count(look.k, 'run')} T = {look.t:.2f} ({', '.join(sides)}): {next_step(look, boundary)}"
+    return (
+        f"after {format_count(look.k, 'run')} T = {look.t:.2f} ({', '.join(sides)}): {name_next_step(look, boundary)}"
+    )
 
 
-def session_line(decision: Decision) -> str:
-    """Say what the control of a session of candidates promises, and what it costs or lets through."""
+def describe_session(decision: Decision) -> str:
+    """State what the control of a session of candidates promises, and what it costs or lets through."""
     terms, design = decision.terms, decision.terms.design
     if terms.session == "fwer":
         return (
@@ -108,149 +113,161 @@ def session_line(decision: Decision) -> str:
         )
     if terms.session not in get_args(Session):  # of an earlier version, whose page is made again
         return f"Session `{terms.session}`, of an earlier version: its boundary was none of those of `each` and `fwer`."
-    said = "Session `each`: the level holds for each candidate by itself."
+    promise = "Session `each`: the level holds for each candidate by itself."
     if design.plan != "bank" or decision.tries < 2:
-        return said
-    kept = false_keeps(design, decision.tries, fresh_runs=terms.fresh_runs)
+        return promise
+    false_keep_count = false_keeps(design, decision.tries, fresh_runs=terms.fresh_runs)
     return (
-        f"{said} If none of the {decision.tries} changes tried so far against this baseline did anything, "
-        f"{kept.mean:.2g} false keeps would be expected, and {kept.low} to {kept.high} in 9 of 10 such sessions, for "
-        "candidates share the baseline's runs until one is kept."
+        f"{promise} If none of the {decision.tries} changes tried so far against this baseline did anything, "
+        f"{false_keep_count.mean:.2g} false keeps would be expected, and {false_keep_count.low} to "
+        f"{false_keep_count.high} in 9 of 10 such sessions, for candidates share the baseline's runs until one is kept."
     )
 
 
-def _kept(decision: Decision) -> str:
-    terms, found = decision.terms, decision.estimate
-    required = f", more than the {amount(terms.minimum_gain, decision)} that are required" if terms.minimum_gain else ""
-    improves = f"{_candidate(decision)} {_verb(decision, 'improves', 'improve')} {_metric(decision)}"
-    if found is None:
-        return f"{improves}{required}: kept {_after(decision)}. By how much in fresh runs, `plumbline confirm` says."
-    gain = f"by {amount(found.median, decision)} ({interval(decision)}{_p(decision)}){required}"
+def _write_keep(decision: Decision) -> str:
+    terms, estimate = decision.terms, decision.estimate
+    required = (
+        (f", more than the {format_gain(terms.minimum_gain, decision)} that are required") if terms.minimum_gain else ""
+    )
+    improves = f"{_name_candidate(decision)} {_choose_verb(decision, 'improves', 'improve')} {_name_metric(decision)}"
+    if estimate is None:
+        return (
+            f"{improves}{required}: kept {_describe_runs(decision)}. By how much in fresh runs, `plumbline confirm` "
+            "says."
+        )
+    gain = f"by {format_gain(estimate.median, decision)} ({format_interval(decision)}{_describe_p(decision)}){required}"
     if terms.claim:
-        return f"{improves} {gain}, with {_fresh(decision, len(decision.candidate_values))}."
+        return f"{improves} {gain}, with {_describe_fresh_runs(decision, len(decision.candidate_values))}."
     if decision.fresh:
         runs = format_count(len(decision.candidate_values), "run")
-        return f"{improves} {gain}, with {_fresh(decision, len(decision.fresh_values))}: kept after {runs}."
-    return f"{improves} {gain}: kept {_after(decision)}; whether fresh runs agree, `plumbline confirm` says."
+        return (
+            f"{improves} {gain}, with {_describe_fresh_runs(decision, len(decision.fresh_values))}: kept after {runs}."
+        )
+    return f"{improves} {gain}: kept {_describe_runs(decision)}; whether fresh runs agree, `plumbline confirm` says."
 
 
-def _implausible(decision: Decision) -> str:
-    gain = f" ({interval(decision)} of its gain)" if decision.estimate is not None else ""
+def _write_implausible(decision: Decision) -> str:
+    gain = f" ({format_interval(decision)} of its gain)" if decision.estimate is not None else ""
     return (
-        f"{_candidate_is(decision)} not kept, though {_metric(decision)} is better{gain} {_after(decision)}: no "
-        "modification gained so much. Look at what it does; then the same command with --accept-implausible keeps it."
+        f"{_name_candidate_with_is(decision)} not kept, though {_name_metric(decision)} is better{gain} "
+        f"{_describe_runs(decision)}: no modification gained so much. Look at what it does; then the same command with "
+        "--accept-implausible keeps it."
     )
 
 
-def _discarded(decision: Decision) -> str:
-    terms, found = decision.terms, decision.estimate
-    tail = f"discarded {_after(decision)}"
-    if found is None or not math.isfinite(found.high):
-        target_gain, beyond = terms.design.target_gain_sigmas, _beyond(decision)
+def _write_discard(decision: Decision) -> str:
+    terms, estimate = decision.terms, decision.estimate
+    tail = f"discarded {_describe_runs(decision)}"
+    if estimate is None or not math.isfinite(estimate.high):
+        target_gain, beyond = terms.design.target_gain_sigmas, _describe_minimum(decision)
         if target_gain is None:
-            return f"{_candidate_is(decision)} {tail}."
+            return f"{_name_candidate_with_is(decision)} {tail}."
         chance = format_percent(terms.design.futility)
         return (
-            f"{_candidate_is(decision)} {tail}: a change that gains {target_gain:g} sigma{beyond} in "
-            f"{_metric(decision)} ends so in at most {chance} of cases."
+            f"{_name_candidate_with_is(decision)} {tail}: a change that gains {target_gain:g} sigma{beyond} in "
+            f"{_name_metric(decision)} ends so in at most {chance} of cases."
         )
-    level = f"{format_percent((1 + found.level) / 2)}, one-sided"
+    level = f"{format_percent((1 + estimate.level) / 2)}, one-sided"
     # No p: it is of the order in which tries end, and may be small where the interval, which holds at every look,
     # reaches zero.
-    level += f"; its gain is estimated as {amount(found.median, decision)}"
-    if math.isfinite(found.low):
-        level += f", {interval(decision)}"
-    if found.high <= terms.minimum_gain:
-        any_gain = f"any gain{_beyond(decision)} in {_metric(decision)}"
-        return f"{_candidate(decision)}: {any_gain} is ruled out ({level}): {tail}."
-    above = amount(found.high, decision)
-    said = f"{_candidate(decision)}: gains above {above} in {_metric(decision)} are ruled out ({level}): {tail}"
-    return f"{said} (this does not say that it is worse)." if found.high > 0 else f"{said}."
+    level += f"; its gain is estimated as {format_gain(estimate.median, decision)}"
+    if math.isfinite(estimate.low):
+        level += f", {format_interval(decision)}"
+    if estimate.high <= terms.minimum_gain:
+        any_gain = f"any gain{_describe_minimum(decision)} in {_name_metric(decision)}"
+        return f"{_name_candidate(decision)}: {any_gain} is ruled out ({level}): {tail}."
+    above = format_gain(estimate.high, decision)
+    sentence = (
+        f"{_name_candidate(decision)}: gains above {above} in {_name_metric(decision)} are ruled out ({level}): {tail}"
+    )
+    return f"{sentence} (this does not say that it is worse)." if estimate.high > 0 else f"{sentence}."
 
 
-def _undecided(decision: Decision) -> str:
+def _write_undecided(decision: Decision) -> str:
     if not decision.candidate_values:
-        return f"{_candidate_is(decision)} not decided: it has no run yet."
-    known = f"; the gain in {_metric(decision)} has the {interval(decision)}" if decision.estimate else ""
+        return f"{_name_candidate_with_is(decision)} not decided: it has no run yet."
+    gain_interval = (
+        f"; the gain in {_name_metric(decision)} has the {format_interval(decision)}" if decision.estimate else ""
+    )
     if decision.is_unconfirmed and decision.estimate is not None:
-        gain, confirms = amount(decision.estimate.median, decision), f"{FRESH_LEVEL:g} at most would confirm it"
+        gain, confirms = format_gain(decision.estimate.median, decision), f"{FRESH_LEVEL:g} at most would confirm it"
         return (
-            f"{_candidate_is(decision)} not decided, for it was kept {_after(decision)} and is not confirmed by its "
-            f"fresh runs: a gain of {gain} in {_metric(decision)} ({interval(decision)}{_p(decision)}; {confirms}), "
-            f"with {_fresh(decision, len(decision.fresh_values))}."
+            f"{_name_candidate_with_is(decision)} not decided, for it was kept {_describe_runs(decision)} and is not "
+            f"confirmed by its fresh runs: a gain of {gain} in {_name_metric(decision)} "
+            f"({format_interval(decision)}{_describe_p(decision)}; {confirms}), with "
+            f"{_describe_fresh_runs(decision, len(decision.fresh_values))}."
         )
     more = ""
     if decision.more:
         more = f": {decision.more:,} more {'runs' if decision.more > 1 else 'run'} would probably decide"
-    return f"{_candidate_is(decision)} not decided {_after(decision)}{more}{known}."
+    return f"{_name_candidate_with_is(decision)} not decided {_describe_runs(decision)}{more}{gain_interval}."
 
 
-def _beyond(decision: Decision) -> str:
+def _describe_minimum(decision: Decision) -> str:
     least = decision.terms.minimum_gain
-    return f" beyond {amount(least, decision)}" if least else ""
+    return f" beyond {format_gain(least, decision)}" if least else ""
 
 
-def _after(decision: Decision) -> str:
+def _describe_runs(decision: Decision) -> str:
     """After how many runs of which arms."""
     own, base = len(decision.candidate_values), len(decision.baseline_values)
-    return f"after {format_count(own, 'run')} against {base} of {quote_name(decision.terms.baseline)}"
+    return f"after {format_count(own, 'run')} against {base} of {quote(decision.terms.baseline)}"
 
 
-def _fresh(decision: Decision, runs: int) -> str:
+def _describe_fresh_runs(decision: Decision, runs: int) -> str:
     """So many fresh runs against those of the baseline."""
     return (
-        f"{format_count(runs, 'fresh run')} against {len(decision.baseline_values)} of "
-        f"{quote_name(decision.terms.baseline)}"
+        f"{format_count(runs, 'fresh run')} against {len(decision.baseline_values)} of {quote(decision.terms.baseline)}"
     )
 
 
-def _p(decision: Decision) -> str:
+def _describe_p(decision: Decision) -> str:
     return "" if decision.estimate is None else f"; one-sided p = {format_p(decision.estimate.p)}"
 
 
-def _lost(decision: Decision, arm: str) -> str:
-    """Which runs of an arm have no value: ``1 of 3 runs of `x` diverged (seed 4)``; empty where none has."""
+def _describe_lost_runs(decision: Decision, arm: str) -> str:
+    """Which runs of an arm have no value: ``1 of 3 runs of `x` diverged (seed 4)``; empty if none has."""
     runs = [run for run in decision.runs if run.arm == arm]
-    label = quote_name(decision.terms.baseline if arm == BASELINE else decision.terms.candidate)
-    said = []
+    label = quote(decision.terms.baseline if arm == BASELINE else decision.terms.candidate)
+    phrases = []
     for outcome in dict.fromkeys(run.outcome for run in runs if not run.has_value):
         lost = [run for run in runs if run.outcome == outcome and not run.has_value]
         seeds = f"seed{'s' * (len(lost) > 1)} {join_with_and([str(run.seed) for run in lost])}"
-        why = next((f": {quote_name(run.why)}" for run in lost if run.why), "")
-        what = {FINISHED: "gave no finite value", "timeout": "took too long"}.get(outcome, outcome)
-        said.append(f"{len(lost)} {what} ({seeds}{why})")
-    return f"of {format_count(len(runs), 'run')} of {label} {join_with_and(said)}" if said else ""
+        why = next((f": {quote(run.why)}" for run in lost if run.why), "")
+        reason = {FINISHED: "gave no finite value", "timeout": "took too long"}.get(outcome, outcome)
+        phrases.append(f"{len(lost)} {reason} ({seeds}{why})")
+    return f"of {format_count(len(runs), 'run')} of {label} {join_with_and(phrases)}" if phrases else ""
 
 
-def _unit(decision: Decision) -> str:
+def _format_unit(decision: Decision) -> str:
     """What the metric is counted in, with a blank before it; nothing of it that a page could take for more."""
     unit = strip_markup(decision.terms.unit)
     return f" {unit}" if unit else ""
 
 
-def _candidate(decision: Decision) -> str:
+def _name_candidate(decision: Decision) -> str:
     """What was judged: its name, or the names of all changes that are judged together."""
     together = decision.terms.together
     if len(together) < 2:
-        return quote_name(decision.terms.candidate)
+        return quote(decision.terms.candidate)
     every = "both" if len(together) == 2 else f"all {len(together)}"
-    return f"{join_with_and([quote_name(one) for one in together])} together ({every} that were kept)"
+    return f"{join_with_and([quote(change) for change in together])} together ({every} that were kept)"
 
 
-def _candidate_is(decision: Decision) -> str:
-    return f"{_candidate(decision)} {_verb(decision, 'is', 'are')}"
+def _name_candidate_with_is(decision: Decision) -> str:
+    return f"{_name_candidate(decision)} {_choose_verb(decision, 'is', 'are')}"
 
 
-def _verb(decision: Decision, one: str, several: str) -> str:
-    return several if len(decision.terms.together) > 1 else one
+def _choose_verb(decision: Decision, singular: str, plural: str) -> str:
+    return plural if len(decision.terms.together) > 1 else singular
 
 
-def _metric(decision: Decision) -> str:
-    return quote_name(decision.terms.metric)
+def _name_metric(decision: Decision) -> str:
+    return quote(decision.terms.metric)
 
 
-def fixed_runs(design: SequentialDesign) -> int | None:
-    """Count the candidate runs that a fixed number needs for this design's power at its target gain, with its bank."""
+def count_fixed_runs(design: SequentialDesign) -> int | None:
+    """Count the candidate runs of a fixed design with the same bank that has this design's power at its target gain."""
     if design.target_gain_sigmas is None or design.plan != "bank":
         return None
     power = compute_characteristics(design, design.target_gain_sigmas).kept
@@ -264,36 +281,36 @@ def fixed_runs(design: SequentialDesign) -> int | None:
     return None
 
 
-def further(terms: ExperimentTerms, at: Look) -> int | None:
-    """Count the candidate runs more at which the gain that was seen would pass a t test; None where none would."""
+def count_further_runs(terms: ExperimentTerms, look: Look) -> int | None:
+    """Count the candidate runs more at which the gain that was seen would pass a t test; None if none would."""
     design = terms.design
-    gain = at.gain - terms.minimum_gain
+    gain = look.gain - terms.minimum_gain
     if design.plan != "bank" or gain <= 0:
         return None
-    for k in range(at.k + 1, at.k + MOST_MORE):
-        t = gain / (at.sigma * math.sqrt(1 / design.bank + 1 / k))
-        if t >= float(special.stdtrit(at.df + k - at.k, 1 - design.alpha / 2)):
-            return k - at.k
+    for k in range(look.k + 1, look.k + MOST_MORE):
+        t = gain / (look.sigma * math.sqrt(1 / design.bank + 1 / k))
+        if t >= float(special.stdtrit(look.df + k - look.k, 1 - design.alpha / 2)):
+            return k - look.k
     return None
 
 
-def moved(runs: Sequence[ArmRun], order: Sequence[str]) -> list[str]:
-    """Say where the baseline's runs, a sentinel among them, drift along the order in which all runs were made."""
+def describe_drift(runs: Sequence[ArmRun], order: Sequence[str]) -> list[str]:
+    """State where the baseline's runs, a sentinel among them, drift along the order in which all runs were made."""
     theirs = [run for run in runs if run.arm == BASELINE and run.has_value and run.value is not None]
     if not any(run.sentinel for run in theirs) or len(theirs) < 3:
         return []
     values = [run.value for run in theirs if run.value is not None]
-    found = measure_drift(values, [order.index(run.run_id) for run in theirs])
-    if found.p >= DRIFT:
+    drift_estimate = measure_drift(values, [order.index(run.run_id) for run in theirs])
+    if drift_estimate.p >= DRIFT:
         return []
     return [
-        f"The baseline drifts: by {found.total:+.3g} from its first run to its newest (p = {found.p:.2g}). The "
-        "trainer, its data or its machine may have changed since the bank was made."
+        f"The baseline drifts: by {drift_estimate.total:+.3g} from its first run to its newest (p = "
+        f"{drift_estimate.p:.2g}). The trainer, its data or its machine may have changed since the bank was made."
     ]
 
 
-def ends(terms: ExperimentTerms, runs: Sequence[ArmRun]) -> list[str]:
-    """Say how runs ended that count all the same, each thing once with the seeds of its arm."""
+def describe_remarks(terms: ExperimentTerms, runs: Sequence[ArmRun]) -> list[str]:
+    """State how runs ended that count all the same, each thing once with the seeds of its arm."""
     seeds: dict[tuple[str, str], list[str]] = {}
     for run in runs:
         for remark in run.remarks:
@@ -304,8 +321,8 @@ def ends(terms: ExperimentTerms, runs: Sequence[ArmRun]) -> list[str]:
     ]
 
 
-def notes(terms: ExperimentTerms) -> list[str]:
-    """Say what a page of these terms has to say whatever was found."""
+def list_notes(terms: ExperimentTerms) -> list[str]:
+    """State what a page of these terms has to say whatever was found."""
     if terms.varies != "initialisation":
         return []
     return ["Seeds change the initialisation alone: the noise of the order of data is not in these numbers."]

@@ -20,14 +20,14 @@ from plumbline.stats.fresh_runs import FRESH_LEVEL
 from plumbline.stats.sequential import Boundary, Look, boundary, statistic
 from plumbline.verdict.decision.bank import LOOP, Bank
 from plumbline.verdict.decision.decision_sentences import (
-    ends,
-    fixed_runs,
-    further,
-    look_line,
-    moved,
-    next_step,
-    notes,
-    sentence,
+    count_fixed_runs,
+    count_further_runs,
+    describe_drift,
+    describe_look,
+    describe_remarks,
+    list_notes,
+    name_next_step,
+    write_sentence,
 )
 from plumbline.verdict.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms
 from plumbline.verdict.evidence import RunEvidence
@@ -40,12 +40,12 @@ class Trainer(Protocol):
 
     @property
     def group(self) -> str:
-        """Trainer and budget, in words that no other trainer or budget has."""
+        """Trainer and budget, as text that no other trainer or budget has."""
         ...
 
     @property
     def at_once(self) -> int:
-        """How many runs stand beside each other."""
+        """How many runs stand next to each other."""
         ...
 
     def method(self, arm: str) -> str:
@@ -96,8 +96,8 @@ def schedule(
     """Lay out the runs of a design; `baseline_seeds` begins with the bank's."""
     design, own = terms.design, terms.candidate
     if terms.claim:
-        every = [*((BASELINE, seed) for seed in baseline_seeds), *((own, seed) for seed in candidate_seeds)]
-        return RunOrder(steps=((tuple(every), design.most),), role=role)
+        pairs = [*((BASELINE, seed) for seed in baseline_seeds), *((own, seed) for seed in candidate_seeds)]
+        return RunOrder(steps=((tuple(pairs), design.most),), role=role)
     bank = 0 if design.plan == "paired" else design.bank
     later = iter(baseline_seeds[bank:])
     steps: list[tuple[tuple[tuple[str, int], ...], int]] = []
@@ -126,117 +126,117 @@ class Experiment:
     tell: Callable[[str], None]
     runs: list[ArmRun] = field(default_factory=list)
     looks: list[Look] = field(default_factory=list)
-    _told: set[tuple[str, int]] = field(default_factory=set)
+    _reported: set[tuple[str, int]] = field(default_factory=set)
 
     def conduct(self) -> Decision:
         """Run until a look decides, a run is lost, or the budget is used up."""
-        edges = self._boundary()
+        edges = self._make_boundary()
         for number, (step, look) in enumerate(self.plan.steps):
-            if there := [one for one in step if not look and self._known(*one) is not None]:
+            if existing := [pair for pair in step if not look and self._find_run(*pair) is not None]:
                 self.tell(
-                    f"{format_count(len(there), 'run')} of {self.terms.baseline} {'are' if len(there) > 1 else 'is'} "
-                    "there"
+                    f"{format_count(len(existing), 'run')} of {self.terms.baseline} "
+                    f"{'are' if len(existing) > 1 else 'is'} there"
                 )
-                self._told |= {(self.trainer.run_id(*one), one[1]) for one in there}
+                self._reported |= {(self.trainer.run_id(*pair), pair[1]) for pair in existing}
             self._make(number)
-            made = [run for one in step if (run := self._known(*one)) is not None]
-            self.runs += made
-            for run in made[:-1]:
-                self._tell(run)
-            ended, told = self._lost(), ""
+            runs = [run for pair in step if (run := self._find_run(*pair)) is not None]
+            self.runs += runs
+            for run in runs[:-1]:
+                self._report(run)
+            ended, look_text = self._decide_by_lost_runs(), ""
             if ended is None and look and self._can_be_judged():
                 try:
                     self._look()
                 except PlumblineError as error:
-                    ended = self._decided(Outcome.CANNOT_BE_JUDGED, reason=str(error))
+                    ended = self._make_decision(Outcome.CANNOT_BE_JUDGED, reason=str(error))
                 else:
-                    told = f"; {self._look_line(edges, number)}"
-                    ended = self._ended_by(edges)
-            self._tell(made[-1], told)
+                    look_text = f"; {self._describe_look(edges, number)}"
+                    ended = self._decide_by_look(edges)
+            self._report(runs[-1], look_text)
             if ended is not None:
                 return ended
-        return self._concluded(Outcome.UNDECIDED)
+        return self._conclude(Outcome.UNDECIDED)
 
-    def _ended_by(self, edges: Boundary) -> Decision | None:
+    def _decide_by_look(self, edges: Boundary) -> Decision | None:
         """The decision where the newest look is beyond an edge."""
         at = self.looks[-1]
         if at.t >= edges.keep[at.k - 1]:
-            return self._concluded(Outcome.KEEP)
-        return self._concluded(Outcome.DISCARD) if at.t <= edges.discard[at.k - 1] else None
+            return self._conclude(Outcome.KEEP)
+        return self._conclude(Outcome.DISCARD) if at.t <= edges.discard[at.k - 1] else None
 
     def _make(self, number: int) -> None:
-        """Have the runs of a step made, and of steps after it while there is room beside them; where one of its
+        """Have the runs of a step made, and of steps after it while there is room next to them; where one of its
         baseline's runs has no value, nothing can be judged, and no more are made.
         """
-        wanted = self._missing(number)
-        if not wanted or self._is_hopeless(number):
+        pairs = self._list_missing(number)
+        if not pairs or self._is_hopeless(number):
             return
         for later in range(number + 1, len(self.plan.steps)):
-            if len(wanted) % self.trainer.at_once == 0:
+            if len(pairs) % self.trainer.at_once == 0:
                 break
-            wanted += self._missing(later)[: self.trainer.at_once - len(wanted) % self.trainer.at_once]
+            pairs += self._list_missing(later)[: self.trainer.at_once - len(pairs) % self.trainer.at_once]
         theirs = tuple(seed for arm, seed in self.plan.steps[0][0] if arm == BASELINE and self.terms.design.bank)
-        for run in self.trainer.run(wanted):
+        for run in self.trainer.run(pairs):
             if run.arm == BASELINE and run.seed in self.plan.sentinels:
                 run = replace(run, sentinel=True)
             beside = () if run.arm == BASELINE else theirs
             self.bank.append(self.trainer.group, self.trainer.method(run.arm), run, self.plan.role, beside)
             step, look = self.plan.steps[number]
             if (run.arm, run.seed) in (step[:-1] if look else step):  # the last one is told with what it says
-                self._tell(run)
+                self._report(run)
             if self._is_hopeless(number):
                 return
-        if left := self._missing(number):
-            arm, seed = left[0]
+        if missing := self._list_missing(number):
+            arm, seed = missing[0]
             raise PlumblineError(f"{self.trainer.method(arm)} with seed {seed} was asked for and not made")
 
     def _is_hopeless(self, number: int) -> bool:
         """Whether a step has a run of the baseline without a value."""
-        known = (self._known(arm, seed) for arm, seed in self.plan.steps[number][0] if arm == BASELINE)
-        return any(run is not None and not run.has_value for run in known)
+        runs = (self._find_run(arm, seed) for arm, seed in self.plan.steps[number][0] if arm == BASELINE)
+        return any(run is not None and not run.has_value for run in runs)
 
-    def _missing(self, number: int) -> list[tuple[str, int]]:
-        return [(arm, seed) for arm, seed in self.plan.steps[number][0] if self._known(arm, seed) is None]
+    def _list_missing(self, number: int) -> list[tuple[str, int]]:
+        return [(arm, seed) for arm, seed in self.plan.steps[number][0] if self._find_run(arm, seed) is None]
 
-    def _known(self, arm: str, seed: int) -> ArmRun | None:
+    def _find_run(self, arm: str, seed: int) -> ArmRun | None:
         """The run as the bank has it, under the arm's name here: a crash of this very attempt counts too."""
         run_id = self.trainer.run_id(arm, seed)
-        found = self.bank.known(run_id) or self.bank.fresh(run_id)
-        return found and found.named(arm)
+        run = self.bank.find_run(run_id) or self.bank.find_new_run(run_id)
+        return run and run.named(arm)
 
-    def _lost(self) -> Decision | None:
+    def _decide_by_lost_runs(self) -> Decision | None:
         """The decision where a run has no value, or where means would cross machines."""
         if any(not run.has_value for run in self.runs if run.arm == BASELINE):
-            return self._decided(Outcome.CANNOT_BE_JUDGED)
+            return self._make_decision(Outcome.CANNOT_BE_JUDGED)
         if any(not run.has_value for run in self.runs):
-            return self._decided(Outcome.CRASHED)
+            return self._make_decision(Outcome.CRASHED)
         if len({run.fingerprint for run in self.runs if run.fingerprint}) > 1:
             why = (
                 "its runs and the baseline's were not made with the same machine, torch and data, and means do not "
                 "cross that; take fresh seeds for both (--first-seed)"
             )
-            return self._decided(Outcome.CANNOT_BE_JUDGED, reason=why)
+            return self._make_decision(Outcome.CANNOT_BE_JUDGED, reason=why)
         return None
 
-    def _values(self, arm: str) -> list[float]:
+    def _list_values(self, arm: str) -> list[float]:
         return [run.value for run in self.runs if run.arm == arm and run.has_value and run.value is not None]
 
     def _can_be_judged(self) -> bool:
-        own = len(self._values(self.terms.candidate))
+        own = len(self._list_values(self.terms.candidate))
         return own > 0 and self.terms.design.df(own) >= 1
 
     def _look(self) -> None:
         self.looks.append(
             statistic(
-                self._values(BASELINE),
-                self._values(self.terms.candidate),
+                self._list_values(BASELINE),
+                self._list_values(self.terms.candidate),
                 higher=self.terms.higher,
                 minimum_gain=self.terms.minimum_gain,
                 plan=self.terms.design.plan,
             )
         )
 
-    def _boundary(self) -> Boundary:
+    def _make_boundary(self) -> Boundary:
         design = self.terms.design
         if not self.terms.claim:
             return boundary(design)
@@ -245,64 +245,71 @@ class Experiment:
         keep = float(special.stdtrit(df[-1], 1 - design.alpha))
         return Boundary((*none, keep), (*none, -keep), df, 0.0)
 
-    def _concluded(self, verdict: Outcome) -> Decision:
+    def _conclude(self, verdict: Outcome) -> Decision:
         """The decision of the looks that were taken."""
         terms, at = self.terms, self.looks[-1]
-        found = estimate_single_test(at, terms.alpha) if terms.claim else estimate(terms.design, self.looks, verdict)  # type: ignore[arg-type]
-        more = further(terms, at) if verdict == Outcome.UNDECIDED else None
-        return self._decided(verdict, found, more)
+        gain = estimate_single_test(at, terms.alpha) if terms.claim else estimate(terms.design, self.looks, verdict)  # type: ignore[arg-type]
+        more = count_further_runs(terms, at) if verdict == Outcome.UNDECIDED else None
+        return self._make_decision(verdict, gain, more)
 
-    def _decided(
-        self, verdict: Outcome, found: GainAfterStopping | None = None, more: int | None = None, reason: str = ""
+    def _make_decision(
+        self, verdict: Outcome, gain: GainAfterStopping | None = None, more: int | None = None, reason: str = ""
     ) -> Decision:
         own = [run.seconds or 0.0 for run in self.runs if run.arm != BASELINE]
         theirs = [run.seconds or 0.0 for run in self.runs if run.arm == BASELINE]
-        order = [one.run.run_id for one in self.bank.runs]
+        order = [banked.run.run_id for banked in self.bank.runs]
         decision = Decision(
             terms=replace(self.terms, fingerprint=next((run.fingerprint for run in self.runs), "")),
             verdict=verdict,
             runs=tuple(self.runs),
             looks=tuple(self.looks),
-            boundary=self._boundary(),
+            boundary=self._make_boundary(),
             sentence="",
-            estimate=found,
-            p=found.p if self.terms.claim and found is not None else None,
-            notes=(*notes(self.terms), *moved(self.runs, order), *ends(self.terms, self.runs)),
+            estimate=gain,
+            p=gain.p if self.terms.claim and gain is not None else None,
+            notes=(
+                *list_notes(self.terms),
+                *describe_drift(self.runs, order),
+                *describe_remarks(self.terms, self.runs),
+            ),
             seconds=sum(own),
             bank_seconds=sum(theirs),
-            fixed_runs=None if self.terms.claim else fixed_runs(self.terms.design),
+            fixed_runs=None if self.terms.claim else count_fixed_runs(self.terms.design),
             more=more,
             at=process_record.now(),
         )
-        return replace(decision, sentence=sentence(decision, reason=reason))
+        return replace(decision, sentence=write_sentence(decision, reason=reason))
 
-    def _tell(self, run: ArmRun, said: str = "") -> None:
-        """Say of a run once what it gave, and what the look after it says."""
-        if (run.run_id, run.seed) in self._told:
+    def _report(self, run: ArmRun, addition: str = "") -> None:
+        """Report once what a run gave, and what the look after it shows."""
+        if (run.run_id, run.seed) in self._reported:
             return
-        self._told.add((run.run_id, run.seed))
+        self._reported.add((run.run_id, run.seed))
         took = "" if run.seconds is None else f" ({format_seconds(run.seconds)})"
         value = f"{run.outcome}: {run.why}" if run.why else run.outcome
         if run.outcome == FINISHED and run.value is not None:
             value = format_value(run.value, self.looks[-1].sigma) if self.looks else f"{run.value:.6g}"
         label = self.terms.baseline if run.arm == BASELINE else run.arm
-        self.tell(f"{label}, seed {run.seed}: {value}{took}{said}")
+        self.tell(f"{label}, seed {run.seed}: {value}{took}{addition}")
 
-    def _look_line(self, edges: Boundary, number: int) -> str:
+    def _describe_look(self, edges: Boundary, number: int) -> str:
         """What the newest look says, and what is next."""
         at = self.looks[-1]
-        of = f"mean gain of {at.k} runs" if at.k > 1 else "gain"  # the value before it is of one run
+        label = f"mean gain of {at.k} runs" if at.k > 1 else "gain"  # the value before it is of one run
         sign = "+" if at.gain >= 0 else ""
-        told = f"{of} {sign}{format_value(at.gain, at.sigma)} ({at.gain / at.sigma:.1f} sigma); {look_line(at, edges)}"
-        if next_step(at, edges) != "one more run":
-            return told
-        return f"{told}, seed {self.plan.steps[number + 1][0][-1][1]}"
+        text = (
+            f"{label} {sign}{format_value(at.gain, at.sigma)} ({at.gain / at.sigma:.1f} sigma); "
+            f"{describe_look(at, edges)}"
+        )
+        if name_next_step(at, edges) != "one more run":
+            return text
+        return f"{text}, seed {self.plan.steps[number + 1][0][-1][1]}"
 
 
-def with_fresh_runs(decision: Decision, runs: Sequence[ArmRun]) -> Decision:
+def decide_by_fresh_runs(decision: Decision, runs: Sequence[ArmRun]) -> Decision:
     """Decide by the fresh runs of what the looks of a decision kept.
 
-    The runs that were looked at are there because they looked good. Fresh ones tell the gain without that; what is left
+    The runs that were examined are there because they looked good. Fresh ones tell the gain without that; what is left
     is the luck of the baseline's runs, which were there before: `confirm` is free of both.
 
     It stays a keep where they beat the baseline's runs, by more than the minimum gain, at `FRESH_LEVEL`, one-sided;
@@ -311,31 +318,43 @@ def with_fresh_runs(decision: Decision, runs: Sequence[ArmRun]) -> Decision:
     """
     terms = decision.terms
     fresh = tuple(run.named(terms.candidate) for run in runs)
-    of_looks = ends(terms, decision.runs)
-    made = replace(
+    of_looks = describe_remarks(terms, decision.runs)
+    decision_with_runs = replace(
         decision,
         fresh=fresh,
-        notes=(*(note for note in decision.notes if note not in of_looks), *ends(terms, (*decision.runs, *fresh))),
+        notes=(
+            *(note for note in decision.notes if note not in of_looks),
+            *describe_remarks(terms, (*decision.runs, *fresh)),
+        ),
         estimate=None,
         estimate_after_stopping=decision.estimate,
     )
     if lost := [run for run in runs if not run.has_value]:
-        return _ended(made, Outcome.CRASHED, f"seed {lost[0].seed} of its fresh runs {lost[0].outcome} ({lost[0].why})")
-    if len({run.fingerprint for run in (*made.runs, *made.fresh) if run.fingerprint}) > 1:
+        return _end(
+            decision_with_runs,
+            Outcome.CRASHED,
+            f"seed {lost[0].seed} of its fresh runs {lost[0].outcome} ({lost[0].why})",
+        )
+    if len({run.fingerprint for run in (*decision_with_runs.runs, *decision_with_runs.fresh) if run.fingerprint}) > 1:
         why = (
             "its fresh runs and the baseline's were not made with the same machine, torch and data, and means do not "
             "cross that; the same command makes others"
         )
-        return _ended(made, Outcome.CANNOT_BE_JUDGED, why)
+        return _end(decision_with_runs, Outcome.CANNOT_BE_JUDGED, why)
     try:
-        look = statistic(made.baseline_values, made.fresh_values, higher=terms.higher, minimum_gain=terms.minimum_gain)
+        look = statistic(
+            decision_with_runs.baseline_values,
+            decision_with_runs.fresh_values,
+            higher=terms.higher,
+            minimum_gain=terms.minimum_gain,
+        )
     except PlumblineError as error:
-        return _ended(made, Outcome.CANNOT_BE_JUDGED, str(error))
+        return _end(decision_with_runs, Outcome.CANNOT_BE_JUDGED, str(error))
     gain = estimate_single_test(look, terms.alpha)
     verdict = Outcome.KEEP if gain.p <= FRESH_LEVEL else Outcome.UNDECIDED
-    return _ended(replace(made, estimate=gain), verdict)
+    return _end(replace(decision_with_runs, estimate=gain), verdict)
 
 
-def _ended(decision: Decision, verdict: Outcome, reason: str = "") -> Decision:
+def _end(decision: Decision, verdict: Outcome, reason: str = "") -> Decision:
     ended = replace(decision, verdict=verdict)
-    return replace(ended, sentence=sentence(ended, reason=reason))
+    return replace(ended, sentence=write_sentence(ended, reason=reason))

@@ -25,7 +25,7 @@ BASELINE = "baseline"
 #: The outcomes of a run that are its arm's own doing; `finished` is the only one that has a value.
 FINISHED, DIVERGED, CRASHED, TIMEOUT = "finished", "diverged", "crashed", "timeout"
 
-#: Runs of the baseline before the first look, and of a candidate at most, unless others are asked for.
+#: Runs of the baseline before the first look, and of a candidate at most, unless others are requested.
 BANK, MOST = 5, 8
 #: The first seed of the bank. Seeds of candidates, and those of pairs and claims, begin so much later.
 FIRST_SEED, APART = 42, 1000
@@ -41,7 +41,7 @@ class ArmRun:
         arm: `BASELINE`, or the candidate's name.
         value: the primary metric; None of a run that has none.
         outcome: `FINISHED`, `DIVERGED`, `CRASHED` or `TIMEOUT`.
-        seconds: wall time of the training; None where it is not known.
+        seconds: wall time of the training; None if it is not known.
         run_id: what was run, by a hash or a commit; two runs of one id and one seed are the same run.
         others: metrics that do not decide.
         why: of a run without a value, what is known of the reason (the last line of its log, say).
@@ -94,9 +94,9 @@ class ExperimentTerms(Terms):
         metric: the primary one, which alone decides; `unit` is what it is counted in ("nats a token", or nothing).
         session: how the error over many candidates is controlled; `alpha` is the level that this candidate got of it.
         target_gain_sigmas: a gain beyond the minimum that is not to be missed, in sigma.
-        trainer: what trains both arms, in words: study, preset and scale, or a command.
-        budget: how long a run trains, in words.
-        size: how large the model is and how long it trains, as the sentence to quote says it; empty where that is not
+        trainer: what trains both arms, as text: study, preset and scale, or a command.
+        budget: how long a run trains, as text.
+        size: how large the model is and how long it trains, as the sentence to quote says it; empty if that is not
             known.
         fingerprint: of the runs (`ArmRun.fingerprint`): means never cross it.
         varies: what a seed changes: "initialisation", or "initialisation and data order".
@@ -133,8 +133,8 @@ class ExperimentTerms(Terms):
 class ExperimentQuestion(ExperimentTerms):
     """What is asked of a candidate: the terms, before `fix_design` has settled their design and what it brings.
 
-    `alpha` is what is asked of the session until `session_level` says what this candidate gets of it; `planned_tries`
-    are its candidates, where they were planned. The bank's first `bank_since` runs are not used again.
+    `alpha` is the session's until `find_session_level` computes this candidate's; `planned_tries` is how many are
+    planned. The bank's first `bank_since` runs are not used again.
     """
 
     design: Any = None
@@ -158,26 +158,26 @@ class ExperimentQuestion(ExperimentTerms):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decision:
-    """What was decided of a candidate, and everything that a page says of it.
+    """What was decided of a candidate, and everything that a page states of it.
 
     Attributes:
         runs: the baseline's first, then the candidate's, each in the order in which they were made.
-        looks: one after each run of the candidate that was looked at; looks[-1] is the one that decided.
+        looks: one after each run of the candidate that was examined; looks[-1] is the one that decided.
         boundary: of the whole design, also of looks that were not needed.
         estimate: the gain that is told, in the metric's units with its interval: that of the fresh runs where there are
-            any, of a claim that of its test, else one that is right after stopping; None where none is known.
-        fresh: the candidate's runs with fresh seeds, made after the looks had kept it; empty where they did not, or
+            any, of a claim that of its test, else one that is right after stopping; None if none is known.
+        fresh: the candidate's runs with fresh seeds, made after the looks had kept it; empty if they did not, or
             where none are made.
         estimate_after_stopping: of a decision with fresh runs, what the looks alone say of the gain.
         p: of a claim (`terms.claim`) alone: the one-sided p of its single test.
         sentence: the one to quote.
         evidence: what the runs of each arm took (`Evidence.medians`); empty of one that an earlier version made.
-        checks: the report of the checks before the runs; empty where none were needed.
+        checks: the report of the checks before the runs; empty if none were needed.
         notes: what a reader has to be told besides: drift, what the noise does not hold.
         ledger: the line that binds the page to its ledger; tries: how many candidates were tried against this baseline.
         seconds: spent on this candidate (its runs; the bank's are `bank_seconds`, whether or not they were made now).
-        fixed_runs: runs of a fixed design with the same chance to find `target_gain_sigmas`; None where none is stated.
-        more: of an undecided one, how many further candidate runs would probably decide; None where that is not known.
+        fixed_runs: runs of a fixed design with the same chance to find `target_gain_sigmas`; None if none is stated.
+        more: of an undecided one, how many further candidate runs would probably decide; None if that is not known.
         at: when it was decided (ISO, UTC).
         asked: what trains the arms, as whoever made the runs needs it to make others.
     """

@@ -1,4 +1,4 @@
-"""Holds what a record's logs say of it, and decides which of their runs count, each once, and with which value."""
+"""Holds what a record's logs state of it, and decides which of their runs count, each once, and with which value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from plumbline.core.files import format_path
 from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import RunEvidence
-from plumbline.verdict.formatting import join_with_and, quote_name
+from plumbline.verdict.formatting import join_with_and, quote
 from plumbline.verdict.gate.rules import Rules
 from plumbline.verdict.gate.settings_comparison import SettingsComparison
 from plumbline.verdict.sources.records import Printed, Record
@@ -22,7 +22,7 @@ from plumbline.verdict.sources.training_log import Evaluation, LoggedRun, Traini
 
 #: The kind of a headline that misses its logs by less than two units of its last digit: its runs are still its runs.
 LAST_DIGIT = "last digit"
-#: Kinds that break a rule, while the logs say what the record says.
+#: Kinds that break a rule, while the logs state what the record says.
 TOO_FEW, LEFT_OUT, STOP = "number of runs", "left out", "stop step"
 #: The kind of what no log shows: nothing says that it does not hold.
 NOT_SHOWN = "not shown"
@@ -34,7 +34,7 @@ Hits = list[tuple[LoggedRun, Evaluation]]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something for which a record is not what its logs say: of a kind, in words."""
+    """Something for which a record is not what its logs say: of a kind, as text."""
 
     kind: str
     words: str
@@ -42,15 +42,15 @@ class Fault:
 
 @dataclass(kw_only=True)
 class ExaminedRecord:
-    """What a record's logs say of it.
+    """What a record's logs state of it.
 
     Attributes:
         values: the runs that count, each once; origin: where they are from.
         copies: how many files, or parts of files, hold a run that another one holds.
         copied_seeds: of the copies that say another seed than their original, the original by that seed.
         instead: what a headline that is not the runs' mean is, where that is known.
-        faults: for which it cannot be judged; `notes`: what a reader has to know beside them.
-        headline, runs, code, machine, stop: what was found of each, in words.
+        faults: for which it cannot be judged; `notes`: what a reader has to know next to them.
+        headline, runs, code, machine, stop: what was found of each, as text.
         looks: among how many evaluated steps the claimed one was chosen; 1 where it was fixed beforehand.
         settings: how the printed settings of its runs compare.
         headline_agrees: whether the headline was computed again from the logs, and is what they say.
@@ -77,16 +77,16 @@ class ExaminedRecord:
     @property
     def mean(self) -> float | None:
         """The mean of the values that are finite."""
-        return math.fsum(self.known) / len(self.known) if self.known else None
+        return math.fsum(self.finite_values) / len(self.finite_values) if self.finite_values else None
 
     @property
-    def known(self) -> list[float]:
+    def finite_values(self) -> list[float]:
         """The values of the runs that have one."""
         return [each.value for each in self.values if each.value is not None]
 
-    def blame(self, kind: str, words: str) -> None:
+    def blame(self, kind: str, text: str) -> None:
         """Note something for which the record is not what its logs say."""
-        self.faults.append(Fault(kind, words))
+        self.faults.append(Fault(kind, text))
 
     @property
     def pools(self) -> bool:
@@ -94,7 +94,7 @@ class ExaminedRecord:
         return all(fault.kind in (LAST_DIGIT, TOO_FEW, LEFT_OUT, STOP) for fault in self.faults)
 
     @property
-    def checked(self) -> bool:
+    def is_checked(self) -> bool:
         """Whether there are logs, and they say what the record says."""
         return (
             bool(self.values)
@@ -103,89 +103,89 @@ class ExaminedRecord:
         )
 
 
-def count_runs(found: ExaminedRecord, rules: Rules, root: Path) -> None:
+def count_runs(examined: ExaminedRecord, rules: Rules, root: Path) -> None:
     """Find the runs of a record, and what is wrong about them."""
-    distinct = _each_once(found, root)
+    distinct = _drop_copies(examined, root)
     if distinct:
-        (_of_table if rules.table is not None else _of_submission)(distinct, found, rules, root)
+        (_count_table_runs if rules.table is not None else _count_submission_runs)(distinct, examined, rules, root)
 
 
-def _each_once(found: ExaminedRecord, root: Path) -> list[LoggedRun]:
+def _drop_copies(examined: ExaminedRecord, root: Path) -> list[LoggedRun]:
     """The runs of all logs, without copies; a log that holds its code is kept before one that does not."""
-    record = found.record
+    record = examined.record
     order = {log.file: (log.file != record.linked, not log.code) for log in record.logs}
     runs = sorted((run for log in record.logs for run in log.runs), key=lambda run: (order[run.file], -len(run.values)))
-    # A file that repeats one line of another's output is no log.
-    said = {(each.step, each.printed) for run in runs if len(run.evaluations) > 1 for each in run.evaluations}
+    # A file that repeats one line of another's output is not a log.
+    printed = {(each.step, each.printed) for run in runs if len(run.evaluations) > 1 for each in run.evaluations}
     runs = [
         run
         for run in runs
-        if len(run.evaluations) > 1 or not {(each.step, each.printed) for each in run.evaluations} <= said
+        if len(run.evaluations) > 1 or not {(each.step, each.printed) for each in run.evaluations} <= printed
     ]
     distinct: list[LoggedRun] = []
     holders: dict[tuple[object, str], list[int]] = {}
     first = ""
     for run in runs:
-        near = Counter(at for key in run.values.items() for at in holders.get(key, ()))
-        same = next((distinct[at] for at, _ in near.most_common(20) if run.same_as(distinct[at])), None)
+        candidates = Counter(index for key in run.values.items() for index in holders.get(key, ()))
+        same = next((distinct[index] for index, _ in candidates.most_common(20) if run.same_as(distinct[index])), None)
         if same is not None:
-            found.copies += 1
+            examined.copies += 1
             if run.seed and run.seed != same.seed:
-                found.copied_seeds.setdefault(run.seed, same)
-            first = first or (
-                f"{quote_name(format_path(run.file, root))} holds the run of {quote_name(format_path(same.file, root))}"
+                examined.copied_seeds.setdefault(run.seed, same)
+            first = (
+                first or f"{quote(format_path(run.file, root))} holds the run of {quote(format_path(same.file, root))}"
             )
             continue
         for key in run.values.items():
             holders.setdefault(key, []).append(len(distinct))
         distinct.append(run)
     if first:
-        found.notes.append(f"{first[0].upper()}{first[1:]}; it is counted once.")
+        examined.notes.append(f"{first[0].upper()}{first[1:]}; it is counted once.")
     return distinct
 
 
 def _value_at(run: LoggedRun, step: int | None, label: str | None = None) -> Evaluation | None:
     """The evaluation that counts: at the claimed step, or, where none is claimed, the last."""
-    at = run.find_evaluations(step) if step is not None else run.evaluations[-1:]
-    chosen = [each for each in at if label is None or each.label == label]
+    evaluations = run.find_evaluations(step) if step is not None else run.evaluations[-1:]
+    chosen = [each for each in evaluations if label is None or each.label == label]
     return chosen[-1] if chosen else None
 
 
-def _of_table(distinct: Sequence[LoggedRun], found: ExaminedRecord, rules: Rules, root: Path) -> None:
-    record = found.record
+def _count_table_runs(distinct: Sequence[LoggedRun], examined: ExaminedRecord, rules: Rules, root: Path) -> None:
+    record = examined.record
     step, n = record.step, record.printed_n
     linked = [log for log in record.logs if log.file == record.linked]
-    label = _label(distinct, step, found)
-    there = [run for run in distinct if _value_at(run, step, label) is not None]
+    label = _choose_label(distinct, step, examined)
+    at_step = [run for run in distinct if _value_at(run, step, label) is not None]
     if step is not None:
-        short = [run for run in distinct if run not in there and run.last_step < step <= (run.planned or 0)]
+        short = [run for run in distinct if run not in at_step and run.last_step < step <= (run.planned or 0)]
     else:
         short = [run for run in distinct if run.planned is not None and run.last_step < run.planned]
-        there = [run for run in there if run not in short]
-    ways: list[tuple[str, Sequence[LoggedRun]]] = [("all logs of its folder", there)]
+        at_step = [run for run in at_step if run not in short]
+    selections: list[tuple[str, Sequence[LoggedRun]]] = [("all logs of its folder", at_step)]
     if linked:
-        ways += _ways(linked[0], record, there)
+        selections += _list_selections(linked[0], record, at_step)
     if n is None:
-        chosen = next((way for way in ways if way[0] == SAME_LENGTH), ways[0])
+        chosen = next((selection for selection in selections if selection[0] == SAME_LENGTH), selections[0])
     else:
-        chosen = next((way for way in ways if len(way[1]) == n), ways[0])
-    found.origin, runs = chosen
+        chosen = next((selection for selection in selections if len(selection[1]) == n), selections[0])
+    examined.origin, runs = chosen
     lengths = {run.planned for run in runs}
     own = [run for run in short if run.planned in lengths or not runs]
     if own and (n is None or len(runs) < n):
-        where = f"{quote_name(format_path(own[0].file, root))} at {own[0].last_step:,}"
-        words = f"{format_count(len(own), 'log')} end before the claimed step, {where}"
-        found.blame("truncated", words)
+        where = f"{quote(format_path(own[0].file, root))} at {own[0].last_step:,}"
+        text = f"{format_count(len(own), 'log')} end before the claimed step, {where}"
+        examined.blame("truncated", text)
     if n is not None and len(runs) != n:
-        if len(runs) + found.copies == n:
-            found.blame("duplicate", f"{n} runs are claimed, and {found.copies} of them are copies")
+        if len(runs) + examined.copies == n:
+            examined.blame("duplicate", f"{n} runs are claimed, and {examined.copies} of them are copies")
         elif not own or len(runs) + len(own) != n:
-            found.blame("runs", f"{n} runs are claimed, and the logs hold {len(runs)} at the claimed step")
-    _values(found, runs, step, label)
-    _other_metric(record, runs, found, rules)
-    others = len(there) - len(runs)
+            examined.blame("runs", f"{n} runs are claimed, and the logs hold {len(runs)} at the claimed step")
+    _set_values(examined, runs, step, label)
+    _try_other_metrics(record, runs, examined, rules)
+    others = len(at_step) - len(runs)
     if others:
-        found.notes.append(
+        examined.notes.append(
             f"{format_count(others, 'further run')} of its folder reach the claimed step and are not counted."
         )
 
@@ -193,22 +193,24 @@ def _of_table(distinct: Sequence[LoggedRun], found: ExaminedRecord, rules: Rules
 SAME_LENGTH = "the logs of the length of the one that is named"
 
 
-def _ways(linked: TrainingLog, record: Record, there: Sequence[LoggedRun]) -> list[tuple[str, Sequence[LoggedRun]]]:
+def _list_selections(
+    linked: TrainingLog, record: Record, at_step: Sequence[LoggedRun]
+) -> list[tuple[str, Sequence[LoggedRun]]]:
     """The further ways to say which runs are meant, from the one log that a row names."""
     code = {log.file: log.code_hash for log in record.logs}
     planned = {run.planned for run in linked.runs}
     return [
-        ("the log that is named", [run for run in there if run.file == linked.file]),
-        (SAME_LENGTH, [run for run in there if run.planned in planned]),
+        ("the log that is named", [run for run in at_step if run.file == linked.file]),
+        (SAME_LENGTH, [run for run in at_step if run.planned in planned]),
         (
             "the logs with the code of the one that is named",
-            [run for run in there if code[run.file] == linked.code_hash],
+            [run for run in at_step if code[run.file] == linked.code_hash],
         ),
     ]
 
 
-def _label(runs: Sequence[LoggedRun], step: int | None, found: ExaminedRecord) -> str | None:
-    """The label of the value's line: one that every run has at the claimed step; None where lines have no label."""
+def _choose_label(runs: Sequence[LoggedRun], step: int | None, examined: ExaminedRecord) -> str | None:
+    """The label of the value's line: one that every run has at the claimed step; None if lines have no label."""
     sets = [
         labels
         for run in runs
@@ -222,92 +224,100 @@ def _label(runs: Sequence[LoggedRun], step: int | None, found: ExaminedRecord) -
         return None
     shared = set.intersection(*sets)
     if not shared:
-        names = join_with_and([quote_name(each or "no label") for each in sorted(set.union(*sets))[:4]])
-        found.blame("metric", f"the runs print different metrics at the claimed step: {names}")
+        names = join_with_and([quote(each or "no label") for each in sorted(set.union(*sets))[:4]])
+        examined.blame("metric", f"the runs print different metrics at the claimed step: {names}")
         return None
     return "" if "" in shared else min(shared)
 
 
-def _values(found: ExaminedRecord, runs: Sequence[LoggedRun], step: int | None, label: str | None) -> None:
+def _set_values(examined: ExaminedRecord, runs: Sequence[LoggedRun], step: int | None, label: str | None) -> None:
     values = []
     for run in runs:
-        one = _value_at(run, step, label)
-        assert one is not None
+        evaluation = _value_at(run, step, label)
+        assert evaluation is not None
         # A run that was not a number later on, or before, has diverged.
         lost = any(not math.isfinite(each.value) for each in run.evaluations)
-        values.append(run.evidence(one, lost=lost))
-    found.values = tuple(values)
+        values.append(run.evidence(evaluation, lost=lost))
+    examined.values = tuple(values)
 
 
-def _other_metric(record: Record, runs: Sequence[LoggedRun], found: ExaminedRecord, rules: Rules) -> None:
+def _try_other_metrics(record: Record, runs: Sequence[LoggedRun], examined: ExaminedRecord, rules: Rules) -> None:
     """Where the headline is not the metric's mean, see whether it is that of another metric of the same lines."""
-    if record.headline is None or found.mean is None or record.headline.fits(found.mean):
+    if record.headline is None or examined.mean is None or record.headline.fits(examined.mean):
         return
     for form in rules.log.other_forms:
-        beside = [_value_at(run, record.step, form.anchor) for run in runs]
-        values = [one.value for one in beside if one is not None]
+        evaluations = [_value_at(run, record.step, form.anchor) for run in runs]
+        values = [evaluation.value for evaluation in evaluations if evaluation is not None]
         if values and len(values) == len(runs) and record.headline.fits(math.fsum(values) / len(values)):
-            words = f"the headline is the mean of {quote_name(form.anchor)}, not of {quote_name(rules.metric)}"
-            found.instead = f"the mean of {quote_name(form.anchor)}"
+            text = f"the headline is the mean of {quote(form.anchor)}, not of {quote(rules.metric)}"
+            examined.instead = f"the mean of {quote(form.anchor)}"
             if rules.log.others_count:
-                found.notes.append(f"{words[0].upper()}{words[1:]}.")
-                found.values = tuple(run.evidence(one) for run, one in zip(runs, beside) if one)
+                examined.notes.append(f"{text[0].upper()}{text[1:]}.")
+                examined.values = tuple(
+                    run.evidence(evaluation) for run, evaluation in zip(runs, evaluations) if evaluation
+                )
             else:
-                found.blame("metric", words)
+                examined.blame("metric", text)
             return
 
 
-def _of_submission(distinct: Sequence[LoggedRun], found: ExaminedRecord, rules: Rules, root: Path) -> None:
+def _count_submission_runs(distinct: Sequence[LoggedRun], examined: ExaminedRecord, rules: Rules, root: Path) -> None:
     """Find the runs that a submission counts; where it prints no seeds, those of all its logs."""
-    record = found.record
+    record = examined.record
     if record.by_seed:
-        _by_printed_seed(distinct, found, root)
+        _match_printed_seeds(distinct, examined, root)
         return
-    label = _last_label(distinct)
+    label = _most_common_label(distinct)
     chosen = [
         (run, each)
         for run in distinct
-        if (each := next((one for one in reversed(run.evaluations) if label is None or one.label == label), None))
+        if (each := next((last for last in reversed(run.evaluations) if label is None or last.label == label), None))
     ]
-    found.values, found.origin = tuple(run.evidence(each) for run, each in chosen), "all logs of its folder"
+    examined.values, examined.origin = tuple(run.evidence(each) for run, each in chosen), "all logs of its folder"
     if len(chosen) < len(distinct):
-        found.blame("metric", f"{len(distinct) - len(chosen)} of {len(distinct)} logs end with another metric")
+        examined.blame("metric", f"{len(distinct) - len(chosen)} of {len(distinct)} logs end with another metric")
     if record.headline is None or not chosen:
         return
     values = [each.value for _, each in chosen]
     mean = math.fsum(values) / len(values)
     if not record.headline.fits(mean) and len(values) > 1 and any(map(record.headline.fits, values)):
         best = (max if rules.higher else min)(values)
-        which = "the best" if record.headline.fits(best) else "one"
-        found.instead = f"{which} of {len(chosen)} runs alone"
+        share = "the best" if record.headline.fits(best) else "one"
+        examined.instead = f"{share} of {len(chosen)} runs alone"
     elif not record.headline.fits(mean):
         other = next(
-            (one.label for run in distinct for one in run.evaluations if record.headline.fits(one.value)), None
+            (
+                evaluation.label
+                for run in distinct
+                for evaluation in run.evaluations
+                if record.headline.fits(evaluation.value)
+            ),
+            None,
         )
-        found.instead = f"the value of {quote_name(other or 'another line')}" if other is not None else ""
+        examined.instead = f"the value of {quote(other or 'another line')}" if other is not None else ""
 
 
-def _last_label(runs: Sequence[LoggedRun]) -> str | None:
+def _most_common_label(runs: Sequence[LoggedRun]) -> str | None:
     """The label of the last line that most runs end with."""
     labels = Counter(run.evaluations[-1].label for run in runs)
     return labels.most_common(1)[0][0] if labels else None
 
 
-def _by_printed_seed(distinct: Sequence[LoggedRun], found: ExaminedRecord, root: Path) -> None:
+def _match_printed_seeds(distinct: Sequence[LoggedRun], examined: ExaminedRecord, root: Path) -> None:
     """Find the printed value of each seed in the log of that seed."""
     matched: dict[str, Hits] = {}
     without, differing = list[str](), list[str]()
-    for seed, printed in found.record.by_seed.items():
+    for seed, printed in examined.record.by_seed.items():
         own = [run for run in distinct if run.seed == seed]
-        if not own and seed in found.copied_seeds:
-            own = [found.copied_seeds[seed]]
-        hits = _hits(own, printed) or _hits([run for run in distinct if not run.seed], printed)
-        elsewhere = [] if hits else _elsewhere(seed, found.record, distinct)
+        if not own and seed in examined.copied_seeds:
+            own = [examined.copied_seeds[seed]]
+        hits = _find_hits(own, printed) or _find_hits([run for run in distinct if not run.seed], printed)
+        elsewhere = [] if hits else _find_in_other_seeds(seed, examined.record, distinct)
         if hits:
             matched[seed] = hits
         elif elsewhere:
-            where = quote_name(format_path(elsewhere[0][0].file, root))
-            found.blame("headline", f"the value of seed {quote_name(seed)} stands in a log of another seed, {where}")
+            where = quote(format_path(elsewhere[0][0].file, root))
+            examined.blame("headline", f"the value of seed {quote(seed)} stands in a log of another seed, {where}")
             matched[seed] = elsewhere
         elif own:
             differing.append(seed)
@@ -315,67 +325,69 @@ def _by_printed_seed(distinct: Sequence[LoggedRun], found: ExaminedRecord, root:
         else:
             without.append(seed)
     if without:
-        found.blame("runs", f"no log of seed {join_with_and([quote_name(each) for each in without[:5]])}")
-    label = _common_label(matched, differing, found)
+        examined.blame("runs", f"no log of seed {join_with_and([quote(each) for each in without[:5]])}")
+    label = _choose_common_label(matched, differing, examined)
     ended = [
         seed
         for seed in differing
         if label is not None and label not in {x.label for x in matched[seed][0][0].evaluations}
     ]
     for seed in ended:
-        where = quote_name(format_path(matched[seed][0][0].file, root))
-        found.blame("truncated", f"{where} ends before the line {quote_name(label or '')} that the other logs have")
+        where = quote(format_path(matched[seed][0][0].file, root))
+        examined.blame("truncated", f"{where} ends before the line {quote(label or '')} that the other logs have")
         differing.remove(seed)
         del matched[seed]
     if differing:
-        of = f"{format_count(len(differing), 'seed')}, {join_with_and([quote_name(each) for each in differing[:5]])},"
-        words = f"the printed value of {of} is in no line of its log that the rules name"
-        found.blame("headline", words)
+        seeds = f"{format_count(len(differing), 'seed')}, {join_with_and([quote(each) for each in differing[:5]])},"
+        text = f"the printed value of {seeds} is in no line of its log that the rules name"
+        examined.blame("headline", text)
     values, used = [], list[LoggedRun]()
     for hits in matched.values():
-        run, one = next(((run, one) for run, one in hits if label is None or one.label == label), hits[0])
+        run, evaluation = next(
+            ((run, evaluation) for run, evaluation in hits if label is None or evaluation.label == label), hits[0]
+        )
         if any(run is each for each in used):
-            found.blame(
-                "duplicate", f"the values of two seeds are of one run, {quote_name(format_path(run.file, root))}"
-            )
+            examined.blame("duplicate", f"the values of two seeds are of one run, {quote(format_path(run.file, root))}")
             continue
         used.append(run)
-        if not math.isfinite(one.value):
-            one = hits[0][1]
-        values.append(run.evidence(one))
-    found.values, found.origin = tuple(values), "the logs of its seeds"
+        if not math.isfinite(evaluation.value):
+            evaluation = hits[0][1]
+        values.append(run.evidence(evaluation))
+    examined.values, examined.origin = tuple(values), "the logs of its seeds"
     spare = len(distinct) - len(used)
     if spare > 0:
-        found.notes.append(f"{format_count(spare, 'further run')} of its folder are not among its seeds.")
+        examined.notes.append(f"{format_count(spare, 'further run')} of its folder are not among its seeds.")
 
 
-def _elsewhere(seed: str, record: Record, distinct: Sequence[LoggedRun]) -> Hits:
+def _find_in_other_seeds(seed: str, record: Record, distinct: Sequence[LoggedRun]) -> Hits:
     """Where the printed value of a seed stands in the log of another one, to all of its many digits."""
     printed = record.by_seed[seed]
-    taken = {other for other, one in record.by_seed.items() if other != seed and one.value == printed.value}
-    runs = [run for run in distinct if run.seed and run.seed != seed and run.seed not in taken]
-    return _hits(runs, printed) if printed.decimals >= 6 else []
+    seeds_of_same_value = {
+        other for other, other_value in record.by_seed.items() if other != seed and other_value.value == printed.value
+    }
+    runs = [run for run in distinct if run.seed and run.seed != seed and run.seed not in seeds_of_same_value]
+    return _find_hits(runs, printed) if printed.decimals >= 6 else []
 
 
-def _hits(runs: Sequence[LoggedRun], printed: Printed) -> Hits:
+def _find_hits(runs: Sequence[LoggedRun], printed: Printed) -> Hits:
     """Where a printed value stands, the most exactly printed first."""
-    found = []
+    hits = []
     for run in runs:
         begin = bisect_left(run.by_value, printed.value - printed.edge, key=attrgetter("value"))
-        for each in takewhile(lambda one: one.value <= printed.value + printed.edge, run.by_value[begin:]):
-            found.append((run, each))
-    return sorted(found, key=lambda one: -len(one[1].printed))
+        for each in takewhile(lambda hit: hit.value <= printed.value + printed.edge, run.by_value[begin:]):
+            hits.append((run, each))
+    return sorted(hits, key=lambda hit: -len(hit[1].printed))
 
 
-def _common_label(matched: dict[str, Hits], differing: Sequence[str], found: ExaminedRecord) -> str | None:
-    labels = [{one.label for _, one in hits} for seed, hits in matched.items() if seed not in differing]
+def _choose_common_label(matched: dict[str, Hits], differing: Sequence[str], examined: ExaminedRecord) -> str | None:
+    labels = [{evaluation.label for _, evaluation in hits} for seed, hits in matched.items() if seed not in differing]
     if not labels:
         return None
     shared = set.intersection(*labels)
     if not shared:
-        names = join_with_and([quote_name(each or "no label") for each in sorted(set.union(*labels))[:4]])
-        found.blame("metric", f"the printed values of the seeds are of different lines of their logs: {names}")
+        names = join_with_and([quote(each or "no label") for each in sorted(set.union(*labels))[:4]])
+        examined.blame("metric", f"the printed values of the seeds are of different lines of their logs: {names}")
         return None
     # The most exact of them.
     first = next(iter(matched.values()))
-    return next((one.label for _, one in first if one.label in shared), min(shared))
+    return next((evaluation.label for _, evaluation in first if evaluation.label in shared), min(shared))

@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from plumbline.core.formats import format_count
-from plumbline.verdict.formatting import format_freedom, format_value, quote_name, write_table
-from plumbline.verdict.formatting import format_p as p_words
+from plumbline.verdict.formatting import format_freedom, format_p, format_value, quote, write_table
 from plumbline.verdict.gate.examined_records import NOT_SHOWN, ExaminedRecord
 from plumbline.verdict.gate.judgement import BoardNoise, Judgement
 from plumbline.verdict.gate.rules import Rules
@@ -31,174 +30,184 @@ _LINE_OF = {
 }
 
 
-def eight_lines(judged: Judgement, rules: Rules) -> list[str]:
-    """Say what was found, in eight lines."""
-    found = judged.evidence
+def write_lines(judgement: Judgement, rules: Rules) -> list[str]:
+    """State what was found, in eight lines."""
+    record = judgement.evidence
     return [
-        f"**{judged.verdict}**: record {quote_name(found.record.name)} by the rules of {rules.name}: {judged.reason}.",
-        f"- Headline: {_with_faults(found, 'headline', found.headline)}.",
-        f"- Runs: {_with_faults(found, 'runs', found.runs)}.",
-        f"- Code and configuration: {_with_faults(found, 'code', found.code)}.",
-        f"- Machine and versions: {found.machine}.",
-        f"- Goal: {_goal(judged, rules)}.",
-        f"- Predecessor: {_predecessor(judged, rules)}.",
-        f"- Stop step: {found.stop}{_stop(judged, rules)}.",
+        f"**{judgement.verdict}**: record {quote(record.record.name)} by the rules of {rules.name}: "
+        f"{judgement.reason}.",
+        f"- Headline: {_add_faults(record, 'headline', record.headline)}.",
+        f"- Runs: {_add_faults(record, 'runs', record.runs)}.",
+        f"- Code and configuration: {_add_faults(record, 'code', record.code)}.",
+        f"- Machine and versions: {record.machine}.",
+        f"- Goal: {_describe_goal(judgement, rules)}.",
+        f"- Predecessor: {_describe_predecessor(judgement, rules)}.",
+        f"- Stop step: {record.stop}{_describe_stop(judgement, rules)}.",
     ]
 
 
-def _with_faults(found: ExaminedRecord, line: str, said: str) -> str:
-    faults = [fault for fault in found.faults if _LINE_OF.get(fault.kind, "runs") == line]
+def _add_faults(record: ExaminedRecord, line: str, text: str) -> str:
+    faults = [fault for fault in record.faults if _LINE_OF.get(fault.kind, "runs") == line]
     if not faults:
-        return said
-    beside = [fault.words for fault in faults if fault.words != said]
+        return text
+    others = [fault.words for fault in faults if fault.words != text]
     word = "not shown" if all(fault.kind == NOT_SHOWN for fault in faults) else "does not hold"
-    return "; ".join([f"**{word}**: {said}" if len(beside) < len(faults) or said else f"**{word}**", *beside])
+    return "; ".join([f"**{word}**: {text}" if len(others) < len(faults) or text else f"**{word}**", *others])
 
 
-def _goal(judged: Judgement, rules: Rules) -> str:
+def _describe_goal(judgement: Judgement, rules: Rules) -> str:
     if rules.goal is None:
         return "the rules have none"
-    test = judged.goal
+    test = judgement.goal
     if test is None:
-        return judged.why_not_goal or "no run to test"
-    more = (
-        f"; by the rules' own sigma {rules.goal.sigma:g}, p = {p_words(judged.p_rules)}"
-        if judged.p_rules is not None
+        return judgement.why_not_goal or "no run to test"
+    by_rules = (
+        f"; by the rules' own sigma {rules.goal.sigma:g}, p = {format_p(judgement.p_rules)}"
+        if judgement.p_rules is not None
         else ""
     )
-    reached = f"{quote_name(rules.metric)} {format_value(test.mean, test.sigma)} against {rules.goal.value:g}"
-    return f"{reached}: {_p(judged, test)}{more}{_one_more(judged)}"
+    reached = f"{quote(rules.metric)} {format_value(test.mean, test.sigma)} against {rules.goal.value:g}"
+    return f"{reached}: {_describe_p(judgement, test)}{by_rules}{_describe_one_more(judgement)}"
 
 
-def _one_more(judged: Judgement) -> str:
-    if judged.one_more is None:
+def _describe_one_more(judgement: Judgement) -> str:
+    if judgement.one_more is None:
         return ""
-    return f"; with one more run the test holds with a chance of {100 * judged.one_more:.0f} %"
+    return f"; with one more run the test holds with a chance of {100 * judgement.one_more:.0f} %"
 
 
-def _p(judged: Judgement, test: BaselineComparison) -> str:
-    paid = f", times {judged.tries} for {judged.paid_for}: {p_words(test.p_corrected)}" if judged.tries > 1 else ""
-    noise = f"sigma {test.sigma:.3g}, {judged.sigma_words or 'of both'}"
+def _describe_p(judgement: Judgement, test: BaselineComparison) -> str:
+    paid = (
+        f", times {judgement.tries} for {judgement.paid_for}: {format_p(test.p_corrected)}"
+        if judgement.tries > 1
+        else ""
+    )
+    noise = f"sigma {test.sigma:.3g}, {judgement.sigma_words or 'of both'}"
     degrees = "" if math.isinf(test.freedom) else f", {format_freedom(test.freedom)} degrees of freedom"
-    return f"p = {p_words(test.p)}{paid} (level {test.terms.alpha:g}; {noise}{degrees})"
+    return f"p = {format_p(test.p)}{paid} (level {test.terms.alpha:g}; {noise}{degrees})"
 
 
-def _predecessor(judged: Judgement, rules: Rules) -> str:
+def _describe_predecessor(judgement: Judgement, rules: Rules) -> str:
     if rules.predecessor is None:
         return "the rules compare with none"
-    changed = _changed(judged.changes)
-    if judged.before is None or judged.predecessor is None:
-        against = f"{quote_name(judged.before.record.name)}: " if judged.before is not None else ""
-        return against + (judged.why_not_predecessor or "no run to test") + changed
-    test = judged.predecessor
-    step, earlier = judged.evidence.record.step, judged.before.record.step
+    changed = _describe_changes(judgement.changes)
+    if judgement.before is None or judgement.predecessor is None:
+        against = f"{quote(judgement.before.record.name)}: " if judgement.before is not None else ""
+        return against + (judgement.why_not_predecessor or "no run to test") + changed
+    test = judgement.predecessor
+    step, earlier = judgement.evidence.record.step, judgement.before.record.step
     saved = ""
     if step is not None and earlier is not None and earlier != step:
         saved = f" with {abs(earlier - step):,} steps {'fewer' if step < earlier else 'more'}"
-    beside = f"; Welch's p = {p_words(test.welch.p_greater)}" if not math.isnan(test.welch.p_greater) else ""
-    beside += "" if judged.before.pools else "; its own logs do not hold what it says"
-    beside += "" if rules.predecessor.required else "; not required"
-    beside += _one_more(judged) if rules.goal is None else ""
+    additions = f"; Welch's p = {format_p(test.welch.p_greater)}" if not math.isnan(test.welch.p_greater) else ""
+    additions += "" if judgement.before.pools else "; its own logs do not hold what it says"
+    additions += "" if rules.predecessor.required else "; not required"
+    additions += _describe_one_more(judgement) if rules.goal is None else ""
     size = f"{'better' if test.gain >= 0 else 'worse'} by {format_value(abs(test.gain), test.sigma)}"
-    return f"{size} than {quote_name(judged.before.record.name)}{saved}: {_p(judged, test)}{beside}{changed}"
+    return (
+        f"{size} than {quote(judgement.before.record.name)}{saved}: {_describe_p(judgement, test)}{additions}{changed}"
+    )
 
 
-def _changed(changes: SettingsComparison) -> str:
+def _describe_changes(changes: SettingsComparison) -> str:
     """The printed settings in which a record differs from the one before."""
-    said = [f"evaluated on {words}" for words in changes.sizes if words != changes.other_size]
+    changes_made = [f"evaluated on {text}" for text in changes.sizes if text != changes.other_size]
     if changes.settings:
-        said.append(
+        changes_made.append(
             f"{format_count(len(changes.settings), 'printed setting')} changed, {'; '.join(changes.settings[:SHOWN])}"
         )
-    return "".join(f"; {words}" for words in said)
+    return "".join(f"; {text}" for text in changes_made)
 
 
-def _stop(judged: Judgement, rules: Rules) -> str:
-    found = judged.evidence
-    if found.looks > 1 and judged.goal is not None and rules.stopping.chosen == "allowed":
-        return f"; the rules allow that, and paid for it would be p = {p_words(min(1.0, found.looks * judged.goal.p))}"
+def _describe_stop(judgement: Judgement, rules: Rules) -> str:
+    record = judgement.evidence
+    if record.looks > 1 and judgement.goal is not None and rules.stopping.chosen == "allowed":
+        return (
+            "; the rules allow that, and paid for it would be p = "
+            f"{format_p(min(1.0, record.looks * judgement.goal.p))}"
+        )
     number = (
-        f"; {format_count(len(found.values), 'run')}, of any number by the rules"
+        f"; {format_count(len(record.values), 'run')}, of any number by the rules"
         if rules.runs.chosen == "allowed"
         else ""
     )
-    return number if found.values and not rules.runs.fixed else ""
+    return number if record.values and not rules.runs.fixed else ""
 
 
-def as_json(judged: Judgement, rules: Rules) -> dict[str, Any]:
+def judgement_to_json(judgement: Judgement, rules: Rules) -> dict[str, Any]:
     """Everything that was found, as an object."""
-    found = judged.evidence
-    record = found.record
+    examined = judgement.evidence
+    record = examined.record
     return {
         "record": record.name,
         "rules": rules.name,
-        "verdict": judged.verdict,
-        "exit_code": judged.exit_code,
-        "reason": judged.reason,
+        "verdict": judgement.verdict,
+        "exit_code": judgement.exit_code,
+        "reason": judgement.reason,
         "date": record.date,
         "headline": None if record.headline is None else record.headline.value,
         "step": record.step,
-        "runs": len(found.values),
+        "runs": len(examined.values),
         "runs_claimed": record.printed_n,
-        "copies": found.copies,
-        "mean": found.mean,
-        "values": [each.value for each in found.values],
-        "faults": [{"kind": fault.kind, "words": fault.words} for fault in found.faults],
-        "notes": found.notes,
+        "copies": examined.copies,
+        "mean": examined.mean,
+        "values": [each.value for each in examined.values],
+        "faults": [{"kind": fault.kind, "words": fault.words} for fault in examined.faults],
+        "notes": examined.notes,
         "unread": record.unread,
         "printed_settings": {
-            "the_same": found.settings.same,
-            "set_aside": found.settings.aside,
-            "others_that_differ": found.settings.others,
-            "expected_to_differ": found.settings.expected,
+            "the_same": examined.settings.same,
+            "set_aside": examined.settings.aside,
+            "others_that_differ": examined.settings.others,
+            "expected_to_differ": examined.settings.expected,
         },
-        "changed_settings": [*judged.changes.sizes, *judged.changes.settings],
-        "looks": found.looks,
-        "tries": judged.tries,
-        "goal": judged.goal
-        and _test(judged.goal) | {"p_by_the_rules": judged.p_rules, "one_more_run": judged.one_more},
-        "why_no_goal": judged.why_not_goal,
-        "predecessor": judged.predecessor
-        and {"record": judged.before.record.name if judged.before else None}
-        | _test(judged.predecessor)
-        | {"p_welch": _finite(judged.predecessor.welch.p_greater)},
-        "why_no_predecessor": judged.why_not_predecessor,
-        "lines": eight_lines(judged, rules),
+        "changed_settings": [*judgement.changes.sizes, *judgement.changes.settings],
+        "looks": examined.looks,
+        "tries": judgement.tries,
+        "goal": judgement.goal
+        and _test_to_json(judgement.goal) | {"p_by_the_rules": judgement.p_rules, "one_more_run": judgement.one_more},
+        "why_no_goal": judgement.why_not_goal,
+        "predecessor": judgement.predecessor
+        and {"record": judgement.before.record.name if judgement.before else None}
+        | _test_to_json(judgement.predecessor)
+        | {"p_welch": _drop_infinite(judgement.predecessor.welch.p_greater)},
+        "why_no_predecessor": judgement.why_not_predecessor,
+        "lines": write_lines(judgement, rules),
     }
 
 
-def _test(test: BaselineComparison) -> dict[str, Any]:
+def _test_to_json(test: BaselineComparison) -> dict[str, Any]:
     return {
         "p": test.p,
         "p_paid": test.p_corrected,
         "alpha": test.terms.alpha,
         "gain": test.gain,
         "sigma": test.sigma,
-        "freedom": _finite(test.freedom),
+        "freedom": _drop_infinite(test.freedom),
         "outcome": str(test.outcome),
     }
 
 
-def _finite(value: float) -> float | None:
+def _drop_infinite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def board_table(judged: Sequence[Judgement], rules: Rules, noise: BoardNoise) -> str:
+def write_board_table(judgements: Sequence[Judgement], rules: Rules, noise: BoardNoise) -> str:
     """All records in a table, the kinds of what does not hold or is not shown, and the board's noise."""
     columns: dict[str, Callable[[Judgement], str]] = {
-        "record": lambda each: quote_name(each.evidence.record.name[:60]),
+        "record": lambda each: quote(each.evidence.record.name[:60]),
         "headline": lambda each: str(each.evidence.record.headline or ""),
         "runs": lambda each: str(len(each.evidence.values)),
         "verdict": lambda each: each.verdict,
         "fault": lambda each: ", ".join(dict.fromkeys(fault.kind for fault in each.evidence.faults)) or "none",
-        "p goal": lambda each: p_words(each.goal.p) if each.goal else "",
-        "p predecessor": lambda each: p_words(each.predecessor.p) if each.predecessor else "",
+        "p goal": lambda each: format_p(each.goal.p) if each.goal else "",
+        "p predecessor": lambda each: format_p(each.predecessor.p) if each.predecessor else "",
     }
     sigma = noise.sigma
-    said = (
+    sigma_sentence = (
         f"Sigma of {rules.metric} pooled over {format_count(noise.records, 'record')}: {sigma.sigma:.3g}, {sigma.df:g} "
-        f"degrees of freedom; Bartlett's p that it is one sigma: {p_words(noise.bartlett)}."
+        f"degrees of freedom; Bartlett's p that it is one sigma: {format_p(noise.bartlett)}."
         if sigma.sigma
         else "No record has two runs that can be read: no sigma."
     )
-    return f"{write_table(columns, judged)}\n\n{said}"
+    return f"{write_table(columns, judgements)}\n\n{sigma_sentence}"

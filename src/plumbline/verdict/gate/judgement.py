@@ -13,7 +13,7 @@ from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.gate.examined_records import ExaminedRecord
 from plumbline.verdict.gate.rules import Rules
-from plumbline.verdict.gate.settings_comparison import SettingsComparison, with_earlier
+from plumbline.verdict.gate.settings_comparison import SettingsComparison, compare_with_earlier
 from plumbline.verdict.judge import BaselineComparison, judge, judge_goal
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.seed_values import CannotBeJudgedError
@@ -38,7 +38,7 @@ class Judgement:
     """What is decided of a record.
 
     Attributes:
-        goal, predecessor: the tests; None where there is none, or none can be made. `why_not_*` says why.
+        goal, predecessor: the tests; None if there is none, or none can be made. `why_not_*` says why.
         before: the record before it; changes: the printed settings in which this one differs from it.
         sigma, sigma_words: the noise that the tests use, and where it is from.
         tries: what p is multiplied by, for a step or a number of runs that was chosen after looking.
@@ -68,52 +68,54 @@ class Judgement:
         return self.verdict.exit_code
 
 
-def noise_of(board: Sequence[ExaminedRecord]) -> BoardNoise:
+def pool_noise(board: Sequence[ExaminedRecord]) -> BoardNoise:
     """Pool the spread of all records of which two runs or more can be read."""
-    groups = [known for each in board if each.pools and len(known := each.known) > 1]
+    groups = [values for each in board if each.pools and len(values := each.finite_values) > 1]
     sigma = pool_spreads(groups) if groups else UNKNOWN
     return BoardNoise(sigma=sigma, records=len(groups), bartlett=bartlett_p(groups) if len(groups) > 1 else math.nan)
 
 
-def judge_record(found: ExaminedRecord, board: Sequence[ExaminedRecord], rules: Rules) -> Judgement:
+def judge_record(examined: ExaminedRecord, board: Sequence[ExaminedRecord], rules: Rules) -> Judgement:
     """Judge one record of a board."""
-    at = next(at for at, each in enumerate(board) if each is found)
-    return _judged(found, predecessors_of(board, rules)[at], noise_of_others(board)[at], rules)
+    place = next(place for place, each in enumerate(board) if each is examined)
+    return _judge(examined, find_predecessors(board, rules)[place], pool_noise_of_others(board)[place], rules)
 
 
 def judge_board(board: Sequence[ExaminedRecord], rules: Rules) -> list[Judgement]:
     """Judge every record of a board."""
-    others, before = noise_of_others(board), predecessors_of(board, rules)
-    return [_judged(found, before[at], others[at], rules) for at, found in enumerate(board)]
+    others, before = pool_noise_of_others(board), find_predecessors(board, rules)
+    return [_judge(examined, before[place], others[place], rules) for place, examined in enumerate(board)]
 
 
-def _judged(found: ExaminedRecord, before: ExaminedRecord | None, others: SigmaEstimate, rules: Rules) -> Judgement:
-    judged = Judgement(evidence=found, before=before)
-    values = _seeds(found.values)
-    own = pool_spreads([found.known]) if len(found.known) > 1 else UNKNOWN
-    _sigma(judged, own, others, rules)
-    _tries(judged, rules)
+def _judge(examined: ExaminedRecord, before: ExaminedRecord | None, others: SigmaEstimate, rules: Rules) -> Judgement:
+    judgement = Judgement(evidence=examined, before=before)
+    values = _name_values(examined.values)
+    own = pool_spreads([examined.finite_values]) if len(examined.finite_values) > 1 else UNKNOWN
+    _choose_sigma(judgement, own, others, rules)
+    _count_tries(judgement, rules)
     if before is not None:
-        judged.changes = with_earlier(found.values, before.values, rules.same.configuration_may_differ)
+        judgement.changes = compare_with_earlier(examined.values, before.values, rules.same.configuration_may_differ)
     if values:
-        _goal(judged, values, rules)
-        _predecessor(judged, values, rules)
-    _decide(judged, rules)
-    return judged
+        _judge_goal(judgement, values, rules)
+        _judge_predecessor(judgement, values, rules)
+    _decide(judgement, rules)
+    return judgement
 
 
-def noise_of_others(board: Sequence[ExaminedRecord]) -> list[SigmaEstimate]:
+def pool_noise_of_others(board: Sequence[ExaminedRecord]) -> list[SigmaEstimate]:
     """For each record the pooled spread of all others; in the time of two passes over the board."""
-    own = [pool_spreads([known]) if each.pools and len(known := each.known) > 1 else UNKNOWN for each in board]
+    own = [
+        pool_spreads([values]) if each.pools and len(values := each.finite_values) > 1 else UNKNOWN for each in board
+    ]
     earlier, later = [UNKNOWN], [UNKNOWN]
     for each in own:
         earlier.append(combine_estimates(earlier[-1], each))
     for each in reversed(own):
         later.append(combine_estimates(later[-1], each))
-    return [combine_estimates(earlier[at], later[len(own) - 1 - at]) for at in range(len(own))]
+    return [combine_estimates(earlier[place], later[len(own) - 1 - place]) for place in range(len(own))]
 
 
-def predecessors_of(board: Sequence[ExaminedRecord], rules: Rules) -> list[ExaminedRecord | None]:
+def find_predecessors(board: Sequence[ExaminedRecord], rules: Rules) -> list[ExaminedRecord | None]:
     """For each record the best one before it, the earlier of two; None for the first."""
     better = 1 if rules.lower_headline else -1
     best: ExaminedRecord | None = None
@@ -122,40 +124,40 @@ def predecessors_of(board: Sequence[ExaminedRecord], rules: Rules) -> list[Exami
         before[each.record.order] = best
         if each.record.headline is None or not each.record.marked:
             continue
-        if best is None or better * _claimed(each) < better * _claimed(best):
+        if best is None or better * _board_order(each) < better * _board_order(best):
             best = each
     return [before[each.record.order] for each in board]
 
 
-def _claimed(found: ExaminedRecord) -> float:
+def _board_order(examined: ExaminedRecord) -> float:
     """What the board sorts by: the step, or else the headline."""
-    record = found.record
+    record = examined.record
     assert record.headline is not None
     return float(record.step) if record.step is not None else record.headline.value
 
 
-def _seeds(values: Sequence[RunEvidence]) -> dict[str, float]:
+def _name_values(values: Sequence[RunEvidence]) -> dict[str, float]:
     """The values by a name that no two runs share."""
     return {f"run {number}": each.value for number, each in enumerate(values, start=1) if each.value is not None}
 
 
-def _sigma(judged: Judgement, own: SigmaEstimate, rest: SigmaEstimate, rules: Rules) -> None:
+def _choose_sigma(judgement: Judgement, own: SigmaEstimate, rest: SigmaEstimate, rules: Rules) -> None:
     if own.df and own.sigma and (not rest.df or not may_cross(own, rest)):
-        judged.sigma = own
-        judged.sigma_words = "its own runs" + (", which spread wider than the board's" if rest.df else "")
+        judgement.sigma = own
+        judgement.sigma_words = "its own runs" + (", which spread wider than the board's" if rest.df else "")
     elif own.df and rest.df:
-        judged.sigma, judged.sigma_words = combine_estimates(own, rest), "pooled over the board"
+        judgement.sigma, judgement.sigma_words = combine_estimates(own, rest), "pooled over the board"
     elif rules.goal is not None and rules.goal.sigma is not None:
-        judged.sigma, judged.sigma_words = (
+        judgement.sigma, judgement.sigma_words = (
             SigmaEstimate(rules.goal.sigma, math.inf),
             "assumed by the rules, for one run",
         )
 
 
-def _terms(
-    judged: Judgement, rules: Rules, alpha: float, minimum: float = 0.0, target_gain: float | None = None
+def _make_terms(
+    judgement: Judgement, rules: Rules, alpha: float, minimum: float = 0.0, target_gain: float | None = None
 ) -> ComparisonTerms:
-    sigma = judged.sigma
+    sigma = judgement.sigma
     runs = None if math.isinf(sigma.df) else round(sigma.df) + 1
     return ComparisonTerms(
         higher=rules.higher,
@@ -167,90 +169,96 @@ def _terms(
     )
 
 
-def _tries(judged: Judgement, rules: Rules) -> None:
+def _count_tries(judgement: Judgement, rules: Rules) -> None:
     """What p is multiplied by: once for each look that could have ended otherwise, where the rules have that paid."""
-    found, paid = judged.evidence, []
-    if rules.stopping.chosen == "paid" and found.looks > 1:
-        judged.tries *= found.looks
-        paid.append(f"{found.looks} steps")
-    number = len(found.values) - rules.runs.least + 1
+    examined, paid = judgement.evidence, []
+    if rules.stopping.chosen == "paid" and examined.looks > 1:
+        judgement.tries *= examined.looks
+        paid.append(f"{examined.looks} steps")
+    number = len(examined.values) - rules.runs.least + 1
     if rules.runs.chosen == "paid" and not rules.runs.fixed and number > 1:
-        judged.tries *= number
+        judgement.tries *= number
         paid.append(f"{number} numbers of runs")
-    judged.paid_for = " and ".join(paid)
+    judgement.paid_for = " and ".join(paid)
 
 
-def _goal(judged: Judgement, values: dict[str, float], rules: Rules) -> None:
+def _judge_goal(judgement: Judgement, values: dict[str, float], rules: Rules) -> None:
     goal = rules.goal
     if goal is None:
         return
     try:
         # Anything beyond the goal is worth having: what is ruled out is that the goal is reached.
-        terms = _terms(judged, rules, goal.alpha, target_gain=1e-9 * max(1.0, abs(goal.value)))
-        judged.goal = judge_goal("the record", values, goal.value, terms, tries=judged.tries)
-        judged.one_more = one_more_run(judged.goal)
+        terms = _make_terms(judgement, rules, goal.alpha, target_gain=1e-9 * max(1.0, abs(goal.value)))
+        judgement.goal = judge_goal("the record", values, goal.value, terms, tries=judgement.tries)
+        judgement.one_more = compute_chance_with_one_more_run(judgement.goal)
         if goal.sigma is not None:
-            known = ComparisonTerms(higher=rules.higher, alpha=goal.alpha, sigma=goal.sigma)
-            judged.p_rules = judge_goal("the record", values, goal.value, known).p
+            assumed_terms = ComparisonTerms(higher=rules.higher, alpha=goal.alpha, sigma=goal.sigma)
+            judgement.p_rules = judge_goal("the record", values, goal.value, assumed_terms).p
     except CannotBeJudgedError:
-        judged.why_not_goal = "one run, and no sigma: it cannot be tested"
+        judgement.why_not_goal = "one run, and no sigma: it cannot be tested"
     except PlumblineError as error:
-        judged.why_not_goal = str(error)
+        judgement.why_not_goal = str(error)
 
 
-def _predecessor(judged: Judgement, values: dict[str, float], rules: Rules) -> None:
-    part, before = rules.predecessor, judged.before
+def _judge_predecessor(judgement: Judgement, values: dict[str, float], rules: Rules) -> None:
+    part, before = rules.predecessor, judgement.before
     if part is None:
         return
     if before is None:
-        judged.why_not_predecessor = "it is the first of the board"
+        judgement.why_not_predecessor = "it is the first of the board"
         return
-    theirs = _seeds(before.values)
+    theirs = _name_values(before.values)
     if not theirs:
-        judged.why_not_predecessor = "no log of it could be read"
+        judgement.why_not_predecessor = "no log of it could be read"
         return
-    if judged.changes.other_size:
-        judged.why_not_predecessor = f"not compared: this record was evaluated on {judged.changes.other_size}"
+    if judgement.changes.other_size:
+        judgement.why_not_predecessor = f"not compared: this record was evaluated on {judgement.changes.other_size}"
         return
-    step, earlier = judged.evidence.record.step, before.record.step
+    step, earlier = judgement.evidence.record.step, before.record.step
     saved = earlier - step if step is not None and earlier is not None else 0
     shift = part.slope * saved * (1 if rules.higher else -1)
     try:
-        moved = {seed: value + shift for seed, value in values.items()}
-        judged.predecessor = judge(
-            "the record", moved, theirs, _terms(judged, rules, part.alpha, part.minimum_gain), tries=judged.tries
+        shifted = {seed: value + shift for seed, value in values.items()}
+        judgement.predecessor = judge(
+            "the record",
+            shifted,
+            theirs,
+            _make_terms(judgement, rules, part.alpha, part.minimum_gain),
+            tries=judgement.tries,
         )
         if rules.goal is None:
-            judged.one_more = one_more_run(judged.predecessor)
+            judgement.one_more = compute_chance_with_one_more_run(judgement.predecessor)
     except CannotBeJudgedError:
-        judged.why_not_predecessor = "too few runs, and no sigma"
+        judgement.why_not_predecessor = "too few runs, and no sigma"
     except PlumblineError as error:
-        judged.why_not_predecessor = str(error)
+        judgement.why_not_predecessor = str(error)
 
 
-def _decide(judged: Judgement, rules: Rules) -> None:
-    faults = judged.evidence.faults
+def _decide(judgement: Judgement, rules: Rules) -> None:
+    faults = judgement.evidence.faults
     kinds = list(dict.fromkeys(fault.kind for fault in faults))
-    found_runs = judged.evidence.values
-    required = [test for test, part in ((judged.goal, rules.goal), (judged.predecessor, rules.predecessor)) if part]
-    if rules.predecessor is not None and (not rules.predecessor.required or judged.before is None):
+    found_runs = judgement.evidence.values
+    required = [
+        test for test, part in ((judgement.goal, rules.goal), (judgement.predecessor, rules.predecessor)) if part
+    ]
+    if rules.predecessor is not None and (not rules.predecessor.required or judgement.before is None):
         required = required[:1] if rules.goal is not None else []
     if DIVERGED in kinds:
-        judged.verdict, judged.reason = Outcome.CRASHED, faults[kinds.index(DIVERGED)].words
+        judgement.verdict, judgement.reason = Outcome.CRASHED, faults[kinds.index(DIVERGED)].words
     elif faults:
-        judged.verdict, judged.reason = Outcome.CANNOT_BE_JUDGED, faults[0].words
+        judgement.verdict, judgement.reason = Outcome.CANNOT_BE_JUDGED, faults[0].words
     elif not found_runs or any(test is None for test in required):
-        judged.reason = judged.why_not_goal or judged.why_not_predecessor or "there is no run to test"
+        judgement.reason = judgement.why_not_goal or judgement.why_not_predecessor or "there is no run to test"
     elif all(test is not None and test.outcome is Outcome.KEEP for test in required):
-        judged.verdict = Outcome.KEEP
-        judged.reason = "its logs say what it says" + (", and it is better than is required" if required else "")
+        judgement.verdict = Outcome.KEEP
+        judgement.reason = "its logs say what it says" + (", and it is better than is required" if required else "")
     elif any(test is not None and test.outcome is Outcome.DISCARD for test in required):
-        judged.verdict, judged.reason = Outcome.DISCARD, "that it is as good as is required is ruled out"
+        judgement.verdict, judgement.reason = Outcome.DISCARD, "that it is as good as is required is ruled out"
     else:
-        judged.verdict, judged.reason = Outcome.UNDECIDED, "its runs do not show that it is better"
+        judgement.verdict, judgement.reason = Outcome.UNDECIDED, "its runs do not show that it is better"
 
 
-def one_more_run(test: BaselineComparison) -> float:
+def compute_chance_with_one_more_run(test: BaselineComparison) -> float:
     """The chance that a test against a goal or another record holds with one more run, drawn as the others were.
 
     The new run is predicted from the mean and sigma; sigma is not estimated anew with it.

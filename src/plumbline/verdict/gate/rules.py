@@ -20,7 +20,7 @@ from plumbline.verdict.sources.submissions import SubmissionsPart
 from plumbline.verdict.sources.training_log import LogPart
 
 #: What a rule does about a number that was chosen after looking: nothing, p times the number of looks, or a fault.
-Chosen = Literal["allowed", "paid", "refused"]
+AfterLooking = Literal["allowed", "paid", "refused"]
 #: Largest number of a rules file.
 MOST = 1e12
 #: The rules files of the package.
@@ -79,11 +79,11 @@ class StoppingPart(Struct, frozen=True, forbid_unknown_fields=True):
     """What is done about a step that was chosen among several that were evaluated."""
 
     source: str
-    chosen: Chosen = "paid"
+    chosen: AfterLooking = "paid"
 
 
 class SamePart(Struct, frozen=True, forbid_unknown_fields=True):
-    """What must be the same over a record's logs, but for lines with one of these words; whether each has its code."""
+    """What must be the same in a record's logs, except lines with one of these words; whether each has its code."""
 
     source: str
     code_in_log: bool = False
@@ -106,7 +106,7 @@ class Rules(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     Attributes:
         source: where the rules stand.
         metric: what the logs measure and the tests compare.
-        goal, predecessor: None where there is no such rule.
+        goal, predecessor: None if there is no such rule.
     """
 
     name: str
@@ -145,79 +145,81 @@ PARTS = {
 }
 
 
-def known() -> list[str]:
+def list_known_rules() -> list[str]:
     """The names of the rules files that travel in the package."""
     return sorted(each.name.removesuffix(".toml") for each in FOLDER.iterdir() if each.name.endswith(".toml"))
 
 
-def read_rules(given: str) -> Rules:
+def read_rules(name: str) -> Rules:
     """Read a rules file, or one of the package by its name.
 
     Raises:
         PlumblineError: there is no such file, or its content is none.
     """
-    if re.fullmatch(r"[a-z0-9-]+", given) and not Path(given).is_file():
-        if given not in known():
-            raise PlumblineError(f"--rules {given}: neither a file nor one of {known()}{nearest(given, known())}")
-        text = (FOLDER / f"{given}.toml").read_text(encoding="utf-8")
+    if re.fullmatch(r"[a-z0-9-]+", name) and not Path(name).is_file():
+        if name not in list_known_rules():
+            raise PlumblineError(
+                f"--rules {name}: neither a file nor one of {list_known_rules()}{nearest(name, list_known_rules())}"
+            )
+        text = (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
     else:
-        if not Path(given).is_file():
-            raise PlumblineError(f"--rules {given}: no such file; name one, or one of the package: {known()}")
-        text = read_text(Path(given))
+        if not Path(name).is_file():
+            raise PlumblineError(f"--rules {name}: no such file; name one, or one of the package: {list_known_rules()}")
+        text = read_text(Path(name))
     try:
         check_keys(text)
-        read = tomllib.loads(text)
+        contents = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number of too many digits is a ValueError
-        raise PlumblineError(f"{given} cannot be read as TOML ({error})") from None
+        raise PlumblineError(f"{name} cannot be read as TOML ({error})") from None
     for key, part in PARTS.items():
-        if isinstance(read.get(key), dict):
-            read[key] = convert(part, read[key], f"{given}, [{key}]")
-    _check_numbers(read, given)
-    rules: Rules = convert(Rules, read, given)
-    _check(rules, given)
+        if isinstance(contents.get(key), dict):
+            contents[key] = convert(part, contents[key], f"{name}, [{key}]")
+    _check_numbers(contents, name)
+    rules: Rules = convert(Rules, contents, name)
+    _check(rules, name)
     return rules
 
 
-def _check_numbers(read: dict[str, object], given: str) -> None:
+def _check_numbers(contents: dict[str, object], file: str) -> None:
     """Refuse numbers that no rule can mean: not finite, or beyond what is computed with."""
     for key in PARTS:
-        part = read.get(key)
+        part = contents.get(key)
         for name in getattr(part, "__struct_fields__", ()):
             value = getattr(part, name)
             if isinstance(value, int | float) and not abs(value) <= MOST:
-                raise PlumblineError(f"{given}: {key}.{name} is no finite number up to {MOST:g}; write the rules' own")
+                raise PlumblineError(f"{file}: {key}.{name} is no finite number up to {MOST:g}; write the rules' own")
 
 
-def _says(source: str) -> bool:
+def _has_text(source: str) -> bool:
     return any(letter.isalnum() for letter in source)
 
 
-def _check(rules: Rules, given: str) -> None:
+def _check(rules: Rules, file: str) -> None:
     if (rules.table is None) == (rules.submissions is None):
-        raise PlumblineError(f"{given}: records are read from a [table] or from [submissions]; write one of them")
-    if not _says(rules.source):
-        raise PlumblineError(f"{given}: source is empty; say where the rules stand")
+        raise PlumblineError(f"{file}: records are read from a [table] or from [submissions]; write one of them")
+    if not _has_text(rules.source):
+        raise PlumblineError(f"{file}: source is empty; say where the rules stand")
     for part in ("runs", "stopping", "same", "goal", "predecessor", "headline"):
-        there = getattr(rules, part)
-        if there not in (None, HeadlinePart()) and not _says(there.source):
-            raise PlumblineError(f"{given}: {part}.source is empty; say where its numbers are from")
-        alpha = getattr(there, "alpha", 0.01)
+        rule = getattr(rules, part)
+        if rule not in (None, HeadlinePart()) and not _has_text(rule.source):
+            raise PlumblineError(f"{file}: {part}.source is empty; say where its numbers are from")
+        alpha = getattr(rule, "alpha", 0.01)
         if not 0 < alpha < 0.5:
-            raise PlumblineError(f"{given}: {part}.alpha = {alpha:g} must lie between 0 and 0.5; it is one-sided")
+            raise PlumblineError(f"{file}: {part}.alpha = {alpha:g} must lie between 0 and 0.5; it is one-sided")
     if rules.runs.least < 1 or rules.runs.fixed < 0:
-        raise PlumblineError(f"{given}: runs.least must be 1 or more, and runs.fixed 0 or more")
+        raise PlumblineError(f"{file}: runs.least must be 1 or more, and runs.fixed 0 or more")
     if rules.goal is not None and rules.goal.sigma is not None and not rules.goal.sigma > 0:
-        raise PlumblineError(f"{given}: goal.sigma must be above 0, in the metric's units")
+        raise PlumblineError(f"{file}: goal.sigma must be above 0, in the metric's units")
     if rules.predecessor is not None and not (rules.predecessor.minimum_gain >= 0 and rules.predecessor.slope >= 0):
-        raise PlumblineError(f"{given}: predecessor.minimum_gain and predecessor.slope must be 0 or more")
+        raise PlumblineError(f"{file}: predecessor.minimum_gain and predecessor.slope must be 0 or more")
     if not rules.headline.divisor > 0 or rules.board.tries < 1:
-        raise PlumblineError(f"{given}: headline.divisor must be above 0, and board.tries 1 or more")
+        raise PlumblineError(f"{file}: headline.divisor must be above 0, and board.tries 1 or more")
     if not rules.log.lines and rules.log.names:
-        raise PlumblineError(f"{given}: log.lines is empty; write an evaluation's line with {{value}}")
+        raise PlumblineError(f"{file}: log.lines is empty; write an evaluation's line with {{value}}")
     for form in (
         *rules.log.forms,
         *rules.log.other_forms,
         *([LineForm(rules.table.headline_form)] if rules.table else []),
     ):
         if "value" not in form.places:
-            raise PlumblineError(f"{given}: {form.text!r} has no {{value}}")
+            raise PlumblineError(f"{file}: {form.text!r} has no {{value}}")

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from plumbline.core.files import format_path
 from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import RunEvidence
-from plumbline.verdict.formatting import join_with_and, quote_name
+from plumbline.verdict.formatting import join_with_and, quote
 from plumbline.verdict.sources.printed_settings import VALUES, find_size_unit, parse_amount, split_name
 
 #: Differences that are shown with their values; names of those that are only counted.
@@ -83,10 +83,10 @@ class SettingsComparison:
 
     Attributes:
         same: how many settings all print alike.
-        sizes: differing sizes of an evaluation, in words; settings: differing settings, in words.
+        sizes: differing sizes of an evaluation, as text; settings: differing settings, as text.
         aside: names that differ and are passed over, because they look measured or only some print them.
         others: names that differ, and are none of hyper-parameters; expected: how many that vary by themselves differ.
-        other_size: the first of `sizes` with which two records cannot be compared; empty where there is none.
+        other_size: the first of `sizes` with which two records cannot be compared; empty if there is none.
     """
 
     same: int = 0
@@ -98,105 +98,107 @@ class SettingsComparison:
     other_size: str = ""
 
 
-def may_differ(key: str, words: Sequence[str]) -> bool:
+def may_differ(key: str, allowed_words: Sequence[str]) -> bool:
     """Whether a name has one of these words as words of its own: ``log`` in ``log-dir`` or ``logfile``, and not in
     ``logit_softcap``.
     """
     parts = split_name(key)
-    return any(_has(parts, split_name(word)) for word in words)
+    return any(_has_words(parts, split_name(word)) for word in allowed_words)
 
 
-def _has(parts: Sequence[str], wanted: Sequence[str]) -> bool:
-    if any(list(parts[at : at + len(wanted)]) == list(wanted) for at in range(len(parts))):
+def _has_words(parts: Sequence[str], name: Sequence[str]) -> bool:
+    if any(list(parts[place : place + len(name)]) == list(name) for place in range(len(parts))):
         return True
-    if len(wanted) != 1:
-        return "".join(wanted) in parts
+    if len(name) != 1:
+        return "".join(name) in parts
     ends = ("file", "files", "path", "dir", "name", "id", "stamp", "time", "wall", "date")
-    return any(part in (f"{wanted[0]}{end}", f"{end}{wanted[0]}") for part in parts for end in ends)
+    return any(part in (f"{name[0]}{end}", f"{end}{name[0]}") for part in parts for end in ends)
 
 
-def over_runs(
-    runs: Sequence[RunEvidence], words: Sequence[str], root: Path, without: Collection[str] = ()
+def compare_runs(
+    runs: Sequence[RunEvidence], allowed_words: Sequence[str], root: Path, without: Collection[str] = ()
 ) -> SettingsComparison:
     """Compare the runs of a record.
 
     Args:
-        words: a setting with one of them in its name may differ.
+        allowed_words: a setting with one of them in its name may differ.
         root: the folder below which files are named.
         without: settings that are compared elsewhere; they count among those that are the same.
     """
-    found = SettingsComparison()
+    comparison = SettingsComparison()
     if len(runs) < 2:
-        found.same = len(runs[0].settings or {}) if runs else 0
-        return found
-    for key in _names(runs, lambda run: run.evaluation or {}):
+        comparison.same = len(runs[0].settings or {}) if runs else 0
+        return comparison
+    for key in _list_names(runs, lambda run: run.evaluation or {}):
         values = [(run.evaluation or {}).get(key, []) for run in runs]
-        if not may_differ(key, words) and _differ([each for each in values if each]):
-            found.sizes.append(_other_size(key, runs, values, root))
-    for key in _names(runs, lambda run: run.settings or {}):
+        if not may_differ(key, allowed_words) and _do_differ([each for each in values if each]):
+            comparison.sizes.append(_describe_other_size(key, runs, values, root))
+    for key in _list_names(runs, lambda run: run.settings or {}):
         values = [(run.settings or {}).get(key, []) for run in runs]
-        if not _differ(values):
-            found.same += 1
-            if EVALUATED_ON & {*split_name(key)} and len({_folder(each) for each in values}) > 1:
-                found.others.append(key)
+        if not _do_differ(values):
+            comparison.same += 1
+            if EVALUATED_ON & {*split_name(key)} and len({_last_folders(each) for each in values}) > 1:
+                comparison.others.append(key)
         elif key not in without:
-            if is_expected(key, values, words):
-                found.expected += 1
-            elif _passed_over(key, values):
-                found.aside.append(key)
+            if is_expected(key, values, allowed_words):
+                comparison.expected += 1
+            elif _is_no_setting(key, values):
+                comparison.aside.append(key)
             elif not is_hyperparameter(key) or _is_commit_or_host(key, values):
-                found.others.append(key)
+                comparison.others.append(key)
             else:
                 shares = Counter(", ".join(each) for each in values)
-                found.settings.append(
-                    f"{quote_name(key)} is {join_with_and([quote_name(value[:30]) for value in list(shares)[:3]])}"
+                comparison.settings.append(
+                    f"{quote(key)} is {join_with_and([quote(value[:30]) for value in list(shares)[:3]])}"
                 )
-    return found
+    return comparison
 
 
-def with_earlier(
-    runs: Sequence[RunEvidence], earlier: Sequence[RunEvidence], words: Sequence[str]
+def compare_with_earlier(
+    runs: Sequence[RunEvidence], earlier: Sequence[RunEvidence], allowed_words: Sequence[str]
 ) -> SettingsComparison:
     """Compare the first run of a record with the first of the record before: each stands for its record.
 
     Another tokenizer makes another number of tokens of the same text, and the length of a sequence rounds it: neither
     keeps two records from being compared.
     """
-    found = SettingsComparison()
+    comparison = SettingsComparison()
     if not runs or not earlier:
-        return found
+        return comparison
     ours, theirs = (side[0].settings or {} for side in (runs, earlier))
     sizes, their_sizes = (side[0].evaluation or {} for side in (runs, earlier))
     both = [key for key in ours if key in theirs]
-    retokenized = any(TOKENIZER & {*split_name(key)} and _differ([ours[key], theirs[key]]) for key in both)
+    retokenized = any(TOKENIZER & {*split_name(key)} and _do_differ([ours[key], theirs[key]]) for key in both)
     for key in sizes.keys() & their_sizes.keys():
         values = sizes[key], their_sizes[key]
-        if not _differ(values):
+        if not _do_differ(values):
             continue
-        found.sizes.append(f"{_compared(*values)} {_unit(key)}: {quote_name(key)} is {_both(*values)}")
+        comparison.sizes.append(f"{_more_or_fewer(*values)} {_name_unit(key)}: {quote(key)} is {_quote_both(*values)}")
         amounts = [parse_amount(each[-1]) or 0.0 for each in values]
         if not retokenized and max(amounts) - min(amounts) > ROUNDED * max(amounts):
-            found.other_size = found.other_size or found.sizes[-1]
+            comparison.other_size = comparison.other_size or comparison.sizes[-1]
     for key in both:
         values = ours[key], theirs[key]
-        if not _differ(values):
-            found.same += 1
-        elif not is_expected(key, values, words) and not _passed_over(key, values):
-            found.settings.append(f"{quote_name(key)} is {_both(*values)}")
-    return found
+        if not _do_differ(values):
+            comparison.same += 1
+        elif not is_expected(key, values, allowed_words) and not _is_no_setting(key, values):
+            comparison.settings.append(f"{quote(key)} is {_quote_both(*values)}")
+    return comparison
 
 
-def _names(runs: Sequence[RunEvidence], of: Callable[[RunEvidence], Mapping[str, Sequence[str]]]) -> list[str]:
+def _list_names(
+    runs: Sequence[RunEvidence], settings_of: Callable[[RunEvidence], Mapping[str, Sequence[str]]]
+) -> list[str]:
     """The names that any run prints; one with many values is the course of a run, and none of them."""
-    many = {key for run in runs for key, values in of(run).items() if len(values) > VALUES}
-    return [key for key in dict.fromkeys(key for run in runs for key in of(run)) if key not in many]
+    many = {key for run in runs for key, values in settings_of(run).items() if len(values) > VALUES}
+    return [key for key in dict.fromkeys(key for run in runs for key in settings_of(run)) if key not in many]
 
 
-def _differ(values: Sequence[Sequence[str]]) -> bool:
-    return len({tuple(map(plain, each)) for each in values}) > 1
+def _do_differ(values: Sequence[Sequence[str]]) -> bool:
+    return len({tuple(map(normalize_value, each)) for each in values}) > 1
 
 
-def plain(value: str) -> float | str:
+def normalize_value(value: str) -> float | str:
     """A value as it is compared: without its run's seed, date, unique name or folder, and a number as what it is."""
     value = _OWN.sub("", value)
     if _PATH.fullmatch(value):
@@ -205,17 +207,17 @@ def plain(value: str) -> float | str:
     return value if read is None else read
 
 
-def is_expected(key: str, values: Sequence[Sequence[str]], words: Sequence[str]) -> bool:
-    """Whether a setting may differ, by its name; ``drop_path=0.1`` is no place."""
+def is_expected(key: str, values: Sequence[Sequence[str]], allowed_words: Sequence[str]) -> bool:
+    """Whether a setting may differ, by its name; ``drop_path=0.1`` is not a place."""
     parts = {*split_name(key)}
     if "path" in parts and all(parse_amount(value) is not None for each in values for value in each):
         return False
     if is_hyperparameter(key) and not AMOUNTS.isdisjoint(parts):
-        # By what the rules say of times and runs, as times are measured and runs are named; these are chosen.
-        return may_differ(key, [word for word in words if word not in ("time", "run")])
+        # By what the rules state of times and runs, as times are measured and runs are named; these are chosen.
+        return may_differ(key, [word for word in allowed_words if word not in ("time", "run")])
     if not (TOKENIZER | BEGUN_FROM).isdisjoint(parts) and "path" in parts:
         return False
-    return may_differ(key, words) or not EXPECTED.isdisjoint(parts)
+    return may_differ(key, allowed_words) or not EXPECTED.isdisjoint(parts)
 
 
 def is_measured_or_name(key: str) -> bool:
@@ -234,11 +236,11 @@ def is_hyperparameter(key: str) -> bool:
         return False
     if {"loss", "scale"} <= parts:  # of mixed precision, which moves by itself
         return False
-    named = not HYPERPARAMETERS.isdisjoint(parts) and NO_HYPERPARAMETER.isdisjoint(parts)
-    return named or bool(parts & CHOSEN) or {"z", "loss"} <= parts
+    is_named = not HYPERPARAMETERS.isdisjoint(parts) and NO_HYPERPARAMETER.isdisjoint(parts)
+    return is_named or bool(parts & CHOSEN) or {"z", "loss"} <= parts
 
 
-def _passed_over(key: str, values: Sequence[Sequence[str]]) -> bool:
+def _is_no_setting(key: str, values: Sequence[Sequence[str]]) -> bool:
     """Whether differing values are no setting: what only some print, what looks measured or is how a machine is used.
 
     Measured are numbers with a unit, or with more digits than are chosen for such a name, and words that change within
@@ -251,7 +253,7 @@ def _passed_over(key: str, values: Sequence[Sequence[str]]) -> bool:
     parts = {*split_name(key)}
     if is_hyperparameter(key) and parts & (CHOSEN | {"limit", "max", "budget", "tokens"}):
         return False
-    if all(_WITH_UNIT.fullmatch(value) or _digits(value) > chosen for value in every):
+    if all(_WITH_UNIT.fullmatch(value) or _count_digits(value) > chosen for value in every):
         return True
     return any(len(each) > 1 for each in values) and all(parse_amount(value) is None for value in every)
 
@@ -261,12 +263,12 @@ def _is_commit_or_host(key: str, values: Sequence[Sequence[str]]) -> bool:
     return split_name(key) == ["head"] and all(parse_amount(value) is None for each in values for value in each)
 
 
-def _folder(values: Sequence[str]) -> tuple[str, ...]:
+def _last_folders(values: Sequence[str]) -> tuple[str, ...]:
     """The last folder of each path among the values."""
     return tuple(PurePosixPath(value.replace("\\", "/")).parent.name for value in values if _PATH.fullmatch(value))
 
 
-def _digits(value: str) -> int:
+def _count_digits(value: str) -> int:
     """The significant digits of a number; 0 of a whole one below 1,000, and of other words."""
     read = parse_amount(value)
     if read is None or (read == round(read, 0) and abs(read) < 1000):
@@ -276,39 +278,39 @@ def _digits(value: str) -> int:
     return min(len(digits), 4) if "." not in value else len(digits)
 
 
-def _other_size(key: str, runs: Sequence[RunEvidence], values: Sequence[Sequence[str]], root: Path) -> str:
+def _describe_other_size(key: str, runs: Sequence[RunEvidence], values: Sequence[Sequence[str]], root: Path) -> str:
     """Which run was evaluated on another number of something than most, and on how many."""
-    shares = Counter(tuple(map(plain, each)) for each in values if each)
+    shares = Counter(tuple(map(normalize_value, each)) for each in values if each)
     # The size of most runs; of several, the larger.
-    usual = max(shares, key=lambda each: (shares[each], [one for one in each if isinstance(one, float)]))
-    most = next(each for each in values if tuple(map(plain, each)) == usual)
-    at = next(at for at, each in enumerate(values) if each and tuple(map(plain, each)) != usual)
-    others = sum(bool(each) and tuple(map(plain, each)) != usual for each in values) - 1
-    run = runs[at]
+    usual = max(shares, key=lambda each: (shares[each], [number for number in each if isinstance(number, float)]))
+    most = next(each for each in values if tuple(map(normalize_value, each)) == usual)
+    place = next(place for place, each in enumerate(values) if each and tuple(map(normalize_value, each)) != usual)
+    others = sum(bool(each) and tuple(map(normalize_value, each)) != usual for each in values) - 1
+    run = runs[place]
     who = (
         f"seed {run.seed}"
         if run.seed
-        else f"{quote_name(format_path(run.file or '', root))}{f', run {run.place + 1},' if run.place else ''}"
+        else f"{quote(format_path(run.file or '', root))}{f', run {run.place + 1},' if run.place else ''}"
     )
     more = f" (and {format_count(others, 'further run')} on another number than most)" if others else ""
     return (
-        f"{who} was evaluated on {_compared(values[at], most)} {_unit(key)}: {quote_name(key)} is "
-        f"{quote_name(', '.join(values[at]))} there and {quote_name(', '.join(most))} in {shares[usual]} of "
+        f"{who} was evaluated on {_more_or_fewer(values[place], most)} {_name_unit(key)}: {quote(key)} is "
+        f"{quote(', '.join(values[place]))} there and {quote(', '.join(most))} in {shares[usual]} of "
         f"{len(runs)} runs{more}"
     )
 
 
-def _compared(one: Sequence[str], other: Sequence[str]) -> str:
-    ours, theirs = parse_amount(one[-1]), parse_amount(other[-1])
-    if len(one) != len(other) or ours is None or theirs is None or ours == theirs:
+def _more_or_fewer(ours_printed: Sequence[str], theirs_printed: Sequence[str]) -> str:
+    ours, theirs = parse_amount(ours_printed[-1]), parse_amount(theirs_printed[-1])
+    if len(ours_printed) != len(theirs_printed) or ours is None or theirs is None or ours == theirs:
         return "another number of"
     return FEWER if ours < theirs else MORE
 
 
-def _unit(key: str) -> str:
+def _name_unit(key: str) -> str:
     unit = find_size_unit(key, "evaluation")
     return {"iters": "iterations", "docs": "documents", "seqs": "sequences", "token": "tokens"}.get(unit, unit)
 
 
-def _both(ours: Sequence[str], theirs: Sequence[str]) -> str:
-    return f"{quote_name(', '.join(ours)[:40])}, there {quote_name(', '.join(theirs)[:40])}"
+def _quote_both(ours: Sequence[str], theirs: Sequence[str]) -> str:
+    return f"{quote(', '.join(ours)[:40])}, there {quote(', '.join(theirs)[:40])}"

@@ -23,7 +23,7 @@ from plumbline.core.formats import format_count
 from plumbline.stats.sample_spread import sample_deviation
 from plumbline.verdict.comparison_terms import POWER, ComparisonTerms
 from plumbline.verdict.evidence import Evidence, ItemEvidence
-from plumbline.verdict.formatting import join_with_and, quote_name
+from plumbline.verdict.formatting import join_with_and, quote
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.power import ComparisonDesign, count_seeds, upper_tail
 from plumbline.verdict.seed_values import CannotBeJudgedError
@@ -91,7 +91,7 @@ def judge_items(
         raise PlumblineError(f"not both models were scored on {', '.join(different)}; score both, or remove its files")
     tasks, spread = [], []
     for task in sorted(method):
-        ours, theirs = _paired(task, method[task], baseline[task])
+        ours, theirs = _pair_items(task, method[task], baseline[task])
         difference = terms.sign * (ours - theirs)
         largest = max(float(np.abs(side).max()) for side in (ours, theirs))
         if len(difference) < 2:
@@ -123,11 +123,11 @@ def judge_items(
     reach, corrected = design.critical * error, min(1.0, tries * p)
     again = ComparisonDesign(1.0, math.inf, terms.alpha / (tries + 1))
     more = count_seeds(beyond, error, again, POWER, plan="goal") if beyond > 0 else None
-    asked = terms.asked_gain
+    target_gain = terms.asked_gain
     outcome = Outcome.UNDECIDED
     if corrected <= terms.alpha:
         outcome = Outcome.KEEP
-    elif gain + reach <= terms.minimum_gain or (asked is not None and gain + reach < asked):
+    elif gain + reach <= terms.minimum_gain or (target_gain is not None and gain + reach < target_gain):
         outcome = Outcome.DISCARD
     return ItemComparison(
         name=name,
@@ -153,7 +153,7 @@ def mcnemar(better: int, worse: int) -> float:
     return 1.0 if better == 0 else float(bdtr(worse, better + worse, 0.5))
 
 
-def _paired(
+def _pair_items(
     task: str, ours: Mapping[str, ItemEvidence], theirs: Mapping[str, ItemEvidence]
 ) -> tuple[np.ndarray, np.ndarray]:
     if ours.keys() != theirs.keys():
@@ -176,14 +176,14 @@ IN_PROMPTS = ("shots", "chat template", "system instruction", "few-shot examples
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SameQuestions:
-    """What stands beside a verdict: `notes` on what differs or was chosen, and what is not known."""
+    """What stands next to a verdict: `notes` on what differs or was chosen, and what is not known."""
 
     notes: tuple[str, ...]
     not_known: tuple[str, ...]
 
     @property
     def sentence(self) -> str:
-        """Both in a line; empty where there is nothing to say."""
+        """Both in a line; empty if there is nothing to say."""
         unknown = f"Not known, as the files do not say it: {join_with_and(self.not_known)}." if self.not_known else ""
         return " ".join([*self.notes, unknown]).strip()
 
@@ -196,47 +196,62 @@ def compare_questions(names: Sequence[str], ours: Evidence, theirs: Evidence) ->
     """
     notes, not_known = [*ours.notes, *theirs.notes], dict[str, None]()
     if ours.model and ours.model == theirs.model:
-        notes.append(f"Both folders name one model, {quote_name(ours.model[:200])}.")
+        notes.append(f"Both folders name one model, {quote(ours.model[:200])}.")
     for side, model in zip(names, (ours, theirs)):
         if not model.model and (model.dates or 0) > 1:
-            not_known[f"whether the files of {model.dates} dates in {quote_name(side)} are of one model"] = None
+            not_known[f"whether the files of {model.dates} dates in {quote(side)} are of one model"] = None
     for task in sorted(ours.items.keys() & theirs.items.keys()):
-        asked = [(model.asked or {}).get(task, {}) for model in (ours, theirs)]
-        known = {what: [each[what] for each in asked if what in each] for what in (*TASK_SETTINGS, *RUN_SETTINGS)}
-        differ = {what: values for what, values in known.items() if len(set(values)) > 1}
-        items = {what: _compare_items(what, ours.items[task], theirs.items[task]) for what in ("prompt", "target")}
-        others = [f"the {what}s of {format_count(number, 'item')}" for what, number in items.items() if number]
-        refused = [f"the {what}: {_both(values)}" for what, values in differ.items() if what not in TOLD] + others
+        settings = [(model.asked or {}).get(task, {}) for model in (ours, theirs)]
+        values_by_setting = {
+            setting: [each[setting] for each in settings if setting in each]
+            for setting in (*TASK_SETTINGS, *RUN_SETTINGS)
+        }
+        differ = {setting: values for setting, values in values_by_setting.items() if len(set(values)) > 1}
+        items = {
+            setting: _count_differing_items(setting, ours.items[task], theirs.items[task])
+            for setting in ("prompt", "target")
+        }
+        others = [f"the {setting}s of {format_count(number, 'item')}" for setting, number in items.items() if number]
+        refused = [
+            f"the {setting}: {_quote_both(values)}" for setting, values in differ.items() if setting not in TOLD
+        ] + others
         if refused:
             raise CannotBeJudgedError(
-                f"{quote_name(names[0])} and {quote_name(names[1])} were not asked the same in {quote_name(task)}, "
-                f"they differ in {join_with_and(refused)}; score both with the same version of lm-eval, tasks, shots "
-                "and templates"
+                f"{quote(names[0])} and {quote(names[1])} were not asked the same in {quote(task)}, they differ in "
+                f"{join_with_and(refused)}; score both with the same version of lm-eval, tasks, shots and templates"
             )
-        for what in TOLD:
-            if what in differ:
-                both = f"{quote_name(names[0])} and {quote_name(names[1])} differ in the {what} of {quote_name(task)}"
-                notes.append(f"{both}: {_both(differ[what])}.")
-        not_known |= {f"{what}s": None for what, number in items.items() if number is None}
-        shown = items["prompt"] == 0
+        for setting in TOLD:
+            if setting in differ:
+                both = f"{quote(names[0])} and {quote(names[1])} differ in the {setting} of {quote(task)}"
+                notes.append(f"{both}: {_quote_both(differ[setting])}.")
+        not_known |= {f"{setting}s": None for setting, number in items.items() if number is None}
+        same_prompts = items["prompt"] == 0
         lacking = [
-            what for what, values in known.items() if len(values) < 2 and what not in (*TOLD, "hash of the task")
+            setting
+            for setting, values in values_by_setting.items()
+            if len(values) < 2 and setting not in (*TOLD, "hash of the task")
         ]
-        not_known |= dict.fromkeys(what for what in lacking if not (shown and what in IN_PROMPTS))
+        not_known |= dict.fromkeys(setting for setting in lacking if not (same_prompts and setting in IN_PROMPTS))
     return SameQuestions(notes=tuple(notes), not_known=tuple(not_known))
 
 
-def _compare_items(what: str, ours: Mapping[str, ItemEvidence], theirs: Mapping[str, ItemEvidence]) -> int | None:
-    """On how many items of a task the prompts, or the targets, differ; None where it is not known of every item."""
-    differ, known = 0, True
+def _count_differing_items(
+    attribute: str, ours: Mapping[str, ItemEvidence], theirs: Mapping[str, ItemEvidence]
+) -> int | None:
+    """On how many items of a task the prompts, or the targets, differ; None if it is not known of every item."""
+    differ, all_known = 0, True
     for key in ours.keys() & theirs.keys():
-        one, other = getattr(ours[key], what), getattr(theirs[key], what)
-        if not one or not other or (one.partition(":")[0] != other.partition(":")[0] and what == "prompt"):
-            known = False
+        ours_value, theirs_value = getattr(ours[key], attribute), getattr(theirs[key], attribute)
+        if (
+            not ours_value
+            or not theirs_value
+            or (ours_value.partition(":")[0] != theirs_value.partition(":")[0] and attribute == "prompt")
+        ):
+            all_known = False
         else:
-            differ += one != other
-    return differ if known or differ else None
+            differ += ours_value != theirs_value
+    return differ if all_known or differ else None
 
 
-def _both(values: Sequence[str]) -> str:
-    return " and ".join(quote_name(value[:60]) for value in values)
+def _quote_both(values: Sequence[str]) -> str:
+    return " and ".join(quote(value[:60]) for value in values)

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.formats import format_count
-from plumbline.verdict import formatting
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparison_terms import CLAIM, LOOP, POWER
-from plumbline.verdict.formatting import format_percent, format_value, quote_name, write_grid
+from plumbline.verdict.formatting import format_p, format_percent, format_value, quote, write_grid
 from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.numbers.item_comparison import (
     ItemComparison,
@@ -19,14 +18,14 @@ from plumbline.verdict.numbers.item_comparison import (
     compare_questions,
     judge_items,
 )
-from plumbline.verdict.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts, plain, write_texts
-from plumbline.verdict.numbers.sentences import direction, p_of
+from plumbline.verdict.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts, to_json_value, write_texts
+from plumbline.verdict.numbers.sentences import describe_direction, write_p
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.sources.lm_eval_items import read_model
 
 
 def draft(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
-    """Say what two folders of samples enter in the ledger, and how their verdict is made then.
+    """Make the ledger entry of two folders of samples, and the function that then writes their verdict.
 
     Raises:
         CannotBeJudgedError: the models never differ, or were not asked the same.
@@ -46,7 +45,8 @@ def draft(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
     questions = compare_questions(names, *models)
     judge_items(names[0], ours, names[1], theirs, request.terms)  # what cannot be judged is no try
     values = [
-        {task: {key: item.value for key, item in of.items()} for task, of in side.items()} for side in (ours, theirs)
+        {task: {key: item.value for key, item in items.items()} for task, items in side.items()}
+        for side in (ours, theirs)
     ]
     entry = LedgerEntry(
         kind="items",
@@ -57,28 +57,28 @@ def draft(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
         test="paired by item",
         planned_tries=request.planned_tries,
     )
-    return [entry], lambda ledger: _written(request, names, ours, theirs, questions, ledger)
+    return [entry], lambda ledger: _write(request, names, ours, theirs, questions, ledger)
 
 
-def _written(
-    request: NumbersRequest,
-    names: Sequence[str],
-    ours: Items,
-    theirs: Items,
-    questions: SameQuestions,
-    ledger: Ledger,
+def _write(
+    request: NumbersRequest, names: Sequence[str], ours: Items, theirs: Items, questions: SameQuestions, ledger: Ledger
 ) -> VerdictTexts:
     metric = request.columns.metric
     families = [(names[1], metric)]
-    judged = judge_items(names[0], ours, names[1], theirs, request.terms, tries=ledger.count_tries(*families[0]))
-    said = (
-        f"{items_sentence(judged, metric, ledgers.describe_tries(ledger, *families[0]))} {questions.sentence}".strip()
-    )
-    sections = ["# Verdict by item", said, "## Evidence", _read(judged, request, metric), _tasks(judged)]
-    found = {key: value for key, value in plain(judged).items() if key != "terms"}
-    numbers = {"shape": "items", "metric": metric, "baseline": names[1], "items": found}
+    comparison = judge_items(names[0], ours, names[1], theirs, request.terms, tries=ledger.count_tries(*families[0]))
+    tries_text = ledgers.describe_tries(ledger, *families[0])
+    first = f"{write_sentence(comparison, metric, tries_text)} {questions.sentence}".strip()
+    sections = [
+        "# Verdict by item",
+        first,
+        "## Evidence",
+        _describe_test(comparison, request, metric),
+        _write_tasks(comparison),
+    ]
+    values = {key: value for key, value in to_json_value(comparison).items() if key != "terms"}
+    numbers = {"shape": "items", "metric": metric, "baseline": names[1], "items": values}
     numbers |= {"notes": list(questions.notes), "not_known": list(questions.not_known)}
-    outcomes = {names[0]: judged.outcome}
+    outcomes = {names[0]: comparison.outcome}
     return write_texts(request, ledger, families, sections, limits=LIMITS, numbers=numbers, outcomes=outcomes)
 
 
@@ -91,50 +91,54 @@ LIMITS = (
 )
 
 
-def items_sentence(judged: ItemComparison, metric: str, tried: str | None = None) -> str:
+def write_sentence(comparison: ItemComparison, metric: str, tried: str | None = None) -> str:
     """Write the verdict in a sentence, to be quoted as it is; `tried`: the tries, and where they stand."""
-    items = sum(each.items for each in judged.tasks)
-    tasks = f" of {len(judged.tasks)} tasks" if len(judged.tasks) > 1 else f" of {quote_name(judged.tasks[0].task)}"
-    gain, above = format_value(judged.gain, judged.error), format_value(judged.high, judged.error)
-    p_said = p_of(judged.p, judged.p_corrected, judged.tries, tried)
-    level = f"{format_count(items, 'item')}{tasks}, paired; one-sided {p_said}"
-    subject, against = quote_name(judged.name), quote_name(judged.baseline)
-    if judged.outcome is Outcome.KEEP:
-        low = format_value(judged.low, judged.error)
-        return f"{subject} improves {quote_name(metric)} over {against} by {gain}, between {low} and {above} ({level})."
-    seen = f"the gain seen is {gain} ({level})"
-    if judged.outcome is Outcome.DISCARD:
-        return f"{subject}: a gain in {quote_name(metric)} over {against} is ruled out above {above}: {seen}."
+    items = sum(each.items for each in comparison.tasks)
+    tasks = (
+        f" of {len(comparison.tasks)} tasks" if len(comparison.tasks) > 1 else f" of {quote(comparison.tasks[0].task)}"
+    )
+    gain, above = format_value(comparison.gain, comparison.error), format_value(comparison.high, comparison.error)
+    p_text = write_p(comparison.p, comparison.p_corrected, comparison.tries, tried)
+    level = f"{format_count(items, 'item')}{tasks}, paired; one-sided {p_text}"
+    subject, against = quote(comparison.name), quote(comparison.baseline)
+    if comparison.outcome is Outcome.KEEP:
+        low = format_value(comparison.low, comparison.error)
+        return f"{subject} improves {quote(metric)} over {against} by {gain}, between {low} and {above} ({level})."
+    gain_seen = f"the gain seen is {gain} ({level})"
+    if comparison.outcome is Outcome.DISCARD:
+        return f"{subject}: a gain in {quote(metric)} over {against} is ruled out above {above}: {gain_seen}."
     more = ""
-    if judged.items_more is not None and judged.items_more > 1:
-        added = f"{(judged.items_more - 1) * items:,} more items"
+    if comparison.items_more is not None and comparison.items_more > 1:
+        added = f"{(comparison.items_more - 1) * items:,} more items"
         more = f": {added} would find a gain of that size with {format_percent(POWER)} chance"
-    ruled_out = f"in {quote_name(metric)} only gains above {above} are ruled out"
-    return f"{subject} is not decided against {against}{more}: {seen}; {ruled_out}."
+    ruled_out = f"in {quote(metric)} only gains above {above} are ruled out"
+    return f"{subject} is not decided against {against}{more}: {gain_seen}; {ruled_out}."
 
 
-def _read(judged: ItemComparison, request: NumbersRequest, metric: str) -> str:
+def _describe_test(comparison: ItemComparison, request: NumbersRequest, metric: str) -> str:
     test = "McNemar's exact test of the items on which the models differ"
-    if not judged.exact:
+    if not comparison.exact:
         test = "the mean over tasks of the paired differences over its standard error"
-    asked = f" The required gain is more than {judged.terms.minimum_gain:g}." if judged.terms.minimum_gain else ""
+    required = (
+        f" The required gain is more than {comparison.terms.minimum_gain:g}." if comparison.terms.minimum_gain else ""
+    )
     levels = ", ".join(
-        f"{'yes' if judged.p_corrected <= level else 'no'} at {level:g} ({what})"
-        for level, what in ((LOOP, "for a loop"), (CLAIM, "for a claim"))
+        f"{'yes' if comparison.p_corrected <= level else 'no'} at {level:g} ({use})"
+        for level, use in ((LOOP, "for a loop"), (CLAIM, "for a claim"))
     )
     return (
-        f"Samples of lm-eval were read from {quote_name(request.path.name)} and {quote_name(judged.baseline)}, metric "
-        f"{quote_name(metric)}, the newest file of each task. {direction(judged.terms)}; gains count upwards. What "
-        f"decides: {test}, one-sided; p times the ledger's {format_count(judged.tries, 'try', 'tries')} must be at "
-        f"most {judged.terms.alpha:g}.{asked} p = {formatting.format_p(judged.p)}, corrected "
-        f"{formatting.format_p(judged.p_corrected)}; better: {levels}."
+        f"Samples of lm-eval were read from {quote(request.path.name)} and {quote(comparison.baseline)}, metric "
+        f"{quote(metric)}, the newest file of each task. {describe_direction(comparison.terms)}; gains count upwards. "
+        f"What decides: {test}, one-sided; p times the ledger's {format_count(comparison.tries, 'try', 'tries')} must "
+        f"be at most {comparison.terms.alpha:g}.{required} p = {format_p(comparison.p)}, corrected "
+        f"{format_p(comparison.p_corrected)}; better: {levels}."
     )
 
 
-def _tasks(judged: ItemComparison) -> str:
+def _write_tasks(comparison: ItemComparison) -> str:
     rows = [
         (
-            quote_name(each.task),
+            quote(each.task),
             f"{each.items:,}",
             f"{each.mean:.4f}",
             f"{each.mean_baseline:.4f}",
@@ -142,8 +146,8 @@ def _tasks(judged: ItemComparison) -> str:
             f"{each.error:.4f}",
             f"{each.better:,} / {each.worse:,}",
         )
-        for each in judged.tasks
+        for each in comparison.tasks
     ]
-    rows.append(("all, each task the same", "", "", "", f"{judged.gain:+.4f}", f"{judged.error:.4f}", ""))
-    columns = ("task", "items", quote_name(judged.name), quote_name(judged.baseline), "gain", "standard error, paired")
+    rows.append(("all, each task the same", "", "", "", f"{comparison.gain:+.4f}", f"{comparison.error:.4f}", ""))
+    columns = ("task", "items", quote(comparison.name), quote(comparison.baseline), "gain", "standard error, paired")
     return write_grid((*columns, "items better / worse"), rows)

@@ -13,10 +13,10 @@ from plumbline.core.errors import visible
 from plumbline.core.formats import format_count
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparison_terms import ComparisonTerms
-from plumbline.verdict.formatting import quote_name, strip_markup
+from plumbline.verdict.formatting import quote, strip_markup
 from plumbline.verdict.judge import BaselineComparison
 from plumbline.verdict.ledger import Ledger
-from plumbline.verdict.numbers.summary_comparison import rounded
+from plumbline.verdict.numbers.summary_comparison import compute_rounded_p
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.page import join_sections, write_list, write_repeat
 from plumbline.verdict.sources.printed_spreads import PrintedSpread
@@ -51,8 +51,8 @@ class NumbersRequest:
         goal: a fixed value that methods are compared with instead.
         chain: compare each method with the one before it in the file.
         at_step: the step whose value counts, where runs have several.
-        candidate: the method on which the exit code is the verdict; None: no one is asked for.
-        told: what was said of printed means and their spreads, for a table of them.
+        candidate: the method on which the exit code is the verdict; None: no one is requested.
+        spread_options: what was said of printed means and their spreads, for a table of them.
         planned_tries: tries that are planned in all against this baseline; 0 if not said.
         size: how large the models are and how long they were trained, in the user's words; not said if empty.
         repeat: the command line that makes the page again.
@@ -69,7 +69,7 @@ class NumbersRequest:
     at_step: str = ""
     kind: str | None = None
     candidate: str | None = None
-    told: PrintedSpread = field(default_factory=PrintedSpread)
+    spread_options: PrintedSpread = field(default_factory=PrintedSpread)
     planned_tries: int = 0
     size: str = ""
     repeat: str = ""
@@ -96,10 +96,10 @@ def write_texts(
     """
     again = write_repeat("The same numbers again are not a new try.", request.repeat, request.page)
     last = "The second command checks this page against the ledger: whether lines were removed or added since."
-    ends = ["## Ledger", _tries(ledger, families), ledgers.write_statement(ledger, request.page.parent)]
+    ends = ["## Ledger", _describe_tries(ledger, families), ledgers.write_statement(ledger, request.page.parent)]
     ends += ["## Limits", write_list(limits), "## How to repeat", again, last]
     shared = {
-        "terms": plain(request.terms),
+        "terms": to_json_value(request.terms),
         "sided": "one-sided",
         "families": [list(family) for family in families],
         "tries": max(ledger.count_tries(*family) for family in families),
@@ -115,44 +115,44 @@ def write_texts(
     return VerdictTexts(sentence=visible(sentence), page=page, numbers={**numbers, **shared}, outcomes=outcomes)
 
 
-def _tries(ledger: Ledger, families: Sequence[tuple[str, str]]) -> str:
+def _describe_tries(ledger: Ledger, families: Sequence[tuple[str, str]]) -> str:
     """The tries against each baseline, this page's among them."""
-    said, there = [], 0
+    sentences, counted_tries = [], 0
     for baseline, metric in families:
-        made, planned = ledger.count_tries_made(baseline, metric), ledger.count_planned_tries(baseline, metric)
-        there += made
+        tries_made, planned = ledger.count_tries_made(baseline, metric), ledger.count_planned_tries(baseline, metric)
+        counted_tries += tries_made
         more = f" {planned} were announced with --planned-tries, and are corrected for from the first on."
-        if made > planned > 0:
+        if tries_made > planned > 0:
             more = f" {planned} were announced with --planned-tries, fewer than were made."
         where = ledgers.describe_metrics(ledger, baseline, metric)
-        said.append(
-            f"{format_count(made, 'try counts', 'tries count')} against {quote_name(baseline)} {where}, this page's "
+        sentences.append(
+            f"{format_count(tries_made, 'try counts', 'tries count')} against {quote(baseline)} {where}, this page's "
             f"among them; every p is multiplied by {ledger.count_tries(baseline, metric)}.{more if planned else ''}"
         )
-    if other := len({entry.identity for entry in ledger.entries if entry.is_try}) - there:
-        said.append(f"{other} more, against other baselines or beside a primary metric, are not counted here.")
-    said.append("The page holds for this state of the ledger: after another try, rebuild it.")
-    return " ".join(said)
+    if other := len({entry.identity for entry in ledger.entries if entry.is_try}) - counted_tries:
+        sentences.append(f"{other} more, against other baselines or beside a primary metric, are not counted here.")
+    sentences.append("The page holds for this state of the ledger: after another try, rebuild it.")
+    return " ".join(sentences)
 
 
-def of_judgement(judged: BaselineComparison) -> dict[str, Any]:
+def comparison_to_json(comparison: BaselineComparison) -> dict[str, Any]:
     """Convert a judgement to JSON values, with its power and the tests that decide nothing."""
     names = ("p_two_sided", "resolved", "seeds_to_decide", "runs_needed", "prediction", "welch", "pairs")
-    derived = {"more" if name == "runs_needed" else name: getattr(judged, name) for name in names}
-    derived["rounded"] = rounded(judged)
-    return {key: value for key, value in plain(judged).items() if key != "terms"} | plain(derived)
+    derived = {"more" if name == "runs_needed" else name: getattr(comparison, name) for name in names}
+    derived["rounded"] = compute_rounded_p(comparison)
+    return {key: value for key, value in to_json_value(comparison).items() if key != "terms"} | to_json_value(derived)
 
 
-def plain(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """Convert a value to JSON: no infinity (a sigma that is known has no degrees of freedom, null) and no NaN
     (null).
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {field.name: to_json_value(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, dict):
-        return {key: plain(each) for key, each in value.items()}
+        return {key: to_json_value(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
+        return [to_json_value(each) for each in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -25,7 +25,7 @@ from plumbline.verdict.sources.submissions import read_submissions
 MOST_TRIES = 1_000_000
 
 
-def verdict(request: NumbersRequest, keep: Callable[[VerdictTexts], None] = lambda _: None) -> VerdictTexts:
+def judge_numbers(request: NumbersRequest, keep: Callable[[VerdictTexts], None] = lambda _: None) -> VerdictTexts:
     """Judge numbers, and enter them in the ledger; nothing is entered where they cannot be judged.
 
     `keep` is given the verdict before it is entered: what it raises leaves the ledger as it was.
@@ -37,30 +37,30 @@ def verdict(request: NumbersRequest, keep: Callable[[VerdictTexts], None] = lamb
     """
     if not 0 <= request.planned_tries <= MOST_TRIES:
         raise PlumblineError(f"--planned-tries must be a number of tries, from 1 to {MOST_TRIES:,}")
-    entries, draft = _drafted(request)
-    made: list[VerdictTexts] = []
+    entries, draft = _draft(request)
+    verdicts: list[VerdictTexts] = []
 
     def prepare(ledger: Ledger) -> None:
-        made.append(draft(ledger))
-        if (candidate := request.candidate) is not None and candidate not in (there := made[0].outcomes):
+        verdicts.append(draft(ledger))
+        if (candidate := request.candidate) is not None and candidate not in (outcomes := verdicts[0].outcomes):
             raise PlumblineError(
-                f"--exit-code-of {candidate!r} is none of what was judged, {sorted(there)} (of a search, the last kept "
-                f"change){nearest(candidate, there)}"
+                f"--exit-code-of {candidate!r} is none of what was judged, {sorted(outcomes)} (of a search, the last "
+                f"kept change){nearest(candidate, outcomes)}"
             )
-        keep(made[0])
+        keep(verdicts[0])
 
     _enter(request, entries, prepare)
-    return made[0]
+    return verdicts[0]
 
 
 def write(request: NumbersRequest) -> VerdictTexts:
-    """Judge numbers as `verdict` does, and write the page and, beside it, its numbers as .json.
+    """Judge numbers as `judge_numbers` does, and write the page and, next to it, its numbers as .json.
 
     Page and entry are made together: both files are on the disk before the entry is, and are named after it; where
     either fails, also for a full disk, neither is there.
 
     Raises:
-        PlumblineError: as `verdict`; or the page's name does not end in .md, or is that of another file.
+        PlumblineError: as `judge_numbers`; or the page's name does not end in .md, or is that of another file.
     """
     if request.page.suffix != ".md":
         raise PlumblineError(
@@ -77,18 +77,18 @@ def write(request: NumbersRequest) -> VerdictTexts:
             files.open_atomically(request.page) as page,
         ):
 
-            def keep(made: VerdictTexts) -> None:
-                for file, text in ((numbers, files.pretty_json(made.numbers)), (page, made.page)):
+            def keep(texts: VerdictTexts) -> None:
+                for file, text in ((numbers, files.pretty_json(texts.numbers)), (page, texts.page)):
                     file.write(text.encode())
                     file.flush()
                     os.fsync(file.fileno())
 
-            return verdict(request, keep)
+            return judge_numbers(request, keep)
     except FileNotFoundError as error:
         raise PlumblineError(f"--out {request.page} cannot be written ({error.strerror}); name another place") from None
 
 
-def _drafted(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
+def _draft(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
     """What is to be entered, and the verdict once it is."""
     kind, path, terms = request.kind, request.path, request.terms
     if kind is None and lm_eval_items.find_samples(path):
@@ -96,7 +96,7 @@ def _drafted(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
     if kind is None and submissions.find_submissions(path):
         kind = "submissions"
     if kind in ("items", "submissions"):
-        _only_of_tables(request, kind)
+        _refuse_spread_options(request, kind)
     if kind == "items":
         return items_verdict.draft(request)
     if kind == "submissions":
@@ -108,16 +108,18 @@ def _drafted(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
             "a file of numbers"
         )
     rows = read_rows(path)
-    kind = kind or _shape(rows, request.columns)
+    kind = kind or _choose_shape(rows, request.columns)
     if kind == "search":
-        _only_of_tables(request, kind)
+        _refuse_spread_options(request, kind)
         return search_verdict.draft(request, read_search(rows, request.columns))
-    table = read_table(rows, request.columns, higher=terms.higher, at_step=request.at_step, spread_options=request.told)
-    what = "means and standard deviations" if table.summaries else "methods and seeds"
-    return table_verdict.draft(request, table, f"A table of {what} was read")
+    table = read_table(
+        rows, request.columns, higher=terms.higher, at_step=request.at_step, spread_options=request.spread_options
+    )
+    contents = "means and standard deviations" if table.summaries else "methods and seeds"
+    return table_verdict.draft(request, table, f"A table of {contents} was read")
 
 
-def _shape(rows: FileRows, columns: ColumnNames) -> Literal["table", "search"]:
+def _choose_shape(rows: FileRows, columns: ColumnNames) -> Literal["table", "search"]:
     """Tell from a file's columns whether it is a table of methods or the log of a search.
 
     Raises:
@@ -136,8 +138,8 @@ def _shape(rows: FileRows, columns: ColumnNames) -> Literal["table", "search"]:
     return "table" if table else "search"
 
 
-def _only_of_tables(request: NumbersRequest, kind: str) -> None:
-    if request.told.seeds is not None or request.told.spread:
+def _refuse_spread_options(request: NumbersRequest, kind: str) -> None:
+    if request.spread_options.seeds is not None or request.spread_options.spread:
         raise PlumblineError(
             f"{request.path} is read as {kind}; --seeds and --spread are about a table of means with their spreads: "
             "leave them out"

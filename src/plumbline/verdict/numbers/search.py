@@ -35,13 +35,12 @@ from plumbline.verdict.judge import choose_outcome as outcome_of
 from plumbline.verdict.numbers.search_noise import (
     Groups,
     NullSearches,
-    by_configuration,
-    lost_of_start,
-    noise,
-    null_searches,
+    estimate_noise,
+    group_by_configuration,
     require_first_kept,
     require_start,
-    value_of,
+    require_value,
+    simulate_null_searches,
 )
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.power import ComparisonDesign, count_seeds
@@ -81,7 +80,7 @@ class SearchJudgement:
     Attributes:
         steps, crashes: changes that gave a number, and runs that gave none.
         start: the first run; `start_runs` the values of all its runs.
-        sigma, freedom: noise of a run and its degrees of freedom; `noise` says in words where it is from.
+        sigma, freedom: noise of a run and its degrees of freedom; `noise` says as text where it is from.
         spread: standard deviation of the changes' own runs: about sigma if they do nothing, more if they do something.
         total: gain of the last kept run over the start's mean.
         selection, selection_low, selection_high: mean, 5 % and 95 % quantile of that gain in searches over noise.
@@ -92,7 +91,7 @@ class SearchJudgement:
         resolved: the smallest real gain, made by the first change, that such a log tells from noise with POWER.
         expected: what is left of the total gain without what selection gives on average.
         runs_each: runs of both the start and the last kept change that would find a gain of `expected`;
-            runs_for_target_gain: that would find the gain that is asked after.
+            runs_for_target_gain: that would find the gain that is in question.
         against_rule: runs that were kept without an improvement, or discarded in spite of one.
     """
 
@@ -125,7 +124,7 @@ class SearchJudgement:
 
     @property
     def decided_by(self) -> BaselineComparison | None:
-        """The judgement of the last kept change by its later runs, which decides; None where it has none."""
+        """The judgement of the last kept change by its later runs, which decides; None if it has none."""
         return self.kept[-1].rerun if self.kept else None
 
     @property
@@ -156,9 +155,9 @@ def judge_search(
     if not runs or runs[0].status != KEEP:
         line = f", line {runs[0].line}" if runs else ""
         raise PlumblineError(f"{path}{line}: the first run of a log must be the start, with status keep; put it there")
-    start, groups = runs[0], by_configuration(runs)
+    start, groups = runs[0], group_by_configuration(runs)
     for step in runs:
-        if abs(value_of(step)) > LARGEST:
+        if abs(require_value(step)) > LARGEST:
             raise PlumblineError(
                 f"{path}, line {step.line}: {step.value:g} is too large to compare; rescale the metric"
             )
@@ -168,19 +167,24 @@ def judge_search(
     for change in changes:
         require_first_kept(path, groups[change.configuration])
     lost = [step for step in steps if step.value is None and step.line > start.line]
-    require_start(path, start, [step for step in lost if step.configuration == start.configuration], terms)
-    start_runs = tuple(value_of(step) for step in groups[start.configuration])
-    sigma, elsewhere, where = noise(path, start, groups, terms, tries, len(steps))
-    known = terms.sigma_freedom if terms.sigma is not None else None
-    freedom = len(start_runs) - 1 + elsewhere if known is None else known
-    null = null_searches(
-        len(changes), len(start_runs), elsewhere, known=known, threshold=round(terms.minimum_gain / sigma, 3)
+    lost_of_start = [step for step in lost if step.configuration == start.configuration]
+    require_start(path, start, lost_of_start, terms)
+    start_runs = tuple(require_value(step) for step in groups[start.configuration])
+    sigma, elsewhere, noise_source = estimate_noise(path, start, groups, terms, tries, len(steps))
+    sigma_freedom = terms.sigma_freedom if terms.sigma is not None else None
+    freedom = len(start_runs) - 1 + elsewhere if sigma_freedom is None else sigma_freedom
+    null = simulate_null_searches(
+        len(changes),
+        len(start_runs),
+        elsewhere,
+        sigma_freedom=sigma_freedom,
+        threshold=round(terms.minimum_gain / sigma, 3),
     )
-    kept, against = _kept(changes, start, start_runs, groups, lost, sigma, null, terms, tries)
-    total = kept[-1].gain if kept else terms.sign * (start_runs[0] - float(np.mean(start_runs)))
+    kept_changes, against = _judge_kept_changes(changes, start, start_runs, groups, lost, sigma, null, terms, tries)
+    total = kept_changes[-1].gain if kept_changes else terms.sign * (start_runs[0] - float(np.mean(start_runs)))
     p, p_face = null.p_total(total / sigma), null.p_face(total / sigma)
     corrected = min(1.0, tries * p)
-    decided = kept[-1].rerun if kept else None
+    rerun = kept_changes[-1].rerun if kept_changes else None
     level = terms.alpha / tries
     critical = float(np.quantile(null.total_W / null.sigma_W, 1 - level, method="higher"))
     resolved = sigma * float(np.quantile(critical * null.sigma_W - null.total_W, POWER))
@@ -190,9 +194,9 @@ def judge_search(
     design = ComparisonDesign(math.sqrt(2), freedom, terms.alpha / (tries + 1))
     reach = ComparisonDesign(math.sqrt(1 + 1 / len(start_runs)), freedom, level)
     upper = total + reach.critical * reach.error * sigma
-    verdict = outcome_of(corrected, upper, sigma, terms) if decided is None else decided.outcome
+    verdict = outcome_of(corrected, upper, sigma, terms) if rerun is None else rerun.outcome
     # As many as the start's are allowed to be lost, and no more: the others would be selected by having finished.
-    if kept and len(kept[-1].lost) > lost_of_start(start, lost):
+    if kept_changes and len(kept_changes[-1].lost) > len(lost_of_start):
         verdict = Outcome.CRASHED
     return SearchJudgement(
         steps=len(changes),
@@ -201,8 +205,8 @@ def judge_search(
         start_runs=start_runs,
         sigma=sigma,
         freedom=freedom,
-        noise=where,
-        spread=sigma * float(np.std([value_of(step) / sigma for step in changes], ddof=1))
+        noise=noise_source,
+        spread=sigma * float(np.std([require_value(step) / sigma for step in changes], ddof=1))
         if len(changes) > 1
         else math.nan,
         total=total,
@@ -218,7 +222,7 @@ def judge_search(
         expected=total - selection,
         runs_each=count_seeds(total - selection, sigma, design, POWER),
         runs_for_target_gain=count_seeds(terms.target_gain_at(sigma) - terms.minimum_gain, sigma, design, POWER),
-        kept=kept,
+        kept=kept_changes,
         against_rule=against,
         outcome=verdict,
         design=design,
@@ -226,7 +230,7 @@ def judge_search(
     )
 
 
-def _kept(
+def _judge_kept_changes(
     changes: Sequence[SearchLogEntry],
     start: SearchLogEntry,
     start_runs: tuple[float, ...],
@@ -237,26 +241,26 @@ def _kept(
     terms: ComparisonTerms,
     tries: int,
 ) -> tuple[tuple[KeptChange, ...], tuple[SearchLogEntry, ...]]:
-    level, best = float(np.mean(start_runs)), value_of(start)
+    level, best = float(np.mean(start_runs)), require_value(start)
     measurable = len(start_runs) > 1 or terms.sigma is not None
     rerun = [step for step in changes if step.status == KEEP and len(groups[step.configuration]) > 1]
-    kept, against = [], []
-    gone: dict[tuple[str, str], list[SearchLogEntry]] = {}
+    kept_changes, against = [], []
+    lost_by_configuration: dict[tuple[str, str], list[SearchLogEntry]] = {}
     for step in lost:
-        gone.setdefault(step.configuration, []).append(step)
+        lost_by_configuration.setdefault(step.configuration, []).append(step)
     for number, step in enumerate(changes, start=1):
-        jump = terms.sign * (value_of(step) - best)
+        jump = terms.sign * (require_value(step) - best)
         if (step.status == KEEP) != (jump > terms.minimum_gain):
             against.append(step)
         if step.status != KEEP:
             continue
-        gain, fresh = terms.sign * (value_of(step) - level), groups[step.configuration][1:]
+        gain, fresh = terms.sign * (require_value(step) - level), groups[step.configuration][1:]
         judgement = None
         if fresh and measurable:
-            again = {f"line {one.line:06d}": value_of(one) for one in fresh}
+            again = {f"line {run.line:06d}": require_value(run) for run in fresh}
             floor = {f"start {index}": value for index, value in enumerate(start_runs)}
             judgement = judge(step.commit, again, floor, terms, tries=tries * len(rerun))
-        kept.append(
+        kept_changes.append(
             KeptChange(
                 step=step,
                 number=number,
@@ -267,8 +271,8 @@ def _kept(
                 p_gain=null.p_total(gain / sigma),
                 p_jump=null.p_jump(jump / sigma),
                 rerun=judgement,
-                lost=tuple(each for each in gone.get(step.configuration, ()) if each.line > step.line),
+                lost=tuple(each for each in lost_by_configuration.get(step.configuration, ()) if each.line > step.line),
             )
         )
-        best = value_of(step)
-    return tuple(kept), tuple(against)
+        best = require_value(step)
+    return tuple(kept_changes), tuple(against)

@@ -20,17 +20,12 @@ from plumbline.verdict.seed_values import CannotBeJudgedError
 Groups = dict[tuple[str, str], list[SearchLogEntry]]
 
 
-def by_configuration(runs: Sequence[SearchLogEntry]) -> Groups:
+def group_by_configuration(runs: Sequence[SearchLogEntry]) -> Groups:
     """Group runs by what was run."""
     groups: Groups = {}
     for step in runs:
         groups.setdefault(step.configuration, []).append(step)
     return groups
-
-
-def lost_of_start(start: SearchLogEntry, lost: Sequence[SearchLogEntry]) -> int:
-    """Count the runs of the start that diverged or crashed."""
-    return sum(step.configuration == start.configuration for step in lost)
 
 
 def require_start(path: Path, start: SearchLogEntry, lost: Sequence[SearchLogEntry], terms: ComparisonTerms) -> None:
@@ -55,13 +50,8 @@ def require_first_kept(path: Path, runs: Sequence[SearchLogEntry]) -> None:
         )
 
 
-def noise(
-    path: Path,
-    start: SearchLogEntry,
-    groups: Groups,
-    terms: ComparisonTerms,
-    tries: int,
-    logged: int,
+def estimate_noise(
+    path: Path, start: SearchLogEntry, groups: Groups, terms: ComparisonTerms, tries: int, logged: int
 ) -> tuple[float, int, str]:
     """Sigma, its degrees of freedom from configurations other than the start, and where it is from.
 
@@ -69,12 +59,12 @@ def noise(
     those that have no value.
     """
     if terms.sigma is not None:
-        of = "taken as exact" if terms.sigma_runs is None else f"from {terms.sigma_runs} other runs"
-        return terms.sigma, 0, f"given as --sigma, {of}"
+        source = "taken as exact" if terms.sigma_runs is None else f"from {terms.sigma_runs} other runs"
+        return terms.sigma, 0, f"given as --sigma, {source}"
     unselected = [group if key == start.configuration else group[1:] for key, group in groups.items()]
-    values = [np.array([value_of(step) for step in group]) for group in unselected if len(group) > 1]
+    values = [np.array([require_value(step) for step in group]) for group in unselected if len(group) > 1]
     freedom = sum(len(group) - 1 for group in values)
-    scale = max(abs(value_of(start)), *(float(np.abs(group).max()) for group in values), 1e-290)
+    scale = max(abs(require_value(start)), *(float(np.abs(group).max()) for group in values), 1e-290)
     squares = sum(float(((group / scale - (group / scale).mean()) ** 2).sum()) for group in values)
     sigma = scale * math.sqrt(squares / max(1, freedom))
     if sigma <= 1e-12 * scale:
@@ -85,27 +75,22 @@ def noise(
             f"{path} ({format_count(logged, 'run')}): there is no noise floor: {why}{hint}. Run the start "
             f"{start.commit!r} at least twice more with other seeds and add the rows under the same commit and "
             "description, or give --sigma (and --sigma-runs) from other runs. "
-            f"{_break_even(start, groups, terms, tries)}"
+            f"{_describe_break_even(start, groups, terms, tries)}"
         )
     runs = len(groups[start.configuration])
     others = freedom - (runs - 1)
-    words = [f"{runs} runs of the start"] if runs > 1 else []
-    words += [f"repeats of later configurations ({others} degrees of freedom)"] if others else []
-    return sigma, others, "from " + " and ".join(words)
+    sources = [f"{runs} runs of the start"] if runs > 1 else []
+    sources += [f"repeats of later configurations ({others} degrees of freedom)"] if others else []
+    return sigma, others, "from " + " and ".join(sources)
 
 
-def _break_even(
-    start: SearchLogEntry,
-    groups: Groups,
-    terms: ComparisonTerms,
-    tries: int,
-) -> str:
+def _describe_break_even(start: SearchLogEntry, groups: Groups, terms: ComparisonTerms, tries: int) -> str:
     """Up to which sigma the log's total gain would be beyond selection, were sigma known."""
-    kept = [group[0] for key, group in groups.items() if key != start.configuration and group[0].status == KEEP]
-    total = terms.sign * (value_of(kept[-1]) - value_of(start)) if kept else 0.0
+    kept_changes = [group[0] for key, group in groups.items() if key != start.configuration and group[0].status == KEEP]
+    total = terms.sign * (require_value(kept_changes[-1]) - require_value(start)) if kept_changes else 0.0
     if not total > 0:
         return "Nothing was gained: no sigma makes it more than selection gives."
-    null = null_searches(len(groups) - 1, 1, 0.0, known=math.inf)
+    null = simulate_null_searches(len(groups) - 1, 1, 0.0, sigma_freedom=math.inf)
     sigma = total / float(np.quantile(null.total_W, 1 - terms.alpha / tries, method="higher"))
     return (
         f"The total gain of {total:.4g} is beyond selection if sigma of one run <= {sigma:.2g} (one-sided "
@@ -113,7 +98,7 @@ def _break_even(
     )
 
 
-def value_of(step: SearchLogEntry) -> float:
+def require_value(step: SearchLogEntry) -> float:
     """The value of a run that has one."""
     assert step.value is not None
     return step.value
@@ -136,33 +121,28 @@ class NullSearches:
     mean_S: np.ndarray
     high_S: np.ndarray
 
-    def p_total(self, seen: float) -> float:
-        """Compute the share of simulated searches whose total gain, in units of their own sigma, is at least the `seen`
+    def p_total(self, gain: float) -> float:
+        """Compute the share of simulated searches whose total gain, in units of their own sigma, is at least the `gain`
         one.
         """
-        return _share(self.total_W / self.sigma_W, seen)
+        return _compute_share(self.total_W / self.sigma_W, gain)
 
-    def p_face(self, seen: float) -> float:
-        """Compute the share of simulated searches whose total gain, in units of the true sigma, is at least the `seen`
+    def p_face(self, gain: float) -> float:
+        """Compute the share of simulated searches whose total gain, in units of the true sigma, is at least the `gain`
         one.
         """
-        return _share(self.total_W, seen)
+        return _compute_share(self.total_W, gain)
 
-    def p_jump(self, seen: float) -> float:
-        """Compute the share of simulated searches with a kept step at least `seen` above the best before it (own
+    def p_jump(self, jump: float) -> float:
+        """Compute the share of simulated searches with a kept step at least `jump` above the best before it (own
         sigma).
         """
-        return _share(self.jump_W / self.sigma_W, seen)
+        return _compute_share(self.jump_W / self.sigma_W, jump)
 
 
 @lru_cache(maxsize=32)
-def null_searches(
-    steps: int,
-    start_runs: int,
-    elsewhere: float,
-    *,
-    known: float | None = None,
-    threshold: float = 0.0,
+def simulate_null_searches(
+    steps: int, start_runs: int, elsewhere: float, *, sigma_freedom: float | None = None, threshold: float = 0.0
 ) -> NullSearches:
     """Simulate searches over noise alone.
 
@@ -170,7 +150,7 @@ def null_searches(
         steps: changes that were run.
         start_runs: how often the start was run; the first of them is what the first change has to beat.
         elsewhere: degrees of freedom of sigma from repeats of other commits.
-        known: degrees of freedom of a sigma that was given, used instead of all repeats; infinite if it is exact.
+        sigma_freedom: degrees of freedom of a sigma from elsewhere, in place of all repeats; infinite if exact.
         threshold: what a change has to be better by, in units of sigma.
     """
     rng = np.random.default_rng([0, steps, start_runs])
@@ -186,15 +166,19 @@ def null_searches(
         gain_W = best_W - level_W
         means.append(gain_W.mean())
         highs.append(np.quantile(gain_W, 0.95))
-    if known is None:
+    if sigma_freedom is None:
         squares_W = ((start_WR - level_W[:, None]) ** 2).sum(axis=1)
         squares_W = squares_W + (rng.chisquare(elsewhere, WORLDS) if elsewhere else 0.0)
         sigma_W = np.sqrt(squares_W / (start_runs - 1 + elsewhere))
     else:
-        sigma_W = np.ones(WORLDS) if math.isinf(known) else np.sqrt(rng.chisquare(known, WORLDS) / known)
+        sigma_W = (
+            np.ones(WORLDS)
+            if math.isinf(sigma_freedom)
+            else np.sqrt(rng.chisquare(sigma_freedom, WORLDS) / sigma_freedom)
+        )
     return NullSearches(best_W - level_W, jump_W, sigma_W, np.array(means), np.array(highs))
 
 
-def _share(values_W: np.ndarray, seen: float) -> float:
+def _compute_share(values_W: np.ndarray, least: float) -> float:
     """One more on both sides than was drawn, so that it is never 0 and never promises too much."""
-    return float((np.count_nonzero(values_W >= seen) + 1) / (len(values_W) + 1))
+    return float((np.count_nonzero(values_W >= least) + 1) / (len(values_W) + 1))

@@ -1,6 +1,6 @@
 """Makes the verdict on the log of a search: its ledger entry, its page and its numbers.
 
-The page says what selection alone would have given, which steps beat it, and what to run again.
+The page states what selection alone would have given, which steps beat it, and what to run again.
 """
 
 from __future__ import annotations
@@ -11,17 +11,26 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.formats import format_count
-from plumbline.verdict import formatting
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparison_terms import CLAIM, LOOP, POWER, TARGET_GAIN_SIGMAS, ComparisonTerms
 from plumbline.verdict.evidence import Evidence, SearchLogEntry
-from plumbline.verdict.formatting import escape_cell, format_percent, format_value, quote_name, write_grid, write_table
+from plumbline.verdict.formatting import (
+    escape_cell,
+    format_freedom,
+    format_p,
+    format_percent,
+    format_value,
+    join_with_and,
+    quote,
+    write_grid,
+    write_table,
+)
 from plumbline.verdict.ledger import Ledger, LedgerEntry
-from plumbline.verdict.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts, plain, write_texts
-from plumbline.verdict.numbers.score_table_page import sigma_span
+from plumbline.verdict.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts, to_json_value, write_texts
+from plumbline.verdict.numbers.score_table_page import format_sigma_interval
 from plumbline.verdict.numbers.search import KeptChange, SearchJudgement, judge_search
 from plumbline.verdict.numbers.search_noise import WORLDS
-from plumbline.verdict.numbers.sentences import direction, p_of, sentence
+from plumbline.verdict.numbers.sentences import describe_direction, write_p, write_sentence
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.seed_values import CannotBeJudgedError
 
@@ -34,29 +43,29 @@ TAILS = (
 )
 
 
-def draft(request: NumbersRequest, searched: Evidence) -> tuple[Sequence[LedgerEntry], Draft]:
-    """Say what a search enters in the ledger, and how its verdict is made then.
+def draft(request: NumbersRequest, log: Evidence) -> tuple[Sequence[LedgerEntry], Draft]:
+    """Make the ledger entry of a search, and the function that then writes its verdict.
 
     Raises:
         CannotBeJudgedError: there is no noise floor, or a run of the start diverged.
         PlumblineError: the log is none, or a baseline, a goal or a step was named, which a search has not.
     """
-    steps = searched.log
+    steps = log.log
     try:
-        judged = judge_search(request.path, steps, request.terms)
+        judgement = judge_search(request.path, steps, request.terms)
     except CannotBeJudgedError as error:
-        raise CannotBeJudgedError(" ".join([str(error), *searched.notes])) from None
-    start = judged.start.commit
+        raise CannotBeJudgedError(" ".join([str(error), *log.notes])) from None
+    start = judgement.start.commit
     if request.baseline not in (None, start) or request.goal is not None or request.chain or request.at_step:
         raise PlumblineError(
             f"{request.path} is the log of a search, which is compared with its start, {start!r} in line "
-            f"{judged.start.line}; leave out --baseline, --goal, --compare-with-previous and --at-step"
+            f"{judgement.start.line}; leave out --baseline, --goal, --compare-with-previous and --at-step"
         )
-    entries = [search_entry(steps, request.columns.metric, request.terms, planned_tries=request.planned_tries)]
-    return entries, lambda ledger: _written(request, searched, ledger)
+    entries = [make_entry(steps, request.columns.metric, request.terms, planned_tries=request.planned_tries)]
+    return entries, lambda ledger: _write(request, log, ledger)
 
 
-def search_entry(
+def make_entry(
     steps: Sequence[SearchLogEntry], metric: str, terms: ComparisonTerms, *, planned_tries: int = 0
 ) -> LedgerEntry:
     """Make the ledger's entry of a search's log.
@@ -75,99 +84,99 @@ def search_entry(
     )
 
 
-def _written(request: NumbersRequest, searched: Evidence, ledger: Ledger) -> VerdictTexts:
-    metric, steps, notes = request.columns.metric, searched.log, [*searched.notes, *_notes(searched.log)]
+def _write(request: NumbersRequest, log: Evidence, ledger: Ledger) -> VerdictTexts:
+    metric, steps, notes = request.columns.metric, log.log, [*log.notes, *_write_notes(log.log)]
     start = next(step for step in steps if step.value is not None).commit
-    judged = judge_search(request.path, steps, request.terms, tries=ledger.count_tries(start, metric))
+    judgement = judge_search(request.path, steps, request.terms, tries=ledger.count_tries(start, metric))
     families = [(start, metric)]
     read = (
-        f"The log of a search was read from {quote_name(request.path.name)} (its columns "
-        f"{quote_name(request.columns.commit)} and {quote_name((searched.statuses or ('',))[0])} say so): "
-        f"{format_count(len(steps), 'run')}, metric {quote_name(metric)}."
+        f"The log of a search was read from {quote(request.path.name)} (its columns {quote(request.columns.commit)} "
+        f"and {quote((log.statuses or ('',))[0])} say so): {format_count(len(steps), 'run')}, metric {quote(metric)}."
     )
     tried = ledgers.describe_tries(ledger, start, metric)
-    search: dict[str, Any] = {key: value for key, value in plain(judged).items() if key != "terms"}
+    search: dict[str, Any] = {key: value for key, value in to_json_value(judgement).items() if key != "terms"}
     numbers = {"shape": "search", "metric": metric, "baseline": start, "search": search, "notes": notes}
     return write_texts(
         request,
         ledger,
         families,
-        sections(judged, metric, read=" ".join([read, *notes]), tried=tried),
-        limits=limits(judged),
+        write_sections(judgement, metric, read=" ".join([read, *notes]), tried=tried),
+        limits=list_limits(judgement),
         numbers=numbers,
-        outcomes={judged.kept[-1].step.commit: judged.outcome} if judged.kept else {},
+        outcomes={judgement.kept[-1].step.commit: judgement.outcome} if judgement.kept else {},
     )
 
 
-def _notes(steps: Sequence[SearchLogEntry]) -> list[str]:
+def _write_notes(steps: Sequence[SearchLogEntry]) -> list[str]:
     """How statuses and commits of the log were understood, where that is not plain."""
     notes = []
-    words = Counter((step.word, step.status) for step in steps if step.word not in ("", step.status))
-    if words:
-        said = [f"{quote_name(word)} ({number}) as {meant}" for (word, meant), number in sorted(words.items())]
-        notes.append(f"Statuses are read as loops write them: {', '.join(said)}.")
+    statuses = Counter((step.word, step.status) for step in steps if step.word not in ("", step.status))
+    if statuses:
+        translations = [
+            f"{quote(word)} ({number}) as {meaning}" for (word, meaning), number in sorted(statuses.items())
+        ]
+        notes.append(f"Statuses are read as loops write them: {', '.join(translations)}.")
     several = Counter(commit for commit, _ in {step.configuration for step in steps})
     for commit, number in several.most_common(3):
         if number > 1:
-            notes.append(f"{quote_name(commit)} stands with {number} descriptions: {number} configurations, not one.")
+            notes.append(f"{quote(commit)} stands with {number} descriptions: {number} configurations, not one.")
     return notes
 
 
-def search_sentence(judged: SearchJudgement, metric: str, tried: str | None = None) -> str:
+def write_search_sentence(judgement: SearchJudgement, metric: str, tries_text: str | None = None) -> str:
     """Write the page's first sentence: the verdict on the search, to be quoted as it is.
 
-    `tried`: the tries against its start, and where they stand.
+    `tries_text`: the tries against its start, and where they stand.
     """
-    start = judged.start.commit
-    if judged.outcome is Outcome.CRASHED:
+    start = judgement.start.commit
+    if judgement.outcome is Outcome.CRASHED:
         return (
-            f"{last_kept(judged)}, the last kept change, crashed or diverged when it was run again "
-            f"({format_count(len(judged.lost), 'run')}, line {judged.lost[0].line}), more often than the start "
-            f"{quote_name(start)}."
+            f"{name_last_kept(judgement)}, the last kept change, crashed or diverged when it was run again "
+            f"({format_count(len(judgement.lost), 'run')}, line {judgement.lost[0].line}), more often than the start "
+            f"{quote(start)}."
         )
-    if judged.decided_by is not None:
-        return "The last kept change, by its runs after it was kept: " + sentence(
-            judged.decided_by, start, metric, tried={start: tried} if tried else {}
+    if judgement.decided_by is not None:
+        return "The last kept change, by its runs after it was kept: " + write_sentence(
+            judgement.decided_by, start, metric, tries_text={start: tries_text} if tries_text else {}
         )
-    sigma, total = judged.sigma, format_value(judged.total, judged.sigma)
+    sigma, total = judgement.sigma, format_value(judgement.total, judgement.sigma)
     # Of no gain, or less than none, no share can be said.
-    share = f", {format_percent(judged.selection / judged.total)} of it," if judged.total > 0 else ""
+    share = f", {format_percent(judgement.selection / judgement.total)} of it," if judgement.total > 0 else ""
     alone = (
-        f"over {format_count(judged.steps, 'change')} that do nothing, selection alone gives "
-        f"{format_value(judged.selection, sigma)}{share} on average at sigma = {sigma:.2g}, and as much as was seen in "
-        f"{format_percent(judged.p)} of searches"
+        f"over {format_count(judgement.steps, 'change')} that do nothing, selection alone gives "
+        f"{format_value(judgement.selection, sigma)}{share} on average at sigma = {sigma:.2g}, and as much as was seen "
+        f"in {format_percent(judgement.p)} of searches"
     )
-    level = f"one-sided {p_of(judged.p, judged.p_corrected, judged.tries, tried)}"
-    if judged.outcome is Outcome.KEEP:
-        return (
-            f"The search improves {quote_name(metric)} beyond selection ({level}): its total gain is {total}; {alone}."
-        )
-    if judged.outcome is Outcome.DISCARD:
-        above = f"ruled out above {format_value(judged.high, sigma)}" if judged.high > 0 else "ruled out"
-        return f"The search: a gain in {quote_name(metric)} is {above}: {total} was seen ({level}); {alone}."
-    terms, more = judged.terms, ""
-    if judged.runs_for_target_gain and judged.kept:
-        asked = f"{TARGET_GAIN_SIGMAS:g} sigma" if terms.asked_gain is None else f"{terms.asked_gain:g}"
+    level = f"one-sided {write_p(judgement.p, judgement.p_corrected, judgement.tries, tries_text)}"
+    if judgement.outcome is Outcome.KEEP:
+        return f"The search improves {quote(metric)} beyond selection ({level}): its total gain is {total}; {alone}."
+    if judgement.outcome is Outcome.DISCARD:
+        above = f"ruled out above {format_value(judgement.high, sigma)}" if judgement.high > 0 else "ruled out"
+        return f"The search: a gain in {quote(metric)} is {above}: {total} was seen ({level}); {alone}."
+    terms, more = judgement.terms, ""
+    if judgement.runs_for_target_gain and judgement.kept:
+        gain = f"{TARGET_GAIN_SIGMAS:g} sigma" if terms.asked_gain is None else f"{terms.asked_gain:g}"
         more = (
-            f": {format_count(judged.runs_for_target_gain, 'more run')} of {last_kept(judged)} and as many of "
-            f"{quote_name(start)} in all would find a gain of {asked} with {format_percent(POWER)} chance"
+            f": {format_count(judgement.runs_for_target_gain, 'more run')} of {name_last_kept(judgement)} and as "
+            "many of "
+            f"{quote(start)} in all would find a gain of {gain} with {format_percent(POWER)} chance"
         )
         if terms.asked_gain is not None:
             more += f" at sigma = {sigma:.2g}"
     return (
-        f"The search's gain of {total} in {quote_name(metric)} is not decided{more} ({level}): {alone}; if sigma were "
-        f"known to be that, {format_percent(judged.p_face)}."
+        f"The search's gain of {total} in {quote(metric)} is not decided{more} ({level}): {alone}; if sigma were "
+        f"known to be that, {format_percent(judgement.p_face)}."
     )
 
 
-def last_kept(judged: SearchJudgement) -> str:
+def name_last_kept(judgement: SearchJudgement) -> str:
     """Name the last kept change: its commit, and its description where the start has the same commit."""
-    step = judged.kept[-1].step
-    same = step.commit == judged.start.commit
-    return quote_name(f"{step.commit} {step.description}" if same else step.commit)
+    step = judgement.kept[-1].step
+    same = step.commit == judgement.start.commit
+    return quote(f"{step.commit} {step.description}" if same else step.commit)
 
 
-def sections(judged: SearchJudgement, metric: str, *, read: str, tried: str | None = None) -> list[str]:
+def write_sections(judgement: SearchJudgement, metric: str, *, read: str, tried: str | None = None) -> list[str]:
     """Write the page of a search up to its ledger.
 
     Args:
@@ -176,140 +185,149 @@ def sections(judged: SearchJudgement, metric: str, *, read: str, tried: str | No
     """
     return [
         "# Verdict on a search",
-        search_sentence(judged, metric, tried),
+        write_search_sentence(judgement, metric, tried),
         "## Evidence",
-        f"{read} {direction(judged.terms)}; gains count upwards, from the mean of the start.",
-        _evidence(judged),
-        _assumed(judged),
+        f"{read} {describe_direction(judgement.terms)}; gains count upwards, from the mean of the start.",
+        _write_evidence(judgement),
+        _describe_assumptions(judgement),
         "## Kept changes",
-        _kept(judged),
+        _write_kept_changes(judgement),
         "## What to run again",
-        _again(judged),
+        _advise_repeats(judgement),
     ]
 
 
-def _evidence(judged: SearchJudgement) -> str:
-    sigma = judged.sigma
+def _write_evidence(judgement: SearchJudgement) -> str:
+    sigma = judgement.sigma
     rows = [
-        ("start", f"{quote_name(judged.start.commit)}, line {judged.start.line}"),
-        ("changes that gave a number", f"{judged.steps}, of which {len(judged.kept)} kept; {judged.crashes} crashed"),
+        ("start", f"{quote(judgement.start.commit)}, line {judgement.start.line}"),
+        (
+            "changes that gave a number",
+            f"{judgement.steps}, of which {len(judgement.kept)} kept; {judgement.crashes} crashed",
+        ),
         (
             "sigma of one run",
-            f"{sigma:.3g}, {judged.noise}; degrees of freedom: {formatting.format_freedom(judged.freedom)}",
+            f"{sigma:.3g}, {judgement.noise}; degrees of freedom: {format_freedom(judgement.freedom)}",
         ),
-        ("sigma's interval, 95 %", sigma_span(sigma, judged.freedom)),
-        ("spread of the changes' own runs", f"{judged.spread:.3g}; about sigma if they do nothing, more otherwise"),
-        ("mean of the start", f"{format_value(sum(judged.start_runs) / len(judged.start_runs), sigma)}"),
-        ("total gain of the last kept run", f"{format_value(judged.total, sigma)}, {judged.total / sigma:.2f} sigma"),
+        ("sigma's interval, 95 %", format_sigma_interval(sigma, judgement.freedom)),
+        ("spread of the changes' own runs", f"{judgement.spread:.3g}; about sigma if they do nothing, more otherwise"),
+        ("mean of the start", f"{format_value(sum(judgement.start_runs) / len(judgement.start_runs), sigma)}"),
+        (
+            "total gain of the last kept run",
+            f"{format_value(judgement.total, sigma)}, {judgement.total / sigma:.2f} sigma",
+        ),
         (
             "what selection alone gives",
-            f"{format_value(judged.selection, sigma)} on average, 90 % of searches from "
-            f"{format_value(judged.selection_low, sigma)} to {format_value(judged.selection_high, sigma)}",
+            f"{format_value(judgement.selection, sigma)} on average, 90 % of searches from "
+            f"{format_value(judgement.selection_low, sigma)} to {format_value(judgement.selection_high, sigma)}",
         ),
-        ("one-sided p", f"{formatting.format_p(judged.p)} (if sigma were known: {formatting.format_p(judged.p_face)})"),
+        ("one-sided p", f"{format_p(judgement.p)} (if sigma were known: {format_p(judgement.p_face)})"),
         (
             "corrected p",
-            f"{formatting.format_p(judged.p_corrected)}, for {format_count(judged.tries, 'try', 'tries')}; it must be "
-            f"at most {judged.terms.alpha:g}",
+            f"{format_p(judgement.p_corrected)}, for {format_count(judgement.tries, 'try', 'tries')}; it "
+            f"must be at most {judgement.terms.alpha:g}",
         ),
         (
             f"beyond selection at {LOOP:g}, for a loop; at {CLAIM:g}, for a claim",
-            " ; ".join("yes" if judged.p_corrected <= level else "no" for level in (LOOP, CLAIM)),
+            " ; ".join("yes" if judgement.p_corrected <= level else "no" for level in (LOOP, CLAIM)),
         ),
-        ("a gain is ruled out above", format_value(judged.high, sigma)),
+        ("a gain is ruled out above", format_value(judgement.high, sigma)),
         (
             f"smallest real gain found with {format_percent(POWER)} chance",
-            f"{format_value(judged.resolved, sigma)}, {judged.resolved / sigma:.1f} sigma, if the first change made it",
+            f"{format_value(judgement.resolved, sigma)}, {judgement.resolved / sigma:.1f} sigma, if the first change "
+            "made it",
         ),
     ]
     return write_grid(("what", "value"), rows)
 
 
-def _assumed(judged: SearchJudgement) -> str:
-    beat = f" by more than {judged.terms.minimum_gain:g}" if judged.terms.minimum_gain else ""
+def _describe_assumptions(judgement: SearchJudgement) -> str:
+    beat = f" by more than {judgement.terms.minimum_gain:g}" if judgement.terms.minimum_gain else ""
     return (
         f"Assumed in {WORLDS:,} simulated searches: every change does nothing; runs are independent and normal with "
-        f"one sigma; the start is run {format_count(len(judged.start_runs), 'time')}; each of {judged.steps} changes "
-        f"is kept if it beats the best so far{beat}. p is the share of them whose total gain, in units of the sigma "
-        "estimated from as many repeats, is at least the log's."
+        f"one sigma; the start is run {format_count(len(judgement.start_runs), 'time')}; each of {judgement.steps} "
+        f"changes is kept if it beats the best so far{beat}. p is the share of them whose total gain, in units of the "
+        "sigma estimated from as many repeats, is at least the log's."
     )
 
 
-def _kept(judged: SearchJudgement) -> str:
-    if not judged.kept:
+def _write_kept_changes(judgement: SearchJudgement) -> str:
+    if not judgement.kept:
         return "No change was kept."
-    sigma, level = judged.sigma, judged.terms.alpha / judged.tries
+    sigma, level = judgement.sigma, judgement.terms.alpha / judgement.tries
     columns: dict[str, Callable[[KeptChange], str]] = {
-        "kept change": lambda each: f"{quote_name(each.step.commit)} {escape_cell(each.step.description)}".rstrip(),
+        "kept change": lambda each: f"{quote(each.step.commit)} {escape_cell(each.step.description)}".rstrip(),
         "line": lambda each: str(each.step.line),
         "changes so far": lambda each: str(each.number),
         "gain so far": lambda each: format_value(each.gain, sigma),
         "selection alone: mean (95 % of searches below)": lambda each: (
             f"{format_value(each.selection, sigma)} ({format_value(each.selection_high, sigma)})"
         ),
-        "one-sided p": lambda each: formatting.format_p(each.p_gain),
+        "one-sided p": lambda each: format_p(each.p_gain),
         "gain beyond selection": lambda each: "yes" if each.p_gain <= level else "no",
         "own jump": lambda each: format_value(each.jump, sigma),
-        "p of the jump": lambda each: formatting.format_p(each.p_jump),
+        "p of the jump": lambda each: format_p(each.p_jump),
         "jump beyond": lambda each: "yes" if each.p_jump <= level else "no",
-        "runs after it was kept": lambda each: _rerun(each, sigma),
+        "runs after it was kept": lambda each: _describe_rerun(each, sigma),
     }
-    again = sum(each.rerun is not None for each in judged.kept)
+    again = sum(each.rerun is not None for each in judgement.kept)
     of_several = f" The {again} that were run again are tries side by side." if again > 1 else ""
     return (
-        write_table(columns, judged.kept)
+        write_table(columns, judgement.kept)
         + f"\n\nBoth p-values are against the whole search, the largest gain and the largest jump of all "
-        f"{judged.steps} changes: in a search over noise any gain is marked with a chance of at most "
-        f"{judged.terms.alpha:g}, and likewise any jump. A jump is from the best before it, which was lucky too: so "
+        f"{judgement.steps} changes: in a search over noise any gain is marked with a chance of at most "
+        f"{judgement.terms.alpha:g}, and likewise any jump. A jump is from the best before it, which was lucky too: so "
         f"only a part of a real gain shows.{of_several}"
     )
 
 
-def _rerun(each: KeptChange, sigma: float) -> str:
-    gone = f"{len(each.lost)} crashed or diverged" if each.lost else ""
+def _describe_rerun(each: KeptChange, sigma: float) -> str:
+    lost = f"{len(each.lost)} crashed or diverged" if each.lost else ""
     if each.rerun is None:
-        return gone or "none"
+        return lost or "none"
     again = each.rerun
-    found = f"gain {format_value(again.gain, sigma)}, p = {formatting.format_p(again.p_corrected)}, {again.outcome}"
-    return f"{gone and gone + '; '}{again.n}: {found}"
+    result = f"gain {format_value(again.gain, sigma)}, p = {format_p(again.p_corrected)}, {again.outcome}"
+    return f"{lost and lost + '; '}{again.n}: {result}"
 
 
-def _again(judged: SearchJudgement) -> str:
-    if not judged.kept:
+def _advise_repeats(judgement: SearchJudgement) -> str:
+    if not judgement.kept:
         return "Nothing: no change was kept."
-    last, start, sigma = last_kept(judged), quote_name(judged.start.commit), judged.sigma
+    last, start, sigma = name_last_kept(judgement), quote(judgement.start.commit), judgement.sigma
     lines = []
-    left = f"{format_value(judged.expected, sigma)}, which is the total gain without what selection gives on average"
-    if judged.runs_each:
-        lines.append(f"{last} and {start}, {judged.runs_each} runs of each: finds a gain of {left}.")
-    elif judged.expected > 0:
-        lines.append(f"No number of runs below a million finds a gain of {left}.")
+    remainder = (
+        f"{format_value(judgement.expected, sigma)}, which is the total gain without what selection gives on average"
+    )
+    if judgement.runs_each:
+        lines.append(f"{last} and {start}, {judgement.runs_each} runs of each: finds a gain of {remainder}.")
+    elif judgement.expected > 0:
+        lines.append(f"No number of runs below a million finds a gain of {remainder}.")
     else:
         lines.append("Nothing of the total gain is left without what selection gives on average. To find out:")
     for size in (1, 2):
-        runs = judged.runs_for(size * sigma)
+        runs = judgement.runs_for(size * sigma)
         if runs:
             lines.append(f"{last} and {start}, {runs} runs of each: finds a gain of {size} sigma ({size * sigma:.2g}).")
-    if len(judged.kept) > 1 and (runs := judged.runs_for(2 * sigma, len(judged.kept))):
+    if len(judgement.kept) > 1 and (runs := judgement.runs_for(2 * sigma, len(judgement.kept))):
         lines.append(
-            f"Every kept change and {start}, {runs} runs of each: finds which of the {len(judged.kept)} are 2 sigma "
+            f"Every kept change and {start}, {runs} runs of each: finds which of the {len(judgement.kept)} are 2 sigma "
             "above the start."
         )
-    fewest = len(judged.start_runs)
-    if judged.terms.sigma is None and fewest < 10:
+    fewest = len(judgement.start_runs)
+    if judgement.terms.sigma is None and fewest < 10:
         lines.append(
             f"{start} alone, {10 - fewest} runs more: sigma from {format_count(fewest, 'run')} of the start lets this "
-            f"log distinguish only gains above {judged.resolved / sigma:.1f} sigma from noise."
+            f"log distinguish only gains above {judgement.resolved / sigma:.1f} sigma from noise."
         )
-    listed = "\n".join(f"- {line}" for line in lines)
+    bullets = "\n".join(f"- {line}" for line in lines)
     return (
-        f"{listed}\n\nEach is found with {format_percent(POWER)} chance, other seeds each time. Add the rows under the "
-        "same commit and description: runs of a configuration after its first were not selected, and those of the "
+        f"{bullets}\n\nEach is found with {format_percent(POWER)} chance, other seeds each time. Add the rows under "
+        "the same commit and description: runs of a configuration after its first were not selected, and those of the "
         "last kept change decide."
     )
 
 
-def limits(judged: SearchJudgement) -> list[str]:
+def list_limits(judgement: SearchJudgement) -> list[str]:
     """List what the page of a search does not say and what it assumes."""
     sentences = [
         "The page asks whether the whole total gain is beyond selection. A search in which some changes do something "
@@ -318,15 +336,15 @@ def limits(judged: SearchJudgement) -> list[str]:
         TAILS,
         "A commit with its description is one configuration: rows with both are its runs.",
     ]
-    if judged.terms.sigma is not None:
+    if judgement.terms.sigma is not None:
         sentences.append(
-            f"Sigma is {judged.terms.sigma:g} as given by --sigma; repeats in the log were not used for it."
+            f"Sigma is {judgement.terms.sigma:g} as given by --sigma; repeats in the log were not used for it."
         )
-    if judged.against_rule:
-        lines = formatting.join_with_and([str(step.line) for step in judged.against_rule[:20]])
-        rest = f" and {len(judged.against_rule) - 20} more" if len(judged.against_rule) > 20 else ""
+    if judgement.against_rule:
+        lines = join_with_and([str(step.line) for step in judgement.against_rule[:20]])
+        rest = f" and {len(judgement.against_rule) - 20} more" if len(judgement.against_rule) > 20 else ""
         sentences.append(
-            f"{format_count(len(judged.against_rule), 'run was', 'runs were')} kept without an improvement, or "
+            f"{format_count(len(judgement.against_rule), 'run was', 'runs were')} kept without an improvement, or "
             f"discarded in spite of one (lines {lines}{rest}): such a search gains less than what is simulated, so "
             "that this page "
             'errs on the side of "not decided".'

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from plumbline.core.formats import format_count
-from plumbline.verdict import formatting
 from plumbline.verdict.comparison_terms import POWER, TARGET_GAIN_SIGMAS, ComparisonTerms
-from plumbline.verdict.formatting import format_percent, format_value, quote_name
+from plumbline.verdict.formatting import format_p, format_percent, format_value, join_with_and, quote
 from plumbline.verdict.judge import BaselineComparison, RunsNeeded
-from plumbline.verdict.numbers.summary_comparison import rounded
+from plumbline.verdict.numbers.summary_comparison import compute_rounded_p
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.seed_values import describe_seed
 
@@ -19,135 +18,140 @@ from plumbline.verdict.seed_values import describe_seed
 NAMED = 6
 
 
-#: Baseline -> the tries that p is multiplied by, and where they stand (`ledger.tries_in`).
+#: Baseline -> the tries that p is multiplied by, and where they stand (`ledger.describe_tries`).
 TriesIn = Mapping[str, str]
 
 
-def sentence(judged: BaselineComparison, baseline: str, metric: str, *, tried: TriesIn = MappingProxyType({})) -> str:
+def write_sentence(
+    comparison: BaselineComparison, baseline: str, metric: str, *, tries_text: TriesIn = MappingProxyType({})
+) -> str:
     """Write the verdict on one method in a sentence, to be quoted as it is.
 
-    `tried`: the tries against the baseline, and where they stand; without it the sentence says their number alone.
+    `tries_text`: the tries against the baseline, and where they stand; without it the sentence says their number alone.
     """
-    terms, sigma = judged.terms, judged.sigma
-    subject, gain = quote_name(judged.name), format_value(judged.gain, sigma)
+    terms, sigma = comparison.terms, comparison.sigma
+    subject, gain = quote(comparison.name), format_value(comparison.gain, sigma)
     level = (
-        f"{_interval(judged)}; {judged.z:.1f} {_unit(judged)}; {seeds(judged, baseline)}; "
-        f"{_both_p(judged, tried.get(baseline))}{_rounding(judged)}"
+        f"{_format_interval(comparison)}; {comparison.z:.1f} {_name_unit(comparison)}; "
+        f"{describe_seeds(comparison, baseline)}; "
+        f"{_format_both_p(comparison, tries_text.get(baseline))}{_describe_rounding(comparison)}"
     )
-    asked = f"; required is more than {terms.minimum_gain:g}" if terms.minimum_gain else ""
-    above = format_value(judged.high, sigma)
-    if judged.outcome is Outcome.KEEP:
+    required = f"; required is more than {terms.minimum_gain:g}" if terms.minimum_gain else ""
+    above = format_value(comparison.high, sigma)
+    if comparison.outcome is Outcome.KEEP:
         claim = ""
-        if terms.claimed_gain is not None and judged.high < terms.claimed_gain:
+        if terms.claimed_gain is not None and comparison.high < terms.claimed_gain:
             claim = f", less than the {terms.claimed_gain:g} that is claimed"
-        return f"{subject} improves {quote_name(metric)} by {gain}{claim} ({level}{asked})."
-    seen = f"the gain seen is {gain} ({level}{asked})"
-    if judged.outcome is Outcome.DISCARD:
+        return f"{subject} improves {quote(metric)} by {gain}{claim} ({level}{required})."
+    gain_seen = f"the gain seen is {gain} ({level}{required})"
+    if comparison.outcome is Outcome.DISCARD:
         claim = f", and with it the claimed {terms.claimed_gain:g}" if terms.claimed_gain is not None else ""
-        if judged.high < 0:
+        if comparison.high < 0:
             return (
-                f"{subject} is worse in {quote_name(metric)} by {format_value(-judged.high, sigma)} or more{claim}: "
-                f"{seen}."
+                f"{subject} is worse in {quote(metric)} by {format_value(-comparison.high, sigma)} or "
+                f"more{claim}: {gain_seen}."
             )
-        return f"{subject}: a gain in {quote_name(metric)} is ruled out above {above}{claim}: {seen}."
-    more = more_runs(judged, baseline)
-    return f"{subject} is not decided{more}. Of {quote_name(metric)}, {seen}; only gains above {above} are ruled out."
+        return f"{subject}: a gain in {quote(metric)} is ruled out above {above}{claim}: {gain_seen}."
+    more = describe_runs_needed(comparison, baseline)
+    return f"{subject} is not decided{more}. Of {quote(metric)}, {gain_seen}; only gains above {above} are ruled out."
 
 
-def confidence(terms: ComparisonTerms) -> str:
+def format_confidence(terms: ComparisonTerms) -> str:
     """Write the level of the interval between the gain's bounds, which are one-sided: ``95 %`` at alpha 0.025."""
     return f"{100 * (1 - 2 * terms.alpha):.4g} %"
 
 
-def _interval(judged: BaselineComparison) -> str:
+def _format_interval(comparison: BaselineComparison) -> str:
     """The gain's interval with its level, which holds for all tries together, as Bonferroni makes it."""
-    low, high = (format_value(end, judged.sigma) for end in (judged.low, judged.high))
-    every = "both" if judged.tries == 2 else f"all {judged.tries:,}"
-    together = f", {every} tries together," if judged.tries > 1 else ""
-    return f"{confidence(judged.terms)} interval{together} {low} to {high}"
+    low, high = (format_value(end, comparison.sigma) for end in (comparison.low, comparison.high))
+    every = "both" if comparison.tries == 2 else f"all {comparison.tries:,}"
+    together = f", {every} tries together," if comparison.tries > 1 else ""
+    return f"{format_confidence(comparison.terms)} interval{together} {low} to {high}"
 
 
-def _unit(judged: BaselineComparison) -> str:
+def _name_unit(comparison: BaselineComparison) -> str:
     """What a gain in sigma is in: no z, which would be in standard errors. A sigma that was told is said to be."""
-    unit = f"standard deviations of {'a difference' if judged.plan == 'pairs' else 'one run'}"
-    told = judged.terms.sigma
-    if told is None:
+    unit = f"standard deviations of {'a difference' if comparison.plan == 'pairs' else 'one run'}"
+    sigma = comparison.terms.sigma
+    if sigma is None:
         return unit
-    exact = ", which is taken as exact" if math.isinf(judged.freedom) else ""
-    return f"{unit}, stated as {told:g}{exact}"
+    exact = ", which is taken as exact" if math.isinf(comparison.freedom) else ""
+    return f"{unit}, stated as {sigma:g}{exact}"
 
 
-def _both_p(judged: BaselineComparison, tried: str | None) -> str:
+def _format_both_p(comparison: BaselineComparison, tries_text: str | None) -> str:
     """The one-sided p, which decides, and the two-sided one of papers; of several tries, what they are corrected."""
-    ps = (judged.p, judged.p_two_sided)
-    said = "one-sided p = {}, two-sided {}".format(*map(formatting.format_p, ps))
-    if judged.tries == 1:
-        return said
-    one, two = (formatting.format_p(min(1.0, judged.tries * p)) for p in ps)
-    return f"{said}; corrected for {tried or f'{judged.tries} tries'}: {one} and {two}"
+    ps = (comparison.p, comparison.p_two_sided)
+    text = "one-sided p = {}, two-sided {}".format(*map(format_p, ps))
+    if comparison.tries == 1:
+        return text
+    one_sided, two_sided = (format_p(min(1.0, comparison.tries * p)) for p in ps)
+    return f"{text}; corrected for {tries_text or f'{comparison.tries} tries'}: {one_sided} and {two_sided}"
 
 
-def seeds(judged: BaselineComparison, baseline: str) -> str:
-    """Say how many seeds were compared with how many."""
-    if judged.plan == "pairs":
-        return f"{judged.n} pairs of seeds with {quote_name(baseline)}"
-    if judged.plan == "goal":
-        return f"{format_count(judged.n, 'seed')} against the fixed value {judged.mean_baseline:g}"
-    return f"{format_count(judged.n, 'seed')} against {judged.n_baseline} of {quote_name(baseline)}"
+def describe_seeds(comparison: BaselineComparison, baseline: str) -> str:
+    """State how many seeds were compared with how many."""
+    if comparison.plan == "pairs":
+        return f"{comparison.n} pairs of seeds with {quote(baseline)}"
+    if comparison.plan == "goal":
+        return f"{format_count(comparison.n, 'seed')} against the fixed value {comparison.mean_baseline:g}"
+    return f"{format_count(comparison.n, 'seed')} against {comparison.n_baseline} of {quote(baseline)}"
 
 
-def _rounding(judged: BaselineComparison) -> str:
-    """Say how far a p from printed digits can be trusted; nothing of a p from the runs themselves."""
-    if (by := rounded(judged)) is None:
+def _describe_rounding(comparison: BaselineComparison) -> str:
+    """State how far a p from printed digits can be trusted; nothing of a p from the runs themselves."""
+    if (rounded_p := compute_rounded_p(comparison)) is None:
         return ""
-    low, high = (formatting.format_p(min(1.0, judged.tries * end)) for end in (by.low, by.high))
-    which = "one-sided p" if judged.tries == 1 else "corrected one-sided p"
-    said = "; from printed means and standard deviations"
+    low, high = (format_p(min(1.0, comparison.tries * end)) for end in (rounded_p.low, rounded_p.high))
+    which_p = "one-sided p" if comparison.tries == 1 else "corrected one-sided p"
+    text = "; from printed means and standard deviations"
     if low != high:
-        said += f", whose rounding moves the {which} between {low} and {high}"
-    return said + (", and with it the verdict" if by.others else "")
+        text += f", whose rounding moves the {which_p} between {low} and {high}"
+    return text + (", and with it the verdict" if rounded_p.others else "")
 
 
-def p_of(p: float, corrected: float, tries: int, tried: str | None = None) -> str:
-    """Write a p and, of several tries, the corrected one; `tried`: the tries, and where they stand."""
-    said = f"p = {formatting.format_p(p)}"
-    return said if tries == 1 else f"{said}, {formatting.format_p(corrected)} corrected for {tried or f'{tries} tries'}"
+def write_p(p: float, corrected: float, tries: int, tries_text: str | None = None) -> str:
+    """Write a p and, of several tries, the corrected one; `tries_text`: the tries, and where they stand."""
+    text = f"p = {format_p(p)}"
+    return text if tries == 1 else f"{text}, {format_p(corrected)} corrected for {tries_text or f'{tries} tries'}"
 
 
-def more_runs(judged: BaselineComparison, baseline: str) -> str:
-    """Say how many more runs would find what is asked after; nothing where they would be more than a million."""
-    more = judged.runs_needed
+def describe_runs_needed(comparison: BaselineComparison, baseline: str) -> str:
+    """State how many more runs would find what is in question; nothing where they would be more than a million."""
+    more = comparison.runs_needed
     if more is None:
         return ""
     added = format_count(more.method, "more run") if more.method else ""
-    if judged.plan == "pairs":
+    if comparison.plan == "pairs":
         added = format_count(more.method, "more pair")
     elif more.baseline:
-        of_baseline = f"{more.baseline:,} of {quote_name(baseline)}"
+        of_baseline = f"{more.baseline:,} of {quote(baseline)}"
         added = (
             f"{added} and {of_baseline}"
             if added
-            else format_count(more.baseline, "more run") + f" of {quote_name(baseline)}"
+            else format_count(more.baseline, "more run") + f" of {quote(baseline)}"
         )
-    return f": {added} would find {_gain(more, judged)} with {format_percent(POWER)} chance"
+    return f": {added} would find {_describe_gain(more, comparison)} with {format_percent(POWER)} chance"
 
 
-def _gain(more: RunsNeeded, judged: BaselineComparison) -> str:
+def _describe_gain(more: RunsNeeded, comparison: BaselineComparison) -> str:
     """A gain named in sigma is found with just that chance; one in the metric's units as sigma is."""
-    beyond = " beyond the required gain" if judged.terms.minimum_gain else ""
+    beyond = " beyond the required gain" if comparison.terms.minimum_gain else ""
     if more.in_sigma:
         return f"a gain of {TARGET_GAIN_SIGMAS:g} standard deviations{beyond}"
     span = (
-        "" if more.low == more.high else f" ({_count(more.low)} to {_count(more.high)} of each, as sigma is uncertain)"
+        ""
+        if more.low == more.high
+        else f" ({_format_number(more.low)} to {_format_number(more.high)} of each, as sigma is uncertain)"
     )
-    return f"a gain of {format_value(more.gain, judged.sigma)}{span}"
+    return f"a gain of {format_value(more.gain, comparison.sigma)}{span}"
 
 
-def _count(number: int | None) -> str:
+def _format_number(number: int | None) -> str:
     return "over a million" if number is None else f"{number:,}"
 
 
-def lost_sentence(method: str, lost: Mapping[str, str], runs: int, baseline: str, lost_baseline: int) -> str:
+def write_lost_sentence(method: str, lost: Mapping[str, str], runs: int, baseline: str, lost_baseline: int) -> str:
     """Write the verdict on a method that lost more runs than the baseline did.
 
     Args:
@@ -157,85 +161,86 @@ def lost_sentence(method: str, lost: Mapping[str, str], runs: int, baseline: str
         baseline: the baseline's name.
         lost_baseline: how many the baseline lost.
     """
-    words = [f"{describe_seed(seed)}: {word}" for seed, word in sorted(lost.items())]
-    said = ", ".join(words[:8]) + (f" and {len(words) - 8} more" if len(words) > 8 else "")
-    than = f"{lost_baseline} of {quote_name(baseline)}" if lost_baseline else f"none of {quote_name(baseline)}"
+    seed_phrases = [f"{describe_seed(seed)}: {word}" for seed, word in sorted(lost.items())]
+    phrases = ", ".join(seed_phrases[:8]) + (f" and {len(seed_phrases) - 8} more" if len(seed_phrases) > 8 else "")
+    than = f"{lost_baseline} of {quote(baseline)}" if lost_baseline else f"none of {quote(baseline)}"
     return (
-        f"{quote_name(method)} crashed or diverged: {len(lost)} of its {format_count(runs, 'run')} "
-        f"{'has' if len(lost) == 1 else 'have'} no value ({said}), and {than}. The others are not judged: to have "
+        f"{quote(method)} crashed or diverged: {len(lost)} of its {format_count(runs, 'run')} "
+        f"{'has' if len(lost) == 1 else 'have'} no value ({phrases}), and {than}. The others are not judged: to have "
         "finished selects them."
     )
 
 
-def headline(
-    judged: Mapping[str, BaselineComparison],
+def write_headline(
+    comparisons: Mapping[str, BaselineComparison],
     baseline: str,
     metric: str,
     lost: Sequence[str] = (),
     *,
     against: Mapping[str, str] | None = None,
-    tried: TriesIn = MappingProxyType({}),
+    tries_text: TriesIn = MappingProxyType({}),
 ) -> str:
     """Write the page's first sentence: the verdict on one method, or how many methods got which.
 
     Args:
-        judged: the methods that were.
+        comparisons: the methods that were.
         baseline: what they were compared with.
         metric: its name.
         lost: a sentence for each method that crashed or diverged, or cannot be judged.
         against: what each was compared with, where that is not one baseline.
-        tried: as of `sentence`.
+        tries_text: as of `write_sentence`.
     """
-    if not judged:
+    if not comparisons:
         return " ".join(lost)
-    if len(judged) == 1:
-        (one,) = judged.values()
-        return " ".join([sentence(one, (against or {}).get(one.name, baseline), metric, tried=tried), *lost])
+    if len(comparisons) == 1:
+        (first,) = comparisons.values()
+        return " ".join(
+            [write_sentence(first, (against or {}).get(first.name, baseline), metric, tries_text=tries_text), *lost]
+        )
     parts = []
-    one = next(iter(judged.values()))
-    for outcome, one_word, words in (
+    first = next(iter(comparisons.values()))
+    for outcome, singular, plural in (
         (Outcome.KEEP, "improves", "improve"),
         (Outcome.DISCARD, "is ruled out", "are ruled out"),
         (Outcome.UNDECIDED, "is not decided", "are not decided"),
     ):
-        names = [_short(each) for each in judged.values() if each.outcome is outcome]
+        names = [_shorten(each) for each in comparisons.values() if each.outcome is outcome]
         if names:
             more = f"; {len(names) - NAMED} more" if len(names) > NAMED else ""
-            parts.append(f"{len(names)} {one_word if len(names) == 1 else words} ({'; '.join(names[:NAMED])}{more})")
-    said = tried.get((against or {}).get(one.name, baseline)) or format_count(one.tries, "try", "tries")
-    level = f"at one-sided {one.terms.alpha:g}, corrected for {said}{_rounding_of_all(judged.values())}"
-    begin = f"Of {len(judged)} methods against {quote_name(baseline)} in {quote_name(metric)}"
-    return " ".join([f"{begin}, {formatting.join_with_and(parts)}, {level}.", *lost])
+            parts.append(f"{len(names)} {singular if len(names) == 1 else plural} ({'; '.join(names[:NAMED])}{more})")
+    tries = tries_text.get((against or {}).get(first.name, baseline)) or format_count(first.tries, "try", "tries")
+    level = (
+        f"at one-sided {first.terms.alpha:g}, corrected for {tries}{_describe_rounding_of_all(comparisons.values())}"
+    )
+    begin = f"Of {len(comparisons)} methods against {quote(baseline)} in {quote(metric)}"
+    return " ".join([f"{begin}, {join_with_and(parts)}, {level}.", *lost])
 
 
-def _rounding_of_all(every: Iterable[BaselineComparison]) -> str:
-    """Say of printed digits how many verdicts hang on how they were rounded; nothing of the runs themselves."""
-    found = [by for each in every if (by := rounded(each)) is not None]
-    moved = sum(bool(by.others) for by in found)
-    said = f", whose rounding moves {format_count(moved, 'verdict')}" if moved else ""
-    return f", from printed means and standard deviations{said}" if found else ""
+def _describe_rounding_of_all(comparisons: Iterable[BaselineComparison]) -> str:
+    """State how many verdicts from printed digits hang on their rounding; empty for runs themselves."""
+    rounded_ps = [rounded_p for each in comparisons if (rounded_p := compute_rounded_p(each)) is not None]
+    changed = sum(bool(rounded_p.others) for rounded_p in rounded_ps)
+    text = f", whose rounding moves {format_count(changed, 'verdict')}" if changed else ""
+    return f", from printed means and standard deviations{text}" if rounded_ps else ""
 
 
-def _short(each: BaselineComparison) -> str:
+def _shorten(each: BaselineComparison) -> str:
     if each.outcome is Outcome.KEEP:
-        return (
-            f"{quote_name(each.name)} by {format_value(each.gain, each.sigma)}, p = "
-            f"{formatting.format_p(each.p_corrected)}"
-        )
+        return f"{quote(each.name)} by {format_value(each.gain, each.sigma)}, p = {format_p(each.p_corrected)}"
     if each.outcome is Outcome.DISCARD:
         if each.high < 0:
-            return f"{quote_name(each.name)}, worse by {format_value(-each.high, each.sigma)} or more"
-        return f"{quote_name(each.name)} above {format_value(each.high, each.sigma)}"
+            return f"{quote(each.name)}, worse by {format_value(-each.high, each.sigma)} or more"
+        return f"{quote(each.name)} above {format_value(each.high, each.sigma)}"
     more = each.runs_needed
-    return quote_name(each.name) + (f", {more.method + more.baseline:,} more runs" if more else "")
+    return quote(each.name) + (f", {more.method + more.baseline:,} more runs" if more else "")
 
 
-def direction(terms: ComparisonTerms) -> str:
-    """Say whether higher or lower values are better."""
+def describe_direction(terms: ComparisonTerms) -> str:
+    """State whether higher or lower values are better."""
     return "Higher is better" if terms.higher else "Lower is better"
 
 
-def interval_of(value: float, low: float, high: float, sigma: float) -> str:
+def format_with_interval(value: float, low: float, high: float, sigma: float) -> str:
     """Write a value with the interval that sigma's uncertainty gives it."""
     if math.isclose(low, high):
         return format_value(value, sigma)

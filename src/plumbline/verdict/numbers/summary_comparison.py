@@ -1,7 +1,7 @@
 """Judges a method by printed means and standard deviations: the tests of `judge`, from what is left of the runs.
 
 The pooled t, the one-sample t and Welch's need the mean, the standard deviation and the number of runs, and nothing
-else. Printed digits are rounded: `rounded` says between which values p lies, whatever the digits that were cut off.
+else. Printed digits are rounded: `compute_rounded_p` returns the values between which p lies, whatever was cut off.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def judge_summaries(
 
     Raises:
         CannotBeJudgedError: all standard deviations are 0.
-        PlumblineError: pairs are asked for, which only single runs have; or a number is too large to be squared.
+        PlumblineError: pairs are requested, which only single runs have; or a number is too large to be squared.
     """
     if terms.paired:
         raise PlumblineError(
@@ -79,34 +79,39 @@ def judge_summaries(
     )
 
 
-def rounded(judged: BaselineComparison) -> RoundedP | None:
-    """Find what p may be where it is from printed digits; None where it is from the runs themselves."""
-    if not judged.summaries:
+def compute_rounded_p(comparison: BaselineComparison) -> RoundedP | None:
+    """Find what p may be where it is from printed digits; None if it is from the runs themselves."""
+    if not comparison.summaries:
         return None
-    off = sum(side.mean_rounding for side in judged.summaries)
-    gains = (judged.gain - off, judged.gain + off)
-    if judged.terms.sigma is None:
-        ends = [pooled(*sides)[0] for sides in zip(*(side.ends() for side in judged.summaries), strict=True)]
-        wider = pooled(*(side.divided_by_n() for side in judged.summaries))[0]
+    off = sum(side.mean_rounding for side in comparison.summaries)
+    gains = (comparison.gain - off, comparison.gain + off)
+    if comparison.terms.sigma is None:
+        ends = [pooled(*sides)[0] for sides in zip(*(side.ends() for side in comparison.summaries), strict=True)]
+        wider = pooled(*(side.divided_by_n() for side in comparison.summaries))[0]
     else:
-        ends, wider = [judged.sigma], judged.sigma
+        ends, wider = [comparison.sigma], comparison.sigma
     # p falls with the gain and, on either side of the required gain, is monotone in sigma; the distance of the upper
-    # bound from the gain that is asked after is linear in both. So the ends of both are at corners.
+    # bound from the gain that is in question is linear in both. So the ends of both are at corners.
     corners = list(itertools.product(gains, ends))
-    every = [_p(judged, gain, sigma) for gain, sigma in corners]
-    said = {_outcome(judged, gain, sigma) for gain, sigma in corners} - {judged.outcome}
+    ps = [_compute_p(comparison, gain, sigma) for gain, sigma in corners]
+    outcomes = {_choose_outcome(comparison, gain, sigma) for gain, sigma in corners} - {comparison.outcome}
     return RoundedP(
-        low=min(every), high=max(every), others=tuple(sorted(said)), divided_by_n=_p(judged, judged.gain, wider)
+        low=min(ps),
+        high=max(ps),
+        others=tuple(sorted(outcomes)),
+        divided_by_n=_compute_p(comparison, comparison.gain, wider),
     )
 
 
-def _outcome(judged: BaselineComparison, gain: float, sigma: float) -> Outcome:
-    high = gain + judged.design.critical * sigma * judged.design.error
-    return choose_outcome(min(1.0, judged.tries * _p(judged, gain, sigma)), high, sigma, judged.terms)
+def _choose_outcome(comparison: BaselineComparison, gain: float, sigma: float) -> Outcome:
+    high = gain + comparison.design.critical * sigma * comparison.design.error
+    return choose_outcome(
+        min(1.0, comparison.tries * _compute_p(comparison, gain, sigma)), high, sigma, comparison.terms
+    )
 
 
-def _p(judged: BaselineComparison, gain: float, sigma: float) -> float:
-    beyond = gain - judged.terms.minimum_gain
+def _compute_p(comparison: BaselineComparison, gain: float, sigma: float) -> float:
+    beyond = gain - comparison.terms.minimum_gain
     if not sigma > 0:
         return 0.5 if beyond == 0 else float(beyond < 0)
-    return upper_tail(beyond / (sigma * judged.design.error), judged.freedom)
+    return upper_tail(beyond / (sigma * comparison.design.error), comparison.freedom)

@@ -15,12 +15,18 @@ from plumbline.verdict import implausible_gain
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.evidence import Evidence
-from plumbline.verdict.formatting import quote_name
+from plumbline.verdict.formatting import quote
 from plumbline.verdict.judge import BaselineComparison, judge, judge_goal
 from plumbline.verdict.ledger import Ledger, LedgerEntry
-from plumbline.verdict.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts, of_judgement, write_texts
-from plumbline.verdict.numbers.score_table_page import limits, sections
-from plumbline.verdict.numbers.sentences import headline, lost_sentence, sentence
+from plumbline.verdict.numbers.numbers_request import (
+    Draft,
+    NumbersRequest,
+    VerdictTexts,
+    comparison_to_json,
+    write_texts,
+)
+from plumbline.verdict.numbers.score_table_page import list_limits, write_sections
+from plumbline.verdict.numbers.sentences import write_headline, write_lost_sentence, write_sentence
 from plumbline.verdict.numbers.summary_comparison import judge_summaries
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.page import write_list
@@ -41,7 +47,7 @@ class ComparedPair:
 
 
 def draft(request: NumbersRequest, table: Evidence, read: str) -> tuple[Sequence[LedgerEntry], Draft]:
-    """Say what a table enters in the ledger, and how its verdict is made then.
+    """Make the ledger entries of a table, and the function that then writes its verdict.
 
     `read`: the beginning of the sentence about what was read.
 
@@ -49,70 +55,73 @@ def draft(request: NumbersRequest, table: Evidence, read: str) -> tuple[Sequence
         CannotBeJudgedError: of no method: there is no noise floor, or the baseline diverged.
         PlumblineError: the baseline is none of the methods, or there is nothing to compare with it.
     """
-    pairs, terms = comparisons(request, table), request.terms
-    lost, cannot = set[str](), dict[str, str]()
+    pairs, terms = list_pairs(request, table), request.terms
+    lost, reasons = set[str](), dict[str, str]()
     for pair in pairs:
         try:
-            if _lost(table, pair, terms):
+            if _is_lost(table, pair, terms):
                 lost.add(pair.method)
             else:
-                _judged(table, pair, terms, len(pairs))
+                _judge(table, pair, terms, len(pairs))
         except CannotBeJudgedError as error:
-            cannot[pair.method] = str(error)
-    if len(cannot) == len(pairs):
-        raise CannotBeJudgedError(" ".join(dict.fromkeys(cannot.values())))
-    # What cannot be judged is no try.
-    entries = table_entries(
-        table, [one for one in pairs if one.method not in cannot], terms, planned_tries=request.planned_tries
+            reasons[pair.method] = str(error)
+    if len(reasons) == len(pairs):
+        raise CannotBeJudgedError(" ".join(dict.fromkeys(reasons.values())))
+    # What cannot be judged is not a try.
+    entries = make_entries(
+        table, [pair for pair in pairs if pair.method not in reasons], terms, planned_tries=request.planned_tries
     )
-    return entries, lambda ledger: _written(request, table, read, pairs, lost, cannot, ledger)
+    return entries, lambda ledger: _write(request, table, read, pairs, lost, reasons, ledger)
 
 
-def comparisons(request: NumbersRequest, table: Evidence) -> list[ComparedPair]:
+def list_pairs(request: NumbersRequest, table: Evidence) -> list[ComparedPair]:
     """List what is compared with what.
 
     Raises:
         PlumblineError: it is not said, said twice, or there is nothing to compare.
     """
     methods = sorted(table.methods)
-    asked = [
+    flags = [
         flag
         for flag, on in (("--baseline", request.baseline is not None), ("--compare-with-previous", request.chain))
         if on
     ]
-    asked += ["--goal"] if request.goal is not None else []
-    if len(asked) != 1:
-        what = f"{' and '.join(asked)} exclude each other" if asked else "say what to compare with"
+    flags += ["--goal"] if request.goal is not None else []
+    if len(flags) != 1:
+        problem = f"{' and '.join(flags)} exclude each other" if flags else "say what to compare with"
         raise PlumblineError(
-            f"{what}: --baseline METHOD (one of {methods}), --goal VALUE (a fixed value), or "
-            "--compare-with-previous (each with the "
-            "one before it in the file)"
+            f"{problem}: --baseline METHOD (one of {methods}), --goal VALUE (a fixed value), or "
+            "--compare-with-previous (each with the one before it in the file)"
         )
     if request.goal is not None:
         return [ComparedPair(method, f"goal {request.goal!r}", request.goal) for method in methods]
     if request.chain:
         if len(methods) < 2:
-            raise PlumblineError(f"a chain needs two methods or more; {request.path} has {methods}{_missing(table)}")
+            raise PlumblineError(
+                f"a chain needs two methods or more; {request.path} has {methods}{_describe_missing(table)}"
+            )
         return [ComparedPair(method, before) for before, method in zip(table.methods, table.methods[1:], strict=False)]
     assert request.baseline is not None
     if request.baseline not in methods:
         near = nearest(request.baseline, methods)
-        raise PlumblineError(f"--baseline {request.baseline!r} is none of the methods {methods}{near}{_missing(table)}")
+        raise PlumblineError(
+            f"--baseline {request.baseline!r} is none of the methods {methods}{near}{_describe_missing(table)}"
+        )
     if len(methods) < 2:
         raise PlumblineError(
             f"{request.path}: there is no method besides the baseline {request.baseline!r}; add the rows of one"
-            f"{_missing(table)}"
+            f"{_describe_missing(table)}"
         )
     return [ComparedPair(method, request.baseline) for method in methods if method != request.baseline]
 
 
-def _missing(table: Evidence) -> str:
+def _describe_missing(table: Evidence) -> str:
     """Say, at the end of a message that lacks a method, which ones have rows and no value; empty for none."""
     rows = ", ".join(f"{method!r} ({name_lines(lines)})" for method, lines in table.without.items())
     return f". Without a value of {table.metric!r}: {rows}; write it, or nan where a run diverged" if rows else ""
 
 
-def table_entries(
+def make_entries(
     table: Evidence, pairs: Sequence[ComparedPair], terms: ComparisonTerms, *, planned_tries: int = 0
 ) -> list[LedgerEntry]:
     """Make the ledger's entries of a table: one for each comparison.
@@ -121,13 +130,16 @@ def table_entries(
     """
     entries = []
     for pair in pairs:
-        seen = [_seen(table, pair.method), _seen(table, pair.baseline) if pair.goal is None else pair.goal]
-        gone = [table.lost.get(side, {}) for side in (pair.method, pair.baseline)]
+        values = [
+            _list_values(table, pair.method),
+            _list_values(table, pair.baseline) if pair.goal is None else pair.goal,
+        ]
+        lost_runs = [table.lost.get(side, {}) for side in (pair.method, pair.baseline)]
         entries.append(
             LedgerEntry(
                 kind="numbers",
                 name=pair.method,
-                fingerprint=ledgers.fingerprint([*seen, *gone] if any(gone) else seen),
+                fingerprint=ledgers.fingerprint([*values, *lost_runs] if any(lost_runs) else values),
                 baseline=pair.baseline,
                 metric=table.metric,
                 test="one-sample t" if pair.goal is not None and terms.sigma is None else terms.test,
@@ -137,7 +149,7 @@ def table_entries(
     return entries
 
 
-def _seen(table: Evidence, method: str) -> dict[str, float] | list[float]:
+def _list_values(table: Evidence, method: str) -> dict[str, float] | list[float]:
     """What the ledger has the hash of."""
     if table.summaries:
         printed = table.summaries[method]
@@ -145,7 +157,7 @@ def _seen(table: Evidence, method: str) -> dict[str, float] | list[float]:
     return table.values.get(method, {})
 
 
-def _lost(table: Evidence, pair: ComparedPair, terms: ComparisonTerms) -> bool:
+def _is_lost(table: Evidence, pair: ComparedPair, terms: ComparisonTerms) -> bool:
     """Whether a method's outcome is that it diverged or crashed."""
     if table.summaries:
         return False
@@ -171,7 +183,7 @@ def _lost(table: Evidence, pair: ComparedPair, terms: ComparisonTerms) -> bool:
     return lost or pair.method not in table.values
 
 
-def _judged(table: Evidence, pair: ComparedPair, terms: ComparisonTerms, tries: int) -> BaselineComparison:
+def _judge(table: Evidence, pair: ComparedPair, terms: ComparisonTerms, tries: int) -> BaselineComparison:
     if table.summaries:
         theirs = table.summaries[pair.baseline] if pair.goal is None else pair.goal
         return judge_summaries(pair.method, table.summaries[pair.method], theirs, terms, tries=tries)
@@ -181,46 +193,50 @@ def _judged(table: Evidence, pair: ComparedPair, terms: ComparisonTerms, tries: 
     return judge(pair.method, ours, table.values[pair.baseline], terms, tries=tries)
 
 
-def _implausible(judged: BaselineComparison, against: str) -> str | None:
-    """Say what to look at where an improvement is above every known one; a goal has no runs of which to tell."""
-    if judged.outcome != Outcome.KEEP or not judged.n_baseline:
+def _describe_implausible(comparison: BaselineComparison, against: str) -> str | None:
+    """State what to look at where an improvement is above every known one; a goal has no runs of which to tell."""
+    if comparison.outcome != Outcome.KEEP or not comparison.n_baseline:
         return None
-    words = implausible_gain.describe_implausible_own_gain(
-        judged.gain, judged.sigma, judged.freedom, judged.mean_baseline
+    reason = implausible_gain.describe_implausible_own_gain(
+        comparison.gain, comparison.sigma, comparison.freedom, comparison.mean_baseline
     )
-    return words and f"{quote_name(judged.name)} beside {quote_name(against)}: {words}."
+    return reason and f"{quote(comparison.name)} beside {quote(against)}: {reason}."
 
 
-def _written(
+def _write(
     request: NumbersRequest,
     table: Evidence,
     read: str,
     pairs: Sequence[ComparedPair],
     lost: set[str],
-    cannot: dict[str, str],
+    reasons: dict[str, str],
     ledger: Ledger,
 ) -> VerdictTexts:
     metric = table.metric
     against = {pair.method: pair.baseline for pair in pairs}
     families = list(dict.fromkeys((pair.baseline, metric) for pair in pairs))
     tries = {baseline: ledger.count_tries(baseline, metric) for baseline, _ in families}
-    judged = {
-        pair.method: _judged(table, pair, request.terms, tries[pair.baseline])
+    comparisons = {
+        pair.method: _judge(table, pair, request.terms, tries[pair.baseline])
         for pair in pairs
-        if pair.method not in lost and pair.method not in cannot
+        if pair.method not in lost and pair.method not in reasons
     }
     runs = {method: printed.n for method, printed in table.summaries.items()}
     runs |= {method: len(of_method) for method, of_method in table.runs.items()}
-    gone = [
-        lost_sentence(one, table.lost[one], runs[one], against[one], len(table.lost.get(against[one], {})))
-        for one in against
-        if one in lost
+    sentences_of_others = [
+        write_lost_sentence(name, table.lost[name], runs[name], against[name], len(table.lost.get(against[name], {})))
+        for name in against
+        if name in lost
     ]
-    gone += [f"{quote_name(one)} cannot be judged: {why}" for one, why in cannot.items()]
-    flagged = {method: words for method, one in judged.items() if (words := _implausible(one, against[method]))}
-    gone += flagged.values()
+    sentences_of_others += [f"{quote(name)} cannot be judged: {why}" for name, why in reasons.items()]
+    flagged = {
+        method: reason
+        for method, name in comparisons.items()
+        if (reason := _describe_implausible(name, against[method]))
+    }
+    sentences_of_others += flagged.values()
     baseline = PREDECESSOR if request.chain else pairs[0].baseline
-    tried = {one: ledgers.describe_tries(ledger, one, metric) for one, _ in families}
+    tried = {name: ledgers.describe_tries(ledger, name, metric) for name, _ in families}
     dropped = sum(len(table.lost.get(method, {})) for method in table.methods if method not in lost)
     left_out = (
         f" {format_count(dropped, 'run')} that diverged or crashed left out, as --allow-diverged allows."
@@ -228,21 +244,23 @@ def _written(
         else ""
     )
     about = (
-        f"{read} from {quote_name(request.path.name)}: {format_count(len(runs), 'method')}, "
-        f"{format_count(sum(runs.values()), 'run')}, metric {quote_name(metric)}.{left_out}"
+        f"{read} from {quote(request.path.name)}: {format_count(len(runs), 'method')}, "
+        f"{format_count(sum(runs.values()), 'run')}, metric {quote(metric)}.{left_out}"
     )
-    first = headline(judged, baseline, metric, gone, against=against, tried=tried)
-    sentences = [sentence(each, against[method], metric, tried=tried) for method, each in judged.items()]
-    every = list(judged.values())
-    outcomes = {method: each.outcome for method, each in judged.items()}
-    outcomes |= dict.fromkeys(lost, Outcome.CRASHED) | dict.fromkeys(cannot, Outcome.CANNOT_BE_JUDGED)
+    first = write_headline(comparisons, baseline, metric, sentences_of_others, against=against, tries_text=tried)
+    sentences = [
+        write_sentence(each, against[method], metric, tries_text=tried) for method, each in comparisons.items()
+    ]
+    every = list(comparisons.values())
+    outcomes = {method: each.outcome for method, each in comparisons.items()}
+    outcomes |= dict.fromkeys(lost, Outcome.CRASHED) | dict.fromkeys(reasons, Outcome.CANNOT_BE_JUDGED)
     numbers = {
         "shape": "table",
         "metric": metric,
         "baseline": baseline,
         "against": against,
         "outcomes": {method: str(outcomes[method]) for method in against},
-        "methods": {key: of_judgement(each) for key, each in judged.items()},
+        "methods": {key: comparison_to_json(each) for key, each in comparisons.items()},
         "lost": {method: dict(seeds) for method, seeds in table.lost.items()},
         "unfinished": {method: dict(seeds) for method, seeds in table.unfinished.items()},
         "notes": list(table.notes),
@@ -256,9 +274,9 @@ def _written(
             "# Verdict",
             first,
             write_list(sentences) if len(every) > 1 else "",
-            *sections(every, baseline, read=" ".join([about, *table.notes])),
+            *write_sections(every, baseline, read=" ".join([about, *table.notes])),
         ],
-        limits=limits(every),
+        limits=list_limits(every),
         numbers=numbers,
         outcomes=outcomes,
     )

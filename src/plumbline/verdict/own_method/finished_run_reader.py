@@ -18,9 +18,9 @@ from plumbline.specs.compared_metrics import METRICS, ComparedMetric
 from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.stats.welch_and_stouffer import StoufferResult, stouffer, task_correlation, welch_per_task
 from plumbline.verdict.evidence import FINISHED, Evidence, RunEvidence
-from plumbline.verdict.formatting import quote_name
+from plumbline.verdict.formatting import quote
 from plumbline.verdict.judge import BaselineComparison, judge
-from plumbline.verdict.numbers.sentences import lost_sentence
+from plumbline.verdict.numbers.sentences import write_lost_sentence
 from plumbline.verdict.own_method import ledger_costs
 from plumbline.verdict.seed_values import Seeds
 from plumbline.verdict.sources.study_runs import run_evidence
@@ -118,13 +118,13 @@ class FinishedRunReader:
         ours, theirs = (self.diverged(self.mine.scale, side) for side in (method, baseline))
         if len(theirs) > self.mine.asked["allow_diverged"]:
             return (
-                f"{quote_name(method)} cannot be judged: {format_count(len(theirs), 'run')} of {quote_name(baseline)} "
+                f"{quote(method)} cannot be judged: {format_count(len(theirs), 'run')} of {quote(baseline)} "
                 f"diverged, and what they would have given is not known (`allow_diverged: {len(theirs)}`, said "
                 "beforehand, allows it)."
             )
         if len(ours) > len(theirs):
             seeds = {str(self.frames.runs.loc[key, "seed"]): "diverged" for key in ours}
-            return lost_sentence(method, seeds, len(self.keys(self.mine.scale, method)), baseline, len(theirs))
+            return write_lost_sentence(method, seeds, len(self.keys(self.mine.scale, method)), baseline, len(theirs))
         return ""
 
     def lost_larger(self, method: str) -> list[str]:

@@ -13,11 +13,11 @@ from plumbline.core.formats import format_count
 from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.verdict import formatting
 from plumbline.verdict import ledger as ledgers
-from plumbline.verdict.formatting import join_with_and, quote_name, write_grid
+from plumbline.verdict.formatting import join_with_and, quote, write_grid
 from plumbline.verdict.judge import BaselineComparison
 from plumbline.verdict.ledger import Ledger
 from plumbline.verdict.numbers import score_table_page as pages
-from plumbline.verdict.numbers.sentences import headline, sentence
+from plumbline.verdict.numbers.sentences import write_headline, write_sentence
 from plumbline.verdict.own_method import ledger_costs
 from plumbline.verdict.own_method import own_tables as tables
 from plumbline.verdict.own_method.decision_accuracy import DecisionAccuracy
@@ -63,7 +63,10 @@ def first(result: VerdictContents) -> str:
     mine, metric = result.seen.mine, result.seen.deciding.name
     compared = [run.spec for method in (*mine.references, *mine.against) for run in mine.runs(mine.scale, method)]
     size = describe_size(mine.study.scale_label(mine.scale), mine.study.preset, compared)
-    said = [headline(judged, baseline, metric, tried=_tried(result)) for baseline, judged in result.groups().items()]
+    said = [
+        write_headline(judged, baseline, metric, tries_text=_tried(result))
+        for baseline, judged in result.groups().items()
+    ]
     said += [why for method in mine.against if (why := result.seen.unjudged(method))]
     return f"At {size}: {' '.join([*said, *_diverged_larger(result.seen)])}"
 
@@ -75,7 +78,7 @@ def _diverged_larger(seen: FinishedRunReader) -> list[str]:
         return []
     return [
         f"At {mine.study.scale_label(mine.larger)} (scale {mine.larger}) {len(runs)} of "
-        f"{format_count(len(mine.runs(mine.larger, method)), 'seed')} of {quote_name(method)} diverged."
+        f"{format_count(len(mine.runs(mine.larger, method)), 'seed')} of {quote(method)} diverged."
         for method in mine.compared
         if (runs := seen.lost_larger(method))
     ]
@@ -99,7 +102,7 @@ def page(result: VerdictContents) -> VerdictPage:
         "Limits": [_limits(result)],
         "How to repeat": [write_repeat(AGAIN, _command(mine), result.page)],
     }
-    candidates, baselines = (join_with_and(list(map(quote_name, names))) for names in (mine.against, mine.references))
+    candidates, baselines = (join_with_and(list(map(quote, names))) for names in (mine.against, mine.references))
     return VerdictPage(
         title=f"{candidates} against {baselines}",
         sentence=first(result),
@@ -167,14 +170,16 @@ def _each(result: VerdictContents) -> str:
     said = []
     if len(result.judged) > 1:
         tried = _tried(result)
-        said += [sentence(each, against[method], metric, tried=tried) for method, each in result.judged.items()]
+        said += [
+            write_sentence(each, against[method], metric, tries_text=tried) for method, each in result.judged.items()
+        ]
     for method, each in result.judged.items():
         if (larger := seen.larger(method)) is not None:
             assert seen.mine.larger is not None
             same = "the same sign" if larger.gain * each.gain > 0 else "not the same sign"
             moved = formatting.describe_effect(larger.gain, metric, each.sigma, higher=seen.deciding.higher)
             said.append(
-                f"At {seen.mine.study.scale_label(seen.mine.larger)} {quote_name(method)} {moved} "
+                f"At {seen.mine.study.scale_label(seen.mine.larger)} {quote(method)} {moved} "
                 f"({format_count(larger.seeds, 'seed')} against {larger.seeds_baseline}): {same}."
             )
     return write_list(said)
@@ -187,10 +192,8 @@ def _parity(result: VerdictContents) -> str:
             mine, theirs = one["method"], one["baseline"]
             more = [100 * (mine[key] - theirs[key]) / theirs[key] for key in ("parameters", "operations")]
             flag = "flagged" if f"parity at {scale}" in entry["flagged"] else "within"
-            rows.append(
-                (quote_name(method), scale, f"{mine['parameters']:,}", *(f"{each:+.3f} %" for each in more), flag)
-            )
-        said += [f"{quote_name(method)}: {text}." for text in entry["flagged"].values()]
+            rows.append((quote(method), scale, f"{mine['parameters']:,}", *(f"{each:+.3f} %" for each in more), flag))
+        said += [f"{quote(method)}: {text}." for text in entry["flagged"].values()]
     tolerance = f"tolerance of {result.seen.mine.asked['parity']:g} %"
     columns = ("method", "scale", "parameters", "more than its baseline", "operations more", tolerance)
     return "\n\n".join(part for part in (write_grid(columns, rows) if rows else "", write_list(said)) if part)
@@ -202,7 +205,7 @@ def _how(result: VerdictContents) -> str:
     if result.seen.deciding.name == "validation_loss":
         loss = f" A run's loss is the mean of its evaluations in the last {100 * asked['last']:g} % of its steps."
     return (
-        f"{quote_name(format_path(mine.path))} extends `{mine.study.code}`; what decides is named in it: "
+        f"{quote(format_path(mine.path))} extends `{mine.study.code}`; what decides is named in it: "
         f"{result.seen.deciding.label}, at scale `{mine.scale}`; whether that was before the runs cannot be checked "
         "here."
         f"{loss} With any numbers of seeds the deciding test "
@@ -223,7 +226,7 @@ def _ledger(result: VerdictContents) -> str:
         if there > planned > 0:
             more = f"; {planned} were announced (`planned_tries:`), fewer than were made"
         said.append(
-            f"{format_count(there, 'try', 'tries')} against {quote_name(baseline)} in {quote_name(metric)}, this "
+            f"{format_count(there, 'try', 'tries')} against {quote(baseline)} in {quote(metric)}, this "
             f"page's among them{more}: every p is multiplied by {count}."
         )
     ours = sum(result.ledger.count_tries_made(baseline, metric) for baseline in result.tries)
@@ -243,20 +246,20 @@ def _limits(result: VerdictContents) -> str:
         "A seed varies the initialisation; the order of the data is one for all, so that its noise is not in sigma.",
     ]
     if every:
-        said += pages.limits(every)
+        said += pages.list_limits(every)
     proxies = sorted(task for task, source in seen.frames.task_sources.items() if "proxy" in source)
     if proxies:
         said.append(f"Stand-ins made from held-out documents, not benchmarks: {', '.join(proxies)}.")
     if mine.larger is not None and len(mine.asked["larger_seeds"]) == 1:
         said.append("The larger scale has one seed of each: its sign is a single draw.")
     said += [
-        f"{quote_name(method)} lost {', '.join(runs)} at the larger scale: no gain is given there, since using the "
+        f"{quote(method)} lost {', '.join(runs)} at the larger scale: no gain is given there, since using the "
         "other seeds would select among its runs."
         for method in mine.compared
         if (runs := seen.lost_larger(method))
     ]
     said += [
-        f"{format_count(len(lost), 'run')} of {quote_name(method)} diverged and {'is' if len(lost) == 1 else 'are'} "
+        f"{format_count(len(lost), 'run')} of {quote(method)} diverged and {'is' if len(lost) == 1 else 'are'} "
         f"not used: {', '.join(lost)}."
         for method in mine.compared
         if (lost := seen.diverged(mine.scale, method))
@@ -270,7 +273,7 @@ def _recipe(mine: OwnMethodsFile) -> list[str]:
     said = []
     for method, baseline in mine.against.items():
         if differs := list_differences(*(mine.runs(mine.scale, each)[0].spec for each in (method, baseline))):
-            said.append(f"{quote_name(method)} is not trained by its baseline's recipe: {', '.join(differs)}.")
+            said.append(f"{quote(method)} is not trained by its baseline's recipe: {', '.join(differs)}.")
     return said or [
         "The recipe is that of the study: no learning rate was tuned, neither for a method nor for the baseline."
     ]

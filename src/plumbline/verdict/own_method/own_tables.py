@@ -10,7 +10,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import format_path
 from plumbline.specs.compared_metrics import METRICS
 from plumbline.verdict import formatting
-from plumbline.verdict.formatting import quote_name, write_grid
+from plumbline.verdict.formatting import quote, write_grid
 from plumbline.verdict.judge import BaselineComparison
 from plumbline.verdict.own_method.decision_accuracy import DecisionAccuracy
 from plumbline.verdict.own_method.finished_run_reader import FinishedRunReader
@@ -26,11 +26,11 @@ def measures(seen: FinishedRunReader) -> str:
             try:
                 one = seen.judged(method, metric)
             except PlumblineError:
-                rows.append((quote_name(method), metric.label, *["no noise floor"] * 6))
+                rows.append((quote(method), metric.label, *["no noise floor"] * 6))
                 continue
             means = [formatting.format_value(value, one.sigma) for value in (one.mean, one.mean_baseline, one.gain)]
             found = [f"{one.z:.2f}", formatting.format_p(one.p), formatting.format_value(one.resolved, one.sigma)]
-            rows.append((quote_name(method), metric.label, *means, *found))
+            rows.append((quote(method), metric.label, *means, *found))
     nothing = "The study evaluates nothing else."
     if all(map(seen.unjudged, seen.mine.against)):
         nothing = "Diverged seeds leave nothing to compare."
@@ -61,7 +61,7 @@ def downstream(seen: FinishedRunReader) -> list[str]:
             known = f"Z = {correlated.z:.2f}, p = {formatting.format_p(correlated.p_one_sided)}"
         missing = f"; {plain.missing} without a test" if plain.missing else ""
         sections += [
-            f"### {quote_name(method)}, task by task",
+            f"### {quote(method)}, task by task",
             write_grid(("task", "items", "accuracy more", "Welch's t", "one-sided p"), rows),
             f"Stouffer over {plain.tasks} tasks{missing}, one-sided: Z = {plain.z:.2f}, p = "
             f"{formatting.format_p(plain.p_one_sided)} if tasks were independent; with their correlation over these "
@@ -74,10 +74,8 @@ def larger(seen: FinishedRunReader) -> str:
     """Write what the larger scale gave."""
     rows = []
     if seen.mine.larger is None:
-        return (
-            f"None was asked for (`larger:` in {quote_name(format_path(seen.mine.path))}): nothing follows for other "
-            "sizes."
-        )
+        path = quote(format_path(seen.mine.path))
+        return f"None was asked for (`larger:` in {path}): nothing follows for other sizes."
     for method in seen.mine.against:
         one = seen.larger(method)
         if one is None:
@@ -86,13 +84,11 @@ def larger(seen: FinishedRunReader) -> str:
             gone = ["diverged" if seen.lost_larger(side) else "not compared" for side in sides]
             if not any(seen.lost_larger(side) for side in sides):
                 gone = ["no finished run"] * 2
-            rows.append((quote_name(method), seeds, *gone, "none", "none"))
+            rows.append((quote(method), seeds, *gone, "none", "none"))
             continue
         test = "no noise floor" if one.judged is None else formatting.format_p(one.judged.p)
         seeds = f"{one.seeds} / {one.seeds_baseline}"
-        rows.append(
-            (quote_name(method), seeds, f"{one.mean:.5g}", f"{one.mean_baseline:.5g}", f"{one.gain:+.4g}", test)
-        )
+        rows.append((quote(method), seeds, f"{one.mean:.5g}", f"{one.mean_baseline:.5g}", f"{one.gain:+.4g}", test))
     columns = ("method", "seeds / baseline's", seen.deciding.name, "baseline's", "gain", "one-sided p, of this alone")
     return f"`{seen.mine.larger}`, {seen.mine.study.scale_label(seen.mine.larger)}:\n\n{write_grid(columns, rows)}"
 
@@ -111,7 +107,7 @@ def cost(seen: FinishedRunReader) -> str:
             norm = "none" if math.isnan(spike) else f"{spike:.1f}"
             diverged = f"{len(seen.diverged(scale, method))} of {len(keys)}"
             parameters = f"{medians['parameters']:,.0f}" if medians["parameters"] else "not recorded"
-            rows.append((quote_name(method), scale, diverged, norm, parameters, f"{seconds:.3g}", memory))
+            rows.append((quote(method), scale, diverged, norm, parameters, f"{seconds:.3g}", memory))
     columns = ("method", "scale", "diverged", "largest gradient norm / median", "parameters", "seconds a step")
     return (
         write_grid((*columns, "peak memory, MB"), rows)
@@ -129,7 +125,7 @@ def hours(seen: FinishedRunReader, judged: dict[str, BaselineComparison]) -> str
         if needed := each.seeds_to_decide:
             ours, theirs = (seen.hours(seen.mine.scale, side) for side in (method, seen.mine.against[method]))
             said.append(
-                f"- {quote_name(method)}: {needed:,} seeds of each take about {needed * (ours + theirs):.3g} "
+                f"- {quote(method)}: {needed:,} seeds of each take about {needed * (ours + theirs):.3g} "
                 "device-hours, if "
                 f"a run takes the {ours:.3g} h, and one of the baseline the {theirs:.3g} h, that they took here."
             )
@@ -167,9 +163,7 @@ def published(seen: FinishedRunReader) -> list[str]:
     for row in seen.mine.printed():
         values = seen.values(METRICS[row["metric"]], row["scale"], row["method"])
         mean = sum(values.values()) / len(values) if values else math.nan
-        rows.append(
-            (quote_name(row["method"]), row["metric"], row["scale"], row["value"], f"{mean:.5g}", str(len(values)))
-        )
+        rows.append((quote(row["method"]), row["metric"], row["scale"], row["value"], f"{mean:.5g}", str(len(values))))
     columns = ("method", "metric", "scale", "published", "reproduced here", "seeds")
     return ["### Published next to reproduced", write_grid(columns, rows)] if rows else []
 

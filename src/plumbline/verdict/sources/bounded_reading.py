@@ -57,8 +57,8 @@ class LineForm:
     @cached_property
     def anchor(self) -> str:
         """A word of every line that fits, by which most lines are passed over."""
-        words = re.findall(r"[^\s:]+", " ".join(self._parts[::2]))
-        return max(words, key=len) if words else ""
+        candidates = re.findall(r"[^\s:]+", " ".join(self._parts[::2]))
+        return max(candidates, key=len) if candidates else ""
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -93,7 +93,7 @@ def read_text(path: Path) -> str:
     """Read a file as text, whatever bytes it holds.
 
     Raises:
-        PlumblineError: it is too large, cannot be read, or is no ordinary file.
+        PlumblineError: it is too large, cannot be read, or is not an ordinary file.
     """
     content = read_ordinary_file(path, FILE_BYTES)
     return content.decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")

@@ -17,7 +17,7 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import refuse_repeated_keys, sha256_text
 from plumbline.core.foreign_rows import read_ordinary_text
 from plumbline.verdict.evidence import Evidence, ItemEvidence
-from plumbline.verdict.formatting import join_with_and, quote_name
+from plumbline.verdict.formatting import join_with_and, quote
 from plumbline.verdict.sources.row_files import MOST_BYTES
 
 DATE = r"\d{4}-\d\d-\d\dT[\d.:\-]+"
@@ -53,7 +53,7 @@ def read_model(folder: Path, metric: str) -> Evidence:
     """Read a folder by a metric, ``acc`` or, where tasks have several filters, ``exact_match,strict``.
 
     Raises:
-        PlumblineError: there are no such files; they are of two models; a line is no item, has no number of the metric,
+        PlumblineError: no such files; they are of two models; a line is not an item, has no number of the metric,
             or is there twice; or a file of results cannot be read.
     """
     files = find_samples(folder)
@@ -67,14 +67,13 @@ def read_model(folder: Path, metric: str) -> Evidence:
         settings[task] = {} if run is None else _read_settings(run, task)
         if len(paths) > 1:
             notes.append(
-                f"{quote_name(folder.name)} has {len(paths)} files of {quote_name(task)}; the newest counts, "
-                f"{paths[0].name}."
+                f"{quote(folder.name)} has {len(paths)} files of {quote(task)}; the newest counts, {paths[0].name}."
             )
     for setting in RUN_SETTINGS:
         values = dict.fromkeys(settings[task][setting] for task in files if setting in settings[task])
         if len(values) > 1:
-            few = join_with_and([quote_name(each[:40]) for each in list(values)[:3]])
-            notes.append(f"Tasks of {quote_name(folder.name)} differ in the {setting}: {few}.")
+            few = join_with_and([quote(each[:40]) for each in list(values)[:3]])
+            notes.append(f"Tasks of {quote(folder.name)} differ in the {setting}: {few}.")
     items = {task: _read_items(paths[0], metric) for task, paths in files.items()}
     dates = {match["date"] for paths in files.values() if (match := NAME.fullmatch(paths[0].name))}
     return Evidence(
@@ -113,14 +112,14 @@ def _find_results(samples: Path, results: Mapping[Path, dict[str, Any]]) -> dict
 
 
 def _require_one_model(folder: Path, files: Mapping[str, list[Path]], results: Mapping[Path, dict[str, Any]]) -> str:
-    """The model of a folder, by its results; "" where none name it.
+    """The model of a folder, by its results; "" if none name it.
 
     Raises:
         PlumblineError: files are of two models: by their results, or, where these name none, by their folders.
     """
-    model_by_results = {path: model for path, read in results.items() if (model := _name_model(read))}
+    named_models = {path: model for path, read in results.items() if (model := _name_model(read))}
     models: dict[str, Path] = {}
-    for path, model in model_by_results.items():
+    for path, model in named_models.items():
         models.setdefault(model, path)
     if not models:
         for path in sorted(each for paths in files.values() for each in paths):
@@ -130,20 +129,20 @@ def _require_one_model(folder: Path, files: Mapping[str, list[Path]], results: M
             path
             for paths in files.values()
             for path in paths
-            if not any(results_path.parent == path.parent for results_path in model_by_results)
+            if not any(other.parent == path.parent for other in named_models)
         ),
         None,
     ):
         models.setdefault(unnamed.parent.name, unnamed)
     if len(models) > 1:
         both = join_with_and(
-            [f"{quote_name(model[:200])} ({path.relative_to(folder)})" for model, path in list(models.items())[:3]]
+            [f"{quote(model[:200])} ({path.relative_to(folder)})" for model, path in list(models.items())[:3]]
         )
         raise PlumblineError(
             f"{folder} has files of {len(models)} models: {both}; name the folder of one of them, or move the others "
             "out"
         )
-    return next(iter(models)) if model_by_results else ""
+    return next(iter(models)) if named_models else ""
 
 
 def _name_model(read: Mapping[str, Any]) -> str:
@@ -156,9 +155,7 @@ def _name_model(read: Mapping[str, Any]) -> str:
     arguments = dict(arguments) if isinstance(arguments, dict) else {}
     own = str(read.get("model_name") or arguments.get("pretrained") or arguments.get("model") or "")
     more = {
-        key: value
-        for key, value in arguments.items()
-        if key not in ("pretrained", "model") and key not in PLACEMENT_ARGUMENTS
+        key: value for key, value in arguments.items() if key not in ("pretrained", "model") and key not in PLACEMENT
     }
     return (
         f"{own} {json.dumps(more, sort_keys=True)}"
@@ -168,19 +165,11 @@ def _name_model(read: Mapping[str, Any]) -> str:
 
 
 #: Arguments of a model that say where and how fast it runs.
-PLACEMENT_ARGUMENTS = (
-    "device",
-    "device_map",
-    "batch_size",
-    "max_batch_size",
-    "parallelize",
-    "tensor_parallel_size",
-    "cache_dir",
-)
+PLACEMENT = ("device", "device_map", "batch_size", "max_batch_size", "parallelize", "tensor_parallel_size", "cache_dir")
 
 
 def _read_settings(run: Mapping[str, Any], task: str) -> dict[str, str]:
-    """How a run asked a task, as far as its results say it."""
+    """How a run asked a task, as far as its results state it."""
     settings = {}
     for setting, places in RUN_SETTINGS.items():
         for keys in places:

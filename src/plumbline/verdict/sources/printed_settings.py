@@ -16,16 +16,16 @@ from plumbline.verdict.sources.bounded_reading import parse_number
 
 #: Values of one name: more of them are the course of a run, and no setting.
 VALUES = 8
-#: Names, and lines that are looked through for them, of one run; a value of more words is a sentence.
+#: Names, and lines that are searched for them, of one run; a value of more words is a sentence.
 NAMES, LINES, WORDS = 3_000, 10_000, 3
-#: Pairs of a line, characters before one, and pairs of a run that are looked at.
+#: Pairs of a line, characters before one, and pairs of a run that are examined.
 PAIRS, BEFORE, ALL_PAIRS = 100, 200, 20_000
 
 _VALUE = (
     r"""("[^"\n]{0,200}"|'[^'\n]{0,200}'|\([^()\n]{0,200}\)|\[[^\[\]\n]{0,200}\]|"""
     r"""\d{1,3}(?:,\d{3})+(?![\w.])|(?!//)[^\s,;"'(){}\[\]]{1,200})"""
 )
-#: A name that a sign of its own follows is no value of what stands before it: ``settings: stride = 64``.
+#: A name that a sign of its own follows is not a value of what stands before it: ``settings: stride = 64``.
 _NO_NAME = r"(?!(?<=[ \t])[A-Za-z_][\w.-]{0,60}[ \t]{0,8}[=:](?!//))"
 _PAIR = re.compile(
     rf"""(?<![\w./:=-])(?:["']?(?:--)?([A-Za-z_][\w.-]{{0,60}})["']?[ \t]{{0,8}}[=:][ \t]{{0,8}}+{_NO_NAME}|"""
@@ -54,7 +54,7 @@ _COVERS = re.compile(
     rf"(\d[\d,_]{{0,20}}(?:\.\d{{1,4}})?[kKMBG]?)[ \t]{{1,2}}(?:[a-z]{{1,20}}[ \t]{{1,2}}){{0,2}}?({_UNITS})(?![\w/])",
     re.IGNORECASE,
 )
-#: What is no size, although it names a unit: how often, how fast, or how much at once.
+#: What is not a size, although it names a unit: how often, how fast, or how much at once.
 _NO_SIZE = {"every", "interval", "freq", "per", "batch", "time", "loss", "train", "sec", "second", "ms", "warmup"}
 _SUFFIXES = {"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9}
 
@@ -66,7 +66,7 @@ class PrintedSettings:
     Attributes:
         settings: pairs before its first evaluation.
         sizes: how much its evaluations cover, by the name that it is printed with.
-        left: how many more pairs are looked at.
+        left: how many more pairs are examined.
     """
 
     settings: dict[str, list[str]] = field(default_factory=dict)
@@ -160,7 +160,7 @@ def parse_amount(value: str) -> float | None:
 
 
 def _read_evaluation_sizes(lines: Sequence[str]) -> dict[str, list[str]]:
-    """The sizes on lines of evaluations: each that says so itself, else what is the same on all of several lines.
+    """The sizes on lines of evaluations: each that states it itself, else what is the same on all of several lines.
 
     What grows from line to line is how far the training came.
     """

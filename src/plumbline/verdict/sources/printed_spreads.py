@@ -1,6 +1,6 @@
 """Reads what a paper prints of runs: units after numbers, and means with their standard deviations.
 
-A spread is a column of its own beside the metric (`std`, `sd`, `stdev`; `sem`), or in the metric's cells, as in
+A spread is a column of its own next to the metric (`std`, `sd`, `stdev`; `sem`), or in the metric's cells, as in
 ``55.2 ± 0.4``. Neither the number of runs nor what a bare ± means is guessed: a wrong guess is a wrong verdict.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.evidence import Evidence, RunsSummary
-from plumbline.verdict.formatting import quote_name
+from plumbline.verdict.formatting import quote
 from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows
 
 #: What a spread may be: the standard deviation of the runs, or the standard error of their mean.
@@ -34,7 +34,7 @@ _UNIT = re.compile(r"(?<=[\d.)])\s*\\?%")
 
 @dataclass(frozen=True, slots=True)
 class PrintedSpread:
-    """What the command line says of printed spreads, if anything: runs behind each, and what a bare ± is."""
+    """What the command line states of printed spreads, if anything: runs behind each, and what a bare ± is."""
 
     seeds: int | None = None
     spread: str = ""
@@ -60,10 +60,7 @@ def drop_units(rows: FileRows, column: str, chosen: Sequence[FileRow]) -> tuple[
         )
     plain = {id(row): replace(row, cells=row.cells | {column: _UNIT.sub("", row.cells[column])}) for row in chosen}
     every = tuple(plain.get(id(row), row) for row in rows.rows)
-    note = (
-        f"Every value in column {quote_name(column)} ends in %, which is a unit and was dropped: gains are in its "
-        "points."
-    )
+    note = f"Every value in column {quote(column)} ends in %, which is a unit and was dropped: gains are in its points."
     return replace(rows, rows=every), tuple(plain[id(row)] for row in chosen), note
 
 
@@ -77,7 +74,7 @@ def read_summaries(
     *,
     unit: bool = False,
 ) -> Evidence | None:
-    """Read means, standard deviations and numbers of runs by method; None where the file has a row for each run.
+    """Read means, standard deviations and numbers of runs by method; None if the file has a row for each run.
 
     `unit`: whether the means had one, which their spreads may then have too.
 
@@ -171,15 +168,15 @@ def _require_stated_once(
 def _write_notes(
     column: str, spread_column: str | None, counts: str | None, kind: str, spreads: Sequence[FileRow]
 ) -> Sequence[str]:
-    runs = "what --seeds says" if counts is None else f"column {quote_name(counts)}"
-    spread = f"{kind}, as --spread says" if spread_column is None else f"column {quote_name(spread_column)}"
+    runs = "what --seeds says" if counts is None else f"column {quote(counts)}"
+    spread = f"{kind}, as --spread says" if spread_column is None else f"column {quote(spread_column)}"
     notes = [f"From means and standard deviations of n runs, as printed (n: {runs}; the spread: {spread})."]
     if kind == SEM:
         notes.append("Standard errors of the mean are printed: each was multiplied by the root of its n.")
     if spreads and (first := next((row for row in spreads if "(" in row.cells[column]), None)) is not None:
         split = _split_spread(first.cells[column])
         assert split is not None
-        notes.append(f"{quote_name(first.cells[column])} was read as {split[0]} ± {split[1]}.")
+        notes.append(f"{quote(first.cells[column])} was read as {split[0]} ± {split[1]}.")
     return notes
 
 
@@ -190,19 +187,19 @@ def _strip_metric_name(name: str, column: str) -> str:
     return own[1] if own else low
 
 
-def _find_columns(rows: FileRows, column: str, words: Iterable[str]) -> list[str]:
+def _find_columns(rows: FileRows, column: str, known_names: Iterable[str]) -> list[str]:
     """The columns that may say something of the metric's: those of its own name, else those of a bare word."""
-    columns = [each for each in rows.columns if each != column and _strip_metric_name(each, column) in words]
-    return [each for each in columns if each.lower().strip() not in words] or columns
+    columns = [each for each in rows.columns if each != column and _strip_metric_name(each, column) in known_names]
+    return [each for each in columns if each.lower().strip() not in known_names] or columns
 
 
-def _find_column(rows: FileRows, column: str, words: Iterable[str]) -> str | None:
-    """The column that says something of the metric's; None where there is none.
+def _find_column(rows: FileRows, column: str, known_names: Iterable[str]) -> str | None:
+    """The column that says something of the metric's; None if there is none.
 
     Raises:
         PlumblineError: there are two.
     """
-    columns = _find_columns(rows, column, words)
+    columns = _find_columns(rows, column, known_names)
     if len(columns) > 1:
         raise PlumblineError(f"{rows.path} has the columns {columns}, of which one counts; keep one")
     return columns[0] if columns else None
@@ -227,15 +224,13 @@ def _find_spread_column(rows: FileRows, column: str) -> str | None:
 
 
 def list_unread_columns(rows: FileRows, columns: ColumnNames, column: str) -> list[str]:
-    """Say which columns about several runs were not read, of a file with a row for each run."""
+    """State which columns about several runs were not read, of a file with a row for each run."""
     unread_columns = [*_find_columns(rows, column, SPREADS), *_find_columns(rows, column, COUNTS)]
     reason = (
-        f"column {quote_name(columns.seed)} says"
-        if columns.seed in rows.columns
-        else "no column of spreads says otherwise"
+        f"column {quote(columns.seed)} says" if columns.seed in rows.columns else "no column of spreads says otherwise"
     )
     return (
-        [f"Not read, since each row is one run ({reason} so): {', '.join(map(quote_name, unread_columns))}."]
+        [f"Not read, since each row is one run ({reason} so): {', '.join(map(quote, unread_columns))}."]
         if unread_columns
         else []
     )
@@ -250,7 +245,7 @@ def _is_missing(cell: str) -> bool:
 
 
 def _split_spread(cell: str) -> tuple[str, str] | None:
-    """Mean and spread of a cell, as text with their digits; None where it has no spread."""
+    """Mean and spread of a cell, as text with their digits; None if it has no spread."""
     bare = re.sub(r"\s+", " ", _DRESS.sub(" ", cell.replace("−", "-"))).strip()
     if match := _PLUS_MINUS.fullmatch(bare):
         return match[1], match[2]

@@ -1,4 +1,4 @@
-"""Reads records as the table of a README lists them: a row a record, its logs beside the one that the row names."""
+"""Reads records as the table of a README lists them: a row a record, its logs next to the one that the row names."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Record:
         headline: what is claimed; step: the step at which it is claimed, where steps count.
         printed_n: the number of runs that are claimed.
         by_seed: printed values by seed.
-        left_out: values of runs that were made and are not counted, as the record itself says.
+        left_out: values of runs that were made and are not counted, as the record itself states.
         place: where its logs are; linked: the log that it names.
         logs, unread: what was read of it, and what could not be, with why.
         marked: whether it is one of the board's progress.

@@ -28,7 +28,7 @@ class ColumnNames:
     """The names of the columns that are read.
 
     `metric` is a column of numbers, or a metric's name where each row has its own. `seed`, `step` and `status` of a
-    table may be missing. `status_map`: words of statuses beside the known ones, in lower case -> what they say of a
+    table may be missing. `status_map`: words of statuses next to the known ones, in lower case -> what they say of a
     run.
     """
 

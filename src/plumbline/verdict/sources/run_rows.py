@@ -10,7 +10,7 @@ from typing import NoReturn
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import CRASH, FINISHED, KEEP, RUNNING, Evidence, RunEvidence, SearchLogEntry
-from plumbline.verdict.formatting import quote_name
+from plumbline.verdict.formatting import quote
 from plumbline.verdict.seed_values import describe_seed, name_by_rank, normalize_seed
 from plumbline.verdict.sources.printed_spreads import PrintedSpread, drop_units, list_unread_columns, read_summaries
 from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, name_lines
@@ -35,8 +35,8 @@ def read_table(
     `spread_options`: what was said of printed means and their spreads.
 
     Raises:
-        PlumblineError: a missing column, a cell that is no number, two metrics, a run twice, a run without a value or
-            without the step that was asked for; means with spreads among values of runs, or of unknown numbers of runs.
+        PlumblineError: a missing column, a cell without a number, two metrics, a run twice, a run without a value or
+            without the step that was requested; means with spreads among values of runs, or of unknown numbers of runs.
     """
     rows.require((columns.method,), ("--method-column",))
     metric, column, chosen = _choose_metric(rows, columns)
@@ -74,8 +74,8 @@ def read_table(
 
 
 def _note_left_out(metric: str, empty: Iterable[str]) -> list[str]:
-    names = ", ".join(map(quote_name, sorted(empty)))
-    return [f"Without a value of {quote_name(metric)}, and left out: {names}."] if names else []
+    names = ", ".join(map(quote, sorted(empty)))
+    return [f"Without a value of {quote(metric)}, and left out: {names}."] if names else []
 
 
 def _choose_metric(rows: FileRows, columns: ColumnNames) -> tuple[str, str, tuple[FileRow, ...]]:
@@ -116,8 +116,7 @@ def _group_by_run(
                 "is of; name that one with --seed-column, or keep one row a run"
             )
         notes.append(
-            f"There is no column {quote_name(columns.seed)}: each row of a method is one of its runs, and none is "
-            "paired."
+            f"There is no column {quote(columns.seed)}: each row of a method is one of its runs, and none is paired."
         )
         for method, readings_of_method in readings.items():
             # By value, so that another order of the rows is the same table.
@@ -137,7 +136,7 @@ def _group_by_run(
         if not stepped or (counted_rows := _drop_repeated_steps(of_run)) is None:
             _refuse_repeat(rows, columns, method, seed, of_run, stepped=stepped)
         runs[method, seed] = counted_rows
-        resumed.append(f"{quote_name(method)}, {describe_seed(seed)}")
+        resumed.append(f"{quote(method)}, {describe_seed(seed)}")
     if resumed:
         more = f" and {len(resumed) - 8} more" if len(resumed) > 8 else ""
         notes.append(
@@ -149,7 +148,7 @@ def _group_by_run(
 def _drop_repeated_steps(of_run: list[RunEvidence]) -> list[RunEvidence] | None:
     """What counts of a run that was resumed from an earlier step: of what was done twice, the later rows.
 
-    A run that was lost before it was resumed stays lost. None where the rows are no such run's: they do not begin at
+    A run that was lost before it was resumed stays lost. None if the rows are no such run's: they do not begin at
     the first step, or that one is there again, as where two runs have one seed.
     """
     first = _step_order(of_run[0])
@@ -190,7 +189,7 @@ def _read_run(rows: FileRows, statuses: RunStatuses, column: str, row: FileRow, 
 
 
 def _loss_word(run: RunEvidence) -> str:
-    """The word for why a run was lost; empty where it was not."""
+    """The word for why a run was lost; empty if it was not."""
     return run.word if run.status == CRASH else ""
 
 
@@ -200,7 +199,7 @@ def _step_order(run: RunEvidence) -> float:
 
 
 def _is_empty(run: RunEvidence) -> bool:
-    """Whether a run has no value, and nothing says why."""
+    """Whether a run has no value, and nothing states why."""
     return run.value is None and run.status not in (CRASH, RUNNING)
 
 
@@ -213,7 +212,7 @@ def _choose_steps(
     at_step: str,
     notes: list[str],
 ) -> dict[tuple[str, str], RunEvidence]:
-    """One reading of each run, by the rule that was asked for."""
+    """One reading of each run, by the rule that was requested."""
     if columns.step not in rows.columns:
         if at_step:
             raise PlumblineError(f"--at-step {at_step}: {rows.path} has no column {columns.step!r}; see --step-column")
@@ -311,7 +310,7 @@ def read_search(rows: FileRows, columns: ColumnNames) -> Evidence:
     if any(rows.read_number(row, SEEDS) > 1 for row in rows.rows if row.cells.get(SEEDS)):
         last = {step.configuration: step for step in steps}
         notes.append(
-            f"By column {quote_name(SEEDS)} a row is a mean of several runs, which is judged as one run: that errs "
+            f"By column {quote(SEEDS)} a row is a mean of several runs, which is judged as one run: that errs "
             "towards not decided. Of a configuration its last row counts, and none is a repeat: sigma of one run is "
             "of elsewhere (--sigma). What was decided with the runs themselves: plumbline log."
         )

@@ -14,7 +14,7 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.escape_sequences import strip_escapes
 from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import CRASH, DISCARD, FINISHED, KEEP, RUNNING
-from plumbline.verdict.formatting import join_with_and, quote_name
+from plumbline.verdict.formatting import join_with_and, quote
 from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, name_lines
 
 #: Meaning -> words of loops, trackers (W&B, MLflow, Optuna) and schedulers (SLURM), in lower case, with `_` for spaces.
@@ -45,14 +45,14 @@ _CHOSEN = _COMMON | {"deadline", "interrupted", "paused", "pruned", "revoked", "
 
 
 class RunStatus(NamedTuple):
-    """How a run ended: `KEEP`, `DISCARD`, `CRASH`, `RUNNING` or `FINISHED`, and the word that says so ("" for none)."""
+    """How a run ended: `KEEP`, `DISCARD`, `CRASH`, `RUNNING` or `FINISHED`, and the word for it ("" for none)."""
 
     meaning: str
     word: str
 
 
 def translate_status(word: str) -> str | None:
-    """Return what a word says of a run; None of an unknown one.
+    """Return what a word states of a run; None of an unknown one.
 
     ``TrialState.PRUNED``, ``CANCELLED by 1000``, ``Timed out`` and ``OUT_OF_ME+`` are as their programs write them.
     """
@@ -116,7 +116,7 @@ class RunStatuses:
         self.columns = tuple(each for each in free if each in sure or self._holds_statuses(each, others=bool(sure)))
 
     def read_status(self, row: FileRow) -> RunStatus:
-        """Return how a run ended; `FINISHED` without a word where nothing says so.
+        """Return how a run ended; `FINISHED` without a word where nothing states so.
 
         Raises:
             PlumblineError: a word is not known, or two columns contradict each other.
@@ -138,16 +138,14 @@ class RunStatuses:
         return status
 
     def keeps(self) -> bool:
-        """Whether some row says that its run was kept, as the log of a search does."""
+        """Whether some row states that its run was kept, as the log of a search does."""
         return any(self._translate(row.cells.get(each, "")) == KEEP for each in self.columns for row in self._rows.rows)
 
     def list_notes(self) -> list[str]:
-        """Say which columns were read as statuses, where that is not plain from their name."""
+        """State which columns were read as statuses, where that is not plain from their name."""
         unusual = [each for each in self.columns if each != ColumnNames().status]
         sentence = "column says how its run ended" if len(unusual) == 1 else "columns say how its run ended"
-        return [f"{join_with_and([quote_name(each) for each in unusual])}: this {sentence}."] * bool(
-            unusual
-        ) + self._notes
+        return [f"{join_with_and([quote(each) for each in unusual])}: this {sentence}."] * bool(unusual) + self._notes
 
     def _name_reason(self, column: str, word: str) -> str:
         """What is told of a run: the name of a column of yes and no, an exit code with its name, or the word itself."""
@@ -187,7 +185,7 @@ class RunStatuses:
         return bool(values) and values <= _YES | _NO
 
     def _holds_exit_codes(self, column: str) -> bool:
-        is_named = any(_split_name(column)[-len(words) :] == list(words) for words in _EXIT_CODES)
+        is_named = any(_split_name(column)[-len(parts) :] == list(parts) for parts in _EXIT_CODES)
         return is_named and bool(self._first_rows(column)) and all(map(_is_number, self._first_rows(column)))
 
     def _is_named(self, column: str) -> bool:
@@ -198,7 +196,7 @@ class RunStatuses:
         return len(parts) == 1 or parts[-2] in _OF_A_RUN or not all(map(_is_number, self._first_rows(column)))
 
     def _holds_statuses(self, column: str, *, others: bool) -> bool:
-        """Whether a column holds statuses by its words; `others`: the name of another column says that it does.
+        """Whether a column holds statuses by its words; `others`: the name of another column states that it does.
 
         Raises:
             PlumblineError: it looks like statuses, but has other words too, or all lost runs have a value.
@@ -249,11 +247,11 @@ class RunStatuses:
         """Whether a column's words are a configuration's: the same of all runs of a method, each with a value."""
         return bool(self._method) and not self._varies(column) and all(map(self._has_value, self._rows.rows))
 
-    def _note_unread(self, column: str, words: list[str]) -> None:
-        lines = [row.line for row in self._rows.rows if row.cells.get(column, "") in words]
+    def _note_unread(self, column: str, unread_words: list[str]) -> None:
+        lines = [row.line for row in self._rows.rows if row.cells.get(column, "") in unread_words]
         self._notes.append(
-            f"Column {quote_name(column)} is not read as statuses, although "
-            f"{join_with_and([quote_name(word) for word in words[:3]])} ({format_count(len(lines), 'row')}: "
+            f"Column {quote(column)} is not read as statuses, although "
+            f"{join_with_and([quote(word) for word in unread_words[:3]])} ({format_count(len(lines), 'row')}: "
             f"{name_lines(lines)}) could be one: {_write_flag('--status-column', column)} reads it."
         )
 

@@ -2,7 +2,7 @@
 
 A metric stands in such a file once (one run), or for each seed: ``seed_results`` by seed, each a number or an object of
 metrics; or as an array of such objects, each with its ``seed``. A verdict takes its numbers; for a gate it is a record,
-whose keys the rules name, with the logs beside it.
+whose keys the rules name, with the logs next to it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import refuse_repeated_keys
 from plumbline.core.foreign_rows import read_ordinary_file
 from plumbline.verdict.evidence import CRASH, FINISHED, Evidence, RunEvidence
-from plumbline.verdict.formatting import quote_name
+from plumbline.verdict.formatting import quote
 from plumbline.verdict.seed_values import normalize_seed
 from plumbline.verdict.sources.bounded_reading import LARGEST, count_decimals, list_files_below, read_text
 from plumbline.verdict.sources.records import Printed, Record
@@ -43,7 +43,7 @@ def read_submissions(folder: Path, metric: str) -> Evidence:
     """Read a metric of every submission below a folder; one that has it nowhere is left out, and named.
 
     Raises:
-        PlumblineError: a file is no submission, none has the metric, or one has it for some of its seeds alone.
+        PlumblineError: a file is not a submission, none has the metric, or one has it for some of its seeds alone.
     """
     runs: dict[str, dict[str, RunEvidence]] = {}
     notes, without, alone, metrics = list[str](), list[str](), list[str](), set[str]()
@@ -70,11 +70,9 @@ def read_submissions(folder: Path, metric: str) -> Evidence:
             f"{folder}: no {FILE} has {metric!r}; name one of {sorted(metrics)} with --metric{nearest(metric, metrics)}"
         )
     if alone:
-        notes.append(
-            f"One number of {quote_name(metric)}, and no seeds: one run of {', '.join(map(quote_name, alone))}."
-        )
+        notes.append(f"One number of {quote(metric)}, and no seeds: one run of {', '.join(map(quote, alone))}.")
     if without:
-        notes.append(f"Without a value of {quote_name(metric)}, and left out: {', '.join(map(quote_name, without))}.")
+        notes.append(f"Without a value of {quote(metric)}, and left out: {', '.join(map(quote, without))}.")
     return Evidence(
         metric=metric,
         runs=dict(sorted(runs.items(), key=lambda each: all(run.value is None for run in each[1].values()))),
@@ -145,10 +143,10 @@ def _check_headline(method: str, headline: Any, runs: dict[str, float], metric: 
         return []
     if abs(headline - mean) <= ROUNDING * abs(mean):
         return []
-    return [f"{quote_name(method)} says {headline:g} in {quote_name(metric)}, but the mean of its seeds is {mean:.6g}."]
+    return [f"{quote(method)} says {headline:g} in {quote(metric)}, but the mean of its seeds is {mean:.6g}."]
 
 
-#: How deep an object is looked through for the values of further seeds; seeds of a record.
+#: How deep an object is searched for the values of further seeds; seeds of a record.
 DEPTH, MOST_SEEDS = 4, 1_000
 
 
@@ -252,7 +250,7 @@ def _read_by_seed(results: Any, metric: str) -> dict[str, Printed]:
 
 
 def _find_further_seeds(read: Mapping[str, Any], by_seed: Mapping[str, Printed], metric: str) -> dict[str, float]:
-    """Values of seeds that the record says it ran and does not count: an object with all its seeds, and more."""
+    """Values of seeds that the record states it ran and does not count: an object with all its seeds, and more."""
     if not by_seed:
         return {}
     for each in _walk_objects(read, DEPTH):

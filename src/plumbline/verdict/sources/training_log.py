@@ -113,11 +113,11 @@ class LoggedRun:
 
     @property
     def planned(self) -> int | None:
-        """The step at which the run was to end; None where no line says it."""
+        """The step at which the run was to end; None if no line states it."""
         return next((each.steps for each in reversed(self.evaluations) if each.steps is not None), None)
 
     def evidence(self, evaluation: Evaluation, *, lost: bool = False) -> RunEvidence:
-        """What it says beside the value of an evaluation; `lost`: it has none, since the run diverged."""
+        """What it says next to the value of an evaluation; `lost`: it has none, since the run diverged."""
         lost = lost or not math.isfinite(evaluation.value)
         return RunEvidence(
             value=None if lost else evaluation.value,
@@ -147,7 +147,7 @@ class LoggedRun:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingLog:
-    """What a log holds; `code` is empty where it holds none."""
+    """What a log holds; `code` is empty if it holds none."""
 
     file: Path
     code: str
@@ -163,7 +163,7 @@ class TrainingLog:
 
 
 def read_log(path: Path, part: LogPart) -> TrainingLog:
-    """Read a log. A metric beside the one that counts has its form's own word as its label.
+    """Read a log. A metric next to the one that counts has its form's own word as its label.
 
     Raises:
         PlumblineError: it cannot be read, or has too many evaluations.
@@ -225,7 +225,7 @@ def read_log(path: Path, part: LogPart) -> TrainingLog:
 
 
 def find_seed(path: Path, text: str) -> str:
-    """The seed by a file's name or its folder's, or else by what the log says; empty where neither does."""
+    """The seed by a file's name or its folder's, or else by what the log says; empty if neither does."""
     for name in (path.name, path.parent.name):
         if name_match := _SEED_NAME.search(name):
             return name_match[1]

@@ -25,7 +25,7 @@ from plumbline.operate.preflight.method_checks import (
     leaks,
     trained_size_checks,
 )
-from plumbline.operate.preflight.method_checks.finished_run_checks import TrainedRun, missing_elsewhere
+from plumbline.operate.preflight.method_checks.finished_run_checks import TrainedRun, describe_missing_gain
 from plumbline.specs.spec import RunSpec
 from tests.model_specs import run_spec, small
 from tests.operate.preflight.method_checks.test_leaks import (
@@ -71,9 +71,9 @@ class AtOnePlaceOfTheTrainedContext(Standard):
 def test_a_window_of_places_at_the_trained_width_is_refused_before_training(uses: Callable[[type], None]) -> None:
     uses(InAWindowAtTheTrainedWidth)
     whole = small(layers=6, width=64, heads=4, head_width=16, context=160, vocabulary=1024)
-    assert not set(range(101, 112)) & set(leaks.cuts(160))
-    assert trained_size_checks.failed(tiny(), SIZE) == {}
-    found = trained_size_checks.failed(tiny(), SIZE, [whole])
+    assert not set(range(101, 112)) & set(leaks.list_cuts(160))
+    assert trained_size_checks.run_checks(tiny(), SIZE) == {}
+    found = trained_size_checks.run_checks(tiny(), SIZE, [whole])
     assert "of row 0 in a batch of 18 is predicted otherwise from 160 tokens" in found["causality"]
     assert found["causality"].endswith("with the 6 layers of the width 64 that are trained")
 
@@ -93,15 +93,15 @@ def test_losses_by_numpy_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -> 
     logits_BTV = model(tokens_BT)[:, :-1].detach()
     expected = torch.nn.functional.cross_entropy(logits_BTV.mT, tokens_BT[:, 1:], reduction="none").numpy()
     monkeypatch.setattr(torch.nn.functional, "cross_entropy", lambda *_, **__: torch.zeros(()))
-    assert np.allclose(decoded_losses.at_once(model, tokens_BT), expected, rtol=1e-5)
-    one = decoded_losses.decoded(model, tokens_BT)
+    assert np.allclose(decoded_losses.compute_losses_at_once(model, tokens_BT), expected, rtol=1e-5)
+    one = decoded_losses.decode_losses(model, tokens_BT)
     assert one.places == tuple(range(1, 16)) and np.allclose(one.losses_BP, expected, rtol=1e-4)
 
 
 def test_a_large_model_is_decoded_in_parts_whose_ends_fall_anywhere() -> None:
-    sizes = decoded_losses.parts(1024, 10**9)
+    sizes = decoded_losses.cut_into_parts(1024, 10**9)
     assert sum(sizes) == 1024 and len(sizes) == 20 and len(set(sizes)) > 5
-    assert decoded_losses.parts(128, 10**6) == [1] * 128
+    assert decoded_losses.cut_into_parts(128, 10**6) == [1] * 128
 
 
 def test_every_run_has_its_loss_computed(trained: Callable[[type], Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,12 +113,12 @@ def test_every_run_has_its_loss_computed(trained: Callable[[type], Path], monkey
     monkeypatch.setattr(InTheProcessThatTrains, "training_goes_on", False)
     model = Decoder(spec.model).eval()
     model.load_state_dict(load_file(honest.folder / "model.safetensors"))
-    rows_BT = torch.from_numpy(Pack(finished_run_checks.held_out_pack(work, spec)).rows(np.arange(10)))
-    mean = decoded_losses.at_once(model, rows_BT).mean()
+    rows_BT = torch.from_numpy(Pack(finished_run_checks.locate_held_out_pack(work, spec)).rows(np.arange(10)))
+    mean = decoded_losses.compute_losses_at_once(model, rows_BT).mean()
     outcome = json.loads((honest.folder / "outcome.json").read_text())
     (honest.folder / "outcome.json").write_text(json.dumps(outcome | {"validation_loss": float(mean)}))
-    assert finished_run_checks.of_arm([honest], work, None).leak is None
-    found = finished_run_checks.of_arm([honest, leaking], work, None)
+    assert finished_run_checks.check_arm([honest], work, None).leak is None
+    found = finished_run_checks.check_arm([honest, leaking], work, None)
     assert (found.leak or "").startswith("loss: the mean over all 10 sequences") and found.key == spec.key
 
 
@@ -142,21 +142,21 @@ def test_a_gain_on_the_sequences_of_the_loss_alone_is_refused(trained: Callable[
     work = trained(Softmax)
     spec = run_spec(train__validation_sequences=16)
     start = TrainedRun(folder=work / "out", spec=spec)
-    held_out = Pack(finished_run_checks.held_out_pack(work, spec))
-    training = finished_run_checks.training_pack(work, spec)
+    held_out = Pack(finished_run_checks.locate_held_out_pack(work, spec))
+    training = finished_run_checks.locate_training_pack(work, spec)
     training.parent.mkdir(parents=True)
     for file in ("train.json", "train.bin"):
         shutil.copy(held_out.path.parent / file, training.with_name(file))
     shutil.copy(training.with_name("train.json"), training)
     on_read = torch.from_numpy(Pack(training).rows(batch_indices(Pack(training), 0, 0, 96)))
-    honest = finished_run_checks.gained_elsewhere([fitted(work, spec, on_read, "honest")], start, work)
+    honest = finished_run_checks.check_gain_elsewhere([fitted(work, spec, on_read, "honest")], start, work)
     assert honest.leak is None
     assert honest.words == (
         "its gain was looked for on 24 held-out sequences behind those of the loss and 84 training sequences that no "
         "run was to read"
     )
     thief = fitted(work, spec, torch.from_numpy(held_out.rows(np.arange(16))), "thief")
-    found = finished_run_checks.gained_elsewhere([thief], start, work)
+    found = finished_run_checks.check_gain_elsewhere([thief], start, work)
     assert (found.leak or "").startswith(f"held-out tokens: its gain over {spec.key} is ")
     assert "on 16 sequences of the loss, and " in (found.leak or "")
 
@@ -164,11 +164,11 @@ def test_a_gain_on_the_sequences_of_the_loss_alone_is_refused(trained: Callable[
 def test_a_gain_elsewhere_is_chance_in_most_worlds_and_few_sequences_say_nothing() -> None:
     draw = np.random.default_rng(0)
     refused = sum(
-        missing_elsewhere(draw.normal(0.02, 0.1, 64), draw.normal(0.02, 0.1, 64)) is not None for _ in range(2000)
+        describe_missing_gain(draw.normal(0.02, 0.1, 64), draw.normal(0.02, 0.1, 64)) is not None for _ in range(2000)
     )
     assert refused <= 8, "one in a thousand at most by design, and only where the gain is half as large"
-    assert missing_elsewhere(draw.normal(0.1, 0.02, 64), draw.normal(0.0, 0.02, 64)) is not None
-    assert missing_elsewhere(draw.normal(0.1, 0.02, 8), draw.normal(0.0, 0.02, 64)) is None
+    assert describe_missing_gain(draw.normal(0.1, 0.02, 64), draw.normal(0.0, 0.02, 64)) is not None
+    assert describe_missing_gain(draw.normal(0.1, 0.02, 8), draw.normal(0.0, 0.02, 64)) is None
 
 
 def test_code_that_a_component_replaces_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -228,7 +228,7 @@ def tiny() -> ModelSpec:
 
 def test_the_baseline_holds_at_the_trained_size(uses: Callable[[type], None]) -> None:
     uses(Softmax)
-    assert trained_size_checks.failed(tiny(), SIZE) == {}
+    assert trained_size_checks.run_checks(tiny(), SIZE) == {}
 
 
 @pytest.mark.parametrize(
@@ -254,20 +254,20 @@ def test_the_baseline_holds_at_the_trained_size(uses: Callable[[type], None]) ->
 )
 def test_a_leak_has_a_smallest_input(uses: Callable[[type], None], mixer: type, check: str, words: str) -> None:
     uses(mixer)
-    found = trained_size_checks.failed(tiny(), SIZE)
+    found = trained_size_checks.run_checks(tiny(), SIZE)
     assert list(found) == [check]
     assert words in found[check]
 
 
 def test_a_mixer_that_counts_its_calls_is_refused(uses: Callable[[type], None]) -> None:
     uses(Counts)
-    assert "changes with every call" in model_checks.made(tiny(), tiny())[0]["repeatable"]
+    assert "changes with every call" in model_checks.run_checks(tiny(), tiny())[0]["repeatable"]
 
 
 def looked_at(work: Path) -> finished_run_checks.TrainedLook:
     """Look at the run of `trained`."""
     spec = run_spec()
-    return finished_run_checks.look(work / "out", spec, finished_run_checks.held_out_pack(work, spec))
+    return finished_run_checks.check_run(work / "out", spec, finished_run_checks.locate_held_out_pack(work, spec))
 
 
 @pytest.fixture
@@ -276,7 +276,7 @@ def trained(uses: Callable[[type], None], tmp_path: Path) -> Callable[[type], Pa
 
     def train(mixer: type) -> Path:
         uses(mixer)
-        packs = finished_run_checks.held_out_pack(tmp_path, run_spec()).parent
+        packs = finished_run_checks.locate_held_out_pack(tmp_path, run_spec()).parent
         packs.mkdir(parents=True)
         small_runs.train(run_spec(), small_runs.settings(small_runs.make_packs(packs), tmp_path))
         return tmp_path
@@ -287,7 +287,7 @@ def trained(uses: Callable[[type], None], tmp_path: Path) -> Callable[[type], Pa
 def test_a_leak_that_opens_in_training_is_seen_in_the_trained_weights(trained: Callable[[type], Path]) -> None:
     """It holds before training, which the checks of a new model cannot tell."""
     work = trained(Gated)
-    assert trained_size_checks.failed(tiny(), TrainedSize(context=32, rows=4, half=False, layers=2)) == {}
+    assert trained_size_checks.run_checks(tiny(), TrainedSize(context=32, rows=4, half=False, layers=2)) == {}
     held = looked_at(work)
     assert held.leak is None
     assert "32 tokens of its held-out sequences, in batches of 8 rows" in held.words
@@ -332,13 +332,13 @@ def test_no_keep_of_an_arm_whose_weights_leak(trained: Callable[[type], Path], t
     source.looked_at = True
     held = source.look_again(kept)
     assert held.exit_code == 0 and held.checks["trained_weights"].keys() == {"base", "new"}
-    said = decision_page.markdown(held, "x.svg")
+    said = decision_page.write_markdown(held, "x.svg")
     assert "of the baseline's loss (the largest known at this preset is 0.68 %)" in said and "looked at again" in said
     _open(work / "out")
     refused = source.look_again(kept)
     assert refused.exit_code == 13 and refused.estimate is None
     assert "causality: token 1 of the 2 tokens" in refused.sentence and spec.key in refused.sentence
-    assert "causality: token 1" in decision_page.markdown(refused, "x.svg")
+    assert "causality: token 1" in decision_page.write_markdown(refused, "x.svg")
 
 
 def _open(folder: Path) -> None:

@@ -181,7 +181,9 @@ def failed(monkeypatch: pytest.MonkeyPatch) -> Callable[[type], dict[str, str]]:
     def of(mixer: type) -> dict[str, str]:
         load: Build = component.load
         monkeypatch.setattr(component, "load", lambda slot, name: mixer if slot == "mixer" else load(slot, name))
-        return model_checks.made(small(layers=2, width=32, heads=4, ffn_width=48, context=64), small(context=64))[0]
+        return model_checks.run_checks(small(layers=2, width=32, heads=4, ffn_width=48, context=64), small(context=64))[
+            0
+        ]
 
     return of
 
@@ -195,7 +197,7 @@ def test_every_method_of_ours_holds(name: str) -> None:
     """What is checked holds of variants too (tests/model/test_every_method)."""
     sizes = {"layers": 2, "ffn_width": 48, "context": 64}
     spec, baseline = (ModelSpec.from_dict(overlay(one, **sizes)) for one in (name, "baseline"))
-    assert model_checks.made(spec, baseline)[0] == {}
+    assert model_checks.run_checks(spec, baseline)[0] == {}
 
 
 @pytest.mark.parametrize(
@@ -250,15 +252,15 @@ def test_what_could_not_be_made_is_said_once_and_not_kept(
             raise ModuleNotFoundError("No module named 'missing'")
 
     assert failed(NotThere) == {"build": "ModuleNotFoundError: No module named 'missing'"}
-    raised = model_checks.made(small(layers=2), small())[1]
+    raised = model_checks.run_checks(small(layers=2), small())[1]
     assert raised == ["build"]
     path = tmp_path / "checks.json"
     for raised, kept in (([], True), (["build"], False)):
         path.write_text(json.dumps({"fingerprint": "1", "methods": {"mine": {"failed": {}, "raised": raised}}}))
-        assert (checks_report.kept(path, "1") is not None) == kept
+        assert (checks_report.read_report(path, "1") is not None) == kept
     path.unlink()
     found = {"checks": [], "methods": {"mine": {"failed": {"build": "no"}, "flagged": {}, "raised": ["build"]}}}
-    monkeypatch.setattr(checks_report, "report", lambda mine, train: found)
+    monkeypatch.setattr(checks_report, "make_report", lambda mine, train: found)
     monkeypatch.setattr(check_file, "load", lambda *arguments, **options: SimpleNamespace(path="my.yaml"))
     monkeypatch.setattr("sys.argv", ["checks", "my.yaml", "--out", str(path)])
     with pytest.raises(PlumblineError, match=r"my.yaml: mine: build: no"):
@@ -284,10 +286,10 @@ def test_a_weight_that_is_used_again_is_flagged(monkeypatch: pytest.MonkeyPatch)
             return x_BTD
 
     spec = small(layers=2)
-    baseline = cost_parity.count(spec)
+    baseline = cost_parity.count_cost(spec)
     load: Build = component.load
     monkeypatch.setattr(component, "load", lambda slot, name: Loop if slot == "ffn" else load(slot, name))
-    looped = cost_parity.count(spec)
+    looped = cost_parity.count_cost(spec)
     assert (looped.parameters, looped.operations) == (baseline.parameters, baseline.operations)
     found = cost_parity.CostParity(scale="base", method=looped, baseline=baseline, tolerance=1.0)
     assert found.flagged and found.run > 100 and "as they run: a weight is used more than once" in found.words

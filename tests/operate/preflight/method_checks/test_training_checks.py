@@ -141,7 +141,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, str]]:
         if intervention is not None:
             monkeypatch.setattr(interventions, "load", lambda kind, name: intervention)
         chosen = ({"name": "none"},) if intervention is not None else ()
-        return training_checks.failed(with_interventions(*chosen), run_spec())
+        return training_checks.run_checks(with_interventions(*chosen), run_spec())
 
     return of
 
@@ -226,6 +226,6 @@ def test_a_rule_has_no_sequence_of_the_loss(
 def test_a_schedule_is_finite(monkeypatch: pytest.MonkeyPatch, schedule: Callable[..., float], words: str) -> None:
     spec = run_spec()
     spec = msgspec.structs.replace(spec, schedule=msgspec.structs.replace(spec.schedule, options={}))
-    assert training_checks.schedule(spec) is None
+    assert training_checks.check_schedule(spec) is None
     monkeypatch.setattr(learning_rate, "load", lambda kind, name: schedule)
-    assert words in (training_checks.schedule(spec) or "")
+    assert words in (training_checks.check_schedule(spec) or "")

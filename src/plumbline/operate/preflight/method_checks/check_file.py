@@ -39,37 +39,37 @@ def list_refusals(dry_run: DryRun) -> list[str]:
     methods is among the jobs.
     """
     plan, mine = dry_run.project, _file_in_use(dry_run)
-    return [] if mine is None else checked(plan, mine, Path(plan.paths.verdict_checks))
+    return [] if mine is None else check_methods(plan, mine, Path(plan.paths.verdict_checks))
 
 
-def checked(plan: Project, mine: OwnMethodsFile, path: Path) -> list[str]:
+def check_methods(plan: Project, mine: OwnMethodsFile, path: Path) -> list[str]:
     """Check methods of a user's own, or read what was found for this state of the code.
 
     Returns a sentence for each check that fails. `path`: the file of what is found.
     """
     fingerprint = fingerprint_checks(mine)
-    report = checks_report.kept(path, fingerprint)
+    report = checks_report.read_report(path, fingerprint)
     if report is None:
-        asked = [mine.path] if mine.experiment is None else ["--experiment", json.dumps(mine.experiment)]
-        command = [sys.executable, "-m", "plumbline.operate.preflight.method_checks.check_file", *asked]
+        arguments = [mine.path] if mine.experiment is None else ["--experiment", json.dumps(mine.experiment)]
+        command = [sys.executable, "-m", "plumbline.operate.preflight.method_checks.check_file", *arguments]
         command += ["--preset", plan.name, "--documents-source", plan.config["data"]["source"], "--out", str(path)]
         one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
-        done = subprocess.run(command, capture_output=True, text=True, env=one_thread)
-        report = checks_report.kept(path, fingerprint)
-        if report is None and done.returncode == 0:
+        process = subprocess.run(command, capture_output=True, text=True, env=one_thread)
+        report = checks_report.read_report(path, fingerprint)
+        if report is None and process.returncode == 0:
             return [f"{mine.path}: it, or a component's code, was edited while it was checked; run the command again"]
         if report is None:
-            return [f"{mine.path}: it could not be checked: {done.stderr.strip()[-2000:]}"]
-    return checks_report.refusals(report, mine.path)
+            return [f"{mine.path}: it could not be checked: {process.stderr.strip()[-2000:]}"]
+    return checks_report.list_refusals(report, mine.path)
 
 
 def list_warnings(dry_run: DryRun) -> list[str]:
-    """Report what is no reason to stop: a method that is larger or smaller than what it is compared with."""
+    """Report what is not a reason to stop: a method that is larger or smaller than what it is compared with."""
     plan, mine = dry_run.project, _file_in_use(dry_run)
     if mine is None:
         return []
-    report = checks_report.kept(Path(plan.paths.verdict_checks), plan.fingerprints.checks())
-    return [] if report is None else checks_report.sentences(report, mine.path, "flagged")
+    report = checks_report.read_report(Path(plan.paths.verdict_checks), plan.fingerprints.checks())
+    return [] if report is None else checks_report.list_sentences(report, mine.path, "flagged")
 
 
 def _file_in_use(dry_run: DryRun) -> OwnMethodsFile | None:
@@ -85,14 +85,14 @@ def train_a_little(mine: OwnMethodsFile, method: str, small: RunSpec, baseline: 
 
     whole = {run.spec.scale: run.spec for run in mine.study.runs.values() if run.spec.method == method}
     try:
-        found = training_checks.failed(small, baseline)
+        failures = training_checks.run_checks(small, baseline)
         for scale, spec in whole.items():
-            if words := training_checks.schedule(spec):
-                found[f"schedule at {scale}"] = words
+            if message := training_checks.check_schedule(spec):
+                failures[f"schedule at {scale}"] = message
     except Exception as error:
         entry["raised"].append("training")
-        found = {"training": training_checks.raised(error)}
-    entry["failed"] |= found
+        failures = {"training": training_checks.describe_error(error)}
+    entry["failed"] |= failures
 
 
 def arguments() -> Parser:
@@ -113,22 +113,22 @@ def main() -> None:
     from plumbline.model.allocator import keep_memory
     from plumbline.operate.preflight.method_checks import training_checks
 
-    given = arguments().parse_args()
+    options = arguments().parse_args()
     keep_memory()  # large tensors are made and dropped by the hundred
-    if given.experiment is not None:
-        study = study_config.load(given.experiment["study"], given.preset, source=given.documents_source)
-        mine = of_experiment(given.experiment, study, source=given.documents_source)
+    if options.experiment is not None:
+        study = study_config.load(options.experiment["study"], options.preset, source=options.documents_source)
+        mine = of_experiment(options.experiment, study, source=options.documents_source)
         assert mine is not None, "whoever asks has looked"
     else:
-        mine = load(given.mine, given.preset, source=given.documents_source)
-    found = checks_report.report(mine, train_a_little)
-    found["checks"] += training_checks.CHECKS
-    if given.out is not None and checks_report.to_keep(found):
-        atomic_write_json(given.out, found)
-    for words in checks_report.sentences(found, mine.path, "flagged"):
-        print(f"flagged: {words}")
-    checks_report.require(found, mine.path)
-    print(f"{', '.join(found['methods'])}: {', '.join(found['checks'])} hold")
+        mine = load(options.mine, options.preset, source=options.documents_source)
+    report = checks_report.make_report(mine, train_a_little)
+    report["checks"] += training_checks.CHECKS
+    if options.out is not None and checks_report.can_be_kept(report):
+        atomic_write_json(options.out, report)
+    for sentence in checks_report.list_sentences(report, mine.path, "flagged"):
+        print(f"flagged: {sentence}")
+    checks_report.require_no_failure(report, mine.path)
+    print(f"{', '.join(report['methods'])}: {', '.join(report['checks'])} hold")
 
 
 if __name__ == "__main__":

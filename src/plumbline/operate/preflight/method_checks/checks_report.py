@@ -35,7 +35,7 @@ def list_code() -> Names:
 
 
 def find_replaced(before: Names) -> str | None:
-    """Name the first function that another one stands for since; None where all are as they were."""
+    """Name the first function that another one stands for since; None if all are as they were."""
     for name, value in _functions():
         if before.get(name, value) is not value:
             return f"{name} is replaced by other code while the component is loaded or called: leave it as it is"
@@ -59,15 +59,15 @@ def _functions() -> Iterator[tuple[str, Any]]:
 Train = Callable[[OwnMethodsFile, str, RunSpec, RunSpec, dict[str, Any]], None]
 
 
-def report(mine: OwnMethodsFile, train: Train | None = None) -> dict[str, Any]:
+def make_report(mine: OwnMethodsFile, train: Train | None = None) -> dict[str, Any]:
     """Make all checks of a user's own file, and return what was found by method.
 
     `train` tries what trains a method (`training_checks`), before any run of it; where its runs are finished, that is
     left out.
 
     Of each method: `failed` and `flagged` (name of a check -> words), the checks that could not be made because
-    something was `raised`, `parity` by scale, and whether it starts with its baseline's logits (`starts_as`; None where
-    it cannot be built). `trained`: the contexts of the runs, at which models were looked at, and words for the page.
+    something was `raised`, `parity` by scale, and whether it starts with its baseline's logits (`starts_as`; None if
+    it cannot be built). `trained`: the contexts of the runs, at which models were examined, and words for the page.
     """
     # torch, which who only reads a report goes without
     import torch
@@ -75,27 +75,27 @@ def report(mine: OwnMethodsFile, train: Train | None = None) -> dict[str, Any]:
     from plumbline.operate.preflight.method_checks import cost_parity, model_checks, trained_size_checks
 
     torch.set_num_threads(1)  # small models: more threads wait for each other
-    found: dict[str, Any] = {}
-    known, names = models(mine), list_code()
+    methods: dict[str, Any] = {}
+    specs, names = models(mine), list_code()
     for method, against in mine.against.items():
-        (small, whole), (small_baseline, whole_baseline) = known[method], known[against]
+        (small, whole), (small_baseline, whole_baseline) = specs[method], specs[against]
         sizes = list_trained_sizes(mine, method)
-        failed, raised = model_checks.made(small.model, small_baseline.model, sizes, whole.values())
+        failed, raised = model_checks.run_checks(small.model, small_baseline.model, sizes, whole.values())
         entry: dict[str, Any] = {"against": against, "failed": failed, "raised": raised, "flagged": {}, "parity": {}}
         entry["starts_as"] = None
         if train is not None and "build" not in raised:
             train(mine, method, small, small_baseline, entry)
-        if (words := find_replaced(names)) is not None:
-            failed[REPLACED_CODE], names = words, list_code()
+        if (message := find_replaced(names)) is not None:
+            failed[REPLACED_CODE], names = message, list_code()
         if not failed:
-            entry["starts_as"] = model_checks.starts_as(small.model, small_baseline.model)
+            entry["starts_as"] = model_checks.starts_as_baseline(small.model, small_baseline.model)
             for scale, model in whole.items():
-                one = cost_parity.compare(scale, model, whole_baseline[scale], mine.asked["parity"])
-                entry["parity"][scale] = dataclasses.asdict(one)
-                if one.words:
-                    entry["flagged"][f"parity at {scale}"] = one.words
-        found[method] = entry
-    small, whole = known[mine.compared[0]]
+                parity = cost_parity.compare(scale, model, whole_baseline[scale], mine.asked["parity"])
+                entry["parity"][scale] = dataclasses.asdict(parity)
+                if parity.words:
+                    entry["flagged"][f"parity at {scale}"] = parity.words
+        methods[method] = entry
+    small, whole = specs[mine.compared[0]]
     size = small.model
     trained = list_trained_sizes(mine, *mine.against)
     return {
@@ -103,48 +103,50 @@ def report(mine: OwnMethodsFile, train: Train | None = None) -> dict[str, Any]:
         "checks": [*model_checks.CHECKS, *trained_size_checks.CHECKS, REPLACED_CODE],
         "size": {"layers": size.layers, "width": size.width, "vocabulary": size.vocabulary},
         "trained": {
-            "contexts": sorted({one.context for one in trained}),
-            "words": [trained_size_checks.words(one, size, [*whole.values()]) for one in trained],
+            "contexts": sorted({parity.context for parity in trained}),
+            "words": [trained_size_checks.describe_checks(parity, size, [*whole.values()]) for parity in trained],
         },
-        "methods": found,
+        "methods": methods,
     }
 
 
-def kept(path: Path, fingerprint: str) -> dict[str, Any] | None:
+def read_report(path: Path, fingerprint: str) -> dict[str, Any] | None:
     """Read the report of a file, if it is of this code and these models, and every check could be made; else None."""
     content = read(path)
-    return content if content is not None and content.get("fingerprint") == fingerprint and to_keep(content) else None
+    return (
+        content if content is not None and content.get("fingerprint") == fingerprint and can_be_kept(content) else None
+    )
 
 
-def to_keep(found: dict[str, Any]) -> bool:
+def can_be_kept(report: dict[str, Any]) -> bool:
     """Whether every check could be made, so that the report may be kept.
 
     What was raised may come from the environment (a package that is not there, no memory), which no hash of the code
     tells apart from a later one where all is well.
     """
-    return not any(entry.get("raised") for entry in found["methods"].values())
+    return not any(entry.get("raised") for entry in report["methods"].values())
 
 
-def sentences(found: dict[str, Any], path: str, kind: str) -> list[str]:
+def list_sentences(report: dict[str, Any], path: str, kind: str) -> list[str]:
     """Write a sentence for each check of a report that failed (`kind` ``failed``) or was only flagged (``flagged``)."""
     return [
-        f"{path}: {method}: {name}: {words}"
-        for method, entry in found["methods"].items()
-        for name, words in entry[kind].items()
+        f"{path}: {method}: {name}: {message}"
+        for method, entry in report["methods"].items()
+        for name, message in entry[kind].items()
     ]
 
 
-def refusals(found: dict[str, Any], path: str) -> list[str]:
-    """Write a sentence for each check of a report that failed, and the remedy; none where all hold."""
-    failing = sentences(found, path, "failed")
+def list_refusals(report: dict[str, Any], path: str) -> list[str]:
+    """Write a sentence for each check of a report that failed, and the remedy; none if all hold."""
+    failing = list_sentences(report, path, "failed")
     return [*failing, "nothing was trained; fix the component and run the command again"] if failing else []
 
 
-def require(found: dict[str, Any], path: str) -> None:
+def require_no_failure(report: dict[str, Any], path: str) -> None:
     """Refuse a report in which a check failed.
 
     Raises:
         PlumblineError: naming every check that failed.
     """
-    if failing := refusals(found, path):
+    if failing := list_refusals(report, path):
         raise PlumblineError("\n".join(failing))

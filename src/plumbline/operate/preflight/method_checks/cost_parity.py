@@ -16,7 +16,7 @@ class ModelCount:
     """A model's parameters, and its operations of forward and backward on one sequence, each weight used once.
 
     Attributes:
-        run: operations of a forward pass as torch sees them run, a weight as often as it is used; None where the model
+        run: operations of a forward pass as torch sees them run, a weight as often as it is used; None if the model
             does not run without memory (on the meta device).
     """
 
@@ -31,7 +31,7 @@ class CostParity:
 
     Attributes:
         tolerance: percent.
-        ffn_width: the width of the FFN that would restore parity; None where none is needed, or none does.
+        ffn_width: the width of the FFN that would restore parity; None if none is needed, or none does.
         restored: the method's cost at that width.
     """
 
@@ -45,12 +45,12 @@ class CostParity:
     @property
     def parameters(self) -> float:
         """Percent more parameters than the baseline."""
-        return _more(self.method.parameters, self.baseline.parameters)
+        return _percent_more(self.method.parameters, self.baseline.parameters)
 
     @property
     def operations(self) -> float:
         """Percent more operations than the baseline."""
-        return _more(self.method.operations, self.baseline.operations)
+        return _percent_more(self.method.operations, self.baseline.operations)
 
     @property
     def run(self) -> float:
@@ -61,7 +61,7 @@ class CostParity:
         """
         if self.method.run is None or self.baseline.run is None:
             return 0.0
-        return max(0.0, _more(self.method.run, self.baseline.run))
+        return max(0.0, _percent_more(self.method.run, self.baseline.run))
 
     @property
     def excess(self) -> float:
@@ -75,25 +75,25 @@ class CostParity:
 
     @property
     def words(self) -> str:
-        """A sentence that says what is flagged, and what would restore parity; empty where nothing is."""
+        """A sentence that says what is flagged, and what would restore parity; empty if nothing is."""
         if not self.flagged:
             return ""
-        said = (
+        sentence = (
             f"at scale {self.scale} it has {self.parameters:+.2f} % parameters and {self.operations:+.2f} % operations "
             f"(tolerance {self.tolerance:g} %)"
         )
         if self.run > max(self.tolerance, self.operations + self.tolerance):
-            said += f", and {self.run:+.2f} % operations as they run: a weight is used more than once"
+            sentence += f", and {self.run:+.2f} % operations as they run: a weight is used more than once"
         if self.ffn_width is None or self.restored is None:
-            return f"{said}; no width of the FFN restores parity"
+            return f"{sentence}; no width of the FFN restores parity"
         return (
-            f"{said}; model.ffn_width: {self.ffn_width} would leave "
-            f"{_more(self.restored.parameters, self.baseline.parameters):+.2f} % and "
-            f"{_more(self.restored.operations, self.baseline.operations):+.2f} %"
+            f"{sentence}; model.ffn_width: {self.ffn_width} would leave "
+            f"{_percent_more(self.restored.parameters, self.baseline.parameters):+.2f} % and "
+            f"{_percent_more(self.restored.operations, self.baseline.operations):+.2f} %"
         )
 
 
-def count(spec: ModelSpec) -> ModelCount:
+def count_cost(spec: ModelSpec) -> ModelCount:
     """Count parameters and operations of a model of any size, on the meta device."""
     model = on_meta(spec)
     try:
@@ -109,24 +109,24 @@ def compare(scale: str, method: ModelSpec, baseline: ModelSpec, tolerance: float
 
     Beyond the tolerance (percent), the FFN's width is looked for at which the largest excess is gone.
     """
-    mine, theirs = count(method), count(baseline)
-    found = CostParity(scale=scale, method=mine, baseline=theirs, tolerance=tolerance)
-    if not found.flagged:
-        return found
+    mine, theirs = count_cost(method), count_cost(baseline)
+    parity = CostParity(scale=scale, method=mine, baseline=theirs, tolerance=tolerance)
+    if not parity.flagged:
+        return parity
     # All counts are straight lines in the FFN's width.
-    other = count(msgspec.structs.replace(method, ffn_width=2 * method.ffn_width))
-    name = max(("parameters", "operations", "run"), key=lambda one: abs(getattr(found, one)))
-    had, wanted, wider = (getattr(one, name) for one in (mine, theirs, other))
-    if None in (had, wanted, wider) or wider <= had:
-        return found
-    width = method.ffn_width + round((wanted - had) * method.ffn_width / (wider - had))
+    other = count_cost(msgspec.structs.replace(method, ffn_width=2 * method.ffn_width))
+    name = max(("parameters", "operations", "run"), key=lambda count_: abs(getattr(parity, count_)))
+    had, target, wider = (getattr(count_, name) for count_ in (mine, theirs, other))
+    if None in (had, target, wider) or wider <= had:
+        return parity
+    width = method.ffn_width + round((target - had) * method.ffn_width / (wider - had))
     if width < 1:
-        return found
-    restored = count(msgspec.structs.replace(method, ffn_width=width))
-    if abs(replace(found, method=restored).excess) >= abs(found.excess):
-        return found
-    return replace(found, ffn_width=width, restored=restored)
+        return parity
+    restored = count_cost(msgspec.structs.replace(method, ffn_width=width))
+    if abs(replace(parity, method=restored).excess) >= abs(parity.excess):
+        return parity
+    return replace(parity, ffn_width=width, restored=restored)
 
 
-def _more(mine: int, theirs: int) -> float:
+def _percent_more(mine: int, theirs: int) -> float:
     return 100 * (mine - theirs) / theirs

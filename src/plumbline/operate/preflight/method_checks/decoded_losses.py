@@ -41,7 +41,7 @@ class DecodedLosses:
     losses_BP: np.ndarray
 
 
-def parts(length: int, numbers: int) -> list[int]:
+def cut_into_parts(length: int, numbers: int) -> list[int]:
     """Cut a sequence into the parts that are read one after another: single tokens, or as many calls as take seconds.
 
     Sizes of longer parts differ, so that their ends, where a prediction is made of what is there, fall anywhere.
@@ -55,34 +55,43 @@ def parts(length: int, numbers: int) -> list[int]:
 
 
 @torch.no_grad()
-def decoded(model: Decoder, tokens_BT: torch.Tensor) -> DecodedLosses:
+def decode_losses(model: Decoder, tokens_BT: torch.Tensor) -> DecodedLosses:
     """Decode all rows together, in float32 and evaluation mode; the loss of every token that follows a part's end."""
     tokens_BT, length = tokens_BT.to(model.embedding.device), tokens_BT.shape[1]
-    sizes = parts(length, sum(value.numel() for value in model.parameters()))
-    cache, place, places, found = DecodingCache(), 0, [], []
+    sizes = cut_into_parts(length, sum(value.numel() for value in model.parameters()))
+    cache, place, places, losses = DecodingCache(), 0, [], []
     for size in sizes:
         part_BT = tokens_BT[:, place : place + size]
         hidden_BTD = model.hidden(part_BT, model.context(part_BT, None, cache))
         place += size
         if place < length:
             places.append(place)
-            found.append(cross_entropy(model.logits(hidden_BTD[:, -1:]), tokens_BT[:, place : place + 1])[:, 0])
-    return DecodedLosses(places=tuple(places), losses_BP=np.stack(found, axis=1))
+            losses.append(
+                compute_cross_entropy(model.logits(hidden_BTD[:, -1:]), tokens_BT[:, place : place + 1])[:, 0]
+            )
+    return DecodedLosses(places=tuple(places), losses_BP=np.stack(losses, axis=1))
 
 
 @torch.no_grad()
-def at_once(model: Decoder, tokens_BT: torch.Tensor) -> np.ndarray:
+def compute_losses_at_once(model: Decoder, tokens_BT: torch.Tensor) -> np.ndarray:
     """Compute the loss (B, T - 1) of each token after its row's first, all of them read in one call of the model."""
     tokens_BT = tokens_BT.to(model.embedding.device)
     hidden_BTD = model.hidden(tokens_BT, model.context(tokens_BT, None, None))
     rows = []
     for hidden_TD, targets_T in zip(hidden_BTD[:, :-1], tokens_BT[:, 1:], strict=True):
         parts = zip(hidden_TD.split(CHUNK), targets_T.split(CHUNK), strict=True)
-        rows.append(np.concatenate([cross_entropy(model.logits(one[None]), two[None])[0] for one, two in parts]))
+        rows.append(
+            np.concatenate(
+                [
+                    compute_cross_entropy(model.logits(part_TD[None]), targets_of_part_T[None])[0]
+                    for part_TD, targets_of_part_T in parts
+                ]
+            )
+        )
     return np.stack(rows)
 
 
-def cross_entropy(logits_BTV: torch.Tensor, targets_BT: torch.Tensor) -> np.ndarray:
+def compute_cross_entropy(logits_BTV: torch.Tensor, targets_BT: torch.Tensor) -> np.ndarray:
     """Cross-entropies (B, T), nats, in float64 by numpy: by no code that a component could have replaced for torch."""
     z_BTV = logits_BTV.detach().float().cpu().numpy().astype(np.float64)
     z_BTV -= z_BTV.max(axis=-1, keepdims=True)
@@ -90,38 +99,38 @@ def cross_entropy(logits_BTV: torch.Tensor, targets_BT: torch.Tensor) -> np.ndar
     return np.log(np.exp(z_BTV).sum(axis=-1)) - chosen_BT
 
 
-def early(at_once_BT: np.ndarray, one: DecodedLosses, *, half: bool) -> str | None:
-    """Say by how much tokens read at once are predicted better than decoded ones; None where that is rounding.
+def describe_early_tokens(at_once_BT: np.ndarray, decoded: DecodedLosses, *, half: bool) -> str | None:
+    """State by how much tokens read at once are predicted better than decoded ones; None if that is rounding.
 
     Args:
         at_once_BT: losses of each token after its first, of the same rows.
     """
-    places = np.array(one.places)
-    better_BP = one.losses_BP - at_once_BT[:, places - 1]
-    gain, whole = float(better_BP.mean()), float(one.losses_BP.mean())
+    places = np.array(decoded.places)
+    better_BP = decoded.losses_BP - at_once_BT[:, places - 1]
+    gain, whole = float(better_BP.mean()), float(decoded.losses_BP.mean())
     if gain <= (SAME_HALF if half else SAME) * abs(whole):
         return None
     row, place = np.unravel_index(int(better_BP.argmax()), better_BP.shape)
     return (
         f"read at once, {better_BP.size:,} tokens have a loss that is {gain:.3g} below that of the same tokens "
-        f"decoded one after another ({whole:.4g}), most of all token {one.places[place]} of sequence {row} (by "
+        f"decoded one after another ({whole:.4g}), most of all token {decoded.places[place]} of sequence {row} (by "
         f"{float(better_BP.max()):.3g}): what it is to predict is read, or how much is to follow"
     )
 
 
-def other(at_once_BT: np.ndarray, one: DecodedLosses) -> str | None:
-    """Say that a token read at once is predicted otherwise than decoded, better or worse; None where all are alike.
+def describe_difference(at_once_BT: np.ndarray, decoded: DecodedLosses) -> str | None:
+    """State that a token read at once is predicted otherwise than decoded, better or worse; None if all are alike.
 
     What leaks into a model that is not trained makes no loss smaller. In float32.
     """
-    places = np.array(one.places)
-    far_BP = np.abs(at_once_BT[:, places - 1] - one.losses_BP)
-    wrong_BP = ~(far_BP <= OFF + OFF_SHARE * np.abs(one.losses_BP))  # not a number is far
+    places = np.array(decoded.places)
+    far_BP = np.abs(at_once_BT[:, places - 1] - decoded.losses_BP)
+    wrong_BP = ~(far_BP <= OFF + OFF_SHARE * np.abs(decoded.losses_BP))  # not a number is far
     if not wrong_BP.any():
         return None
     row, place = (int(each[0]) for each in wrong_BP.nonzero())
     return (
-        f"token {one.places[place]} of row {row} in a batch of {len(far_BP)} is predicted otherwise from "
+        f"token {decoded.places[place]} of row {row} in a batch of {len(far_BP)} is predicted otherwise from "
         f"{at_once_BT.shape[1] + 1} tokens that are read at once than from those before it alone (its loss is off by "
         f"{far_BP[row, place]:.2g})"
     )

@@ -34,7 +34,7 @@ from plumbline.operate.preflight.method_checks.leaks import TRAINED, Leak, Mode
 from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.specs.spec import RunSpec
 
-#: Tokens of a batch that is looked at.
+#: Tokens of a batch that is examined.
 TOKENS = 8_192
 #: Losses agree within this share: in float32 where the run was on a processor too (1e-7 at most in the demo), and
 #: in bfloat16 or on another device.
@@ -47,7 +47,7 @@ BLOCKS = 8
 SHARE = 0.5
 #: ... by a difference that chance alone makes so rarely.
 LEVEL = 0.001
-#: Tokens of all sequences whose loss is computed again of the run that is looked at whole; more take too long.
+#: Tokens of all sequences whose loss is computed again of the run that is examined whole; more take too long.
 LOSS_TOKENS = 65_536
 #: Tokens whose loss is computed again of each further run, and of each group on which a gain is looked for.
 MORE_TOKENS = 16_384
@@ -66,12 +66,12 @@ class TrainedRun:
     spec: RunSpec
 
 
-def held_out_pack(work: Path, spec: RunSpec) -> Path:
+def locate_held_out_pack(work: Path, spec: RunSpec) -> Path:
     """Spell the path of the manifest of the pack that a run was validated on, below a preset's folder."""
     return Path(pack_folder(f"{work}/corpora/{spec.data.corpus}", spec.model.context, "validation"), "validation.json")
 
 
-def training_pack(work: Path, spec: RunSpec) -> Path:
+def locate_training_pack(work: Path, spec: RunSpec) -> Path:
     """Spell the path of the manifest of the pack that a run was trained on."""
     folder = pack_folder(f"{work}/corpora/{spec.data.corpus}", spec.model.context, "train")
     return Path(folder, f"{spec.data.pack}.json")
@@ -95,18 +95,22 @@ class TrainedModel:
     def of_tokens(self, tokens_BT: torch.Tensor, mode: Mode | None = None) -> np.ndarray:
         """The loss of each token after its sequence's first (B, T - 1), in batches as it was validated."""
         with (mode or self.validated).of(self.model), torch.no_grad():
-            return np.concatenate([decoded_losses.at_once(self.model, each) for each in tokens_BT.split(self.rows)])
+            return np.concatenate(
+                [decoded_losses.compute_losses_at_once(self.model, each) for each in tokens_BT.split(self.rows)]
+            )
 
     def of_sequences(self, tokens_BT: torch.Tensor) -> np.ndarray:
         """The loss of each sequence (B,)."""
         return self.of_tokens(tokens_BT).mean(axis=1)
 
     def early(self, tokens_BT: torch.Tensor) -> str | None:
-        """Say by how much tokens are predicted better when they are there already; None where they are not."""
-        one = decoded_losses.decoded(self.model, tokens_BT)
+        """State by how much tokens are predicted better when they are there already; None if they are not."""
+        decoded = decoded_losses.decode_losses(self.model, tokens_BT)
         for mode in dict.fromkeys((Mode(), self.validated)):
-            if words := decoded_losses.early(self.of_tokens(tokens_BT, mode), one, half=mode.half):
-                return f"{words}{mode.words}"
+            if message := decoded_losses.describe_early_tokens(
+                self.of_tokens(tokens_BT, mode), decoded, half=mode.half
+            ):
+                return f"{message}{mode.words}"
         return None
 
     def loss(self, tokens_BT: torch.Tensor) -> tuple[str | None, str]:
@@ -115,25 +119,25 @@ class TrainedModel:
         Returns words where it is another one, and words for the page.
         """
         outcome = read_json(self.run.folder / "outcome.json") or {}
-        said, every = outcome.get("validation_loss"), self.spec.train.validation_sequences
-        if said is None:
+        reported, every = outcome.get("validation_loss"), self.spec.train.validation_sequences
+        if reported is None:
             return None, ""
         losses_B = self.of_sequences(tokens_BT[:every])
-        found, number = float(losses_B.mean()), len(losses_B)
+        computed, number = float(losses_B.mean()), len(losses_B)
         error = 0.0
         if number < every:
             error = ERRORS * float(losses_B.std(ddof=1)) / math.sqrt(number) if number > 1 else math.inf
-        of = f"all {number:,}" if number == every else f"{number:,} of the {every:,}"
+        share_of_sequences = f"all {number:,}" if number == every else f"{number:,} of the {every:,}"
         share = SAME if self.exact else SAME_ELSEWHERE
-        if abs(found - said) <= share * abs(said) + error:
-            return None, f", and {of} sequences of its validation loss have it again ({found:.4g})"
+        if abs(computed - reported) <= share * abs(reported) + error:
+            return None, f", and {share_of_sequences} sequences of its validation loss have it again ({computed:.4g})"
         return (
-            f"loss: the mean over {of} sequences of its validation loss is {found:.4g} with its weights, and the run "
-            f"says {said:.4g}: what the run read or kept besides its weights is in that loss"
+            f"loss: the mean over {share_of_sequences} sequences of its validation loss is {computed:.4g} with its "
+            f"weights, and the run says {reported:.4g}: what the run read or kept besides its weights is in that loss"
         ), ""
 
 
-def opened(path: Path, spec: RunSpec) -> Pack | None:
+def open_pack(path: Path, spec: RunSpec) -> Pack | None:
     """A pack, if it is there with all of its shards."""
     try:
         return Pack(path, context=spec.model.context) if path.is_file() else None
@@ -141,25 +145,25 @@ def opened(path: Path, spec: RunSpec) -> Pack | None:
         return None
 
 
-def sequences(pack: Path, spec: RunSpec, more: int, tokens: int) -> torch.Tensor:
-    """The held-out sequences that are read: those of the loss as far as they fit, and `more` others behind them."""
-    there = Pack(pack, context=spec.model.context)
-    wanted = max(2, more + min(spec.train.validation_sequences, max(more, 1, tokens // spec.model.context)))
-    return torch.from_numpy(there.rows(np.arange(min(wanted, there.sequences))))
+def read_sequences(pack: Path, spec: RunSpec, others: int, tokens: int) -> torch.Tensor:
+    """The held-out sequences that are read: those of the loss as far as they fit, and `others` others behind them."""
+    held_out = Pack(pack, context=spec.model.context)
+    count = max(2, others + min(spec.train.validation_sequences, max(others, 1, tokens // spec.model.context)))
+    return torch.from_numpy(held_out.rows(np.arange(min(count, held_out.sequences))))
 
 
-def unread_sequences(pack: Pack, *specs: RunSpec) -> np.ndarray:
+def list_unread_sequences(pack: Pack, *specs: RunSpec) -> np.ndarray:
     """List the sequences of a training pack that none of some runs was to read, in an order of chance."""
     read_S = np.zeros(pack.sequences, dtype=bool)
-    for wanted, seed in {(spec.train.steps * spec.sequences_per_batch, spec.data_seed) for spec in specs}:
-        if wanted >= pack.sequences:
+    for count, seed in {(spec.train.steps * spec.sequences_per_batch, spec.data_seed) for spec in specs}:
+        if count >= pack.sequences:
             return np.zeros(0, dtype=np.int64)
-        read_S[batch_indices(pack, seed, 0, wanted)] = True
+        read_S[batch_indices(pack, seed, 0, count)] = True
     return np.random.default_rng(1).permutation(np.flatnonzero(~read_S))
 
 
-def missing_elsewhere(of_the_loss_S: np.ndarray, elsewhere_S: np.ndarray) -> str | None:
-    """Say that a gain is not there on other sequences, if chance does not explain it; None else, or with too few.
+def describe_missing_gain(of_the_loss_S: np.ndarray, elsewhere_S: np.ndarray) -> str | None:
+    """State that a gain is not there on other sequences, if chance does not explain it; None else, or with too few.
 
     Args:
         of_the_loss_S, elsewhere_S: the gain of each sequence, in the order of their pack.
@@ -174,7 +178,7 @@ def missing_elsewhere(of_the_loss_S: np.ndarray, elsewhere_S: np.ndarray) -> str
         return None
     spreads = ours.var(ddof=1) / BLOCKS, theirs.var(ddof=1) / BLOCKS
     error = math.sqrt(sum(spreads))
-    freedom = sum(spreads) ** 2 / sum(one**2 / (BLOCKS - 1) for one in spreads) if error else math.inf
+    freedom = sum(spreads) ** 2 / sum(spread**2 / (BLOCKS - 1) for spread in spreads) if error else math.inf
     if error and stdtr(freedom, -(gain - other) / error) > LEVEL:
         return None
     return f"{gain:.3g} on {len(of_the_loss_S):,} sequences of the loss, and {other:.3g} on {len(elsewhere_S):,}"
@@ -182,9 +186,9 @@ def missing_elsewhere(of_the_loss_S: np.ndarray, elsewhere_S: np.ndarray) -> str
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainedLook:
-    """What was seen of finished runs: the leak, in words, or none; and words for the page that say what was read.
+    """What was seen of finished runs: the leak, as text, or none; and words for the page that say what was read.
 
-    `key`: the run with the leak, or the one that was looked at.
+    `key`: the run with the leak, or the one that was examined.
     """
 
     key: str
@@ -192,7 +196,7 @@ class TrainedLook:
     words: str = ""
 
 
-def of_arm(runs: Sequence[TrainedRun], work: Path, baseline: TrainedRun | None) -> TrainedLook:
+def check_arm(runs: Sequence[TrainedRun], work: Path, baseline: TrainedRun | None) -> TrainedLook:
     """Look at all runs of an arm: at the first whole, at the others' losses, and at what they gained elsewhere.
 
     Args:
@@ -206,26 +210,26 @@ def of_arm(runs: Sequence[TrainedRun], work: Path, baseline: TrainedRun | None) 
         torch.set_num_threads(1)  # small products: more threads wait for each other
     before = checks_report.list_code()
     first, *others = runs
-    seen = look(first.folder, first.spec, held_out_pack(work, first.spec))
-    if seen.leak is not None:
-        return seen
-    said = [seen.words]
+    result = check_run(first.folder, first.spec, locate_held_out_pack(work, first.spec))
+    if result.leak is not None:
+        return result
+    sentences = [result.words]
     for run in others:
-        if wrong := _of_loss_alone(run, held_out_pack(work, run.spec)):
+        if wrong := _check_loss_alone(run, locate_held_out_pack(work, run.spec)):
             return TrainedLook(key=run.spec.key, leak=wrong)
     if others:
-        said.append(f"the losses of {len(others)} more of its runs were computed again")
+        sentences.append(f"the losses of {len(others)} more of its runs were computed again")
     if baseline is not None:
-        elsewhere = gained_elsewhere(runs, baseline, work)
+        elsewhere = check_gain_elsewhere(runs, baseline, work)
         if elsewhere.leak is not None:
             return elsewhere
-        said.append(elsewhere.words)
-    if words := checks_report.find_replaced(before):
-        return TrainedLook(key=first.spec.key, leak=f"{checks_report.REPLACED_CODE}: {words}")
-    return TrainedLook(key=first.spec.key, words="; ".join(filter(None, said)))
+        sentences.append(elsewhere.words)
+    if replaced := checks_report.find_replaced(before):
+        return TrainedLook(key=first.spec.key, leak=f"{checks_report.REPLACED_CODE}: {replaced}")
+    return TrainedLook(key=first.spec.key, words="; ".join(filter(None, sentences)))
 
 
-def look(folder: Path, spec: RunSpec, pack: Path) -> TrainedLook:
+def check_run(folder: Path, spec: RunSpec, pack: Path) -> TrainedLook:
     """Look for a leak of a finished run's model.
 
     Held-out tokens are decoded before anything is read at once, so that nothing can remember what follows them.
@@ -239,41 +243,43 @@ def look(folder: Path, spec: RunSpec, pack: Path) -> TrainedLook:
     trained, context = TrainedModel(TrainedRun(folder=folder, spec=spec)), spec.model.context
     model, rows, at_once = trained.model, trained.rows, trained.at_once
     model.recompute = rows * context * spec.model.width * spec.model.layers > LARGE
-    there = pack.is_file()
-    like_text = leaks.like_text(spec.model.vocabulary)
-    text_BT = sequences(pack, spec, rows, LOSS_TOKENS) if there else like_text(2 * rows, context)
+    pack_exists = pack.is_file()
+    like_text = leaks.make_text_source(spec.model.vocabulary)
+    text_BT = read_sequences(pack, spec, rows, LOSS_TOKENS) if pack_exists else like_text(2 * rows, context)
     early = trained.early(text_BT[:rows])
-    wrong, again = trained.loss(text_BT) if there else (None, "")
-    shown = _of_pairs(model, text_BT) or _of_batches(model, [trained.validated, trained.trained], text_BT, rows)
-    leak = f"{shown.check}: {shown.words}" if shown else f"causality: {early}" if early else wrong
+    wrong, loss_text = trained.loss(text_BT) if pack_exists else (None, "")
+    pair_leak = _find_leak_in_pairs(model, text_BT) or _find_leak_in_batches(
+        model, [trained.validated, trained.trained], text_BT, rows
+    )
+    leak = f"{pair_leak.check}: {pair_leak.words}" if pair_leak else f"causality: {early}" if early else wrong
     if leak is not None:
         return TrainedLook(key=spec.key, leak=leak)
-    whose = "its held-out sequences" if there else "sequences like text (its pack is not there)"
+    whose = "its held-out sequences" if pack_exists else "sequences like text (its pack is not there)"
     batch = f"batches of {rows:,}" + (f" of the {at_once:,} rows that it read at once" if rows < at_once else " rows")
-    words = (
+    sentence = (
         f"held at {context:,} tokens of {whose}, in {batch}, as validated and as trained ({spec.key}), with the loss "
-        f"of the same tokens read one after another{again}"
+        f"of the same tokens read one after another{loss_text}"
     )
-    return TrainedLook(key=spec.key, words=words)
+    return TrainedLook(key=spec.key, words=sentence)
 
 
-def gained_elsewhere(runs: Sequence[TrainedRun], baseline: TrainedRun, work: Path) -> TrainedLook:
+def check_gain_elsewhere(runs: Sequence[TrainedRun], baseline: TrainedRun, work: Path) -> TrainedLook:
     """Look for what each run gained on sequences of which no validation loss is computed, and that nothing trained on.
 
     Raises:
         PlumblineError: weights cannot be read, or are not those of their spec.
     """
     spec = runs[0].spec
-    held_out = opened(held_out_pack(work, spec), spec)
+    held_out = open_pack(locate_held_out_pack(work, spec), spec)
     if held_out is None:
         return TrainedLook(key=spec.key)
     most, first = max(1, MORE_TOKENS // spec.model.context), spec.train.validation_sequences
     own = held_out.rows(np.arange(min(first, most, held_out.sequences)))
     others = {"held-out sequences behind those of the loss": held_out.rows(np.arange(first, held_out.sequences)[:most])}
-    if (there := opened(training_pack(work, spec), spec)) is not None:
-        left = unread_sequences(there, baseline.spec, *(run.spec for run in runs))
-        others["training sequences that no run was to read"] = there.rows(left[:most])
-    others = {words: rows for words, rows in others.items() if len(rows) >= 2 * BLOCKS}
+    if (training := open_pack(locate_training_pack(work, spec), spec)) is not None:
+        unread = list_unread_sequences(training, baseline.spec, *(run.spec for run in runs))
+        others["training sequences that no run was to read"] = training.rows(unread[:most])
+    others = {name: rows for name, rows in others.items() if len(rows) >= 2 * BLOCKS}
     if not others or len(own) < 2 * BLOCKS:
         return TrainedLook(key=spec.key)
     groups = [torch.from_numpy(each) for each in (own, *others.values())]
@@ -281,25 +287,25 @@ def gained_elsewhere(runs: Sequence[TrainedRun], baseline: TrainedRun, work: Pat
     for run in runs:
         trained = TrainedModel(run)
         gains = [base_S - trained.of_sequences(each) for base_S, each in zip(theirs, groups, strict=True)]
-        for words, elsewhere_S in zip(others, gains[1:], strict=True):
-            if (short := missing_elsewhere(gains[0], elsewhere_S)) is not None:
+        for name, elsewhere_S in zip(others, gains[1:], strict=True):
+            if (short := describe_missing_gain(gains[0], elsewhere_S)) is not None:
                 return TrainedLook(
                     key=run.spec.key,
-                    leak=f"held-out tokens: its gain over {baseline.spec.key} is {short} {words}: the sequences of the "
+                    leak=f"held-out tokens: its gain over {baseline.spec.key} is {short} {name}: the sequences of the "
                     "loss were read in training, by a component that may not read them",
                 )
-    counts = [f"{len(rows):,} {words}" for words, rows in others.items()]
+    counts = [f"{len(rows):,} {name}" for name, rows in others.items()]
     return TrainedLook(key=spec.key, words=f"its gain was looked for on {' and '.join(counts)}")
 
 
-def _of_loss_alone(run: TrainedRun, pack: Path) -> str | None:
+def _check_loss_alone(run: TrainedRun, pack: Path) -> str | None:
     if not pack.is_file():
         return None
     trained = TrainedModel(run)
-    return trained.loss(sequences(pack, run.spec, 0, MORE_TOKENS))[0]
+    return trained.loss(read_sequences(pack, run.spec, 0, MORE_TOKENS))[0]
 
 
-def _of_pairs(model: Decoder, text_BT: torch.Tensor) -> Leak | None:
+def _find_leak_in_pairs(model: Decoder, text_BT: torch.Tensor) -> Leak | None:
     """A leak that two rows show, in float32, with the shortest input."""
     context = text_BT.shape[1]
 
@@ -307,14 +313,14 @@ def _of_pairs(model: Decoder, text_BT: torch.Tensor) -> Leak | None:
         return text_BT[:rows, :length]
 
     calls = [(mode, min(2, len(text_BT))) for mode in (Mode(), TRAINED[False])]
-    return leaks.find(model, calls, context, source, leaks.uniform(model.spec.vocabulary))
+    return leaks.find_leak(model, calls, context, source, leaks.make_uniform_source(model.spec.vocabulary))
 
 
-def _of_batches(model: Decoder, modes: Sequence[Mode], text_BT: torch.Tensor, rows: int) -> Leak | None:
+def _find_leak_in_batches(model: Decoder, modes: Sequence[Mode], text_BT: torch.Tensor, rows: int) -> Leak | None:
     """A leak of the very batch that was validated first, whose rows end otherwise the second time."""
     batch_BT, others_BT = text_BT[:rows], text_BT.roll(-rows if len(text_BT) > rows else -1, 0)[:rows]
-    shown = (leaks.find_in_batch(model, mode, batch_BT, others_BT) for mode in dict.fromkeys(modes))
-    return next(filter(None, shown), None)
+    leak = (leaks.find_leak_in_batch(model, mode, batch_BT, others_BT) for mode in dict.fromkeys(modes))
+    return next(filter(None, leak), None)
 
 
 def causality(mine: OwnMethodsFile, work: Path, completed: Callable[[str, str], Sequence[str]]) -> dict[str, str]:
@@ -325,7 +331,7 @@ def causality(mine: OwnMethodsFile, work: Path, completed: Callable[[str, str], 
     Raises:
         PlumblineError: one has a leak, which is named with its run; or a run did not finish.
     """
-    seen: dict[str, str] = {}
+    looks: dict[str, str] = {}
     for scale in [mine.scale, *([mine.larger] if mine.larger else [])]:
         finished = {arm: completed(scale, arm) for arm in mine.compared}
         there = {
@@ -336,11 +342,11 @@ def causality(mine: OwnMethodsFile, work: Path, completed: Callable[[str, str], 
             if not runs:
                 continue
             theirs = there.get(mine.against.get(arm, ""), [])
-            one = of_arm(runs, work, theirs[0] if theirs else None)
+            one = check_arm(runs, work, theirs[0] if theirs else None)
             if one.leak is not None:
                 raise PlumblineError(
                     f"{mine.path}: {arm}: with the weights that it was trained to ({one.key}), {one.leak}; it has no "
                     "verdict: what it gained may be the tokens that it was to predict"
                 )
-            seen[f"{scale}/{arm}"] = one.words
-    return seen
+            looks[f"{scale}/{arm}"] = one.words
+    return looks

@@ -36,7 +36,7 @@ LONG = 40
 BATCHES = (1, 2, 4, 7)
 
 
-def like_text(vocabulary: int) -> Source:
+def make_text_source(vocabulary: int) -> Source:
     """Make sequences in which tokens come back as in text: drawn by Zipf's law, half of them copied from what
     stands before, a few at a time.
     """
@@ -55,17 +55,17 @@ def like_text(vocabulary: int) -> Source:
             start += span
         return tokens_BT * 7919 % vocabulary  # a prime: frequent tokens are not the first of the vocabulary
 
-    return _with_one_first_row(drawn)
+    return _fix_first_row(drawn)
 
 
-def uniform(vocabulary: int) -> Source:
+def make_uniform_source(vocabulary: int) -> Source:
     """Make sequences of tokens that are all equally likely."""
-    return _with_one_first_row(
+    return _fix_first_row(
         lambda rows, length, generator: torch.randint(0, vocabulary, (rows, length), generator=generator)
     )
 
 
-def _with_one_first_row(drawn: Callable[[int, int, torch.Generator], torch.Tensor]) -> Source:
+def _fix_first_row(drawn: Callable[[int, int, torch.Generator], torch.Tensor]) -> Source:
     def source(rows: int, length: int) -> torch.Tensor:
         parts = [(1, 7), *([(rows - 1, 8)] if rows > 1 else [])]
         return torch.cat([drawn(many, length, torch.Generator().manual_seed(seed)) for many, seed in parts])
@@ -73,7 +73,7 @@ def _with_one_first_row(drawn: Callable[[int, int, torch.Generator], torch.Tenso
     return source
 
 
-def cuts(length: int) -> list[int]:
+def list_cuts(length: int) -> list[int]:
     """Places at which inputs of a length are cut, in the order in which they are tried.
 
     The last token, the first past 64 and past half of the length, powers of two and their neighbours, where chunks of
@@ -85,7 +85,7 @@ def cuts(length: int) -> list[int]:
     return [place for place in dict.fromkeys(chosen) if 0 < place < length]
 
 
-def pairs(tokens_BT: torch.Tensor, places: Sequence[int], vocabulary: int) -> torch.Tensor:
+def make_pairs(tokens_BT: torch.Tensor, places: Sequence[int], vocabulary: int) -> torch.Tensor:
     """Give rows 2k and 2k + 1 of a batch the same tokens before ``places[k]``, and another one there.
 
     From there on the second keeps its own. An odd batch's last row becomes the first again.
@@ -94,10 +94,10 @@ def pairs(tokens_BT: torch.Tensor, places: Sequence[int], vocabulary: int) -> to
     rows = len(tokens_BT)
     for pair in range(rows // 2):
         place = places[pair % len(places)]
-        one, two = tokens_BT[2 * pair], tokens_BT[2 * pair + 1]
-        two[:place] = one[:place]
-        if two[place] == one[place]:
-            two[place] = (two[place] + 1) % vocabulary
+        first, second = tokens_BT[2 * pair], tokens_BT[2 * pair + 1]
+        second[:place] = first[:place]
+        if second[place] == first[place]:
+            second[place] = (second[place] + 1) % vocabulary
     if rows % 2:
         tokens_BT[-1] = tokens_BT[0]
     return tokens_BT
@@ -127,7 +127,7 @@ class Mode:
     def of(self, model: Decoder) -> Iterator[None]:
         """Call `model` so in the block; it is in evaluation mode afterwards."""
         model.train(self.training)
-        asked = torch.compiler.is_compiling
+        is_compiling = torch.compiler.is_compiling
         try:
             if self.compiled:
                 torch.compiler.is_compiling = lambda: True
@@ -138,7 +138,7 @@ class Mode:
             ):
                 yield
         finally:
-            torch.compiler.is_compiling = asked
+            torch.compiler.is_compiling = is_compiling
             model.eval()
 
 
@@ -162,7 +162,7 @@ class Leak:
     words: str
 
 
-def lively(spec: ModelSpec) -> Decoder:
+def create_moved_model(spec: ModelSpec) -> Decoder:
     """Build a model with every parameter moved off its start."""
     model = create(spec, init_seed=5)
     generator = torch.Generator().manual_seed(6)
@@ -174,7 +174,7 @@ def lively(spec: ModelSpec) -> Decoder:
 def _look_once(
     model: Decoder, mode: Mode, tokens_BT: torch.Tensor, places: Sequence[int], alone_1TV: torch.Tensor | None = None
 ) -> Leak | torch.Tensor:
-    """Look for a leak in one call of `pairs`; returns the first, or the first row's logits (1, T, V).
+    """Look for a leak in one call of `make_pairs`; returns the first, or the first row's logits (1, T, V).
 
     Args:
         places: where the pairs are cut; an odd batch's last row, and a single one, at the last of them. The second row
@@ -185,82 +185,91 @@ def _look_once(
     rows = len(tokens_BT)
     how = f"{mode.words} in a batch of {rows}" if rows > 1 else mode.words
     with mode.of(model):
-        embedded_BTD, hidden_BTD = _called(model, mode, tokens_BT)
+        embedded_BTD, hidden_BTD = _call(model, mode, tokens_BT)
         read_BTD = hidden_BTD.detach()
         for pair in range(rows // 2):
             place = places[pair % len(places)]
-            one, two = model.logits(read_BTD[2 * pair : 2 * pair + 2, :place])  # of each token by itself
-            if leak := _by_change(two[None], one[None], tokens_BT[2 * pair], how):
+            first_logits_1TV, second_logits_1TV = model.logits(
+                read_BTD[2 * pair : 2 * pair + 2, :place]
+            )  # of each token by itself
+            if leak := _find_by_change(second_logits_1TV[None], first_logits_1TV[None], tokens_BT[2 * pair], how):
                 return leak
         if mode.gradients:
             read = {min(2 * pair + pair % 2, rows - 1): places[pair % len(places)] for pair in range(max(1, rows // 2))}
             if rows == 2 and len(places) > 1:
                 read[1] = places[1]
-            if leak := _by_gradient(embedded_BTD, hidden_BTD, tokens_BT, read, how):
+            if leak := _find_by_gradient(embedded_BTD, hidden_BTD, tokens_BT, read, how):
                 return leak
         first_1TV = model.logits(read_BTD[:1])
         if alone_1TV is None:
             return first_1TV
         for row in dict.fromkeys((0, rows - 1 if rows % 2 else 0)):
-            if leak := _beside_others(model.logits(read_BTD[row : row + 1]), alone_1TV, mode, row, tokens_BT):
+            if leak := _find_beside_others(model.logits(read_BTD[row : row + 1]), alone_1TV, mode, row, tokens_BT):
                 return leak
     return first_1TV
 
 
-def find_in_batch(model: Decoder, mode: Mode, tokens_BT: torch.Tensor, others_BT: torch.Tensor) -> Leak | None:
+def find_leak_in_batch(model: Decoder, mode: Mode, tokens_BT: torch.Tensor, others_BT: torch.Tensor) -> Leak | None:
     """Look for a leak of one batch as it is, which is read again with rows that end as those of another batch do."""
     rows, length = tokens_BT.shape
     tokens_BT, changed_BT = tokens_BT.to(model.embedding.device), tokens_BT.clone()
-    places = [place for place, _ in zip(itertools.cycle(cuts(length)), range(rows), strict=False)]
+    places = [place for place, _ in zip(itertools.cycle(list_cuts(length)), range(rows), strict=False)]
     for row, place in enumerate(places):
         changed_BT[row, place:] = others_BT[row, place:]
         if changed_BT[row, place] == tokens_BT[row, place]:
             changed_BT[row, place] = (changed_BT[row, place] + 1) % model.spec.vocabulary
     how = f"{mode.words} in a batch of {rows}"
     with mode.of(model):
-        embedded_BTD, hidden_BTD = _called(model, mode, tokens_BT)
-        changed_BTD = _called(model, mode, changed_BT.to(tokens_BT.device))[1].detach()
+        embedded_BTD, hidden_BTD = _call(model, mode, tokens_BT)
+        changed_BTD = _call(model, mode, changed_BT.to(tokens_BT.device))[1].detach()
         for row, place in enumerate(places):
-            one, two = (model.logits(each[row : row + 1, :place].detach()) for each in (hidden_BTD, changed_BTD))
-            if leak := _by_change(two, one, tokens_BT[row], how):
+            expected_1TV, changed_1TV = (
+                model.logits(each[row : row + 1, :place].detach()) for each in (hidden_BTD, changed_BTD)
+            )
+            if leak := _find_by_change(changed_1TV, expected_1TV, tokens_BT[row], how):
                 return leak
         if mode.gradients:
             read = {row: place for row, place in enumerate(places) if row % 2 == 0}
-            if leak := _by_gradient(embedded_BTD, hidden_BTD, tokens_BT, read, how):
+            if leak := _find_by_gradient(embedded_BTD, hidden_BTD, tokens_BT, read, how):
                 return leak
-        alone_1TV = model.logits(_called(model, mode, tokens_BT[:1])[1].detach())
-        return _beside_others(model.logits(hidden_BTD[:1].detach()), alone_1TV, mode, 0, tokens_BT)
+        alone_1TV = model.logits(_call(model, mode, tokens_BT[:1])[1].detach())
+        return _find_beside_others(model.logits(hidden_BTD[:1].detach()), alone_1TV, mode, 0, tokens_BT)
 
 
-def _called(model: Decoder, mode: Mode, tokens_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _call(model: Decoder, mode: Mode, tokens_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The embedded tokens, and what the head reads of them; both (B, T, D)."""
     embedded_BTD = model.embedding[tokens_BT].detach().requires_grad_(mode.gradients)
     return embedded_BTD, model.carried(embedded_BTD, model.context(tokens_BT, None, None))
 
 
-def _by_change(found_1TV: torch.Tensor, expected_1TV: torch.Tensor, tokens_T: torch.Tensor, how: str) -> Leak | None:
-    """Compare the logits before a cut, behind which tokens are others."""
-    off = differs(found_1TV, expected_1TV)
-    if off is None:
-        return None
-    place, last = found_1TV.shape[1], len(tokens_T) - 1
-    which = f"token {place}" if place == last else f"tokens {place} to {last}"
-    moved = f"moves the logits at token {off[0]}, which comes before it, by {off[1]:.2g}"
-    return Leak("causality", f"{which} of {named(tokens_T)} changed {moved}{how}")
-
-
-def _beside_others(
-    found_1TV: torch.Tensor, alone_1TV: torch.Tensor, mode: Mode, row: int, tokens_BT: torch.Tensor
+def _find_by_change(
+    changed_1TV: torch.Tensor, expected_1TV: torch.Tensor, tokens_T: torch.Tensor, call_text: str
 ) -> Leak | None:
-    off = differs(found_1TV, alone_1TV, tolerance=HALF_TOLERANCE if mode.half else TOLERANCE)
+    """Compare the logits before a cut, behind which tokens are others."""
+    off = find_difference(changed_1TV, expected_1TV)
     if off is None:
         return None
-    said = f"row {row} of a batch of {len(tokens_BT)}, {named(tokens_BT[row])}, has other logits at token {off[0]}"
-    return Leak("rows", f"{said} than alone (off by {off[1]:.2g}){mode.words}")
+    place, last = changed_1TV.shape[1], len(tokens_T) - 1
+    tokens_text = f"token {place}" if place == last else f"tokens {place} to {last}"
+    moved = f"moves the logits at token {off[0]}, which comes before it, by {off[1]:.2g}"
+    return Leak("causality", f"{tokens_text} of {describe_tokens(tokens_T)} changed {moved}{call_text}")
 
 
-def _by_gradient(
-    embedded_BTD: torch.Tensor, hidden_BTD: torch.Tensor, tokens_BT: torch.Tensor, read: dict[int, int], how: str
+def _find_beside_others(
+    row_1TV: torch.Tensor, alone_1TV: torch.Tensor, mode: Mode, row: int, tokens_BT: torch.Tensor
+) -> Leak | None:
+    off = find_difference(row_1TV, alone_1TV, tolerance=HALF_TOLERANCE if mode.half else TOLERANCE)
+    if off is None:
+        return None
+    text = (
+        f"row {row} of a batch of {len(tokens_BT)}, {describe_tokens(tokens_BT[row])}, has other logits at token "
+        f"{off[0]}"
+    )
+    return Leak("rows", f"{text} than alone (off by {off[1]:.2g}){mode.words}")
+
+
+def _find_by_gradient(
+    embedded_BTD: torch.Tensor, hidden_BTD: torch.Tensor, tokens_BT: torch.Tensor, read: dict[int, int], call_text: str
 ) -> Leak | None:
     """Take the gradient of the rows that are `read`, each before its place, of what the head reads of them.
 
@@ -279,20 +288,20 @@ def _by_gradient(
             token = place + int(late_T.nonzero()[0])
             size = float(largest_BT[row, token])
             if row in read:
-                words = (
-                    f"the logits before token {place} of {named(tokens_BT[row])} have a gradient by token {token} "
-                    f"({size:.2g}): they depend on what comes after them{how}"
+                message = (
+                    f"the logits before token {place} of {describe_tokens(tokens_BT[row])} have a gradient by token "
+                    f"{token} ({size:.2g}): they depend on what comes after them{call_text}"
                 )
-                return Leak("causality", words)
-            words = (
+                return Leak("causality", message)
+            message = (
                 f"the logits of other rows have a gradient by row {row} of a batch of {rows}, at token {token} of "
-                f"{named(tokens_BT[row])} ({size:.2g}){how}"
+                f"{describe_tokens(tokens_BT[row])} ({size:.2g}){call_text}"
             )
-            return Leak("rows", words)
+            return Leak("rows", message)
     return None
 
 
-def _search(
+def _find_in_calls(
     model: Decoder, calls: Sequence[tuple[Mode, int]], length: int, source: Source, again: Source | None = None
 ) -> Leak | None:
     """Look for leaks in all `calls` (mode, rows) of one length; each is cut elsewhere, as far as there are cuts.
@@ -302,17 +311,17 @@ def _search(
     row alone in the same mode, which is called for that where `calls` does not; a pair of a long input is not, since
     that is seen of a short one.
     """
-    last, *others = cuts(length)
+    last, *others = list_cuts(length)
     place = itertools.cycle(others or [last])
     alone: dict[Mode, torch.Tensor] = {}
-    begun: set[Mode] = set()
+    modes_cut: set[Mode] = set()
 
     def asked(mode: Mode, rows: int, tokens: Source, many: int) -> Leak | torch.Tensor:
         places = [next(place) for _ in range(many)]
-        if mode not in begun:
+        if mode not in modes_cut:
             places[0] = last
-            begun.add(mode)
-        read_BT = pairs(tokens(rows, length), places, model.spec.vocabulary)
+            modes_cut.add(mode)
+        read_BT = make_pairs(tokens(rows, length), places, model.spec.vocabulary)
         return _look_once(model, mode, read_BT, places, alone.get(mode))
 
     for mode, rows in calls:
@@ -322,17 +331,17 @@ def _search(
             if isinstance(plain, Leak):
                 return plain
             alone[mode] = plain
-        one = asked(mode, rows, source, 2 if long_pair and mode.gradients else max(1, rows // 2))
-        if not isinstance(one, Leak) and long_pair and not mode.gradients:
-            one = asked(mode, rows, again or source, 1)
-        if isinstance(one, Leak):
-            return one
+        result = asked(mode, rows, source, 2 if long_pair and mode.gradients else max(1, rows // 2))
+        if not isinstance(result, Leak) and long_pair and not mode.gradients:
+            result = asked(mode, rows, again or source, 1)
+        if isinstance(result, Leak):
+            return result
         if rows == 1:
-            alone[mode] = one
+            alone[mode] = result
     return None
 
 
-def find(
+def find_leak(
     model: Decoder,
     calls: Sequence[tuple[Mode, int]],
     length: int,
@@ -344,11 +353,11 @@ def find(
 
     What lies between that length and the `shortest` is halved.
     """
-    best = _search(model, calls, length, source, again)
+    best = _find_in_calls(model, calls, length, source, again)
     check = best.check if best else ""
     while best and length - shortest > 1:
         middle = (shortest + length) // 2
-        leak = _search(model, calls, middle, source)
+        leak = _find_in_calls(model, calls, middle, source)
         if leak is not None and leak.check == check:
             length, best = middle, leak
         else:
@@ -356,10 +365,10 @@ def find(
     return best
 
 
-def differs(
+def find_difference(
     found_BTV: torch.Tensor, expected_BTV: torch.Tensor, tolerance: float = TOLERANCE
 ) -> tuple[int, float] | None:
-    """Find the first token whose logits differ, and by how much at most; None where all agree."""
+    """Find the first token whose logits differ, and by how much at most; None if all agree."""
     if found_BTV.shape[1] == 0:
         return None
     found_BTV, expected_BTV = found_BTV.detach(), expected_BTV.detach()
@@ -372,8 +381,12 @@ def differs(
     return place, float(difference_BTV[:, place].max())
 
 
-def named(tokens_T: torch.Tensor) -> str:
+def describe_tokens(tokens_T: torch.Tensor) -> str:
     """Name an input in a message: how many tokens it has, and the first of them."""
     listed = tokens_T.tolist()
-    shown = ", ".join(map(str, listed[:8]))
-    return f"the {len(listed)} tokens ({shown}{', ...' if len(listed) > 8 else ''})" if len(listed) > 1 else "one token"
+    first_tokens = ", ".join(map(str, listed[:8]))
+    return (
+        f"the {len(listed)} tokens ({first_tokens}{', ...' if len(listed) > 8 else ''})"
+        if len(listed) > 1
+        else "one token"
+    )

@@ -6,7 +6,7 @@ hold with the smallest input that shows it: inputs are tried from two tokens on,
 context.
 
 Models are moved off their start (`lively`), so that nothing is switched off by a gate at zero. What a component may do
-in training only is looked at in training mode too.
+in training only is examined in training mode too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from plumbline.model.cache import DecodingCache
 from plumbline.model.decoder import Decoder, create
 from plumbline.model.roles import roles
 from plumbline.operate.preflight.method_checks import leaks, trained_size_checks
-from plumbline.operate.preflight.method_checks.leaks import LONG, lively
+from plumbline.operate.preflight.method_checks.leaks import LONG, create_moved_model
 from plumbline.specs.checked_models import TrainedSize
 from plumbline.specs.spec import ModelSpec
 
@@ -37,128 +37,132 @@ AT_SIZE = "trained size"
 Check = Callable[[ModelSpec, ModelSpec], str | None]
 
 
-def repeatable(spec: ModelSpec, baseline: ModelSpec) -> str | None:
+def check_repeatable(spec: ModelSpec, baseline: ModelSpec) -> str | None:
     """Check that a model gives one input the same logits, bit by bit, whatever it read between: no noise, no state of
     calls.
     """
-    model, others = lively(spec), _tokens(spec, 9, seed=8)
+    model, others = create_moved_model(spec), _make_tokens(spec, 9, seed=8)
     for length in (2, 9):
-        tokens_BT = _tokens(spec, length)
+        tokens_BT = _make_tokens(spec, length)
         with torch.no_grad():
             logits = []
-            for mode in _modes(model):
+            for mode in _set_modes(model):
                 first = model(tokens_BT)
                 if not torch.equal(model(tokens_BT), first):
-                    read = f"read twice{mode}, {_named(tokens_BT)} get different logits"
+                    read = f"read twice{mode}, {_describe_tokens(tokens_BT)} get different logits"
                     return f"{read}: noise, or state that is kept between calls"
                 model(others)
                 model(others[:, :3])
-                before = _counters(model)
+                before = _read_counters(model)
                 model(others[:, :3])
-                for name, value in _counters(model).items():
+                for name, value in _read_counters(model).items():
                     if value != before.get(name):
                         return f"{name} is {before.get(name)} and then {value}{mode}: it changes with every call"
                 if not torch.equal(model(tokens_BT), first):
                     return (
-                        f"{_named(tokens_BT)} get different logits{mode} after another input was read: "
+                        f"{_describe_tokens(tokens_BT)} get different logits{mode} after another input was read: "
                         "state is kept between calls"
                     )
                 logits.append(first)
             if not torch.equal(model.eval()(tokens_BT), logits[0]):
-                return f"{_named(tokens_BT)} get different logits after the model ran in training mode: state is kept"
+                return (
+                    f"{_describe_tokens(tokens_BT)} get different logits after the model ran in training mode: state "
+                    "is kept"
+                )
     return None
 
 
-def causality(spec: ModelSpec, baseline: ModelSpec) -> str | None:
+def check_causality(spec: ModelSpec, baseline: ModelSpec) -> str | None:
     """Check that a token changes nothing at the tokens before it."""
-    model = lively(spec)
-    for tokens_BT in _inputs(spec):
+    model = create_moved_model(spec)
+    for tokens_BT in _make_inputs(spec):
         length = tokens_BT.shape[1]
-        for mode in _modes(model):
+        for mode in _set_modes(model):
             expected = model(tokens_BT)
             for place in range(1, length) if length in SHORT else (length - 1, length // 2):
                 other = tokens_BT.clone()
                 other[0, place] = (other[0, place] + spec.vocabulary // 2) % spec.vocabulary
-                off = leaks.differs(model(other)[:, :place], expected[:, :place])
+                off = leaks.find_difference(model(other)[:, :place], expected[:, :place])
                 if off is not None:
-                    changed = f"token {place} of {_named(tokens_BT)} changed to {int(other[0, place])}"
+                    changed = f"token {place} of {_describe_tokens(tokens_BT)} changed to {int(other[0, place])}"
                     moved = f"moves the logits at token {off[0]}, which comes before it, by {off[1]:.2g}"
                     return f"{changed} {moved}{mode}"
     return None
 
 
-def decoding(spec: ModelSpec, baseline: ModelSpec) -> str | None:
+def check_decoding(spec: ModelSpec, baseline: ModelSpec) -> str | None:
     """Check that tokens read one at a time, or a few, give the logits that they give all at once, to the end of the
     context.
     """
-    model = lively(spec)
-    for tokens_BT in _inputs(spec, LONG, spec.context):
+    model = create_moved_model(spec)
+    for tokens_BT in _make_inputs(spec, LONG, spec.context):
         length = tokens_BT.shape[1]
         expected = model(tokens_BT)
         for size in (1, 3) if length <= LONG else (STRIDE,):
             if size < length:
                 cache = DecodingCache()
-                found = [model(part, cache=cache) for part in tokens_BT.split(size, dim=1)]
-                off = leaks.differs(torch.cat(found, dim=1), expected)
+                parts = [model(part, cache=cache) for part in tokens_BT.split(size, dim=1)]
+                off = leaks.find_difference(torch.cat(parts, dim=1), expected)
                 if off is not None:
-                    how = "one at a time" if size == 1 else f"{size} at a time"
+                    stride_text = "one at a time" if size == 1 else f"{size} at a time"
                     return (
-                        f"{_named(tokens_BT)}, decoded {how}, have other logits at token {off[0]} than read at once "
-                        f"(off by {off[1]:.2g})"
+                        f"{_describe_tokens(tokens_BT)}, decoded {stride_text}, have other logits at token {off[0]} "
+                        f"than read at once (off by {off[1]:.2g})"
                     )
     return None
 
 
-def padding(spec: ModelSpec, baseline: ModelSpec) -> str | None:
+def check_padding(spec: ModelSpec, baseline: ModelSpec) -> str | None:
     """Check that padding, on the left or on the right, changes nothing at real tokens."""
-    model = lively(spec)
-    for tokens_BT in _inputs(spec, LONG, spec.context - 3):  # with its padding no longer than a model has to take
+    model = create_moved_model(spec)
+    for tokens_BT in _make_inputs(spec, LONG, spec.context - 3):  # with its padding no longer than a model has to take
         expected = model(tokens_BT)
         for left, right in ((1, 0), (0, 1), (3, 0), (0, 3)):
             padded_BT = torch.nn.functional.pad(tokens_BT, (left, right))
             padding_BT = torch.nn.functional.pad(torch.zeros_like(tokens_BT), (left, right), value=1).bool()
-            found = model(padded_BT, padding_BT=padding_BT)[:, left : left + tokens_BT.shape[1]]
-            off = leaks.differs(found, expected)
+            padded_1TV = model(padded_BT, padding_BT=padding_BT)[:, left : left + tokens_BT.shape[1]]
+            off = leaks.find_difference(padded_1TV, expected)
             if off is not None:
                 side = "left" if left else "right"
                 return (
-                    f"{left + right} of padding on the {side} of {_named(tokens_BT)} moves the logits at token "
-                    f"{off[0]} by {off[1]:.2g}"
+                    f"{left + right} of padding on the {side} of {_describe_tokens(tokens_BT)} moves the logits at "
+                    f"token {off[0]} by {off[1]:.2g}"
                 )
     return None
 
 
-def rows(spec: ModelSpec, baseline: ModelSpec) -> str | None:
+def check_rows(spec: ModelSpec, baseline: ModelSpec) -> str | None:
     """Check that a row of a batch has the logits that it has alone."""
-    model = lively(spec)
+    model = create_moved_model(spec)
     for length in sorted({1, 2, 9, spec.context}):
-        rows_BT = torch.cat([_tokens(spec, length, seed=seed) for seed in (7, 8, 9)])
-        for mode in _modes(model):
+        rows_BT = torch.cat([_make_tokens(spec, length, seed=seed) for seed in (7, 8, 9)])
+        for mode in _set_modes(model):
             together = model(rows_BT)
             for row, alone_BT in enumerate(rows_BT.split(1)):
-                off = leaks.differs(together[row : row + 1], model(alone_BT))
+                off = leaks.find_difference(together[row : row + 1], model(alone_BT))
                 if off is not None:
-                    said = (
-                        f"row {row} of a batch of 3, {_named(alone_BT)}, has other logits at token {off[0]} than alone"
+                    text = (
+                        f"row {row} of a batch of 3, {_describe_tokens(alone_BT)}, has other logits at token {off[0]} "
+                        "than alone"
                     )
-                    return f"{said} (off by {off[1]:.2g}){mode}"
+                    return f"{text} (off by {off[1]:.2g}){mode}"
     return None
 
 
-def gradients(spec: ModelSpec, baseline: ModelSpec) -> str | None:
+def check_gradients(spec: ModelSpec, baseline: ModelSpec) -> str | None:
     """Check that every parameter gets a finite gradient, at the start and off it, in float32 and under bfloat16
     autocast.
 
     Off the start, the gradient of each has an element that is not zero.
     """
-    for where, model in (("at the start", create(spec, init_seed=5)), ("off its start", lively(spec))):
+    for where, model in (("at the start", create(spec, init_seed=5)), ("off its start", create_moved_model(spec))):
         model.train()
         moved: set[str] = set()
         for length in (1, 2, 9):
-            tokens_BT = _tokens(spec, length)
+            tokens_BT = _make_tokens(spec, length)
             for half in (False, True):
                 model.zero_grad(set_to_none=True)
-                how = f"{where}, {'bfloat16' if half else 'float32'}, on {_named(tokens_BT)}"
+                where_text = f"{where}, {'bfloat16' if half else 'float32'}, on {_describe_tokens(tokens_BT)}"
                 for name, value in model.named_parameters():
                     if not value.requires_grad:
                         return f"the parameter {name} is frozen (requires_grad is False): it would never be trained"
@@ -166,37 +170,38 @@ def gradients(spec: ModelSpec, baseline: ModelSpec) -> str | None:
                     logits = model(tokens_BT)
                     logits.float().square().mean().backward()
                 if not logits.isfinite().all():
-                    return f"logits are not finite ({how})"
+                    return f"logits are not finite ({where_text})"
                 for name, value in model.named_parameters():
                     if value.grad is None:
-                        return f"the parameter {name} gets no gradient ({how})"
+                        return f"the parameter {name} gets no gradient ({where_text})"
                     if not value.grad.isfinite().all():
-                        return f"the gradient of {name} is not finite ({how})"
+                        return f"the gradient of {name} is not finite ({where_text})"
                     if value.grad.any():
-                        moved.add(_listed(name))
-        still = [name for name, _ in model.named_parameters() if _listed(name) not in moved]
+                        moved.add(_strip_list_index(name))
+        still = [name for name, _ in model.named_parameters() if _strip_list_index(name) not in moved]
         if still and where == "off its start":  # at the start a gate at zero may well hide what is behind it
             return f"the gradient of the parameter {still[0]} is zero ({where}, on every input that was tried)"
     return None
 
 
-def start(spec: ModelSpec, baseline: ModelSpec) -> str | None:
+def check_start(spec: ModelSpec, baseline: ModelSpec) -> str | None:
     """Check that one seed gives one model, bit by bit, and that what a method shares with its baseline starts the
     same.
     """
-    tokens_BT = _tokens(spec, 9)
-    model, lived = create(spec, init_seed=5).eval(), lively(spec)
+    tokens_BT = _make_tokens(spec, 9)
+    model, lived = create(spec, init_seed=5).eval(), create_moved_model(spec)
     with _other_random_state():
-        again, lived_again = create(spec, init_seed=5).eval(), lively(spec)
+        again, lived_again = create(spec, init_seed=5).eval(), create_moved_model(spec)
     other = create(spec, init_seed=6)
-    held, held_again = _tensors(model), _tensors(again)
-    for name, value in held.items():
-        if name not in held_again or not _same(value, held_again[name]):
+    tensors, tensors_again = _list_tensors(model), _list_tensors(again)
+    for name, value in tensors.items():
+        if name not in tensors_again or not _are_same(value, tensors_again[name]):
             return f"two models of one seed have a different {name}: something does not depend on the seed"
-    for one, two in ((model, again), (lived, lived_again)):
-        if not torch.equal(one(tokens_BT), two(tokens_BT)):
+    for model_, two in ((model, again), (lived, lived_again)):
+        if not torch.equal(model_(tokens_BT), two(tokens_BT)):
             return (
-                f"two models of one seed give {_named(tokens_BT)} other logits: something does not depend on the seed"
+                f"two models of one seed give {_describe_tokens(tokens_BT)} other logits: something does not depend on "
+                "the seed"
             )
     if torch.equal(model.embedding, other.embedding):
         return "two seeds give the same embedding"
@@ -212,64 +217,61 @@ def start(spec: ModelSpec, baseline: ModelSpec) -> str | None:
 
 #: In the order in which they are made; what is built wrongly fails at the first of them.
 CHECKS: dict[str, Check] = {
-    "repeatable": repeatable,
-    "causality": causality,
-    "prefill = decode": decoding,
-    "padding": padding,
-    "rows": rows,
-    "gradients": gradients,
-    "init identity": start,
+    "repeatable": check_repeatable,
+    "causality": check_causality,
+    "prefill = decode": check_decoding,
+    "padding": check_padding,
+    "rows": check_rows,
+    "gradients": check_gradients,
+    "init identity": check_start,
 }
 
 
 @torch.no_grad()
-def starts_as(spec: ModelSpec, baseline: ModelSpec) -> bool:
+def starts_as_baseline(spec: ModelSpec, baseline: ModelSpec) -> bool:
     """Whether a method's model starts with its baseline's logits, up to rounding. No demand: a thing to know."""
-    tokens_BT = _tokens(spec, 9)
-    mine, theirs = (create(one, init_seed=5).eval()(tokens_BT) for one in (spec, baseline))
-    return leaks.differs(mine, theirs) is None
+    tokens_BT = _make_tokens(spec, 9)
+    mine, theirs = (create(model_spec, init_seed=5).eval()(tokens_BT) for model_spec in (spec, baseline))
+    return leaks.find_difference(mine, theirs) is None
 
 
-def made(
-    spec: ModelSpec,
-    baseline: ModelSpec,
-    sizes: Iterable[TrainedSize] = (),
-    whole: Iterable[ModelSpec] = (),
+def run_checks(
+    spec: ModelSpec, baseline: ModelSpec, sizes: Iterable[TrainedSize] = (), whole: Iterable[ModelSpec] = ()
 ) -> tuple[dict[str, str], list[str]]:
     """Make every check; returns words for those that do not hold, and the names of those that could not be made.
 
-    At the `sizes` of the runs a model is looked at only where its short inputs have shown nothing. `whole`: the models
-    that are trained, of which those that a processor reads in seconds are looked at as they are.
+    At the `sizes` of the runs a model is examined only where its short inputs have shown nothing. `whole`: the models
+    that are trained, of which those that a processor reads in seconds are examined as they are.
 
     A check cannot be made if something was raised, by the component or by what it needs of its environment. What
     several raise alike is said once. A model that cannot be built fails as `build`, and no other check is made of it.
     """
-    found: dict[str, str] = {}
+    failures: dict[str, str] = {}
     raised: list[str] = []
     with torch.no_grad():
         for name, check in {"build": _build, **CHECKS}.items():
             try:
-                words = check(spec, baseline)
+                message = check(spec, baseline)
             except Exception as error:  # whatever a component's own code raises
-                words = f"{type(error).__name__}: {error}"
+                message = f"{type(error).__name__}: {error}"
                 raised.append(name)
-                if words in found.values():
+                if message in failures.values():
                     continue
-            if words is not None:
-                found[name] = words
+            if message is not None:
+                failures[name] = message
             if raised == ["build"]:
                 break
         whole = list(whole)
-        for size in () if found else sizes:
+        for size in () if failures else sizes:
             try:
-                found |= trained_size_checks.failed(spec, size, whole)
+                failures |= trained_size_checks.run_checks(spec, size, whole)
             except Exception as error:
-                found[AT_SIZE] = f"a sequence of {size.context:,} tokens: {type(error).__name__}: {error}"
+                failures[AT_SIZE] = f"a sequence of {size.context:,} tokens: {type(error).__name__}: {error}"
                 raised.append(AT_SIZE)
-    return found, raised
+    return failures, raised
 
 
-def _listed(name: str) -> str:
+def _strip_list_index(name: str) -> str:
     """A parameter's name, or its list's: in a list with one for each depth, the first may choose among a single thing,
     so that nothing depends on it (the queries of attention residuals)."""
     before, _, last = name.rpartition(".")
@@ -280,7 +282,7 @@ def _build(spec: ModelSpec, baseline: ModelSpec) -> None:
     create(spec, init_seed=5)
 
 
-def _modes(model: Decoder) -> Iterator[str]:
+def _set_modes(model: Decoder) -> Iterator[str]:
     """Set the model to evaluation, then to training; the words that say so, none for evaluation."""
     model.eval()
     yield ""
@@ -304,7 +306,7 @@ def _other_random_state() -> Iterator[None]:
         random.setstate(states[2])
 
 
-def _counters(model: Decoder) -> dict[str, float]:
+def _read_counters(model: Decoder) -> dict[str, float]:
     """The numbers that the parts of a model hold beside their tensors."""
     return {
         f"{name}.{key}": value
@@ -314,7 +316,7 @@ def _counters(model: Decoder) -> dict[str, float]:
     }
 
 
-def _tensors(model: Decoder) -> dict[str, torch.Tensor]:
+def _list_tensors(model: Decoder) -> dict[str, torch.Tensor]:
     """All that a model holds: parameters, and buffers, those outside of its state too."""
     return {
         **{name: value for name, value in model.state_dict().items() if isinstance(value, torch.Tensor)},
@@ -323,21 +325,25 @@ def _tensors(model: Decoder) -> dict[str, torch.Tensor]:
     }
 
 
-def _same(one: torch.Tensor, two: torch.Tensor) -> bool:
-    return one.shape == two.shape and one.dtype == two.dtype and torch.equal(one.nan_to_num(), two.nan_to_num())
+def _are_same(value: torch.Tensor, other: torch.Tensor) -> bool:
+    return (
+        value.shape == other.shape
+        and value.dtype == other.dtype
+        and torch.equal(value.nan_to_num(), other.nan_to_num())
+    )
 
 
-def _inputs(spec: ModelSpec, *longer: int) -> Iterator[torch.Tensor]:
+def _make_inputs(spec: ModelSpec, *longer: int) -> Iterator[torch.Tensor]:
     """Tokens, by length: the short ones, then these, or else a few to the end of the context, which is all that a
     training reads: it reads one less, so that a fault of exactly one of the two lengths is met."""
     longer = longer or (LONG, (LONG + spec.context) // 2 | 1, spec.context - 1, spec.context)
-    return (_tokens(spec, length) for length in sorted({*SHORT, *longer}) if 2 <= length <= max(spec.context, 2))
+    return (_make_tokens(spec, length) for length in sorted({*SHORT, *longer}) if 2 <= length <= max(spec.context, 2))
 
 
-def _tokens(spec: ModelSpec, length: int, seed: int = 7) -> torch.Tensor:
+def _make_tokens(spec: ModelSpec, length: int, seed: int = 7) -> torch.Tensor:
     """(1, T)."""
     return torch.randint(0, spec.vocabulary, (1, length), generator=torch.Generator().manual_seed(seed))
 
 
-def _named(tokens_BT: torch.Tensor) -> str:
-    return leaks.named(tokens_BT[0])
+def _describe_tokens(tokens_BT: torch.Tensor) -> str:
+    return leaks.describe_tokens(tokens_BT[0])

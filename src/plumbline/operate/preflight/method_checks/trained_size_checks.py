@@ -1,6 +1,6 @@
 """Checks a model as its runs call it: at the trained context, in every mode, in batches of several sizes.
 
-What is read is like text, in which tokens come back, and beside it tokens that are all equally likely. Two layers of a
+What is read is like text, in which tokens come back, and next to it tokens that are all equally likely. Two layers of a
 small width, so that a context of 1,024 takes seconds. Short inputs are tried in every mode and batch; the trained
 context in every mode with a pair of rows, and as it is trained in larger batches too. As many layers as are trained
 read shorter inputs, as they are trained and as they are validated.
@@ -21,7 +21,7 @@ from plumbline.operate.preflight.method_checks.leaks import BATCHES, LONG, MODES
 from plumbline.specs.checked_models import TrainedSize
 from plumbline.specs.spec import ModelSpec
 
-#: What is looked at beside causality, rows and decoding.
+#: What is examined beside causality, rows and decoding.
 CHECKS = ("loss",)
 #: Layers of the model that is called at the trained context.
 LAYERS = 2
@@ -33,16 +33,16 @@ TOKENS = 8192
 DEEP, DEEP_ROW = 24_576, 80
 #: In how many parts a sequence of the trained context is decoded at most: one token at a time, where it is not longer.
 PARTS = 1024
-#: Parameters of a trained model at most that is looked at whole before it is trained.
+#: Parameters of a trained model at most that is examined whole before it is trained.
 NUMBERS = 5_000_000
 
 
-def reduced(spec: ModelSpec, size: TrainedSize) -> ModelSpec:
+def make_reduced_spec(spec: ModelSpec, size: TrainedSize) -> ModelSpec:
     """Make the small model that reads the trained context."""
     return msgspec.structs.replace(spec, layers=min(LAYERS, spec.layers), context=size.context)
 
 
-def calls(size: TrainedSize, length: int) -> list[tuple[Mode, int]]:
+def list_calls(size: TrainedSize, length: int) -> list[tuple[Mode, int]]:
     """List the calls (mode, rows) that are made of inputs of a length."""
     trained, validated = TRAINED[size.half], Mode(half=size.half)
     if length <= LONG:
@@ -56,112 +56,118 @@ def calls(size: TrainedSize, length: int) -> list[tuple[Mode, int]]:
     return [*((mode, 2) for mode in MODES), *((trained, rows) for rows in (4, *whole))]
 
 
-def leak(model: Decoder, size: TrainedSize) -> Leak | None:
+def find_leak(model: Decoder, size: TrainedSize) -> Leak | None:
     """Look for a leak from the shortest input to the trained context; it is told of the shortest that shows it."""
     before = 1
-    source, again = leaks.like_text(model.spec.vocabulary), leaks.uniform(model.spec.vocabulary)
-    for length in sorted({*(one for one in SHORT if one < size.context), size.context}):
-        if shown := leaks.find(model, calls(size, length), length, source, again, before):
-            return shown
+    source, again = leaks.make_text_source(model.spec.vocabulary), leaks.make_uniform_source(model.spec.vocabulary)
+    for length in sorted({*(short_length for short_length in SHORT if short_length < size.context), size.context}):
+        if leak := leaks.find_leak(model, list_calls(size, length), length, source, again, before):
+            return leak
         before = length
     return None
 
 
-def deep(size: TrainedSize) -> tuple[int, int]:
+def choose_deep_input(size: TrainedSize) -> tuple[int, int]:
     """Tokens of a row, and rows, that a model of the trained depth reads: four, or a small trained batch."""
     length = min(size.context, max(DEEP_ROW, DEEP // (4 * size.layers)))
     return length, max(4, size.rows) if size.rows * length * size.layers <= DEEP else 4
 
 
-def whole_or_deep(spec: ModelSpec, size: TrainedSize, whole: Sequence[ModelSpec] = ()) -> ModelSpec | None:
+def choose_deep_spec(spec: ModelSpec, size: TrainedSize, whole: Sequence[ModelSpec] = ()) -> ModelSpec | None:
     """Choose the model of the trained depth: the one that is trained, where it is small; else one of a small width.
 
-    None where neither is more than the reduced model is.
+    None if neither is more than the reduced model is.
     """
     for model in whole:
-        if (model.context, model.layers) == (size.context, size.layers) and numbers_of(model) <= NUMBERS:
+        if (model.context, model.layers) == (size.context, size.layers) and count_parameters(model) <= NUMBERS:
             return model
     return msgspec.structs.replace(spec, layers=size.layers, context=size.context) if size.layers > LAYERS else None
 
 
-def numbers_of(spec: ModelSpec) -> int:
+def count_parameters(spec: ModelSpec) -> int:
     """Count a model's parameters."""
     return sum(value.numel() for value in on_meta(spec).parameters())
 
 
-def leak_in_depth(spec: ModelSpec, size: TrainedSize) -> Leak | None:
+def find_leak_in_depth(spec: ModelSpec, size: TrainedSize) -> Leak | None:
     """Look for a leak of a layer, or of a width, that the reduced model has not; `spec`: of that model."""
-    model = leaks.lively(spec)
-    length, rows = deep(size)
-    source, asked = leaks.like_text(spec.vocabulary), [(TRAINED[size.half], rows), (Mode(half=size.half), rows)]
+    model = leaks.create_moved_model(spec)
+    length, rows = choose_deep_input(size)
+    source, calls = leaks.make_text_source(spec.vocabulary), [(TRAINED[size.half], rows), (Mode(half=size.half), rows)]
     with torch.no_grad():
         if not model(source(2, length)).isfinite().all():
             return None  # off its start, what has no norms grows beyond numbers
     text_BT = source(rows, length)
-    one = decoded_losses.decoded(model, text_BT)
-    if shown := leaks.find(model, asked, length, source):
-        return shown
+    decoded_losses_of_text = decoded_losses.decode_losses(model, text_BT)
+    if leak := leaks.find_leak(model, calls, length, source):
+        return leak
     for mode in (Mode(), Mode(training=True)):
         with mode.of(model), torch.no_grad():
-            words = decoded_losses.other(decoded_losses.at_once(model, text_BT), one)
-        if words is not None:
-            return Leak("causality", f"{words}{mode.words}")
+            difference = decoded_losses.describe_difference(
+                decoded_losses.compute_losses_at_once(model, text_BT), decoded_losses_of_text
+            )
+        if difference is not None:
+            return Leak("causality", f"{difference}{mode.words}")
     return None
 
 
 @torch.no_grad()
-def decoding(model: Decoder, size: TrainedSize) -> str | None:
+def check_decoding(model: Decoder, size: TrainedSize) -> str | None:
     """Check that the trained context, read in parts, gives the logits that it gives at once."""
-    tokens_BT = leaks.like_text(model.spec.vocabulary)(1, size.context)
+    tokens_BT = leaks.make_text_source(model.spec.vocabulary)(1, size.context)
     expected, cache = model(tokens_BT), DecodingCache()
     parts = tokens_BT.split(-(-size.context // PARTS), dim=1)
-    off = leaks.differs(torch.cat([model(part, cache=cache) for part in parts], dim=1), expected)
+    off = leaks.find_difference(torch.cat([model(part, cache=cache) for part in parts], dim=1), expected)
     if off is None:
         return None
     return (
-        f"{leaks.named(tokens_BT[0])}, decoded {parts[0].shape[1]} at a time, have other logits at token {off[0]} than "
-        f"read at once (off by {off[1]:.2g})"
+        f"{leaks.describe_tokens(tokens_BT[0])}, decoded {parts[0].shape[1]} at a time, have other logits at token "
+        f"{off[0]} than read at once (off by {off[1]:.2g})"
     )
 
 
-def loss(model: Decoder, size: TrainedSize) -> str | None:
+def check_loss(model: Decoder, size: TrainedSize) -> str | None:
     """Check that the loss that training asks a model for is the cross-entropy of its logits."""
-    tokens_BT = leaks.like_text(model.spec.vocabulary)(2, size.context)
+    tokens_BT = leaks.make_text_source(model.spec.vocabulary)(2, size.context)
     mode = TRAINED[size.half]
     with mode.of(model):
-        asked = float(model(tokens_BT, loss=True).detach())
+        training_loss = float(model(tokens_BT, loss=True).detach())
         logits_BTV = model(tokens_BT).detach()
     expected = float(
         functional.cross_entropy(logits_BTV[:, :-1].flatten(0, 1), tokens_BT[:, 1:].flatten(), reduction="sum")
     )
-    if abs(asked - expected) <= (leaks.HALF_TOLERANCE if size.half else leaks.TOLERANCE) * max(1.0, abs(expected)):
+    if abs(training_loss - expected) <= (leaks.HALF_TOLERANCE if size.half else leaks.TOLERANCE) * max(
+        1.0, abs(expected)
+    ):
         return None
     return (
-        f"a batch of 2, the first {leaks.named(tokens_BT[0])}, has the loss {asked:.6g}{mode.words}, and its logits' "
-        f"cross-entropy is {expected:.6g}"
+        f"a batch of 2, the first {leaks.describe_tokens(tokens_BT[0])}, has the loss {training_loss:.6g}{mode.words}, "
+        f"and its logits' cross-entropy is {expected:.6g}"
     )
 
 
-def failed(spec: ModelSpec, size: TrainedSize, whole: Sequence[ModelSpec] = ()) -> dict[str, str]:
+def run_checks(spec: ModelSpec, size: TrainedSize, whole: Sequence[ModelSpec] = ()) -> dict[str, str]:
     """Make all checks of one trained size; returns words for those that do not hold, by the check's name.
 
     `whole`: the models that are trained.
     """
-    model = leaks.lively(reduced(spec, size))
-    if shown := leak(model, size):
-        return {shown.check: shown.words}
-    deeper = whole_or_deep(spec, size, whole)
-    if deeper is not None and (shown := leak_in_depth(deeper, size)):
+    model = leaks.create_moved_model(make_reduced_spec(spec, size))
+    if leak := find_leak(model, size):
+        return {leak.check: leak.words}
+    deeper = choose_deep_spec(spec, size, whole)
+    if deeper is not None and (leak := find_leak_in_depth(deeper, size)):
         wide = f" of the width {deeper.width}" if deeper in whole else ""
-        return {shown.check: f"{shown.words}, with the {size.layers} layers{wide} that are trained"}
-    results = {"prefill = decode": decoding(model, size), "loss": loss(model, size)}
-    return {name: f"{words}, at the trained context of {size.context:,}" for name, words in results.items() if words}
+        return {leak.check: f"{leak.words}, with the {size.layers} layers{wide} that are trained"}
+    results = {"prefill = decode": check_decoding(model, size), "loss": check_loss(model, size)}
+    return {
+        name: f"{message}, at the trained context of {size.context:,}" for name, message in results.items() if message
+    }
 
 
-def words(size: TrainedSize, spec: ModelSpec, whole: Sequence[ModelSpec] = ()) -> str:
-    """Say for the page what was looked at; `whole`: the models that are trained."""
-    small, deeper = reduced(spec, size), whole_or_deep(spec, size, whole)
-    length, rows = deep(size)
+def describe_checks(size: TrainedSize, spec: ModelSpec, whole: Sequence[ModelSpec] = ()) -> str:
+    """State for the page what was examined; `whole`: the models that are trained."""
+    small, deeper = make_reduced_spec(spec, size), choose_deep_spec(spec, size, whole)
+    length, rows = choose_deep_input(size)
     wide = f" of the trained width {deeper.width}" if deeper is not None and deeper in whole else ""
     return (
         f"causality and rows held at the trained context of {size.context:,} tokens ({small.layers} layers of width "

@@ -68,7 +68,7 @@ class _StopAfter(StopRequest):
         """Never leave a step at work."""
 
 
-def tiny(spec: RunSpec) -> RunSpec:
+def make_tiny_run(spec: RunSpec) -> RunSpec:
     """Make a run of a few steps of a small run's spec."""
     steps = min(max(spec.train.steps, STEPS[0]), STEPS[1])
     train = msgspec.structs.replace(
@@ -83,7 +83,7 @@ def tiny(spec: RunSpec) -> RunSpec:
     return msgspec.structs.replace(spec, train=train, schedule=schedule)
 
 
-def packs(folder: Path, spec: RunSpec, held_out_seed: int = 2) -> tuple[Path, Path]:
+def write_packs(folder: Path, spec: RunSpec, held_out_seed: int = 2) -> tuple[Path, Path]:
     """Write a pack to train on and a held-out one; tokens come back within a sequence, as in text."""
     vocabulary, context = spec.data.tokenizer_vocabulary, spec.model.context
     half = vocabulary // 2
@@ -108,7 +108,7 @@ def packs(folder: Path, spec: RunSpec, held_out_seed: int = 2) -> tuple[Path, Pa
     return written[0], written[1]
 
 
-def settings(data: tuple[Path, Path], folder: Path) -> TrainerSettings:
+def make_settings(data: tuple[Path, Path], folder: Path) -> TrainerSettings:
     """Settings of a run whose files lie in `folder`."""
     return TrainerSettings(
         training_pack=data[0],
@@ -122,54 +122,56 @@ def settings(data: tuple[Path, Path], folder: Path) -> TrainerSettings:
     )
 
 
-def schedule(spec: RunSpec) -> str | None:
+def check_schedule(spec: RunSpec) -> str | None:
     """Check that the learning rate of every step of a run is a finite number, not below zero, and the step's alone."""
     steps = spec.train.steps
     try:
         share = make_schedule(spec.schedule, steps)
-        there = [share(step) for step in range(1, steps + 1)]
-        back = [share(step) for step in range(steps, 0, -1)][::-1]
+        shares = [share(step) for step in range(1, steps + 1)]
+        shares_backwards = [share(step) for step in range(steps, 0, -1)][::-1]
     except PlumblineError:
         raise
     except Exception as error:
-        return f"{raised(error)}, in a run of {steps:,} steps"
-    for step, (one, two) in enumerate(zip(there, back, strict=True), start=1):
-        if not (math.isfinite(one) and one >= 0):
-            return f"schedule {spec.schedule.name!r}: the share of the peak is {one} in step {step} of {steps:,}"
-        if one != two:
+        return f"{describe_error(error)}, in a run of {steps:,} steps"
+    for step, (share_, share_again) in enumerate(zip(shares, shares_backwards, strict=True), start=1):
+        if not (math.isfinite(share_) and share_ >= 0):
+            return f"schedule {spec.schedule.name!r}: the share of the peak is {share_} in step {step} of {steps:,}"
+        if share_ != share_again:
             return (
-                f"schedule {spec.schedule.name!r}: the share of the peak in step {step} of {steps:,} is {one}, and "
-                f"{two} when it is asked again: make it a function of its arguments alone"
+                f"schedule {spec.schedule.name!r}: the share of the peak in step {step} of {steps:,} is {share_}, and "
+                f"{share_again} when it is asked again: make it a function of its arguments alone"
             )
     return None
 
 
-def failed(spec: RunSpec, baseline: RunSpec) -> dict[str, str]:
+def run_checks(spec: RunSpec, baseline: RunSpec) -> dict[str, str]:
     """Try a small run; returns words for what does not hold, by the check's name."""
-    spec, whose = tiny(spec), differing(spec, baseline)
-    with tempfile.TemporaryDirectory(prefix="plumbline-tried-") as name, _silent():
+    spec, whose = make_tiny_run(spec), name_differing_components(spec, baseline)
+    with tempfile.TemporaryDirectory(prefix="plumbline-tried-") as name, _silence():
         folder = Path(name)
-        data = packs(folder, spec)
+        data = write_packs(folder, spec)
         try:
-            _train(spec, settings(data, folder / "one"))
+            _train(spec, make_settings(data, folder / "one"))
         except Exception as error:
-            return {"training": f"{raised(error)}, in a few steps of a tiny run"}
+            return {"training": f"{describe_error(error)}, in a few steps of a tiny run"}
         outcome = json.loads((folder / "one/out/outcome.json").read_text())
         if outcome["outcome"] != "completed":
-            words = f"{outcome['reason']}, of {spec.train.steps} with {BATCH} sequences of {spec.model.context} tokens"
-            return {"training": f"{whose}: the run diverges: {words}"}
-        _train(spec, settings(data, folder / "two"))
-        if other := _other(folder / "one", folder / "two"):
+            message = (
+                f"{outcome['reason']}, of {spec.train.steps} with {BATCH} sequences of {spec.model.context} tokens"
+            )
+            return {"training": f"{whose}: the run diverges: {message}"}
+        _train(spec, make_settings(data, folder / "two"))
+        if other := _find_other_output(folder / "one", folder / "two"):
             return {"training": f"{whose}: two runs of one spec end with another {other}: noise, or state outside it"}
         stopped = spec.train.steps // 2
         try:
-            code = _train(spec, settings(data, folder / "three"), _StopAfter(stopped))
+            code = _train(spec, make_settings(data, folder / "three"), _StopAfter(stopped))
             assert code == EXIT_RUN_AGAIN, "it was asked to stop"
-            _train(spec, settings(data, folder / "three"))
+            _train(spec, make_settings(data, folder / "three"))
         except Exception as error:
-            why = raised(error.__cause__ or error)
+            why = describe_error(error.__cause__ or error)
             return {"resume": f"{why}, in a run that was stopped after step {stopped} of {spec.train.steps}"}
-        if other := _other(folder / "one", folder / "three"):
+        if other := _find_other_output(folder / "one", folder / "three"):
             return {
                 "resume": (
                     f"{whose}: stopped after step {stopped} of {spec.train.steps} and continued, a run ends with "
@@ -177,19 +179,21 @@ def failed(spec: RunSpec, baseline: RunSpec) -> dict[str, str]:
                     "needs in self.state[parameter], as tensors, and an intervention gives it in state()"
                 )
             }
-        found = held_out(spec, [settings(packs(folder, spec, seed), folder / str(seed)) for seed in (2, 3)])
-    return {} if found is None else {"held-out tokens": found}
+        held_out_message = check_held_out(
+            spec, [make_settings(write_packs(folder, spec, seed), folder / str(seed)) for seed in (2, 3)]
+        )
+    return {} if held_out_message is None else {"held-out tokens": held_out_message}
 
 
-def differing(spec: RunSpec, baseline: RunSpec) -> str:
+def name_differing_components(spec: RunSpec, baseline: RunSpec) -> str:
     """Name the components of a run that its baseline has not, which is where to look."""
-    mine, theirs = _named(spec), _named(baseline)
-    found = [name for name in mine if name not in theirs] or mine[:2]
-    return found[0] if len(found) == 1 else f"one of {', '.join(found)}"
+    mine, theirs = _list_components(spec), _list_components(baseline)
+    names = [name for name in mine if name not in theirs] or mine[:2]
+    return names[0] if len(names) == 1 else f"one of {', '.join(names)}"
 
 
-def raised(error: BaseException) -> str:
-    """Say in a sentence what was raised, by which component, and what to do about torch's own idiom."""
+def describe_error(error: BaseException) -> str:
+    """State in a sentence what was raised, by which component, and what to do about torch's own idiom."""
     where = ""
     for frame in traceback.extract_tb(error.__traceback__):
         for kind in components.KINDS:
@@ -205,34 +209,34 @@ def raised(error: BaseException) -> str:
     return f"{where}{type(error).__name__}: {lines[0][:300] if lines else ''}"
 
 
-def _named(spec: RunSpec) -> list[str]:
+def _list_components(spec: RunSpec) -> list[str]:
     """All components of a run, by kind and name: those that train first."""
-    found = [f"optimizer {spec.optimizer.name!r}", f"schedule {spec.schedule.name!r}"]
-    found += [f"intervention {one['name']!r}" for one in spec.interventions]
-    found += [f"probe {one.name!r}" for one in spec.probes]
-    return found + [f"model.{slot} {spec.model.slot(slot).name!r}" for slot in components.SLOTS]
+    names = [f"optimizer {spec.optimizer.name!r}", f"schedule {spec.schedule.name!r}"]
+    names += [f"intervention {component['name']!r}" for component in spec.interventions]
+    names += [f"probe {component.name!r}" for component in spec.probes]
+    return names + [f"model.{slot} {spec.model.slot(slot).name!r}" for slot in components.SLOTS]
 
 
 def _train(spec: RunSpec, chosen: TrainerSettings, stop: StopRequest | None = None) -> int:
     return pretrain(spec, chosen, stop or StopRequest())
 
 
-def _other(one: Path, two: Path) -> str:
-    """The first output of two runs that differs; empty where none does."""
-    for path in sorted((one / "out").rglob("*")):
-        name = path.relative_to(one / "out")
+def _find_other_output(folder: Path, other_folder: Path) -> str:
+    """The first output of two runs that differs; empty if none does."""
+    for path in sorted((folder / "out").rglob("*")):
+        name = path.relative_to(folder / "out")
         if path.is_file() and str(name) not in ABOUT:
-            theirs = two / "out" / name
+            theirs = other_folder / "out" / name
             if not theirs.is_file() or sha256_file(path) != sha256_file(theirs):
                 return str(name)
     return ""
 
 
 @contextlib.contextmanager
-def _silent() -> Iterator[None]:
+def _silence() -> Iterator[None]:
     """Keep what the trainer tells of its progress."""
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+    output = io.StringIO()
+    with contextlib.redirect_stderr(output), contextlib.redirect_stdout(output):
         yield
 
 
@@ -248,15 +252,15 @@ class _Watch(TorchFunctionMode):
         self.half = vocabulary // 2
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        made = func(*args, **(kwargs or {}))
-        if torch.is_grad_enabled() and isinstance(made, torch.Tensor) and made.requires_grad:
-            for value in filter(torch.is_tensor, _leaves([args, kwargs])):
+        result = func(*args, **(kwargs or {}))
+        if torch.is_grad_enabled() and isinstance(result, torch.Tensor) and result.requires_grad:
+            for value in filter(torch.is_tensor, _list_leaves([args, kwargs])):
                 if value.dtype == torch.int64 and value.numel() > 1 and bool((value >= self.half).all()):
                     raise _GradientTaken
-        return made
+        return result
 
 
-def held_out(spec: RunSpec, settings: Sequence[TrainerSettings]) -> str | None:
+def check_held_out(spec: RunSpec, settings: Sequence[TrainerSettings]) -> str | None:
     """Check a run that is trained with each of two held-out packs and one training pack."""
     if not spec.interventions and not any(probe.every for probe in spec.probes):
         return None
@@ -267,16 +271,17 @@ def held_out(spec: RunSpec, settings: Sequence[TrainerSettings]) -> str | None:
         declared = [hook.name for hook in loops[0].parts.interventions if hook.held_out != "none"]
         states: list[list[Any]] = []
         for number, loop in enumerate(loops):
-            words = _steps(loop, states, replayed=number == 2)
-            if words is not None:
-                return words
+            message = _take_steps(loop, states, replayed=number == 2)
+            if message is not None:
+                return message
     one, two, replayed = ([value.detach() for value in loop.parts.model.parameters()] for loop in loops)
     if _equal(one, two):
         return None
     if not declared:
-        what = f"interventions {names} and probes {[probe.name for probe in spec.probes]}"
+        components_text = f"interventions {names} and probes {[probe.name for probe in spec.probes]}"
         return (
-            f"other held-out tokens give other weights, and none of {what} declares that it reads some: write "
+            f"other held-out tokens give other weights, and none of {components_text} declares that it reads some: "
+            "write "
             'held_out = "apart" in the class of an intervention that decides by them'
         )
     if not _equal(one, replayed):
@@ -287,14 +292,14 @@ def held_out(spec: RunSpec, settings: Sequence[TrainerSettings]) -> str | None:
     return None
 
 
-def _steps(loop: TrainingLoop, states: list[list[Any]], *, replayed: bool) -> str | None:
+def _take_steps(loop: TrainingLoop, states: list[list[Any]], *, replayed: bool) -> str | None:
     """Take all steps of a loop; the first loop's decisions are noted, and put in place of a replayed one's."""
     hooks, parameters = loop.parts.interventions, list(loop.parts.model.parameters())
     numbers = sum(value.numel() for value in parameters)
     watch = _Watch(loop.parts.spec.data.tokenizer_vocabulary)
     first = not states
     for place, hook in enumerate(hooks):
-        _guard(hook, place, parameters, states, replayed=replayed)
+        _guard_parameters(hook, place, parameters, states, replayed=replayed)
     for step in range(1, loop.parts.spec.train.steps + 1):
         before = [value.detach().clone() for value in parameters]
         try:
@@ -303,13 +308,13 @@ def _steps(loop: TrainingLoop, states: list[list[Any]], *, replayed: bool) -> st
                 if due:
                     held_out_reading.probe_values(loop.parts, due)
                 if _are_changed(before, parameters):
-                    return f"a probe changes parameters or leaves gradients: one of {[one.name for one in due]}"
+                    return f"a probe changes parameters or leaves gradients: one of {[probe_.name for probe_ in due]}"
                 loop.train_step()
                 loop.catch_up()
         except _GradientTaken:
-            who = [hook.name for hook in hooks] or [probe.name for probe in loop.parts.spec.probes]
+            names = [hook.name for hook in hooks] or [probe.name for probe in loop.parts.spec.probes]
             return (
-                f"a gradient can be taken from held-out tokens in step {step}, by one of {who}: read them under "
+                f"a gradient can be taken from held-out tokens in step {step}, by one of {names}: read them under "
                 "torch.no_grad()"
             )
         except _ChangedBy as found:
@@ -317,10 +322,10 @@ def _steps(loop: TrainingLoop, states: list[list[Any]], *, replayed: bool) -> st
         if first:
             states.append([json.loads(json.dumps(hook.state())) for hook in hooks])
             for hook in hooks:
-                kept = sum(1 for _ in _leaves(hook.state()))
-                if hook.held_out != "none" and kept > max(SHARE * numbers, 64):
+                count = sum(1 for _ in _list_leaves(hook.state()))
+                if hook.held_out != "none" and count > max(SHARE * numbers, 64):
                     return (
-                        f"intervention {hook.name!r} reads held-out tokens, and its state() has {kept:,} "
+                        f"intervention {hook.name!r} reads held-out tokens, and its state() has {count:,} "
                         f"numbers beside {numbers:,} parameters after {step} steps: a rule decides by few"
                     )
     return None
@@ -330,7 +335,9 @@ class _ChangedBy(Exception):
     """Says which intervention changed parameters where it may only read."""
 
 
-def _guard(hook: Intervention, place: int, parameters: list[Any], states: list[list[Any]], *, replayed: bool) -> None:
+def _guard_parameters(
+    hook: Intervention, place: int, parameters: list[Any], states: list[list[Any]], *, replayed: bool
+) -> None:
     """Compare the parameters before and after `begin` and `end`; put noted decisions in place of a replayed one's."""
     begin, end = hook.begin, hook.end
 
@@ -358,14 +365,14 @@ def _are_changed(before: list[Any], parameters: list[Any]) -> bool:
     return not _equal(before, parameters) or any(value.grad is not None for value in parameters)
 
 
-def _equal(one: Iterable[torch.Tensor], two: Iterable[torch.Tensor]) -> bool:
-    return all(torch.equal(a.detach(), b.detach()) for a, b in zip(one, two, strict=True))
+def _equal(values: Iterable[torch.Tensor], others: Iterable[torch.Tensor]) -> bool:
+    return all(torch.equal(a.detach(), b.detach()) for a, b in zip(values, others, strict=True))
 
 
-def _leaves(value: Any) -> Iterator[Any]:
+def _list_leaves(value: Any) -> Iterator[Any]:
     """What nested dictionaries and lists hold."""
     if isinstance(value, (dict, list, tuple)):
         for part in value.values() if isinstance(value, dict) else value:
-            yield from _leaves(part)
+            yield from _list_leaves(part)
     else:
         yield value
