@@ -52,7 +52,7 @@ def peaks(spec: ModelSpec, tokens: int) -> tuple[int, int]:
         torch.randn(1, heads, tokens, WIDTH, requires_grad=True) for heads in (HEADS, built.groups, built.groups)
     )
     kept = HeldByAutograd()
-    attention_mask = AttentionMask.of(torch.zeros(1, tokens, dtype=torch.long), None, None)
+    attention_mask = AttentionMask.for_call(torch.zeros(1, tokens, dtype=torch.long), None, None)
     with LargestTensor() as largest:
         with kept.counted():
             out = built(q, k, v, attention_mask)

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from plumbline.train.interventions._release_rule import ReleaseRule, follow, release_step
+from plumbline.train.interventions._release_rule import ReleaseRule, apply_rule, find_release_step
 
 from .run_values import RunValues
 
@@ -57,11 +57,11 @@ def rule(
 
 def replay(logged: list[tuple[int, float, float]], by: ReleaseRule, steps: int) -> RuleReplay:
     """What `by` makes of the scores of a run of `steps` steps."""
-    seen = list(follow(logged, by, steps))
+    seen = list(apply_rule(logged, by, steps))
     start, end = round(by.window_start * steps), round(by.window_end * steps)
     at = next((found for found in seen if found.released), None)
     crossing = next((found.step for found in seen if start <= found.step <= end and found.score >= found.limit), None)
-    released = release_step(logged, by, steps)
+    released = find_release_step(logged, by, steps)
     return RuleReplay(
         release=math.nan if released is None else released / steps,
         crossing=math.nan if crossing is None else crossing / steps,

@@ -70,7 +70,7 @@ def row(state: Path, outputs: Path) -> dict[str, Any]:
         "restarts": max(len(starts) - 1, 0),
         "host": last.get("host"),
         "slurm_job_id": last.get("slurm_job_id"),
-        **peak_memory.of_starts(starts),
+        **peak_memory.find_largest_peak(starts),
         "reason": None,
         "state_directory": str(state),
     }
@@ -166,7 +166,7 @@ def _details(entry: dict[str, Any]) -> str:
     if entry["state"] != "finished" and entry.get("restarts"):
         words.append(f"started {entry['restarts'] + 1} times")
     if entry["state"] != "finished" and entry.get("peak_memory_bytes"):
-        words.append(f"at most {peak_memory.in_words(entry)}")
+        words.append(f"at most {peak_memory.format_memory(entry)}")
     if entry.get("reason"):
         words.append(entry["reason"])
     return visible("; ".join(words))

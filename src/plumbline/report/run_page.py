@@ -253,7 +253,7 @@ def _facts(run: FoundRun) -> list[tuple[str, str]]:
         found.append(("last finite loss", f"{told.get('last_finite_loss')} at step {told.get('last_finite_step')}"))
     manifest = run.manifest
     if "wall_seconds" in manifest:
-        manifest = manifest | {"peak_memory": peak_memory.in_words(manifest)}
+        manifest = manifest | {"peak_memory": peak_memory.format_memory(manifest)}
     found += [(words, _plain(manifest[name])) for name, words in FACTS.items() if name in manifest]
     return [*found, ("folder", run.folder.as_posix())]
 

@@ -92,20 +92,20 @@ class TrainedModel:
         self.validated = Mode(half=self.half, compiled=compiled)
         self.trained = Mode(training=True, gradients=True, half=self.half, compiled=compiled)
 
-    def of_tokens(self, tokens_BT: torch.Tensor, mode: Mode | None = None) -> np.ndarray:
+    def select_tokens(self, tokens_BT: torch.Tensor, mode: Mode | None = None) -> np.ndarray:
         """The loss of each token after its sequence's first (B, T - 1), in batches as it was validated."""
         with (mode or self.validated).of(self.model), torch.no_grad():
             return np.concatenate([decoded_losses.at_once(self.model, each) for each in tokens_BT.split(self.rows)])
 
     def of_sequences(self, tokens_BT: torch.Tensor) -> np.ndarray:
         """The loss of each sequence (B,)."""
-        return self.of_tokens(tokens_BT).mean(axis=1)
+        return self.select_tokens(tokens_BT).mean(axis=1)
 
     def early(self, tokens_BT: torch.Tensor) -> str | None:
         """Say by how much tokens are predicted better when they are there already; None where they are not."""
         one = decoded_losses.decoded(self.model, tokens_BT)
         for mode in dict.fromkeys((Mode(), self.validated)):
-            if words := decoded_losses.early(self.of_tokens(tokens_BT, mode), one, half=mode.half):
+            if words := decoded_losses.early(self.select_tokens(tokens_BT, mode), one, half=mode.half):
                 return f"{words}{mode.words}"
         return None
 
