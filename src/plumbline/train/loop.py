@@ -134,7 +134,7 @@ class TrainingLoop:
         return self.state.divergence is None
 
     def _last_update_diverged(self) -> bool:
-        """Whether the last update made weights, or a held-out loss, that are not finite, which no later step detects."""
+        """Whether the last update made weights, or a held-out loss, not finite, which no later step detects."""
         loss = self.state.metrics.validated(self.step)
         assert loss is not None
         finite = all_finite(self.parts.model, self.parts.ranks)
