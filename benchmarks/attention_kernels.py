@@ -121,7 +121,7 @@ def times() -> list[str]:
                 torch.randn(shape, device="cuda", dtype=torch.bfloat16).transpose(1, 2).requires_grad_()
                 for shape in shapes
             )
-            visible = AttentionMask.of(torch.zeros(1, length, dtype=torch.long, device="cuda"), None, None)
+            visible = AttentionMask.for_call(torch.zeros(1, length, dtype=torch.long, device="cuda"), None, None)
             if kernel == "flash":
                 duration = milliseconds(
                     lambda q=q, k=k, v=v: scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)

@@ -52,7 +52,7 @@ def measure_peaks(spec: ModelSpec, tokens: int) -> tuple[int, int]:
         torch.randn(1, heads, tokens, WIDTH, requires_grad=True) for heads in (HEADS, built.groups, built.groups)
     )
     held_memory = HeldByAutograd()
-    attention_mask = AttentionMask.of(torch.zeros(1, tokens, dtype=torch.long), None, None)
+    attention_mask = AttentionMask.for_call(torch.zeros(1, tokens, dtype=torch.long), None, None)
     with LargestTensor() as largest:
         with held_memory.count():
             out = built(q, k, v, attention_mask)

@@ -26,11 +26,11 @@ from step_beside_transformers import SHAPES, resize
 
 from plumbline.core.command_line import positive
 from plumbline.core.stop_request import StopRequest
-from plumbline.model.distributed import ranks
+from plumbline.model.distributed import join_ranks
 from plumbline.model.numerics import numerics
 from plumbline.specs import study_config
 from plumbline.train.loop import TrainingLoop
-from plumbline.train.pretrain import untrained
+from plumbline.train.pretrain import build_loop
 from plumbline.train.step_time import random_pack
 from plumbline.train.trainer_settings import TrainerSettings
 
@@ -53,7 +53,7 @@ def loop(label: str, folder: Path, group: Any) -> TrainingLoop:
         report_seconds=math.inf, device="cpu", background_io=False, metric_lag_steps=0,
     )  # fmt: skip
     run_lock: Any = SimpleNamespace(check=lambda: None)
-    training_loop = untrained(spec, settings, StopRequest(), group, run_lock)
+    training_loop = build_loop(spec, settings, StopRequest(), group, run_lock)
     training_loop.parts.progress.start(0)
     return training_loop
 
@@ -62,7 +62,7 @@ def save_and_step(training_loop: TrainingLoop, background: bool, steps: int) -> 
     """Save and take the steps after it: seconds of the pause, and wall and CPU seconds of all."""
     training_loop.train_step()
     began, cpu = time.perf_counter(), time.process_time()
-    training_loop.save(beside=background)
+    training_loop.save(background=background)
     pause = time.perf_counter() - began
     for _ in range(steps):
         training_loop.train_step()
@@ -135,7 +135,7 @@ def main() -> None:
         "| run | shape | written | pause, ms | with steps, s | with steps, CPU s |",
         "|---:|---|---|---:|---:|---:|",
     ]
-    with ranks("cpu") as group:
+    with join_ranks("cpu") as group:
         numerics(group.device)
         for run, label in itertools.product(range(1, options.table_repetitions + 1), options.model_shapes):
             rows = [f"| {run} {row}" for row in measure(label, options, group)]

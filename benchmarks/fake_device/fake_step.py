@@ -63,7 +63,7 @@ class FakeStep:
                 tokens_BT = torch.zeros(sequences, model_spec.context, dtype=torch.long)
                 skip = torch.zeros(())
             hooks = attach_hooks(spec, model, DEVICE)
-            at_once = any(hook.at_once(STEP) for hook in hooks)
+            at_once = any(hook.needs_loss(STEP) for hook in hooks)
             self.counts = StepCounts(declared=(FOLDER,) if at_once else ())
             for value in model.parameters():
                 self.counts.hold(value)

@@ -17,7 +17,7 @@ from plumbline.core.pipeline_packages import explain_missing_package
 if TYPE_CHECKING:
     from plumbline.core.errors import PlumblineError as PlumblineError
     from plumbline.core.stop_request import StopRequest as StopRequest
-    from plumbline.evaluate.score_models import scored as scored
+    from plumbline.evaluate.score_models import score_folder as score_folder
     from plumbline.export.write_export import export_hf as export_hf
     from plumbline.model.finished_run import FinishedRun as FinishedRun
     from plumbline.project import load as load_project  # noqa: F401
@@ -51,7 +51,7 @@ _PLACES = {
     "load_study": "plumbline.specs.study_config:load",
     "load_project": "plumbline.project:load",
     "pretrain": "plumbline.train.pretrain:pretrain",
-    "scored": "plumbline.evaluate.score_models:scored",
+    "score_folder": "plumbline.evaluate.score_models:score_folder",
 }
 
 __all__ = sorted(_PLACES)

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from plumbline.train.interventions._release_rule import ReleaseRule, follow, release_step
+from plumbline.train.interventions._release_rule import ReleaseRule, apply_rule, find_release_step
 
 from .run_values import RunValues
 
@@ -57,11 +57,11 @@ def rule(
 
 def replay(logged: list[tuple[int, float, float]], release_rule: ReleaseRule, steps: int) -> RuleReplay:
     """What `release_rule` makes of the scores of a run of `steps` steps."""
-    points = list(follow(logged, release_rule, steps))
+    points = list(apply_rule(logged, release_rule, steps))
     start, end = round(release_rule.window_start * steps), round(release_rule.window_end * steps)
     release = next((point for point in points if point.released), None)
     crossing = next((point.step for point in points if start <= point.step <= end and point.score >= point.limit), None)
-    released = release_step(logged, release_rule, steps)
+    released = find_release_step(logged, release_rule, steps)
     return RuleReplay(
         release=math.nan if released is None else released / steps,
         crossing=math.nan if crossing is None else crossing / steps,

@@ -30,7 +30,7 @@ from typing import Literal, get_args
 import numpy as np
 import torch
 
-from plumbline.train.optimizers._orthogonal import QUINTIC, orthogonalised
+from plumbline.train.optimizers._orthogonal import QUINTIC, orthogonalise
 
 Norm = Literal["frobenius", "spectral"]
 Weights = Literal["drawn", "rank one"]
@@ -237,7 +237,7 @@ def draw_head(sizes: HeadSizes, weights: Weights, directions: Directions, seed: 
         return worst(query_WD, key_WD, length=root)
     updates = [draw.standard_normal(shape) for _ in range(2)]
     if directions == "muon":
-        updates = [orthogonalised(torch.from_numpy(update), (QUINTIC,) * 5).numpy() for update in updates]
+        updates = [orthogonalise(torch.from_numpy(update), (QUINTIC,) * 5).numpy() for update in updates]
     query_update_WD, key_update_WD = (update / spectral(update) for update in updates)
     x_TD, y_SD = (root * _unit(draw.standard_normal((sizes.tokens, sizes.width))) for _ in range(2))
     return HeadUpdate(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from torch import nn
 
 from plumbline.model.decoder import on_meta
-from plumbline.model.roles import roles
+from plumbline.model.roles import collect_roles
 from plumbline.specs.spec import ModelSpec
 
 
@@ -33,4 +33,4 @@ def appendix_c(model: ModelSpec, sequences: int = 1) -> int:
 def _weights(module: nn.Module) -> int:
     """Weights of a module's matrices."""
     values = dict(module.named_parameters())
-    return sum(values[name].numel() for name, role in roles(module).items() if role.matrix)
+    return sum(values[name].numel() for name, role in collect_roles(module).items() if role.matrix)

@@ -150,7 +150,7 @@ def test_a_probed_text_is_encoded_by_the_runs_tokenizer(finished: Path, corpus: 
 
     def read() -> torch.Tensor:
         words = {"text": None, "tokens": None, "validation": None, "sequences": 1, "context": None}
-        return _checkpoint.read_text(checkpoint, tokenizer=tokenizer, **words).tokens_BT
+        return _checkpoint.read_sequences(checkpoint, tokenizer=tokenizer, **words).tokens_BT
 
     assert read().shape == (1, 64)
     permute(tokenizer)

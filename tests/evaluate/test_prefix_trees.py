@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from plumbline.evaluate.prefix_tree_reader import PrefixTreeReader
-from plumbline.evaluate.prefix_tree_rows import cut
+from plumbline.evaluate.prefix_tree_rows import split_trees
 from plumbline.evaluate.prefix_trees import SHORTEST, PrefixNode, TokenSegment, trees
 from plumbline.model.decoder import Decoder
 from plumbline.operate.preflight.method_checks.leaks import create_moved_model
@@ -61,11 +61,11 @@ def test_trees_read_common_beginnings_once() -> None:
 def test_a_tree_falls_apart_where_its_branches_are_long_beside_what_they_share() -> None:
     """Eight tokens that two long rows begin with by chance are read twice; a long context with short answers once."""
     chance = [TokenSegment(index, [*range(8), 90 + index, *range(20, 80)], 3) for index in range(2)]
-    apart = list(cut(trees(chance), worth=100))
+    apart = list(split_trees(trees(chance), worth=100))
     assert [len(node.tokens) + read(node.children) for node in apart] == [68, 68]
     assert [[len(node.asked) for node in tree.children] for tree in apart] == [[1], [1]]
     answers = [TokenSegment(index, [*range(60), 90 + index, 1, 2], 3) for index in range(4)]
-    assert [read([tree]) for tree in cut(trees(answers), worth=100)] == [60 + 4 * 2]
+    assert [read([tree]) for tree in split_trees(trees(answers), worth=100)] == [60 + 4 * 2]
 
 
 @torch.no_grad()

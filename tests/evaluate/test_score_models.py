@@ -49,10 +49,10 @@ def test_both_forms_of_a_model_have_the_workflows_scores(
 
 def test_a_folder_without_a_tokenizer(finished: Path, tokenizer_file: Path, items_folder: Path, tmp_path: Path) -> None:
     hf_export.export(FinishedRun.read(finished).model(), tokenizer_path=tokenizer_file, directory=tmp_path / "llama")
-    whole = score_models.scored(tmp_path / "llama", items_folder, limit=1)
+    whole = score_models.score_folder(tmp_path / "llama", items_folder, limit=1)
     for path in (tmp_path / "llama").glob("tokenizer*"):
         path.unlink()
-    bare = score_models.scored(tmp_path / "llama", items_folder, tokenizer=tokenizer_file, limit=1)
+    bare = score_models.score_folder(tmp_path / "llama", items_folder, tokenizer=tokenizer_file, limit=1)
     pd.testing.assert_frame_equal(whole, bare)
 
 
@@ -60,7 +60,7 @@ def test_scoring_says_how_far_it_is(
     finished: Path, tokenizer_file: Path, items_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
     monkeypatch.setattr("plumbline.data.progress.SECONDS_BETWEEN_LINES", 0.0)
-    score_models.scored(finished, items_folder, tokenizer=tokenizer_file, limit=1)
+    score_models.score_folder(finished, items_folder, tokenizer=tokenizer_file, limit=1)
     assert "scored: 100% " in capsys.readouterr().err
 
 
@@ -130,11 +130,11 @@ def test_a_model_with_code_of_its_own_is_scored_where_that_may_run(
     change_spec(finished, changed)
     export_hf(finished, tmp_path / "softpick", tokenizer=tokenizer_file, compare=False)
     with pytest.raises(PlumblineError, match=r"brings code of its own .* give --trust-remote-code to run them"):
-        score_models.scored(tmp_path / "softpick", items_folder)
+        score_models.score_folder(tmp_path / "softpick", items_folder)
     monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
     monkeypatch.setattr("sys.path", [*sys.path])
-    theirs = score_models.scored(tmp_path / "softpick", items_folder, limit=1, trust_remote_code=True)
-    ours = score_models.scored(finished, items_folder, tokenizer=tokenizer_file, limit=1)
+    theirs = score_models.score_folder(tmp_path / "softpick", items_folder, limit=1, trust_remote_code=True)
+    ours = score_models.score_folder(finished, items_folder, tokenizer=tokenizer_file, limit=1)
     assert set(theirs["run_id"]) == {"hf:softpick"} and len(theirs) == len(ours) > 12
     assert list(theirs["value"]) == pytest.approx(list(ours["value"]), rel=1e-4, abs=1e-3)
 

@@ -104,7 +104,7 @@ def test_the_verb(
     ):
         assert text in said, text
     # Once more is the same, byte for byte; and nothing is left beside it.
-    monkeypatch.setattr(check_export, "checked", lambda *_, **__: record["checked"])
+    monkeypatch.setattr(check_export, "compare_logits", lambda *_, **__: record["checked"])
     verb.main()
     assert contents(out) == files
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "run", "scores.parquet"]
@@ -133,7 +133,7 @@ def test_a_changed_folder_is_not_scored(
     with pytest.raises(
         PlumblineError, match=r"tokenizer\.json is not what was exported: sha256 \w+, not \w+ as in export"
     ):
-        score_models.scored(out, items_folder, limit=1)
+        score_models.score_folder(out, items_folder, limit=1)
 
 
 @pytest.mark.parametrize(("source", "said"), [("hub", ""), ("local", "Its texts, of the source local, are not")])
@@ -159,7 +159,7 @@ def test_what_a_model_does_not_bear_is_on_its_card(finished: Path) -> None:
     run, record = FinishedRun.read(finished), {"form": "code", "checked": None}
     for bears in (True, False):
         found = capability_check.DecodingCapabilities(cache=bears, padding=bears, hidden_states=bears)
-        said = model_card.card(run, record, requires=(), evaluation=None, bears=found)
+        said = model_card.card(run, record, requires=(), evaluation=None, capabilities=found)
         for words in ("hidden states (its layers", "a cache (`generate`", "padding (its attention"):
             assert (words in said) is not bears, words
 
@@ -189,7 +189,7 @@ def test_an_export_that_gives_other_logits_leaves_all_as_it_was(
         assert (folder / "modeling_plumbline.py").is_file()
         raise PlumblineError("transformers gives other logits")
 
-    monkeypatch.setattr(check_export, "checked", other)
+    monkeypatch.setattr(check_export, "compare_logits", other)
     with pytest.raises(PlumblineError, match="other logits"):
         export_hf(softpick, out, tokenizer=tokenizer_file)
     assert contents(out) == before and sorted(path.name for path in tmp_path.iterdir()) == ["out", "run"]
@@ -200,7 +200,7 @@ def test_a_folder_with_something_to_lose(tmp_path: Path) -> None:
     output_folder.require_free(out, "a", False)
     out.mkdir()
     output_folder.require_free(out, "a", False)
-    with output_folder.filled(out, {"run_id": "a"}) as written:
+    with output_folder.replace_folder(out, {"run_id": "a"}) as written:
         (written / "config.json").write_text("{}")
     output_folder.require_free(out, "a", False)
     with pytest.raises(PlumblineError, match=r"holds an export of run a, and this is b; .*--force"):

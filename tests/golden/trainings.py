@@ -132,7 +132,7 @@ def curves(training: str) -> Curves:
         found[LOSS].append(loss.item())
         for probe_value in read_all(model, online.due(step), _held_out(run), "float32", init_seed=run.init_seed):
             found.setdefault(probe_value.probe, []).append(probe_value.value)
-    for _, name, value, _ in (probe_value for hook in hooks for probe_value in hook.measured()):
+    for _, name, value, _ in (probe_value for hook in hooks for probe_value in hook.measurements()):
         if name not in COUNTS:
             found.setdefault(name, []).append(value)
     assert all(math.isfinite(value) for values in found.values() for value in values), training

@@ -39,7 +39,7 @@ def inputs(
 
 def plain(length: int) -> AttentionMask:
     """Causal mask of one unpadded call."""
-    return AttentionMask.of(torch.zeros(1, length, dtype=torch.long), None, None)
+    return AttentionMask.for_call(torch.zeros(1, length, dtype=torch.long), None, None)
 
 
 def padded(length: int, left: int, right: int) -> AttentionMask:
@@ -47,7 +47,7 @@ def padded(length: int, left: int, right: int) -> AttentionMask:
     padding_BT = torch.zeros(2, length, dtype=torch.bool)
     padding_BT[0, :left] = True
     padding_BT[1, length - right :] = True
-    return AttentionMask.of(torch.zeros(2, length, dtype=torch.long), padding_BT, None)
+    return AttentionMask.for_call(torch.zeros(2, length, dtype=torch.long), padding_BT, None)
 
 
 def scores(q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, scale: float = WIDTH**-0.5) -> torch.Tensor:

@@ -9,7 +9,7 @@ from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import DecodingCache
 from plumbline.model.decoder import create, on_meta
 from plumbline.model.mixers._base import grouped_matmul
-from plumbline.model.roles import roles
+from plumbline.model.roles import collect_roles
 from plumbline.specs.spec import ModelSpec
 from tests.model.attention_cases import mixer, padded, plain
 from tests.model.transfer_methods import PAPER, overlay
@@ -36,7 +36,7 @@ def test_padding_is_neither_seen_nor_counted() -> None:
 
 def test_the_cache_goes_on_counting() -> None:
     past = padded(4, left=2, right=1)
-    now = AttentionMask.of(torch.zeros(2, 2, dtype=torch.long), None, past)
+    now = AttentionMask.for_call(torch.zeros(2, 2, dtype=torch.long), None, past)
     assert now.query_positions_BQ.tolist() == [[2, 3], [3, 4]]
     assert now.key_positions_BK.tolist() == [[-1, -1, 0, 1, 2, 3], [0, 1, 2, -1, 3, 4]]
     assert now.length == 6 and not now.plain
@@ -136,4 +136,4 @@ def test_roles_and_shapes_of_added_parameters(name: str) -> None:
     shapes = {key: tuple(value.shape) for key, value in model.named_parameters()}
     for suffix, (role, shape) in ADDED[name].items():
         key = f"blocks.5.attention.{suffix}"
-        assert (roles(model)[key].role, roles(model)[key].layer, shapes[key]) == (role, 5, shape)
+        assert (collect_roles(model)[key].role, collect_roles(model)[key].layer, shapes[key]) == (role, 5, shape)

@@ -9,7 +9,7 @@ import torch
 
 from plumbline.model.decoder import Decoder, create, on_meta
 from plumbline.model.init import initial_value, initialise, seed_of
-from plumbline.model.roles import ConstantInit, ExplicitInit, NormalInit, roles
+from plumbline.model.roles import ConstantInit, ExplicitInit, NormalInit, collect_roles
 from plumbline.specs.spec import ModelSpec
 from tests.model.transfer_methods import ALL, overlay
 from tests.model_specs import small
@@ -23,7 +23,7 @@ def baseline() -> Decoder:
 @pytest.mark.parametrize("name", ALL)
 def test_every_parameter_has_a_role_and_a_shape(name):
     model = on_meta(ModelSpec.from_dict(overlay(name)))
-    found = roles(model)
+    found = collect_roles(model)
     assert found.keys() == dict(model.named_parameters()).keys()
     assert all(value.ndim >= 1 for value in model.parameters()), "sharded training has no 0-dimensional tensors"
     assert all(role.layer is None or 0 <= role.layer < 4 for role in found.values())
@@ -53,7 +53,7 @@ def test_initialising_again_restores(baseline):
 
 def test_matrices_and_embedding_are_normal():
     model = create(small(width=512, ffn_width=1408, vocabulary=1000, layers=2, init_std=0.03), 0)
-    for name, role in roles(model).items():
+    for name, role in collect_roles(model).items():
         value = model.get_parameter(name)
         if role.matrix or role.role == "embedding":
             assert value.mean().abs() < 5 * 0.03 / math.sqrt(value.numel()), name
@@ -94,6 +94,6 @@ def test_kinds_of_start():
 
 def test_bias_starts_at_zero():
     model = create(small(projections={"name": "grouped_query", "bias": True}), 0)
-    biases = [name for name, role in roles(model).items() if role.role == "bias"]
+    biases = [name for name, role in collect_roles(model).items() if role.role == "bias"]
     assert len(biases) == 16
     assert not any(model.get_parameter(name).any() for name in biases)

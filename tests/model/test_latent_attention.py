@@ -11,7 +11,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.model.cache import DecodingCache
 from plumbline.model.decoder import Decoder, create, on_meta
 from plumbline.model.flops import counted, measured
-from plumbline.model.roles import QUERY_KEY, roles
+from plumbline.model.roles import QUERY_KEY, collect_roles
 from plumbline.specs.spec import ModelSpec
 from tests.model.study_architectures import LATENT, LATENT_NORM, QUACK_LATENT, QUACK_SIZES, Overlay
 from tests.model_specs import BASELINE
@@ -89,7 +89,7 @@ def test_counts_of_the_quack_study():
 def test_every_matrix_is_one_of_its_own():
     found = {
         name.removeprefix("blocks.0.attention.projections.").removesuffix(".weight"): role.role
-        for name, role in roles(model()).items()
+        for name, role in collect_roles(model()).items()
         if name.startswith("blocks.0.attention.projections.")
     }
     assert found == {role: role for role in QUERY_KEY - {"query", "key"} | {"value", "output"}}

@@ -20,7 +20,7 @@ def root_mean_square(x: torch.Tensor) -> torch.Tensor:
 
 def states_after_blocks(model: Decoder) -> list[torch.Tensor]:
     """The stream after each layer, (B, T, D) each."""
-    context = ForwardContext(attention_mask=AttentionMask.of(TOKENS, None, None), cache=None)
+    context = ForwardContext(attention_mask=AttentionMask.for_call(TOKENS, None, None), cache=None)
     state, after = model.residual.start(model.embedding[TOKENS]), []
     for block in model.blocks:
         state = block(state, model.residual, context, model.positions)
@@ -70,7 +70,7 @@ class TestHybridNorm:
         with torch.no_grad():
             for index, norm in enumerate(block.placement.norms):
                 norm.gain.uniform_(0.5, 2.0, generator=torch.Generator().manual_seed(index))
-        context = ForwardContext(attention_mask=AttentionMask.of(TOKENS, None, None), cache=None)
+        context = ForwardContext(attention_mask=AttentionMask.for_call(TOKENS, None, None), cache=None)
         x = model.embedding[TOKENS]
         middle = x + block.attention(block.placement.norms[0](x), context, model.positions)
         expected = block.placement.norms[1](middle + block.ffn(middle))
@@ -87,7 +87,7 @@ class TestHybridNorm:
         chosen = {"query_key": {"name": "qk_norm"}, "values": {"name": "rms_norm"}}
         model = create(small(placement={"name": "hybrid_norm", "variant": "official"}, **chosen), 0)
         block = model.blocks[0]
-        context = ForwardContext(attention_mask=AttentionMask.of(TOKENS, None, None), cache=None)
+        context = ForwardContext(attention_mask=AttentionMask.for_call(TOKENS, None, None), cache=None)
         x = model.embedding[TOKENS]
         h = block.placement.norms[0](x + block.attention(x, context, model.positions))
         torch.testing.assert_close(states_after_blocks(model)[0], h + block.ffn(h))

@@ -9,7 +9,7 @@ from torch.nn.functional import gelu
 from plumbline.core.errors import PlumblineError
 from plumbline.model.cache import DecodingCache
 from plumbline.model.decoder import Decoder, create, on_meta
-from plumbline.model.roles import roles
+from plumbline.model.roles import collect_roles
 from plumbline.specs.spec import ModelSpec
 from tests.model.study_architectures import HALF_SCALE, NANO_GPT_SIZES, QUERY_FREE, Overlay
 from tests.model_specs import BASELINE
@@ -46,7 +46,7 @@ def with_query(source: Decoder, slots: Overlay, query: torch.Tensor) -> Decoder:
 )
 def test_counts_of_the_query_free_study(name, total, without_embeddings):
     made = on_meta(ModelSpec.from_dict(BASELINE | NANO_GPT_SIZES | QUERY_FREE[name]))
-    found = roles(made)
+    found = collect_roles(made)
     assert sum(value.numel() for value in made.parameters()) == total
     counted = [value.numel() for key, value in made.named_parameters() if found[key].role != "embedding"]
     assert sum(counted) == without_embeddings
@@ -130,7 +130,7 @@ def test_an_ffn_without_a_skip_replaces_the_stream():
     made.blocks[-1].ffn.register_forward_hook(lambda _, inputs, output: seen.update(output=output))
     logits = made(TOKENS)
     torch.testing.assert_close(made.logits(seen["output"]), logits)
-    assert "norm" not in {role.role for role in roles(made).values()}
+    assert "norm" not in {role.role for role in collect_roles(made).values()}
 
 
 def test_heads_that_do_not_fill_the_stream_are_refused():
@@ -145,6 +145,6 @@ def test_a_divisor_of_nothing_is_refused():
 
 
 def test_roles_of_the_new_parameters():
-    found = roles(model(QUERY_FREE["residual_query"]))
+    found = collect_roles(model(QUERY_FREE["residual_query"]))
     assert found["positions.embedding"].role == "embedding" and found["positions.embedding"].layer is None
     assert found["blocks.2.attention.projections.change.weight"].role == "query"

@@ -9,7 +9,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.model.component import build
 from plumbline.model.decoder import Decoder, create, on_meta
 from plumbline.model.residual._sources import SourceMixture, SourceScores
-from plumbline.model.roles import roles
+from plumbline.model.roles import collect_roles
 from tests.model.test_residual_streams import TOKENS, residual, run_by_hand, streams
 from tests.model_specs import small
 
@@ -120,7 +120,7 @@ class TestAttentionResiduals:
         torch.testing.assert_close(run_by_hand(module, x, branches)[1], x + sum(branches))
 
     def test_roles(self):
-        found = roles(on_meta(small(residual={"name": "attention_residuals"})))
+        found = collect_roles(on_meta(small(residual={"name": "attention_residuals"})))
         queries = [role for name, role in found.items() if name.startswith("residual.queries.")]
         gains = [role for name, role in found.items() if name.startswith("residual.gains.")]
         assert {role.role for role in queries} == {"pseudo_query"}

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from plumbline.model.decoder import Decoder, create, on_meta
-from plumbline.model.roles import roles
+from plumbline.model.roles import collect_roles
 from tests.model_specs import small
 
 TOKENS = torch.randint(0, 97, (2, 16), generator=torch.Generator().manual_seed(0))
@@ -89,7 +89,7 @@ class TestLayerScale:
 
     def test_roles(self):
         model = on_meta(small(residual={"name": "layer_scale", "vectors": 2}))
-        found = {name: role for name, role in roles(model).items() if name.startswith("residual.")}
+        found = {name: role for name, role in collect_roles(model).items() if name.startswith("residual.")}
         assert {role.role for role in found.values()} == {"scalar"}
         assert [role.layer for role in found.values()] == [0, 0, 1, 1, 2, 2, 3, 3]
 

@@ -16,7 +16,7 @@ from plumbline.model.context import ForwardContext
 from plumbline.model.decoder import Decoder, create, on_meta
 from plumbline.model.init import initialise
 from plumbline.model.norms.layer_norm import LayerNorm
-from plumbline.model.roles import roles
+from plumbline.model.roles import collect_roles
 from plumbline.specs.spec import ModelSpec
 from tests.model.study_architectures import BASE, GATED, KEY_NORMS, KEY_NORMS_SIZES, LARGE, PREMATURE, Overlay
 from tests.model_specs import BASELINE, small
@@ -46,12 +46,12 @@ class TestLayerNorm:
         torch.testing.assert_close(narrow, own((50 + X).bfloat16().float()).bfloat16(), rtol=0, atol=0)
 
     def test_roles(self):
-        own = roles(LayerNorm(small(), 3, 64))
-        assert {name: (role.role, role.of, role.layer) for name, role in own.items()} == {
+        own = collect_roles(LayerNorm(small(), 3, 64))
+        assert {name: (role.role, role.owner, role.layer) for name, role in own.items()} == {
             "gain": ("norm", "", 3),
             "bias": ("bias", "norm", 3),
         }
-        assert roles(LayerNorm(small(), 3, 64, bias=False)).keys() == {"gain"}
+        assert collect_roles(LayerNorm(small(), 3, 64, bias=False)).keys() == {"gain"}
 
 
 class TestFeedForward:
@@ -84,7 +84,7 @@ class TestFeedForward:
         assert len(biases) == 4 * (4 + (2 if name == "gelu" else 3))
         for key, role in biases.items():
             beside = model.parameter_roles[key.removesuffix("bias") + "weight"]
-            assert (role.role, role.of, role.layer) == ("bias", beside.role, beside.layer)
+            assert (role.role, role.owner, role.layer) == ("bias", beside.role, beside.layer)
             assert not model.get_parameter(key).any()
 
 
@@ -95,7 +95,7 @@ def test_the_stream_may_start_scaled():
     with torch.no_grad():
         expected = plain(tokens_BT)
         plain.embedding.mul_(8)
-        context = ForwardContext(attention_mask=AttentionMask.of(tokens_BT, None, None), cache=None)
+        context = ForwardContext(attention_mask=AttentionMask.for_call(tokens_BT, None, None), cache=None)
         torch.testing.assert_close(model(tokens_BT), plain.hidden(tokens_BT, context) @ model.embedding.T)
         assert (model(tokens_BT) - expected).abs().max() > 1e-3
 
@@ -187,7 +187,7 @@ def upper_block(sizes: Overlay, slots: Overlay) -> Seen:
     initialise(block, 0)
     seen = Seen(block)
     tokens_BT = torch.zeros(1, spec.context, dtype=torch.long)
-    context = ForwardContext(attention_mask=AttentionMask.of(tokens_BT, None, None), cache=None)
+    context = ForwardContext(attention_mask=AttentionMask.for_call(tokens_BT, None, None), cache=None)
     x_BTD = torch.randn(1, spec.context, spec.width, generator=torch.Generator().manual_seed(2))
     with torch.no_grad():
         block((x_BTD,), build("residual", spec), context, build("positions", spec))
@@ -227,7 +227,9 @@ def test_how_the_whole_of_the_premature_study_starts():
     seen = [Seen(block) for block in model.blocks]
     tokens_BT = torch.randint(0, 50_257, (1, 1024), generator=torch.Generator().manual_seed(2))
     with torch.no_grad():
-        model.hidden(tokens_BT, ForwardContext(attention_mask=AttentionMask.of(tokens_BT, None, None), cache=None))
+        model.hidden(
+            tokens_BT, ForwardContext(attention_mask=AttentionMask.for_call(tokens_BT, None, None), cache=None)
+        )
     upper = {name: sum(getattr(one, name) for one in seen[10:]) / 10 for name in ("write", "logit", "entropy")}
     assert upper["write"] == pytest.approx(0.0730, rel=0.02)
     assert upper["logit"] == pytest.approx(0.306, abs=0.005)

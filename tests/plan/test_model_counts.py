@@ -23,7 +23,7 @@ from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec
 from plumbline.specs.study_config import Run
 from plumbline.specs.yaml_files import load_config
-from plumbline.train.optimizers._orthogonal import orthogonalised
+from plumbline.train.optimizers._orthogonal import orthogonalise
 from plumbline.train.optimizers.muon import Muon
 
 BASELINE = "transfer/base/baseline/s42"
@@ -174,7 +174,7 @@ def test_muons_products_are_counted_as_torch_sees_them(tmp_path: Path) -> None:
                            "weight_decay": 0.0, "decay": 0.0}], spec, **spec.options)  # fmt: skip
         with FlopCounterMode(display=False) as counter:
             for stack in optimizer.stacks:
-                orthogonalised(torch.cat(stack), optimizer.polynomials)
+                orthogonalise(torch.cat(stack), optimizer.polynomials)
         cost = model_counts.ModelCostLookup(model_counts.update(tmp_path / "counts.json", [run]))(run.spec.model)
         assert update_operations(spec, cost) == counter.get_total_flops()
     assert update_operations(study_config.load("transfer", "smoke").runs[BASELINE].spec.optimizer, cost) == 0

@@ -184,7 +184,7 @@ def test_scores_weigh_as_the_softmax_does(monkeypatch: pytest.MonkeyPatch) -> No
     (q, k, _, attention_mask, *_), _ = seen(model, lambda block: block.attention.mixer, tokens(model, 1))[0]
     mixer, parts = (
         model.blocks[0].attention.mixer,
-        list(AttentionScores(q, k, model.blocks[0].attention.mixer.scale).weigh()),
+        list(AttentionScores(q, k, model.blocks[0].attention.mixer.scale).iterate_weights()),
     )
     assert len(parts) == 5 and [part.visible.sum() for part in parts[:2]] == [28, 77]
     for number, part in enumerate(parts):

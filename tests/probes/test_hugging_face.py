@@ -19,7 +19,7 @@ from torch.nn.functional import cross_entropy
 from plumbline.model.hf_export import export
 from plumbline.probes import __main__ as command
 from plumbline.probes import read
-from plumbline.probes._transformers import STYLES
+from plumbline.probes._transformers import LAYOUTS
 from plumbline.probes.attention_statistics import AttentionStatistics
 from tests.probes.hugging_face_models import CONFIGS, made, probed
 from tests.probes.naive_computations import scrambled, tokens
@@ -217,7 +217,7 @@ def test_our_export_reads_as_our_model(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 def test_the_help_names_every_family_that_is_read() -> None:
     words = command.arguments().format_help().lower().replace("-", "")
-    assert [kind for kind in STYLES if kind.replace("_", "") not in words] == []
+    assert [kind for kind in LAYOUTS if kind.replace("_", "") not in words] == []
 
 
 @pytest.mark.slow

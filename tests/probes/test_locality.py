@@ -10,7 +10,7 @@ import torch
 from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import Decoder, create
 from plumbline.probes import ProbeValue, read_all
-from plumbline.probes.locality import leading_directions, locality, rank_holding, ratios
+from plumbline.probes.locality import find_rank, leading_directions, locality_ratios, read_locality
 from plumbline.specs.spec import ProbeSpec
 from tests.model_specs import run_spec, small
 from tests.probes.naive_computations import keyed, scrambled, seen, tokens
@@ -37,7 +37,7 @@ def naive(x_TD: torch.Tensor, weight_DW: torch.Tensor, projector_DD: torch.Tenso
 def test_as_computed_naively_in_float64(overrides: dict[str, Any]) -> None:
     model, other = pair(**overrides)
     batch_BT = tokens(model, 3)
-    found = keyed(locality(model, other, batch_BT, energy=0.8, share=0.3))
+    found = keyed(read_locality(model, other, batch_BT, energy=0.8, share=0.3))
     inputs = [
         [x[0][0].flatten(0, 1) for x in seen(one, lambda block: block.attention, batch_BT)] for one in (model, other)
     ]
@@ -84,19 +84,19 @@ def basis(width: int, rank: int, seed: int = 2) -> torch.Tensor:
 
 def test_neither_the_size_of_the_stream_nor_that_of_the_weight_matters() -> None:
     x_TD, weight_NWD, basis_DR = drawn(50, 24), drawn(3, 4, 24, seed=3), basis(24, 5)
-    expected_N = ratios(x_TD.T @ x_TD, weight_NWD, basis_DR)
-    torch.testing.assert_close(ratios(9 * x_TD.T @ x_TD, -7 * weight_NWD, basis_DR), expected_N)
+    expected_N = locality_ratios(x_TD.T @ x_TD, weight_NWD, basis_DR)
+    torch.testing.assert_close(locality_ratios(9 * x_TD.T @ x_TD, -7 * weight_NWD, basis_DR), expected_N)
     turned_DR = basis_DR @ basis(5, 5, seed=9)  # another basis of the same span
-    torch.testing.assert_close(ratios(x_TD.T @ x_TD, weight_NWD, turned_DR), expected_N)
+    torch.testing.assert_close(locality_ratios(x_TD.T @ x_TD, weight_NWD, turned_DR), expected_N)
 
 
 def test_the_whole_space_holds_it_below_one_and_a_weights_own_span_puts_it_at_one() -> None:
     x_TD = drawn(50, 24)
     stream_DD = x_TD.T @ x_TD
-    whole_N = ratios(stream_DD, drawn(6, 4, 24, seed=3), torch.eye(24).double())
+    whole_N = locality_ratios(stream_DD, drawn(6, 4, 24, seed=3), torch.eye(24).double())
     assert (whole_N <= 1).all() and (whole_N > 0.05).all()
     columns_DW = basis(24, 4)
-    assert float(ratios(stream_DD, columns_DW.T[None], columns_DW)) == pytest.approx(1, rel=1e-12)
+    assert float(locality_ratios(stream_DD, columns_DW.T[None], columns_DW)) == pytest.approx(1, rel=1e-12)
 
 
 def test_the_null_where_training_starts_at_the_width_of_the_premature_study() -> None:
@@ -104,7 +104,7 @@ def test_the_null_where_training_starts_at_the_width_of_the_premature_study() ->
     stream_DD = torch.eye(960).double()
     weight_NWD = 0.02 * drawn(4, 64, 960)
     for rank in (5, 170, 500):
-        assert float(ratios(stream_DD, weight_NWD, basis(960, rank)).mean()) == pytest.approx(0.174, abs=0.01)
+        assert float(locality_ratios(stream_DD, weight_NWD, basis(960, rank)).mean()) == pytest.approx(0.174, abs=0.01)
 
 
 def test_directions_come_with_the_most_energy_first() -> None:
@@ -112,20 +112,20 @@ def test_directions_come_with_the_most_energy_first() -> None:
     basis_DD = leading_directions(x_TD.T @ x_TD)
     energies_D = (x_TD @ basis_DD).square().sum(0)
     assert energies_D.tolist() == sorted(energies_D.tolist(), reverse=True)
-    assert [rank_holding(torch.tensor([6.0, 3.0, 1.0]), share) for share in (0.5, 0.6, 0.61, 0.9, 0.95, 1.0)] == [
+    assert [find_rank(torch.tensor([6.0, 3.0, 1.0]), share) for share in (0.5, 0.6, 0.61, 0.9, 0.95, 1.0)] == [
         1, 1, 2, 2, 3, 3]  # fmt: skip
 
 
 def test_what_does_not_move_has_no_immature_directions() -> None:
     model = scrambled()
-    assert locality(model, scrambled(), tokens(model)) == []
+    assert read_locality(model, scrambled(), tokens(model)) == []
 
 
 def test_the_same_seed_has_the_same_null() -> None:
     model, other = pair()
 
     def nulls(**options: float) -> list[float]:
-        probe_values: list[ProbeValue] = locality(model, other, tokens(model), **options)
+        probe_values: list[ProbeValue] = read_locality(model, other, tokens(model), **options)
         return [probe_value.null for probe_value in probe_values if probe_value.probe == "locality_query"]
 
     assert nulls() == nulls() != nulls(seed=1)
@@ -136,7 +136,7 @@ def test_the_same_seed_has_the_same_null() -> None:
 def test_models_of_different_depth_are_no_two_points_of_a_run() -> None:
     model = create(small(layers=2), init_seed=1)
     with pytest.raises(PlumblineError, match="these models have 2 and 4 layers"):
-        locality(model, create(small(), init_seed=1), tokens(model))
+        read_locality(model, create(small(), init_seed=1), tokens(model))
 
 
 def test_a_spec_must_keep_the_other_point() -> None:

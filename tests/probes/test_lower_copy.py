@@ -11,7 +11,7 @@ from plumbline.model.decoder import create
 from plumbline.probes import ProbedDecoder, observe, read
 from plumbline.probes._scores import AttentionScores
 from plumbline.probes.attention_statistics import AttentionStatistics
-from plumbline.probes.lower_copy import LowerCopy, lower_copy_score, nearest_earlier
+from plumbline.probes.lower_copy import LowerCopy, find_nearest_earlier, lower_copy_score
 from tests.model_specs import small
 from tests.probes.naive_computations import Largest, hooked, keyed, naive_scores, scrambled, tokens
 
@@ -62,9 +62,9 @@ def test_separators_count_where_asked_for() -> None:
 
 def test_nearest_earlier_occurrence() -> None:
     tokens_BT = torch.tensor([[5, 5, 7, 5, 7, 1], [1, 2, 3, 4, 5, 6]])
-    assert nearest_earlier(tokens_BT).tolist() == [[-1, 0, -1, 1, 2, -1], [-1] * 6]
+    assert find_nearest_earlier(tokens_BT).tolist() == [[-1, 0, -1, 1, 2, -1], [-1] * 6]
     drawn_BT = torch.randint(0, 30, (4, 200), generator=torch.Generator().manual_seed(1))
-    for sequence, found in zip(drawn_BT.tolist(), nearest_earlier(drawn_BT).tolist()):
+    for sequence, found in zip(drawn_BT.tolist(), find_nearest_earlier(drawn_BT).tolist()):
         assert {i: j for i, j in enumerate(found) if j >= 0} == by_hand(sequence)
 
 
@@ -84,7 +84,7 @@ def test_attention_to_nothing_but_the_earlier_token_scores_one() -> None:
     probe.begin(subject, None)
     probe.sequence(inputs_BT, inputs_BT)
     positions = torch.eye(150)
-    q_TW = 1e4 * positions[nearest_earlier(inputs_BT)[0].clamp(min=0)]
+    q_TW = 1e4 * positions[find_nearest_earlier(inputs_BT)[0].clamp(min=0)]
     probe.scores(0, AttentionScores(q_TW[None, None], positions[None, None], 1.0))
     assert [probe_value.value for probe_value in probe.probe_values(subject)] == [1.0, 1.0]
 

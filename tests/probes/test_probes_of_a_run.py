@@ -19,7 +19,7 @@ from plumbline.data.loader import Pack
 from plumbline.model.decoder import Decoder
 from plumbline.probes import read
 from plumbline.probes._offline import read_run
-from plumbline.probes.locality import locality
+from plumbline.probes.locality import read_locality
 from plumbline.probes.lower_copy import LowerCopy
 from plumbline.specs.components import available
 from tests.model_specs import run_spec
@@ -71,7 +71,7 @@ def test_a_run_is_read_at_its_points(packs: Path, finished: Path) -> None:
     tokens_BT = torch.from_numpy(Pack(packs / "validation.json").rows(np.arange(4)))
     values = frame[(frame.probe == "lower_copy") & (frame.fraction == 1.0)].value.tolist()
     assert values == [probe_value.value for probe_value in read(at(finished, 1.0), [LowerCopy()], tokens_BT)]
-    expected = [probe_value.value for probe_value in locality(at(finished, 0.5), at(finished, 1.0), tokens_BT[:3])]
+    expected = [probe_value.value for probe_value in read_locality(at(finished, 0.5), at(finished, 1.0), tokens_BT[:3])]
     assert frame[frame.fraction == 0.5].value.tolist() == expected
 
 

@@ -15,7 +15,7 @@ from plumbline.specs import corpus, study_config
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.yaml_files import PRESETS, studies
 from plumbline.train import held_out_loss
-from plumbline.train.batches.packs import limit_to_held_out
+from plumbline.train.batches.packs import restrict_validation
 from plumbline.train.interventions import InterventionInputs, build
 from tests.train.intervention_cases import Silent
 
@@ -54,7 +54,7 @@ def of_interventions(spec: RunSpec, model: Decoder | None, sequences: int) -> se
     for hook in build(spec.interventions):
         if hook.held_out == "none":
             continue  # it is handed what refuses to be read
-        limited_pack = limit_to_held_out(hook, pack, spec.train.validation_sequences)
+        limited_pack = restrict_validation(hook, pack, spec.train.validation_sequences)
         inputs = {"spec": spec, "model": model, "ranks": ranks, "progress": Silent()}
         hook.attach(InterventionInputs(validation=limited_pack, **inputs))
     return pack.read

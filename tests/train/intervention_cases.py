@@ -45,7 +45,7 @@ def roles(of: RunSpec) -> dict[str, ParameterRole]:
 
 
 def is_upper_query_or_key(role: ParameterRole) -> bool:
-    return role.layer in (2, 3) and bool({role.role, role.of} & {"query", "key"})
+    return role.layer in (2, 3) and bool({role.role, role.owner} & {"query", "key"})
 
 
 #: Sizes and slots of the kinds of projections, by what is special: every head its own keys, keys that two heads share,

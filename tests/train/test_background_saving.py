@@ -204,7 +204,7 @@ def test_a_sharded_checkpoint_gets_its_name_when_all_ranks_have_written(tmp_path
         step=7, diverged=False, sharded=True, files=[file], metadata={"finite": True},
         state=SavedLoopState(metrics=RunMetrics(), online=OnlineProbes(run_spec()), loop="{}"),
     )  # fmt: skip
-    saving.begin(saved, beside=True)
+    saving.begin(saved, background=True)
     rows.zero_()
     for step in range(8, 14):
         saving.note_progress(step)

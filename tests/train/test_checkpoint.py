@@ -10,7 +10,7 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.train.checkpoint.checkpoint_folders import METADATA, RollingCheckpoints, damage
-from plumbline.train.disk_faults import guarded
+from plumbline.train.disk_faults import guard_write
 
 
 def write(checkpoints: RollingCheckpoints, step: int, *, finite: bool = True) -> Path:
@@ -23,7 +23,7 @@ def write(checkpoints: RollingCheckpoints, step: int, *, finite: bool = True) ->
 
 def test_a_checkpoint_is_found_again(tmp_path: Path) -> None:
     checkpoints = RollingCheckpoints(tmp_path, keep=3)
-    assert checkpoints.newest() is None and not checkpoints.found_any()
+    assert checkpoints.newest() is None and not checkpoints.has_any()
     write(checkpoints, 5)
     path = write(checkpoints, 12)
     found = checkpoints.newest()
@@ -78,7 +78,7 @@ def test_the_newest_are_kept_and_the_newest_finite_one_always(tmp_path: Path) ->
 def test_leftovers_of_a_killed_trainer_are_not_checkpoints(tmp_path: Path) -> None:
     checkpoints = RollingCheckpoints(tmp_path, keep=2)
     (checkpoints.begin(7) / "model.safetensors").write_bytes(b"half")
-    assert checkpoints.newest() is None and not checkpoints.found_any()
+    assert checkpoints.newest() is None and not checkpoints.has_any()
     write(checkpoints, 8)
     assert [path.name for path in tmp_path.iterdir()] == ["step-0000008"]
 
@@ -94,9 +94,9 @@ def test_a_full_disk_is_told_apart_from_other_faults(tmp_path: Path, number: int
             raise RuntimeError("writing failed") from error
 
     with pytest.raises(PlumblineError, match=f"no disk space to save under {tmp_path}"):
-        guarded(tmp_path, fail)
+        guard_write(tmp_path, fail)
     assert not list(tmp_path.iterdir())
     with pytest.raises(ZeroDivisionError):
-        guarded(tmp_path, lambda: 1 / 0)
+        guard_write(tmp_path, lambda: 1 / 0)
     with pytest.raises(PlumblineError, match="no disk space"):  # as safetensors reports it
-        guarded(tmp_path, lambda: (_ for _ in ()).throw(RuntimeError(f"I/O error: full (os error {number})")))
+        guard_write(tmp_path, lambda: (_ for _ in ()).throw(RuntimeError(f"I/O error: full (os error {number})")))

@@ -22,7 +22,7 @@ from plumbline.train.checkpoint.checkpoint_saver import CheckpointSaver
 from plumbline.train.interventions import Intervention, build
 from plumbline.train.loop import TrainingLoop
 from plumbline.train.monitoring import deferred_metrics
-from plumbline.train.monitoring.deferred_metrics import steps_late
+from plumbline.train.monitoring.deferred_metrics import choose_lag
 from tests.model_specs import RUN, run_spec
 from tests.train.intervention_cases import WINDOW
 from tests.train.small_runs import PROBES, products, read, settings, train
@@ -34,7 +34,7 @@ LATE = 3
 class Noisy(Intervention):
     """Random numbers in the loss, and rates by row, both of the step's number alone."""
 
-    def at_once(self, step: int) -> bool:
+    def needs_loss(self, step: int) -> bool:
         return False
 
     def attach(self, run: Any) -> None:
@@ -203,8 +203,8 @@ def on_meta(spec: RunSpec, packs: Path, folder: Path, patch: pytest.MonkeyPatch)
         packs, folder, training_pack=pack, validation_pack=pack, metric_lag_steps=LATE, report_seconds=1e9
     )
     spec = step_time.on_random_tokens(spec, step_time.TimingSettings(sequences=spec.sequences_per_batch))
-    patch.setattr(deferred_metrics, "sent", lambda values: list)
-    loop = pretrain.untrained(spec, chosen, StopRequest(), RankGroup(rank=0, world=1, device=torch.device("meta")))
+    patch.setattr(deferred_metrics, "start_copy", lambda values: list)
+    loop = pretrain.build_loop(spec, chosen, StopRequest(), RankGroup(rank=0, world=1, device=torch.device("meta")))
     loop.parts.model.register_forward_pre_hook(lambda model, given: (torch.empty_like(given[0], device="meta"),))
     return loop
 
@@ -229,6 +229,6 @@ def test_how_late_is_a_matter_of_the_device() -> None:
     def ranks(world: int, device: str) -> RankGroup:
         return RankGroup(rank=0, world=world, device=torch.device(device))
 
-    assert steps_late(None, ranks(1, "cpu"), True) == 0 and steps_late(3, ranks(1, "cpu"), True) == 3
-    assert steps_late(None, ranks(1, "cuda"), True) > steps_late(None, ranks(8, "cuda"), True) > 1
-    assert steps_late(5, ranks(1, "cuda"), False) == 0, "an optimizer that cannot skip"
+    assert choose_lag(None, ranks(1, "cpu"), True) == 0 and choose_lag(3, ranks(1, "cpu"), True) == 3
+    assert choose_lag(None, ranks(1, "cuda"), True) > choose_lag(None, ranks(8, "cuda"), True) > 1
+    assert choose_lag(5, ranks(1, "cuda"), False) == 0, "an optimizer that cannot skip"

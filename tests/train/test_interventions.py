@@ -114,8 +114,8 @@ def test_one_step_of_descent_moves_upper_queries_and_keys_by_exactly_a_quarter(
     selected = set()
     for name, role in roles(spec(**short)).items():
         assert updates[0][name].any(), f"{name} must move for this to mean anything"
-        if is_upper_query_or_key(role) and (include_bias or not role.of):
-            selected.add((role.layer, role.role, role.of))
+        if is_upper_query_or_key(role) and (include_bias or not role.owner):
+            selected.add((role.layer, role.role, role.owner))
             assert torch.equal(updates[1][name], 0.25 * updates[0][name]), name
             assert torch.equal(slowed[name], start[name].detach() - 0.25 * updates[0][name]), name
             assert not torch.equal(slowed[name], control[name])
@@ -139,7 +139,7 @@ def test_parameters_are_selected_by_role_and_layer(packs: Path, tmp_path: Path, 
     assert train(chosen, settings(packs, tmp_path)) == 0
     start, end = dict(create(chosen.model, 42).named_parameters()), weights(tmp_path)
     stayed = {
-        (role.layer, f"bias of {role.of}" if role.of else role.role)
+        (role.layer, f"bias of {role.owner}" if role.owner else role.role)
         for name, role in roles(chosen).items()
         if torch.equal(start[name], end[name])
     }
@@ -226,7 +226,7 @@ def test_half_the_rate_for_all_is_half_the_rate_in_the_recipe(packs: Path, tmp_p
 def test_scores_are_logged_where_tables_find_them(packs: Path, tmp_path: Path, slowed: Path, capfd) -> None:
     """In the frame of online probe values, in the state's log, and on stderr with the limit that is used."""
     from plumbline.data.loader import Pack
-    from plumbline.train.interventions._release_rule import ReleaseRule, release_step
+    from plumbline.train.interventions._release_rule import ReleaseRule, find_release_step
     from plumbline.train.interventions._until_release import lower_copy_score
 
     logged = frames.read(slowed / "out/points/online.parquet", "probes")
@@ -242,7 +242,7 @@ def test_scores_are_logged_where_tables_find_them(packs: Path, tmp_path: Path, s
         release="online", **{key: value for key, value in (WINDOW | ALWAYS).items() if key != "sequences"}
     )
     replayed = list(zip(logged.step, logged.value, logged.null))
-    assert release_step(replayed, rule, 24) == 8
+    assert find_release_step(replayed, rule, 24) == 8
     events = [json.loads(line) for line in (slowed / "state/progress.jsonl").read_text().splitlines()]
     events = [event for event in events if event["event"] == "release_score"]
     assert [(event["step"], event["counter"], event["released"]) for event in events] == [

@@ -45,7 +45,7 @@ def sharpened(of: RunSpec) -> Decoder:
             value = model.get_parameter(name)
             if role.role in QUERY_KEY:
                 value.mul_(6.0)
-            elif role.of in QUERY_KEY:
+            elif role.owner in QUERY_KEY:
                 value.copy_(0.3 * torch.randn(value.shape, generator=generator, dtype=torch.float64))
     return model
 
@@ -94,7 +94,7 @@ def test_the_largest_score_is_over_visible_entries_with_its_sign(time: int) -> N
     q_BHTW = torch.randn(2, 4, time, 8, generator=generator, dtype=torch.float64)
     k_BGTW = torch.randn(2, 2, time, 8, generator=generator, dtype=torch.float64)
     q_BHTW[:, 3] = -k_BGTW[:, 1]  # below zero where a token sees itself
-    attention_mask = AttentionMask.of(torch.zeros(2, time, dtype=torch.int64), None, None)
+    attention_mask = AttentionMask.for_call(torch.zeros(2, time, dtype=torch.int64), None, None)
     found = largest_scores(mixer, q_BHTW, k_BGTW, attention_mask)
     for head in range(4):
         z = [
@@ -114,11 +114,11 @@ def test_it_sees_every_micro_batch_and_forgets_them_after_the_step(kind: str) ->
     expected = torch.stack([largest(model, layer) for layer in (0, 1)])
     for part in TOKENS.split(1):
         model(part)
-        assert hook.extra_loss(1, part) is None and not hook.seen
+        assert hook.extra_loss(1, part) is None and not hook.inputs
     torch.testing.assert_close(hook.largest_LH, expected, rtol=1e-6, atol=0.0)
     model.eval()
     model(TOKENS)
-    assert not hook.seen, "only calls of training count"
+    assert not hook.inputs, "only calls of training count"
     hook.begin(2)
     assert (hook.largest_LH == -math.inf).all()
 
@@ -146,7 +146,7 @@ def test_logits_of_the_same_inputs_shrink_by_exactly_gamma(kind: str, positions:
         torch.testing.assert_close(after_BHTT, gamma_LH[layer][:, None, None] * scores_BHTT, rtol=0, atol=rounding)
         assert scores_BHTT.abs().max() > 0.5
     for name, role in model.parameter_roles.items():
-        if not {role.role, role.of} & (QUERY_KEY - {"query_down", "key_value_down", "key_rotary"}):
+        if not {role.role, role.owner} & (QUERY_KEY - {"query_down", "key_value_down", "key_rotary"}):
             assert torch.equal(model.get_parameter(name), start[name]), name
     assert hook.report(1) == {
         "clipped": int((gamma_LH < 1).sum()), "steps": 1, "largest": pytest.approx(tops.max().item(), rel=1e-6)
@@ -171,7 +171,7 @@ def test_how_queries_and_keys_share_gamma(kind: str, expected: dict[str, list[fl
     start = {name: value.detach().clone() for name, value in model.named_parameters()}
     hook.clip(torch.tensor([[1.0] * 4, [0.25, 1.0, 1.0, 0.01]], dtype=torch.float64))
     for name, role in model.parameter_roles.items():
-        factors = expected.get(role.of or role.role, [1.0]) if role.layer == 1 else [1.0]
+        factors = expected.get(role.owner or role.role, [1.0]) if role.layer == 1 else [1.0]
         rows = torch.tensor(factors, dtype=torch.float64).repeat_interleave(len(start[name]) // len(factors))
         wanted = start[name] * rows.reshape(-1, *[1] * (start[name].ndim - 1))
         torch.testing.assert_close(model.get_parameter(name), wanted, rtol=1e-12, atol=0)

@@ -44,7 +44,7 @@ def queries_and_keys(time: int, scale: float = 1.0) -> tuple[torch.Tensor, torch
     generator = torch.Generator().manual_seed(3)
     q = scale * torch.randn(2, 4, time, 8, generator=generator, dtype=torch.float64)
     k = scale * torch.randn(2, 2, time, 8, generator=generator, dtype=torch.float64)
-    attention_mask = AttentionMask.of(torch.zeros(2, time, dtype=torch.int64), None, None)
+    attention_mask = AttentionMask.for_call(torch.zeros(2, time, dtype=torch.int64), None, None)
     return q.requires_grad_(), k.requires_grad_(), attention_mask
 
 
@@ -122,15 +122,15 @@ def test_the_term_is_the_hinge_on_the_mean_over_the_upper_layers(recompute: bool
     hook = attached(model, floor=0.9, weight=0.3)
     tokens = torch.arange(96).reshape(3, 32) * 7 % 97
     logits = model(tokens)
-    upper = [normalised_entropy(model.blocks[layer].attention.mixer, *hook.seen[layer]) for layer in (2, 3)]
+    upper = [normalised_entropy(model.blocks[layer].attention.mixer, *hook.inputs[layer]) for layer in (2, 3)]
     term = hook.extra_loss(1, tokens)
     assert term.item() == pytest.approx(0.3 * (0.9 - sum(upper).item() / 2), rel=1e-6) and term.item() > 0.01
     (logits.sum() * 0.0 + term).backward()
-    assert not hook.seen, "computed again for the gradient, layers are not watched"
+    assert not hook.inputs, "computed again for the gradient, layers are not watched"
     for name, role in model.parameter_roles.items():
         moved = bool(model.get_parameter(name).grad.abs().max() > 1e-9)
-        after_the_scores = role.layer == 3 and (role.role in ("value", "output", "gate", "up", "down") or role.of)
-        if after_the_scores and role.of not in ("query", "key"):
+        after_the_scores = role.layer == 3 and (role.role in ("value", "output", "gate", "up", "down") or role.owner)
+        if after_the_scores and role.owner not in ("query", "key"):
             assert not moved, name
         elif role.role in ("query", "key", "embedding", "value", "down"):
             assert moved, name
@@ -144,11 +144,11 @@ def test_above_the_floor_and_in_evaluation_there_is_nothing_to_pay() -> None:
     assert hook.extra_loss(1, tokens) is None
     model.eval()
     model(tokens)
-    assert not hook.seen
+    assert not hook.inputs
     hook.begin(13)
     model.train()
     model(tokens)
-    assert not hook.seen and hook.extra_loss(13, tokens) is None, "released"
+    assert not hook.inputs and hook.extra_loss(13, tokens) is None, "released"
 
 
 def test_the_weight_is_off_at_once_or_ramped() -> None:
@@ -181,7 +181,7 @@ def test_a_floor_keeps_attention_flatter(packs: Path, tmp_path: Path, unslowed: 
         hook = attached(model)
         model(torch.arange(320).reshape(10, 32) * 5 % 97)
         entropies.append(
-            sum(float(normalised_entropy(hook.mixers[layer], *hook.seen[layer]).detach()) for layer in (2, 3)) / 2
+            sum(float(normalised_entropy(hook.mixers[layer], *hook.inputs[layer]).detach()) for layer in (2, 3)) / 2
         )
     assert 1.0 > entropies[1] > entropies[0], entropies
     parts = settings(packs, tmp_path / "parts", max_starts_without_progress=0, checkpoint_seconds=1e9)

@@ -17,7 +17,7 @@ from plumbline.model.decoder import Decoder, create
 from plumbline.probes._scores import AttentionScores
 from plumbline.specs.spec import RunSpec
 from plumbline.train import loop
-from plumbline.train.interventions.logit_change import change
+from plumbline.train.interventions.logit_change import measure_change
 from tests.model_specs import run_spec
 from tests.train.intervention_cases import KINDS, MANY_HEADS, SHARED_KEYS, attached
 from tests.train.small_runs import read, settings, train
@@ -50,11 +50,13 @@ def test_the_change_of_a_product_is_the_difference_of_products() -> None:
     q0, k0, q1, k1 = (torch.randn(2, 1, 7, 4, generator=generator, dtype=torch.float64) for _ in range(4))
     seen = torch.ones(7, 7, dtype=torch.bool).tril()
     moved = (q1 @ k1.mT - q0 @ k0.mT)[..., seen].abs()
-    found = change(AttentionScores(q0, k0, 1.0), AttentionScores(q1, k1, 1.0))
+    found = measure_change(AttentionScores(q0, k0, 1.0), AttentionScores(q1, k1, 1.0))
     assert found == pytest.approx((moved.mean().item(), moved.max().item()), rel=1e-12)
-    assert change(AttentionScores(q0, k0, 1.0), AttentionScores(q0, k0, 1.0)) == pytest.approx((0.0, 0.0), abs=1e-14)
+    assert measure_change(AttentionScores(q0, k0, 1.0), AttentionScores(q0, k0, 1.0)) == pytest.approx(
+        (0.0, 0.0), abs=1e-14
+    )
     for factor in (0.0, 2.0):  # all fall, or rise, by themselves
-        largest = change(AttentionScores(q0, k0, 1.0), AttentionScores(factor * q0, k0, 1.0))[1]
+        largest = measure_change(AttentionScores(q0, k0, 1.0), AttentionScores(factor * q0, k0, 1.0))[1]
         assert largest == pytest.approx((q0 @ k0.mT)[..., seen].abs().max().item(), rel=1e-12), "either way"
 
 

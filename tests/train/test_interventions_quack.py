@@ -102,7 +102,7 @@ def test_the_first_step_is_the_ablations(kind: str, optimizer: str, tau: float) 
     model = create(chosen(KINDS[kind]).model, 0)
     for name, role in model.parameter_roles.items():
         assert control[name].abs().max() > 0
-        if {role.role, role.of} & QUERY_KEY:
+        if {role.role, role.owner} & QUERY_KEY:
             torch.testing.assert_close(ours[name], fixed[name], rtol=1e-4, atol=tau * 1e-7)
             torch.testing.assert_close(ours[name], tau * control[name], rtol=1e-4, atol=tau * 1e-7)
         else:

@@ -10,7 +10,7 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.specs import components
-from plumbline.train.interventions._release_rule import ReleaseRule, follow, ramped, release_step
+from plumbline.train.interventions._release_rule import ReleaseRule, apply_rule, find_release_step, ramp_share
 
 STEPS = 4768
 NULL = 0.0036
@@ -57,18 +57,18 @@ def test_the_counter_counts_inside_the_window_only(patience: int, printed: str) 
     chosen = rule(threshold=0.003, patience=patience)
     logged = scores(chosen)
     assert all(score >= 0.003 for _, score, _ in logged)
-    assert percent(release_step(logged, chosen, STEPS)) == printed
-    counters = [found.counter for found in follow(logged, chosen, STEPS)]
+    assert percent(find_release_step(logged, chosen, STEPS)) == printed
+    counters = [found.counter for found in apply_rule(logged, chosen, STEPS)]
     assert counters[:8] == [0] * 6 + [1, 2]
 
 
 @pytest.mark.parametrize("patience", [1, 3, 5])
 def test_a_counter_from_the_start_would_release_at_the_windows_start(patience: int) -> None:
     chosen = rule(threshold=0.003, patience=patience, patience_counts_before_window=True)
-    assert percent(release_step(scores(chosen), chosen, STEPS)) == "3.00"
+    assert percent(find_release_step(scores(chosen), chosen, STEPS)) == "3.00"
     # Even so, the score must still be up there at the start.
     fallen = [(step, score if step < 100 else 0.0, null) for step, score, null in scores(chosen)]
-    assert release_step(fallen, chosen, STEPS) == 572
+    assert find_release_step(fallen, chosen, STEPS) == 572
 
 
 def test_the_six_rules_of_table_8_on_one_log() -> None:
@@ -83,16 +83,16 @@ def test_the_six_rules_of_table_8_on_one_log() -> None:
         ({"window_end": 0.08}, "4.01"),
     ]
     for options, printed in variants:
-        assert percent(release_step(logged, rule(**options), STEPS)) == printed, options
+        assert percent(find_release_step(logged, rule(**options), STEPS)) == printed, options
 
 
 def test_forced_at_the_end_of_the_window_and_not_before() -> None:
     logged = [(step, 0.0, NULL) for step in rule().evaluations(STEPS)]
-    assert percent(release_step(logged, rule(), STEPS)) == "12.00"
-    assert release_step(logged[:-1], rule(), STEPS) is None
-    assert percent(release_step(logged, rule(window_end=0.08), STEPS)) == "7.99"
+    assert percent(find_release_step(logged, rule(), STEPS)) == "12.00"
+    assert find_release_step(logged[:-1], rule(), STEPS) is None
+    assert percent(find_release_step(logged, rule(window_end=0.08), STEPS)) == "7.99"
     # An end that is no evaluation of the log's: at the end all the same.
-    assert release_step(logged, rule(window_end=0.0826), STEPS) == round(0.0826 * STEPS) == 394
+    assert find_release_step(logged, rule(window_end=0.0826), STEPS) == round(0.0826 * STEPS) == 394
     assert 394 not in [step for step, _, _ in logged] and 394 in rule(window_end=0.0826).evaluations(STEPS)
 
 
@@ -100,10 +100,10 @@ def test_one_evaluation_below_begins_the_count_anew() -> None:
     chosen = rule()
     logged = scores(chosen, at_0_006=6)
     logged[7] = (logged[7][0], 0.0049, NULL)
-    assert percent(release_step(logged, chosen, STEPS)) == "4.99"
+    assert percent(find_release_step(logged, chosen, STEPS)) == "4.99"
     logged[7] = (logged[7][0], math.nan, NULL)
-    assert percent(release_step(logged, chosen, STEPS)) == "4.99"
-    assert [found.counter for found in follow(logged, chosen, STEPS)][6:11] == [1, 0, 1, 2, 3]
+    assert percent(find_release_step(logged, chosen, STEPS)) == "4.99"
+    assert [found.counter for found in apply_rule(logged, chosen, STEPS)][6:11] == [1, 0, 1, 2, 3]
 
 
 def test_at_another_context_the_limit_goes_by_the_null() -> None:
@@ -112,28 +112,28 @@ def test_at_another_context_the_limit_goes_by_the_null() -> None:
     assert not rule().relative and rule().limit(0.0115) == 0.005 and "0.005 (absolute" in rule().describe()
     assert short.relative and short.limit(0.0115) == pytest.approx(0.0161) and "1.4 times its null" in short.describe()
     # 1.4 x 0.00575 = 0.00805 is reached at number 11 (0.0082), so the third in a row is number 13.
-    assert release_step(logged, short, STEPS) == round(0.005 * 13 * STEPS)
-    assert release_step(logged, rule(), STEPS) == round(0.005 * 8 * STEPS)
+    assert find_release_step(logged, short, STEPS) == round(0.005 * 13 * STEPS)
+    assert find_release_step(logged, rule(), STEPS) == round(0.005 * 8 * STEPS)
 
 
 def test_fixed_and_never_need_no_scores() -> None:
-    assert release_step([], rule(release="fixed", release_at=0.06), STEPS) == 286
-    assert release_step([], rule(release="never"), STEPS) is None
+    assert find_release_step([], rule(release="fixed", release_at=0.06), STEPS) == 286
+    assert find_release_step([], rule(release="never"), STEPS) is None
     assert rule(release="fixed").evaluations(STEPS) == rule(release="never").evaluations(STEPS) == []
 
 
 def test_the_ramp_is_linear_in_steps_and_ends_at_exactly_one() -> None:
     chosen = rule()  # 1 % of 4,768 steps are 48
-    shares = [ramped(step, 191, chosen, STEPS) for step in range(1, STEPS + 1)]
+    shares = [ramp_share(step, 191, chosen, STEPS) for step in range(1, STEPS + 1)]
     assert shares[:191] == [0.0] * 191, "the release governs the steps after it"
     assert shares[191:239] == [number / 48 for number in range(1, 49)] and set(shares[238:]) == {1.0}
-    assert ramped(192, 191, rule(ramp=0.0), STEPS) == 1.0 and ramped(191, 191, rule(ramp=0.0), STEPS) == 0.0
-    assert ramped(STEPS, None, chosen, STEPS) == 0.0
+    assert ramp_share(192, 191, rule(ramp=0.0), STEPS) == 1.0 and ramp_share(191, 191, rule(ramp=0.0), STEPS) == 0.0
+    assert ramp_share(STEPS, None, chosen, STEPS) == 0.0
 
 
 def test_a_run_of_few_steps_is_evaluated_once_a_step() -> None:
     assert rule().evaluations(100) == list(range(13))
-    assert release_step([(step, 1.0, NULL) for step in range(13)], rule(), 100) == 5
+    assert find_release_step([(step, 1.0, NULL) for step in range(13)], rule(), 100) == 5
 
 
 @pytest.mark.parametrize(

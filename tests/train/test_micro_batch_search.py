@@ -13,7 +13,13 @@ import torch
 from plumbline.model.decoder import create
 from plumbline.model.distributed import RankGroup
 from plumbline.train import pretrain
-from plumbline.train.batches.micro_batch_search import fitted, largest, next_smaller, reserved_bytes, searched
+from plumbline.train.batches.micro_batch_search import (
+    count_reserved_bytes,
+    find_largest_batch,
+    largest,
+    needs_search,
+    next_smaller,
+)
 from plumbline.train.batches.micro_batches import MicroBatching
 from tests.model_specs import run_spec
 from tests.train.small_runs import read, settings, train
@@ -47,7 +53,7 @@ def test_a_trial_leaves_nothing_behind():
     state = torch.get_rng_state()
     batching = MicroBatching.derive(spec.sequences_per_batch, None, 1)
     ranks = RankGroup(rank=0, world=1, device=torch.device("cpu"))
-    assert fitted(batching, model, spec, ranks) == batching
+    assert find_largest_batch(batching, model, spec, ranks) == batching
     assert all(value.grad is None for value in model.parameters())
     assert all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())
     assert torch.equal(torch.get_rng_state(), state)
@@ -61,7 +67,7 @@ def test_ranks_agree_on_what_fits_them_all():
         world=2, device=torch.device("cpu"), max=lambda mine: asked.append(mine) or [max(*mine, -2.0)]
     )
     batching = MicroBatching.derive(spec.sequences_per_batch, None, 2)
-    found = fitted(batching, create(spec.model, 0), spec, ranks)
+    found = find_largest_batch(batching, create(spec.model, 0), spec, ranks)
     assert asked == [[-4.0]] and (found.micro_batch, found.accumulation) == (2, 2)
 
 
@@ -85,15 +91,17 @@ def test_what_is_tried_after_an_error(error: Exception, ranks: int, asked_for: i
 @pytest.mark.parametrize("device", ["cuda", "cpu", "meta"])
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
 def test_when_it_is_searched(asked: int | None, device: str, strategy: Any) -> None:
-    assert searched(asked, device, strategy) == ((asked, device, strategy) == (None, "cuda", "ddp"))
+    assert needs_search(asked, device, strategy) == ((asked, device, strategy) == (None, "cuda", "ddp"))
 
 
 @pytest.mark.parametrize("wanted", [True, False])
 def test_a_run_trains_as_searched(packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: bool) -> None:
     """As if the device were a GPU whose memory holds two sequences."""
     asked: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(pretrain, "searched", lambda *given: asked.append(given) or wanted)
-    monkeypatch.setattr(pretrain, "fitted", lambda batching, *given: MicroBatching.derive(batching.sequences, 2, 1))
+    monkeypatch.setattr(pretrain, "needs_search", lambda *given: asked.append(given) or wanted)
+    monkeypatch.setattr(
+        pretrain, "find_largest_batch", lambda batching, *given: MicroBatching.derive(batching.sequences, 2, 1)
+    )
     assert train(run_spec(), settings(packs, tmp_path / "free")) == 0
     assert read(tmp_path / "free/out/manifest.json")["micro_batch"] == (2 if wanted else 8)
     assert train(run_spec(), settings(packs, tmp_path / "asked", micro_batch=4, strategy="fsdp")) == 0
@@ -102,10 +110,10 @@ def test_a_run_trains_as_searched(packs: Path, tmp_path: Path, monkeypatch: pyte
 
 def test_a_trial_leaves_room_for_what_comes_later() -> None:
     """Two moments and an earlier micro-batch's gradient of four bytes each, a bucket's four, a gibibyte on a GPU."""
-    assert reserved_bytes(1000, "cpu", 1) == 12_000
-    assert reserved_bytes(1000, "cpu", 2) == reserved_bytes(1000, "cpu", 8) == 16_000
-    assert reserved_bytes(1000, "cuda", 1) == 12_000 + 2**30
-    assert reserved_bytes(1000, "cuda", 8) == 16_000 + 2**30
+    assert count_reserved_bytes(1000, "cpu", 1) == 12_000
+    assert count_reserved_bytes(1000, "cpu", 2) == count_reserved_bytes(1000, "cpu", 8) == 16_000
+    assert count_reserved_bytes(1000, "cuda", 1) == 12_000 + 2**30
+    assert count_reserved_bytes(1000, "cuda", 8) == 16_000 + 2**30
 
 
 @pytest.mark.parametrize("world", [1, 2])
@@ -113,7 +121,7 @@ def test_the_room_is_held_through_the_whole_trial(monkeypatch: pytest.MonkeyPatc
     """At the end of the forward pass and at that of the backward pass, on the device, and not any longer."""
     spec, plain, room, seen = run_spec(), torch.empty, [], []
     model = create(spec.model, 0)
-    size = reserved_bytes(sum(value.numel() for value in model.parameters()), "cpu", world)
+    size = count_reserved_bytes(sum(value.numel() for value in model.parameters()), "cpu", world)
 
     def empty(*shape: Any, **named: Any) -> torch.Tensor:
         made = plain(*shape, **named)
@@ -128,6 +136,6 @@ def test_the_room_is_held_through_the_whole_trial(monkeypatch: pytest.MonkeyPatc
     model.register_forward_hook(look)
     model.embedding.register_hook(look)
     ranks: Any = SimpleNamespace(world=world, device=torch.device("cpu"), max=lambda mine: mine)
-    fitted(MicroBatching.derive(spec.sequences_per_batch, None, world), model, spec, ranks)
+    find_largest_batch(MicroBatching.derive(spec.sequences_per_batch, None, world), model, spec, ranks)
     assert seen == [[True], [True]] and room[0][1] == ranks.device
     assert room[0][0]() is None

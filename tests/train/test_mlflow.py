@@ -122,4 +122,4 @@ def test_whatever_becomes_of_it_the_run_is_the_same_and_a_line_is_said_once(
     ],
 )
 def test_no_password_is_shown_or_kept(uri: str, shown: str) -> None:
-    assert hook.without_password(uri) == shown
+    assert hook.strip_password(uri) == shown

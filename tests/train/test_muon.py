@@ -14,13 +14,13 @@ from safetensors.torch import load_file
 from plumbline.core.errors import PlumblineError
 from plumbline.core.stop_request import StopRequest
 from plumbline.model.decoder import create
-from plumbline.model.distributed import ranks
+from plumbline.model.distributed import join_ranks
 from plumbline.model.roles import ATTENTION, MATRICES, ORTHOGONALISED, OTHERS, ParameterRole
 from plumbline.specs.components import options
 from plumbline.train.interventions import Intervention, build
-from plumbline.train.optimizers._orthogonal import POLAR_EXPRESS, QUINTIC, orthogonalised
+from plumbline.train.optimizers._orthogonal import POLAR_EXPRESS, QUINTIC, orthogonalise
 from plumbline.train.optimizers.muon import Muon
-from plumbline.train.pretrain import untrained
+from plumbline.train.pretrain import build_loop
 from plumbline.train.run_optimizer import RunOptimizer
 from tests.model_specs import RUN, run_spec
 from tests.operator_calls import Calls
@@ -80,28 +80,28 @@ class TestOrthogonalisation:
         """The singular vectors stay as they are, and the values come into the band."""
         u, values, vt = torch.linalg.svd(matrix(*shape), full_matrices=False)
         values = torch.logspace(0, -1.5, len(values))  # known, and none too near zero
-        found = orthogonalised(u @ values.diag() @ vt, coefficients, margin)
+        found = orthogonalise(u @ values.diag() @ vt, coefficients, margin)
         moved = u.T @ found @ vt.T
         assert (moved - moved.diagonal().diag()).abs().max() < 1e-4
         assert moved.diagonal().min() > band[0] and moved.diagonal().max() < band[1]
 
     def test_a_matrix_of_rank_one_has_a_spectral_norm_of_about_one(self):
-        found = orthogonalised(torch.outer(matrix(30), matrix(50, seed=1)), (QUINTIC,) * 5)
+        found = orthogonalise(torch.outer(matrix(30), matrix(50, seed=1)), (QUINTIC,) * 5)
         first, second, *_ = torch.linalg.svdvals(found).tolist()
         assert QUINTIC_BAND[0] < first < QUINTIC_BAND[1] and second < 1e-4
 
     def test_a_matrix_of_zeros_stays(self):
-        assert not orthogonalised(torch.zeros(3, 5), POLAR_EXPRESS).any()
+        assert not orthogonalise(torch.zeros(3, 5), POLAR_EXPRESS).any()
 
     def test_in_bfloat16_it_is_torchs(self):
         """But for where the norm is rounded, which moves a matrix by as much as bfloat16 itself: a fiftieth."""
         given = matrix(96, 64)
-        found = orthogonalised(given, (QUINTIC,) * 5, narrow=True)
+        found = orthogonalise(given, (QUINTIC,) * 5, narrow=True)
         torchs = torch.zeros(96, 64, requires_grad=True)
         torchs.grad = given
         torch.optim.Muon([torchs], lr=1.0, weight_decay=0.0, momentum=0.0, nesterov=False).step()
         torchs = -torchs.detach() / math.sqrt(96 / 64)
-        exact = orthogonalised(given, (QUINTIC,) * 5)
+        exact = orthogonalise(given, (QUINTIC,) * 5)
         assert found.dtype == torch.float32
         for other in (torchs, exact):
             assert (found - other).norm() < 0.03 * other.norm()
@@ -133,8 +133,8 @@ def test_its_products_go_by_the_device_and_the_runs_precision(monkeypatch, preci
 @pytest.mark.parametrize("precision", ["float32", "bfloat16_products"])
 def test_a_run_tells_its_optimizer_how_precise_it_is(packs: Path, tmp_path: Path, precision: str) -> None:
     spec = run_spec(optimizer=MUON, train__precision=precision)
-    with ranks("cpu") as group:
-        loop = untrained(spec, settings(packs, tmp_path), StopRequest(), group)
+    with join_ranks("cpu") as group:
+        loop = build_loop(spec, settings(packs, tmp_path), StopRequest(), group)
     assert loop.parts.optimizer.inner.narrow == (precision != "float32")
 
 
@@ -203,13 +203,13 @@ def test_attention_is_orthogonalised_as_one_matrix():
     given = {name: draw(value) for name, value in model.named_parameters()}
     for layer in (0, 1):
         names = [name_of(model, role, layer) for role in ATTENTION]
-        stack = orthogonalised(torch.cat([given[name] for name in names]), POLAR_EXPRESS, 1.01)
+        stack = orthogonalise(torch.cat([given[name] for name in names]), POLAR_EXPRESS, 1.01)
         torch.testing.assert_close(torch.cat([changes[name] for name in names]), -RATE * stack, rtol=1e-3, atol=1e-6)
         values = torch.linalg.svdvals(torch.cat([changes[name] for name in names])) / RATE
         assert values.min() > POLAR_BAND[0] and values.max() < POLAR_BAND[1]
     separate = step(*built(weight_decay=0.0, coefficients="polar_express", scale="none", matrices="separate"))
     name = name_of(model, "key")
-    torch.testing.assert_close(separate[name], -RATE * orthogonalised(given[name], POLAR_EXPRESS, 1.01))
+    torch.testing.assert_close(separate[name], -RATE * orthogonalise(given[name], POLAR_EXPRESS, 1.01))
     assert (separate[name] - changes[name]).abs().max() > 0.1 * RATE
     name = name_of(model, "up")
     assert torch.equal(separate[name], changes[name])

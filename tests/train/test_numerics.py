@@ -15,7 +15,7 @@ from plumbline.core.numeric_environment import list_recorded
 from plumbline.evaluate.score_models import score
 from plumbline.export.check_export import checked
 from plumbline.model.decoder import create
-from plumbline.model.distributed import ranks
+from plumbline.model.distributed import join_ranks
 from plumbline.model.next_token_loss import ROWS
 from plumbline.model.numerics import float32_error, numerics, require_float32
 from plumbline.results.measurements.run_measurement import measure
@@ -130,7 +130,7 @@ def test_a_gpus_memory_grows_by_segments_unless_it_is_configured(monkeypatch, de
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(torch.cuda, "is_available", asked)
     monkeypatch.setattr(torch.cuda, "set_device", lambda number: asked())
-    with ranks(device):
+    with join_ranks(device):
         assert found() == after
 
 

@@ -22,22 +22,24 @@ PROCESS = "resident, beside its packages"
 
 def test_the_manifest_has_the_largest(packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = iter([300_000_000, 200_000_000])
-    monkeypatch.setattr(peak_memory, "held", lambda: 50_000_000)
+    monkeypatch.setattr(peak_memory, "count_resident_bytes", lambda: 50_000_000)
     monkeypatch.setattr(peak_memory, "resident", lambda: 50_000_000 + next(sizes))
     assert train(run_spec(), settings(packs, tmp_path), StopAt(12)) == EXIT_RUN_AGAIN
     assert train(run_spec(), settings(packs, tmp_path)) == 0
     manifest = read(tmp_path / "out/manifest.json")
     assert [start["peak_memory_bytes"] for start in manifest["starts"]] == [300_000_000, 200_000_000]
     assert (manifest["peak_memory_bytes"], manifest["peak_memory_of"]) == (300_000_000, PROCESS)
-    assert peak_memory.in_words(manifest) == "300 MB resident, beside its packages"
+    assert peak_memory.format_memory(manifest) == "300 MB resident, beside its packages"
 
 
 def test_starts_that_said_nothing_are_not_taken_for_small_ones() -> None:
     killed = {"step": 0}
-    assert peak_memory.of_starts([killed]) == {"peak_memory_bytes": None, "peak_memory_of": None}
-    assert peak_memory.in_words(peak_memory.of_starts([])) == peak_memory.in_words({}) == "not recorded"
+    assert peak_memory.find_largest_peak([killed]) == {"peak_memory_bytes": None, "peak_memory_of": None}
+    assert (
+        peak_memory.format_memory(peak_memory.find_largest_peak([])) == peak_memory.format_memory({}) == "not recorded"
+    )
     told = {"peak_memory_bytes": 7, "peak_memory_of": PROCESS}
-    assert peak_memory.of_starts([killed, killed | told, killed]) == told
+    assert peak_memory.find_largest_peak([killed, killed | told, killed]) == told
 
 
 def test_a_process_is_not_as_large_as_the_one_that_started_it() -> None:
@@ -45,7 +47,7 @@ def test_a_process_is_not_as_large_as_the_one_that_started_it() -> None:
     held[::4096] = b"1" * len(held[::4096])
     command = "from plumbline.train.monitoring import peak_memory; print(peak_memory.resident())"
     done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
-    assert 5e6 < int(done.stdout) < 1e8 < len(held) <= peak_memory.held() <= peak_memory.resident()
+    assert 5e6 < int(done.stdout) < 1e8 < len(held) <= peak_memory.count_resident_bytes() <= peak_memory.resident()
 
 
 def test_of_a_gpu_it_is_what_torch_allocated_there_since_training_began(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +57,7 @@ def test_of_a_gpu_it_is_what_torch_allocated_there_since_training_began(monkeypa
     alone = RankGroup(rank=0, world=1, device=torch.device("cuda", 1))
     peak_memory.begin(alone)
     assert asked == [alone.device]
-    assert peak_memory.recorded(alone, 3) == {
+    assert peak_memory.report_peak(alone, 3) == {
         "peak_memory_bytes": 5,
         "peak_memory_of": "allocated by torch on the device",
     }
@@ -65,5 +67,5 @@ def test_the_largest_of_the_ranks_is_told(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(peak_memory, "resident", lambda: 5)
     monkeypatch.setattr(RankGroup, "max", lambda self, values: [max(value, 9.0) for value in values])
     first = RankGroup(rank=0, world=2, device=torch.device("cpu"))
-    assert peak_memory.recorded(first, 0)["peak_memory_bytes"] == 9
-    assert peak_memory.recorded(first, 1, alone=True)["peak_memory_bytes"] == 4, "the others may be gone"
+    assert peak_memory.report_peak(first, 0)["peak_memory_bytes"] == 9
+    assert peak_memory.report_peak(first, 1, alone=True)["peak_memory_bytes"] == 4, "the others may be gone"

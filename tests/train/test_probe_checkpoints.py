@@ -132,7 +132,7 @@ def test_a_reading_that_is_no_number_survives_a_checkpoint(tmp_path: Path) -> No
     ]
     online.add(0, probe_values)
     online.add(5, probe_values)
-    before.so_far(ranks, []).write(tmp_path)
+    before.snapshot(ranks, []).write(tmp_path)
     after.put_back(tmp_path, ranks, [])
     again = after.online
     assert repr(again.probe_values) == repr(online.probe_values)

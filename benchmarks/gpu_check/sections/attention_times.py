@@ -62,7 +62,7 @@ def time_call(chosen: dict[str, Any] | None, length: int, spec: ModelSpec, setti
     sizes = [(batch, length, heads, spec.head_width) for heads in (spec.heads, mixer.groups, mixer.groups)]
     tensors = [torch.randn(shape, device=device).bfloat16().transpose(1, 2) for shape in sizes]
     inputs = [x.requires_grad_() for x in tensors]
-    attention_mask = AttentionMask.of(torch.zeros(1, length, dtype=torch.long, device=device), None, None)
+    attention_mask = AttentionMask.for_call(torch.zeros(1, length, dtype=torch.long, device=device), None, None)
 
     def forward() -> torch.Tensor:
         if chosen is not None:

@@ -39,13 +39,13 @@ def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
 def _save_twice(spec: RunSpec, device: str) -> dict[str, Any]:
     """The same state written in both ways. The first save of either kind is not timed: it allots memory."""
     from plumbline.core.stop_request import StopRequest
-    from plumbline.model.distributed import ranks
+    from plumbline.model.distributed import join_ranks
     from plumbline.model.numerics import numerics
-    from plumbline.train.pretrain import untrained
+    from plumbline.train.pretrain import build_loop
     from plumbline.train.step_time import TimingSettings, on_random_tokens, random_pack
     from plumbline.train.trainer_settings import TrainerSettings
 
-    with ranks(device) as group, tempfile.TemporaryDirectory() as name:
+    with join_ranks(device) as group, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         numerics(group.device)
         spec = on_random_tokens(spec, TimingSettings(sequences=SEQUENCES))
@@ -55,7 +55,7 @@ def _save_twice(spec: RunSpec, device: str) -> dict[str, Any]:
             checkpoint_seconds=float("inf"), report_seconds=float("inf"), metric_lag_steps=0,
         )  # fmt: skip
         run_lock: Any = SimpleNamespace(check=lambda: None)
-        loop = untrained(spec, settings, StopRequest(), group, run_lock)
+        loop = build_loop(spec, settings, StopRequest(), group, run_lock)
         loop.parts.progress.start(0)
         pauses: dict[bool, float] = {}
         for _ in range(2):

@@ -138,11 +138,11 @@ def draw_on_device(spec: ModelSpec, device: Any) -> Decoder:
 
     from plumbline.model.decoder import Decoder
     from plumbline.model.init import initial_value
-    from plumbline.model.roles import NormalInit, roles
+    from plumbline.model.roles import NormalInit, collect_roles
 
     with torch.device(device):
         model = Decoder(spec)
-    starts = roles(model)
+    starts = collect_roles(model)
     with torch.no_grad():
         for name, value in model.named_parameters():
             init = starts[name].init

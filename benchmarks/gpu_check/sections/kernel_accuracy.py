@@ -72,13 +72,13 @@ def build_mixer(
 
 def path(mixer: Mixer, q_BHTW: torch.Tensor, attention_mask: AttentionMask) -> str:
     """What the call goes through: torch's fused attention or flash-attn's, where it folds into softmax."""
-    from plumbline.model.kernels.selection import SDPA, fused
+    from plumbline.model.kernels.selection import SDPA, choose_fused_kernel
     from plumbline.model.mixers._base import kernel_type
 
-    kernel = mixer.path(q_BHTW, attention_mask)
+    kernel = mixer.kernel_for_call(q_BHTW, attention_mask)
     if kernel != SDPA:
         return kernel
-    return fused(q_BHTW.device.type, kernel_type(q_BHTW), q_BHTW.shape[-1], plain=attention_mask.plain)
+    return choose_fused_kernel(q_BHTW.device.type, kernel_type(q_BHTW), q_BHTW.shape[-1], plain=attention_mask.plain)
 
 
 def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
@@ -113,7 +113,7 @@ def _compare(chosen: dict[str, Any], dtype: str, width: int, length: int, device
     # As projections leave them: the axis of heads is not the outer one.
     tensors = [torch.randn(shape, generator=draw, device=device) for shape in sizes]
     inputs = [x.to(getattr(torch, dtype)).transpose(1, 2) for x in tensors]
-    attention_mask = AttentionMask.of(torch.zeros(1, length, dtype=torch.long, device=device), None, None)
+    attention_mask = AttentionMask.for_call(torch.zeros(1, length, dtype=torch.long, device=device), None, None)
     expected = results(exact.reference, [x.double() for x in inputs], exact, attention_mask)
     outputs = results(single, inputs, single, attention_mask)
     names = ["output", "queries", "keys", "values", *(name for name, _ in exact.named_parameters())]

@@ -80,7 +80,7 @@ def _measure(chosen: dict[str, Any], choice: tuple[int, int, int, int], setting:
         torch.randn(1, length, heads, spec.head_width, generator=draw, device=setting.device).bfloat16().transpose(1, 2)
         for heads in (spec.heads, mixer.groups, mixer.groups)
     ]
-    attention_mask = AttentionMask.of(torch.zeros(1, length, dtype=torch.long, device=setting.device), None, None)
+    attention_mask = AttentionMask.for_call(torch.zeros(1, length, dtype=torch.long, device=setting.device), None, None)
     expected = kernel_accuracy.results(mixer, inputs, mixer, attention_mask)
     with launch_with(mixer.kernel, choice, setting.device):
         outputs = kernel_accuracy.results(mixer, inputs, mixer, attention_mask)

@@ -63,13 +63,13 @@ def _no_waiting(device: str) -> Iterator[None]:
 
 def _steps(spec: RunSpec, device: str) -> dict[str, Any]:
     from plumbline.core.stop_request import StopRequest
-    from plumbline.model.distributed import ranks
+    from plumbline.model.distributed import join_ranks
     from plumbline.model.numerics import numerics
-    from plumbline.train.pretrain import untrained
+    from plumbline.train.pretrain import build_loop
     from plumbline.train.step_time import TimingSettings, on_random_tokens, random_pack
     from plumbline.train.trainer_settings import TrainerSettings
 
-    with ranks(device) as group, tempfile.TemporaryDirectory() as folder:
+    with join_ranks(device) as group, tempfile.TemporaryDirectory() as folder:
         numerics(group.device)
         pack = random_pack(Path(folder) / "random.json", spec, SEQUENCES)
         settings = TrainerSettings(
@@ -77,7 +77,7 @@ def _steps(spec: RunSpec, device: str) -> dict[str, Any]:
             metric_lag_steps=LATE, micro_batch=SEQUENCES // 2, checkpoint_seconds=float("inf"),
             report_seconds=float("inf"),
         )  # fmt: skip
-        loop = untrained(on_random_tokens(spec, TimingSettings(sequences=SEQUENCES)), settings, StopRequest(), group)
+        loop = build_loop(on_random_tokens(spec, TimingSettings(sequences=SEQUENCES)), settings, StopRequest(), group)
         loop.train_step()
         loop.catch_up()
         with _no_waiting(device):

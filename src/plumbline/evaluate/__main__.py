@@ -40,25 +40,25 @@ def main() -> None:
     Raises:
         PlumblineError: a run was not scored; of several, after all others were.
     """
-    given = arguments().parse_args()
-    suite = suites.suite(given.suite)
-    if given.limit is not None and given.limit < 1:
-        raise PlumblineError(f"--limit must be at least 1, not {given.limit}")
-    if len(given.run) != len(given.out):
+    options = arguments().parse_args()
+    suite = suites.suite(options.suite)
+    if options.limit is not None and options.limit < 1:
+        raise PlumblineError(f"--limit must be at least 1, not {options.limit}")
+    if len(options.run) != len(options.out):
         raise PlumblineError(
-            f"--run {len(given.run)} times, --out {len(given.out)} times; give an --out for each --run"
+            f"--run {len(options.run)} times, --out {len(options.out)} times; give an --out for each --run"
         )
-    if twice := [out for out, count in Counter(out.resolve() for out in given.out).items() if count > 1]:
-        raise PlumblineError(f"--out {twice[0]} is given twice; each run's scores need a folder of their own")
-    entries = items.read_index(given.items_folder, suite)
-    if not given.tokenizer.is_file():
-        raise PlumblineError(f"--tokenizer: there is no file {given.tokenizer}")
+    if repeated := [out for out, count in Counter(out.resolve() for out in options.out).items() if count > 1]:
+        raise PlumblineError(f"--out {repeated[0]} is given twice; each run's scores need a folder of their own")
+    entries = items.read_index(options.items_folder, suite)
+    if not options.tokenizer.is_file():
+        raise PlumblineError(f"--tokenizer: there is no file {options.tokenizer}")
     labels = {
         "suite": suite.name,
-        "metric_policy": given.metric_policy,
-        "limit": "none" if given.limit is None else str(given.limit),
+        "metric_policy": options.metric_policy,
+        "limit": "none" if options.limit is None else str(options.limit),
         "harness_version": version("lm_eval"),
-        "tokenizer_sha256": sha256_file(given.tokenizer),
+        "tokenizer_sha256": sha256_file(options.tokenizer),
         "items_sha256": json.dumps(items.checksums(entries), sort_keys=True),
         "precision": "float32",
     }
@@ -66,50 +66,50 @@ def main() -> None:
     os.environ.setdefault("TQDM_DISABLE", "1")
 
     @functools.cache
-    def common() -> tuple[TextEncoder, EvaluationItems]:
+    def load_shared() -> tuple[TextEncoder, EvaluationItems]:
         """What the runs share, made for the first that has a model."""
         from plumbline.data import tokenizer
         from plumbline.evaluate.text_encoder import TextEncoder
 
-        return TextEncoder(tokenizer.read(given.tokenizer)), EvaluationItems.read(
-            suite, given.items_folder, given.limit
+        return TextEncoder(tokenizer.read(options.tokenizer)), EvaluationItems.read(
+            suite, options.items_folder, options.limit
         )
 
     def write(run: Path, out: Path) -> None:
-        scores, examples, more = _evaluate(run, given, common)
+        scores, examples, more = _evaluate(run, options, load_shared)
         make_folder(out)
         frames.write(examples, "examples", out / "examples.parquet", labels | more)
         frames.write(scores, "scores", out / "scores.parquet", labels | more)
-        of_items = out / "examples.parquet"
-        facts = labels | {"examples_sha256": sha256_file(of_items)}
-        fingerprint_file.write(out / "scores.parquet", given.fingerprint, companions=[of_items], **facts)
+        examples_path = out / "examples.parquet"
+        facts = labels | {"examples_sha256": sha256_file(examples_path)}
+        fingerprint_file.write(out / "scores.parquet", options.fingerprint, companions=[examples_path], **facts)
         if len(scores):
             average, count = scores["value"].iloc[-1], int(scores["items"].iloc[-1])
             print(f"{suite.average} {average:.4f} ({count} items)", flush=True)
 
-    one_by_one([(run, functools.partial(write, run, out)) for run, out in zip(given.run, given.out)])
+    one_by_one([(run, functools.partial(write, run, out)) for run, out in zip(options.run, options.out)])
 
 
 def _evaluate(
-    run: Path, given: argparse.Namespace, common: Callable[[], tuple[TextEncoder, EvaluationItems]]
+    run: Path, options: argparse.Namespace, load_shared: Callable[[], tuple[TextEncoder, EvaluationItems]]
 ) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, str]]:
     from plumbline.model.finished_run import NOT_RECORDED, FinishedRun
 
     finished = FinishedRun.read(run)
     if finished.outcome != "completed":
         print(f"{finished.spec.key}: {finished.outcome}, there is no model to score")
-        return _empty("scores"), _empty("examples"), {"outcome": finished.outcome}
+        return _empty_frame("scores"), _empty_frame("examples"), {"outcome": finished.outcome}
 
-    finished.require_tokenizer(given.tokenizer)
-    items.require_held_out(given.items_folder, given.tokenizer, finished.manifest)
+    finished.require_tokenizer(options.tokenizer)
+    items.require_held_out(options.items_folder, options.tokenizer, finished.manifest)
 
     import torch
 
     from plumbline.evaluate import harness_tasks
     from plumbline.evaluate.harness_model import CheckpointLM
 
-    texts, questions = common()
-    device = given.device
+    texts, questions = load_shared()
+    device = options.device
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     model = CheckpointLM(
@@ -117,8 +117,8 @@ def _evaluate(
         texts,
         context=finished.spec.model.context,
         device=device,
-        batch_tokens=given.batch_tokens,
-        document_end=given.document_end,
+        batch_tokens=options.batch_tokens,
+        document_end=options.document_end,
     )
     if not model.reader.shared:
         print(
@@ -126,7 +126,7 @@ def _evaluate(
             "that every row is read whole, by itself or with others",
             file=sys.stderr,
         )
-    scores, examples = score(model, finished.spec.run_id, questions, given.metric_policy, device)
+    scores, examples = score(model, finished.spec.run_id, questions, options.metric_policy, device)
     yamls = {task.name: harness_tasks.yaml_checksums(task, questions.tasks[task.name]) for task in questions.suite}
     labels: dict[str, Any] = {
         "outcome": finished.outcome,
@@ -138,12 +138,12 @@ def _evaluate(
         "common_beginnings": "read once" if model.reader.shared else "read with each row",
         "task_yaml_sha256": json.dumps(yamls),
     }
-    if given.fingerprint:  # made by hand, nothing is known of the code
-        labels["fingerprint"] = given.fingerprint.partition("-")[0]
+    if options.fingerprint:  # made by hand, nothing is known of the code
+        labels["fingerprint"] = options.fingerprint.partition("-")[0]
     return scores, examples, labels
 
 
-def _empty(name: str) -> pd.DataFrame:
+def _empty_frame(name: str) -> pd.DataFrame:
     return frames.SCHEMAS[name].empty_table().to_pandas()
 
 

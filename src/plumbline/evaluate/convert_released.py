@@ -42,34 +42,34 @@ CONVERTERS: dict[str, Callable[[Any], Item]] = {make.__name__: make for make in 
 
 
 def convert(task: Task, lines: list[Any], labels: list[str] | None = None, subject: str | None = None) -> list[Item]:
-    """Items of `task` in hub form.
+    """Convert a release's lines to items of `task` in hub form.
 
     Args:
         lines: the release's decoded lines; rows of a CSV file.
-        labels: one a line, where they come in a file of their own.
-        subject: that of the file, where there is a file a subject.
+        labels: one for each line, if they come in a separate file.
+        subject: of the file, if each subject has its own file.
 
     Raises:
-        PlumblineError: the task's file does not say how, a line lacks a field or says what is given besides, or labels
-            and items differ in number.
+        PlumblineError: the task's file has no `released`, a line lacks a field or repeats one that a flag gives, or
+            labels and items differ in number.
     """
     if task.released is None:
         raise PlumblineError(f"{task.file}: released: the file does not say how items are made of a release; add it")
     if labels is not None and len(labels) != len(lines):
         raise PlumblineError(f"{task.name}: {len(lines)} items and {len(labels)} labels; give one label an item")
-    found = []
+    items = []
     for index, line in enumerate(lines):
-        given: Item = {} if subject is None else {"subject": subject}
+        extra_fields: Item = {} if subject is None else {"subject": subject}
         if labels is not None:
-            given["label"] = labels[index].strip()
+            extra_fields["label"] = labels[index].strip()
         try:
-            found.append(_converted(task.released, line, given, index))
+            items.append(_convert_line(task.released, line, extra_fields, index))
         except PlumblineError as problem:
             raise PlumblineError(f"{task.name}: item {index + 1}: {problem}") from problem
-    return found
+    return items
 
 
-def _converted(released: ReleasedFormat, line: Any, given: Item, index: int) -> Item:
+def _convert_line(released: ReleasedFormat, line: Any, extra_fields: Item, index: int) -> Item:
     if released.converter:
         try:
             return CONVERTERS[released.converter](line)
@@ -84,25 +84,25 @@ def _converted(released: ReleasedFormat, line: Any, given: Item, index: int) -> 
         line = {str(number): cell for number, cell in enumerate(line)}
     if not isinstance(line, dict):
         raise PlumblineError(f"{line!r} is neither an object nor a row")
-    if twice := sorted(set(given) & set(line)):
-        name = twice[0]
+    if repeated := sorted(set(extra_fields) & set(line)):
+        name = repeated[0]
         raise PlumblineError(
             f"it has a {name!r} of its own ({line[name]!r}), and --{name}{'s' * (name == 'label')} gives "
-            f"{given[name]!r}; take it out of the lines, so that one of them says it"
+            f"{extra_fields[name]!r}; take it out of the lines, so that one of them says it"
         )
-    return field_mapping.fields(released.fields, line | given | {"index": index}, "the original form")
+    return field_mapping.fields(released.fields, line | extra_fields | {"index": index}, "the original form")
 
 
-def _paths(made: Any) -> Iterator[str]:
+def _paths(mapping: Any) -> Iterator[str]:
     """The paths that a mapping reads."""
-    if isinstance(made, str):
-        yield made
-    elif isinstance(made, list):
-        yield from (path for one in made for path in _paths(one))
-    elif "of" in made:
-        yield made["of"]
-    elif "is" not in made:
-        yield from (path for one in made.values() for path in _paths(one))
+    if isinstance(mapping, str):
+        yield mapping
+    elif isinstance(mapping, list):
+        yield from (path for part in mapping for path in _paths(part))
+    elif "of" in mapping:
+        yield mapping["of"]
+    elif "is" not in mapping:
+        yield from (path for part in mapping.values() for path in _paths(part))
 
 
 def read(path: Path) -> list[Any]:
@@ -112,22 +112,22 @@ def read(path: Path) -> list[Any]:
         PlumblineError: the file is absent or is not what its name says.
     """
     if path.is_dir():
-        return [_parsed(file.read_text(encoding="utf-8"), str(file)) for file in sorted(path.iterdir())]
+        return [_parse(file.read_text(encoding="utf-8"), str(file)) for file in sorted(path.iterdir())]
     if not path.is_file():
         raise PlumblineError(f"there is no file {path}")
     text = path.read_text(encoding="utf-8")
     match path.suffix:
         case ".json":
-            return _parsed(text, str(path))
+            return _parse(text, str(path))
         case ".csv":
             return list(csv.reader(text.splitlines(keepends=True)))
         case ".lst":
             return text.split()
     lines = enumerate(text.split("\n"), 1)
-    return [_parsed(line, f"{path} line {number}") for number, line in lines if line.strip()]
+    return [_parse(line, f"{path} line {number}") for number, line in lines if line.strip()]
 
 
-def _parsed(text: str, where: str) -> Any:
+def _parse(text: str, where: str) -> Any:
     try:
         return parse_json(text)
     except json.JSONDecodeError as error:
@@ -142,25 +142,25 @@ def main() -> None:
     parser.add_argument("--labels", type=Path, help="piqa, social_iqa: the file of labels")
     parser.add_argument("--subject", help="mmlu: the subject of the file, as the harness names it")
     parser.add_argument("--out", required=True, type=Path, help="JSONL in the hub's form")
-    given = parser.parse_args()
-    task = tasks.task(given.task, where="--task: ")
+    options = parser.parse_args()
+    task = tasks.task(options.task, where="--task: ")
     needs = task.released.needs if task.released else ""
     for flag in ("labels", "subject"):
-        if (getattr(given, flag) is None) == (needs == flag):
+        if (getattr(options, flag) is None) == (needs == flag):
             raise PlumblineError(f"--task {task.name} {'needs' if needs == flag else 'takes no'} --{flag}")
     from plumbline.evaluate import check_items
 
-    if given.subject is not None:
-        check_items.subject(task, given.subject, f"--subject (task {task.name})")
-    labels = None if given.labels is None else read(given.labels)
+    if options.subject is not None:
+        check_items.subject(task, options.subject, f"--subject (task {task.name})")
+    labels = None if options.labels is None else read(options.labels)
     try:
-        items = convert(task, read(given.released_file), labels, given.subject)
+        items = convert(task, read(options.released_file), labels, options.subject)
     except PlumblineError as problem:
-        raise PlumblineError(f"{given.released_file}: {problem}") from problem
+        raise PlumblineError(f"{options.released_file}: {problem}") from problem
     for number, item in enumerate(items, 1):
-        item_fields.require(task, item, f"{given.released_file} item {number}")
-    check_items.items(task, items, lambda index: f"{given.released_file} item {index + 1}")
-    atomic_write_text(given.out, item_fields.dump(items))
+        item_fields.require(task, item, f"{options.released_file} item {number}")
+    check_items.items(task, items, lambda index: f"{options.released_file} item {index + 1}")
+    atomic_write_text(options.out, item_fields.dump(items))
 
 
 if __name__ == "__main__":

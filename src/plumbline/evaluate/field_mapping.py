@@ -15,18 +15,18 @@ LETTERS = "ABCDE"
 
 
 class UnlistedValue(PlumblineError):
-    """A value that `values` does not list."""
+    """Raised where `values` does not list a value."""
 
 
 class MissingField(PlumblineError):
-    """A path that leads nowhere."""
+    """Raised where a path leads nowhere."""
 
 
-def fields(mapping: dict[str, Any], given: Any, what: str, field: str = "") -> dict[str, Any]:
-    """The fields that `mapping` makes of `given`.
+def fields(mapping: dict[str, Any], source: Any, source_name: str, field: str = "") -> dict[str, Any]:
+    """Make the fields of an item from `source`, as `mapping` states.
 
     Args:
-        what: what `given` is, for a message, such as ``a line of test.jsonl``.
+        source_name: what `source` is, for a message, such as ``a line of test.jsonl``.
         field: the field whose inner fields these are, for a message, which begins with it.
 
     Raises:
@@ -34,11 +34,14 @@ def fields(mapping: dict[str, Any], given: Any, what: str, field: str = "") -> d
         MissingField: a path that leads nowhere.
         PlumblineError: a text that is no integer where one is asked for.
     """
-    return {name: _value(made, given, what, f"{field}.{name}" if field else name) for name, made in mapping.items()}
+    return {
+        name: _make_value(rule, source, source_name, f"{field}.{name}" if field else name)
+        for name, rule in mapping.items()
+    }
 
 
 def choice(answers: list[str], right: int) -> dict[str, Any]:
-    """What a mapping can name of a question with several answers: they, and the right one in each form."""
+    """List what a mapping can name of a question with several answers: the answers, and the right one in each form."""
     false = [answer for index, answer in enumerate(answers) if index != right]
     letters = list(LETTERS[: len(answers)])
     return {
@@ -52,46 +55,48 @@ def choice(answers: list[str], right: int) -> dict[str, Any]:
     }
 
 
-def _value(made: Any, given: Any, what: str, field: str) -> Any:
-    if isinstance(made, str):
-        return _at(given, made, what, field)
-    if isinstance(made, list):
-        return [_value(one, given, what, field) for one in made]
-    if "is" in made:
-        return made["is"]
-    if "of" not in made:
-        return fields(made, given, what, field)
-    value = _at(given, made["of"], what, field)
-    if "values" in made:
-        if str(value) not in made["values"]:
+def _make_value(rule: Any, source: Any, source_name: str, field: str) -> Any:
+    if isinstance(rule, str):
+        return _look_up(source, rule, source_name, field)
+    if isinstance(rule, list):
+        return [_make_value(part, source, source_name, field) for part in rule]
+    if "is" in rule:
+        return rule["is"]
+    if "of" not in rule:
+        return fields(rule, source, source_name, field)
+    value = _look_up(source, rule["of"], source_name, field)
+    if "values" in rule:
+        if str(value) not in rule["values"]:
             raise UnlistedValue(
-                f"{field}: {made['of']!r} is {value!r} in {what}, which is none of {list(made['values'])}"
+                f"{field}: {rule['of']!r} is {value!r} in {source_name}, which is none of {list(rule['values'])}"
             )
-        value = made["values"][str(value)]
-    match made.get("as"):
+        value = rule["values"][str(value)]
+    match rule.get("as"):
         case "text":
             return str(value)
         case "integer":
             try:
                 return int(value)
             except (ValueError, TypeError) as error:
-                raise PlumblineError(f"{field}: {made['of']!r} is {value!r} in {what}, and no integer") from error
+                raise PlumblineError(
+                    f"{field}: {rule['of']!r} is {value!r} in {source_name}, and no integer"
+                ) from error
     return value
 
 
-def _at(given: Any, path: str, what: str, field: str) -> Any:
-    """What stands at a path.
+def _look_up(source: Any, path: str, source_name: str, field: str) -> Any:
+    """Look up the value at a path.
 
     Raises:
-        MissingField: nothing does; the message names what is nearest.
+        MissingField: there is none; the message names the nearest field.
     """
     head, _, rest = path.partition(".")
     try:
         if head == "*":
-            return [_at(one, rest, what, field) if rest else one for one in given]
-        found = given[int(head)] if isinstance(given, list) else given[head]
+            return [_look_up(entry, rest, source_name, field) if rest else entry for entry in source]
+        value = source[int(head)] if isinstance(source, list) else source[head]
     except (KeyError, IndexError, ValueError, TypeError) as error:
-        there = sorted(given) if isinstance(given, dict) else []
-        has = f" (there are {there})" if there else ""
-        raise MissingField(f"{field}: there is no {path!r} in {what}{nearest(head, there)}{has}") from error
-    return _at(found, rest, what, field) if rest else found
+        names = sorted(source) if isinstance(source, dict) else []
+        has = f" (there are {names})" if names else ""
+        raise MissingField(f"{field}: there is no {path!r} in {source_name}{nearest(head, names)}{has}") from error
+    return _look_up(value, rest, source_name, field) if rest else value

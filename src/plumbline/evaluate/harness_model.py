@@ -20,7 +20,7 @@ END_OF_TEXT = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>")
 
 
 def end_of_text(tokenizer: Tokenizer) -> int:
-    """The token that separates documents.
+    """Return the id of the token that separates documents.
 
     Raises:
         PlumblineError: the tokenizer has none.
@@ -76,8 +76,8 @@ class CheckpointLM(TemplateLM):
 
     def tok_encode(self, string: str, add_special_tokens: bool | None = None, **kwargs: object) -> list[int]:
         """Token ids of a text, never with special tokens added."""
-        if (known := self._encoded.get(string)) is not None:
-            return known
+        if (encoded := self._encoded.get(string)) is not None:
+            return encoded
         return self.texts.encode([string])[0]
 
     def loglikelihood(self, requests: Sequence, disable_tqdm: bool = True) -> list[tuple[float, bool]]:
@@ -100,7 +100,7 @@ class CheckpointLM(TemplateLM):
         return [score for score, _ in self.reader.scores(segments, len(requests))]
 
     def generate_until(self, requests: Sequence, disable_tqdm: bool = False) -> list[str]:
-        """Refused: no suite of ours has a task that generates."""
+        """Refuse to generate text: no suite here has a task that does."""
         raise PlumblineError("tasks that generate text are not supported; every suite here scores given answers")
 
     def _loglikelihood_tokens(self, requests: Sequence, **kwargs: object) -> list[tuple[float, bool]]:

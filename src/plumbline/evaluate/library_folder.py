@@ -1,4 +1,4 @@
-"""Says which words go with a folder in Hugging Face form, and reads its tokenizer; the model itself is read by
+"""Checks which flags fit a folder in Hugging Face form, and reads its tokenizer; the model itself is read by
 `plumbline.model.hugging_face_folder`.
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import parse_json
 
-#: Any of these beside a model in Hugging Face form is its tokenizer.
+#: Any of these files next to a model in Hugging Face form is its tokenizer.
 _TOKENIZER_FILES = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -22,7 +22,7 @@ _TOKENIZER_FILES = (
 
 
 def require_fit(folder: Path, tokenizer: Path | None, trust_remote_code: bool) -> None:
-    """Refuse a tokenizer for a folder that has its own, and code that nobody said may run.
+    """Refuse a tokenizer for a folder that has its own, and code that nobody allowed to run.
 
     Raises:
         PlumblineError: naming the flag.
@@ -57,10 +57,10 @@ def read_tokenizer(folder: Path, tokenizer: Path | None, trust_remote_code: bool
         with hugging_face_folder.library_errors(folder):
             return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=trust_remote_code)
     if tokenizer is None or not tokenizer.is_file():
-        what = "" if tokenizer is None else f" ({tokenizer} is no file)"
+        absent = "" if tokenizer is None else f" ({tokenizer} is no file)"
         raise PlumblineError(
             f"{folder}: there is no tokenizer beside the model (tokenizer.json); give --tokenizer, the tokenizer.json "
-            f"that it was trained with{what}"
+            f"that it was trained with{absent}"
         )
     return _fast_tokenizer(tokenizer)
 
@@ -81,4 +81,4 @@ def _brings_code(folder: Path) -> bool:
     try:
         return "auto_map" in parse_json((folder / "config.json").read_bytes())
     except (OSError, ValueError, TypeError):
-        return False  # the reader of the model says what is wrong with it
+        return False  # reading the model reports what is wrong with it

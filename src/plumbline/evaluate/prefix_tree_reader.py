@@ -12,7 +12,7 @@ import torch
 
 from plumbline.core.errors import PlumblineError
 from plumbline.data.progress import ProgressCounter
-from plumbline.evaluate.prefix_tree_rows import TreeAsRow, attention_mask, beside, cut, filled, laid
+from plumbline.evaluate.prefix_tree_rows import TreeAsRow, attention_mask, join_rows, make_row, pad_rows, split_trees
 from plumbline.evaluate.prefix_trees import PrefixNode, TokenSegment, trees
 from plumbline.model.allocator import keep_memory
 from plumbline.model.cache import DecodingCache
@@ -41,10 +41,11 @@ class PrefixTreeReader:
     """A decoder that reads trees of tokens.
 
     Attributes:
-        padded: whether rows may be read beside longer ones. It is tried out, once: where a component's result depends
-            on how long the call is (n = "sequence"), rows are read whole, each in a pass with others of its length.
+        padded: whether rows may be read in a pass with longer ones, which is tested once: if a component's result
+            depends on how long the call is (n = "sequence"), rows are read whole, each in a pass with others of its
+            length.
         shared: whether what rows begin with is read once. Not where a component remembers more of earlier tokens than
-            keys and values: other branches of a tree are no earlier tokens.
+            keys and values: other branches of a tree are not earlier tokens.
     """
 
     def __init__(self, model: Decoder, *, batch_tokens: int | None, padding: int) -> None:
@@ -63,7 +64,7 @@ class PrefixTreeReader:
             keep_memory()
         self.most_states = max(1, LOGITS[kind] // spec.vocabulary)
         self.padded = self.shared = False
-        self._try()
+        self._test_sharing()
 
     @torch.inference_mode()
     @varied_shapes()
@@ -71,27 +72,27 @@ class PrefixTreeReader:
         """(log-probability in nats, whether every token is the likeliest) of each request.
 
         Raises:
-            PlumblineError: a log-probability is no number.
+            PlumblineError: a log-probability is not a number.
         """
-        asked = _Asked()
-        rows = [laid(tree) for tree in cut(trees(segments, shared=self.shared), self.worth)]
+        queries = _Queries()
+        rows = [make_row(tree) for tree in split_trees(trees(segments, shared=self.shared), self.worth)]
         with ProgressCounter("scored", "tokens", sum(len(row.tokens) for row in rows)) as progress:
             for batch in self._batches(rows):
-                self._ask(batch, asked)
-                if asked.held >= self.most_states:
-                    self._answer(asked)
+                self._read_states(batch, queries)
+                if queries.count >= self.most_states:
+                    self._score_states(queries)
                 progress.add(sum(len(row.tokens) for row in batch))
-            self._answer(asked)
-        return asked.totals(requests)
+            self._score_states(queries)
+        return queries.totals(requests)
 
-    def _hidden(self, rows: Sequence[TreeAsRow], wanted_S: torch.Tensor | None = None) -> torch.Tensor:
+    def _hidden_states(self, rows: Sequence[TreeAsRow], selected_S: torch.Tensor | None = None) -> torch.Tensor:
         """Last hidden states (B, T, D) of rows, the longest first, padded on the right; or (1, S, D) of the wanted."""
-        longest = self._length(rows)
-        given_BT = torch.from_numpy(filled([row.tokens for row in rows], longest, self.padding)).to(self.device)
-        seen = attention_mask(rows, longest, self.device)
-        return self.model.hidden(given_BT, ForwardContext(attention_mask=seen, cache=None, wanted_S=wanted_S))
+        longest = self._padded_length(rows)
+        tokens_BT = torch.from_numpy(pad_rows([row.tokens for row in rows], longest, self.padding)).to(self.device)
+        mask = attention_mask(rows, longest, self.device)
+        return self.model.hidden(tokens_BT, ForwardContext(attention_mask=mask, cache=None, selected_S=selected_S))
 
-    def _length(self, rows: Sequence[TreeAsRow]) -> int:
+    def _padded_length(self, rows: Sequence[TreeAsRow]) -> int:
         """Tokens in each of `rows`, padding included."""
         longest = len(rows[0].tokens)
         if not self.padded:
@@ -99,40 +100,40 @@ class PrefixTreeReader:
         stepped = -(-longest // ROW_STEP) * ROW_STEP
         return stepped if stepped <= self.model.spec.context or longest > self.model.spec.context else longest
 
-    def _ask(self, rows: Sequence[TreeAsRow], asked: _Asked) -> None:
-        """Read rows where something is asked of them, and keep what it is asked of, each state once; the head is for
-        many passes together."""
-        length = self._length(rows)
+    def _read_states(self, rows: Sequence[TreeAsRow], queries: _Queries) -> None:
+        """Read rows that have queries, and store the hidden states that the queries need, each once; the output head
+        is applied later, to the states of many passes together."""
+        length = self._padded_length(rows)
         questions = [(index * length + ask.place, ask) for index, row in enumerate(rows) for ask in row.asked]
         counts = [len(ask.tokens) for _, ask in questions]
         if not questions:
             return
         firsts_A = np.repeat([first for first, _ in questions] - np.cumsum(counts) + counts, counts)
         places_S, states_A = np.unique(firsts_A + np.arange(len(firsts_A)), return_inverse=True)
-        wanted_S = np.pad(places_S, (0, -len(places_S) % STATES_STEP), mode="edge")
-        found_SD = self._hidden(rows, torch.from_numpy(wanted_S).to(self.device))[0]
-        asked.states.append(found_SD[: len(places_S)])
-        asked.rows.append(states_A + asked.held)
-        asked.tokens.append(np.array([token for _, ask in questions for token in ask.tokens]))
-        asked.requests.append(np.repeat([ask.request for _, ask in questions], counts))
-        asked.held += len(places_S)
+        selected_S = np.pad(places_S, (0, -len(places_S) % STATES_STEP), mode="edge")
+        found_SD = self._hidden_states(rows, torch.from_numpy(selected_S).to(self.device))[0]
+        queries.states.append(found_SD[: len(places_S)])
+        queries.rows.append(states_A + queries.count)
+        queries.tokens.append(np.array([token for _, ask in questions for token in ask.tokens]))
+        queries.requests.append(np.repeat([ask.request for _, ask in questions], counts))
+        queries.count += len(places_S)
 
-    def _answer(self, asked: _Asked) -> None:
-        """The head is the widest product of a small model: only what is asked goes through it, some at a time."""
-        if not asked.held:
+    def _score_states(self, queries: _Queries) -> None:
+        """Apply the output head, the widest product of a small model, to the states that are needed, some at a time."""
+        if not queries.count:
             return
-        states_SD, rows_A = torch.cat(asked.states), np.concatenate(asked.rows)
+        states_SD, rows_A = torch.cat(queries.states), np.concatenate(queries.rows)
         order_A = np.argsort(rows_A, kind="stable")
-        rows_A, tokens_A = rows_A[order_A], np.concatenate(asked.tokens)[order_A]
-        asked.answered.append(np.concatenate(asked.requests)[order_A])
-        given = torch.from_numpy(np.stack([rows_A, tokens_A])).to(self.device)
-        for start in range(0, asked.held, self.most_states):
+        rows_A, tokens_A = rows_A[order_A], np.concatenate(queries.tokens)[order_A]
+        queries.answered.append(np.concatenate(queries.requests)[order_A])
+        rows_and_tokens = torch.from_numpy(np.stack([rows_A, tokens_A])).to(self.device)
+        for start in range(0, queries.count, self.most_states):
             first, stop = np.searchsorted(rows_A, [start, start + self.most_states])
-            part_A, targets_A = given[0, first:stop] - start, given[1, first:stop]
+            part_A, targets_A = rows_and_tokens[0, first:stop] - start, rows_and_tokens[1, first:stop]
             logits_SV = self.model.logits(states_SD[start : start + self.most_states])
-            asked.right.append(_likeliest(logits_SV, part_A, targets_A))
-            asked.scores.append(logits_SV.log_softmax(1)[part_A, targets_A])
-        asked.clear()
+            queries.right.append(_is_likeliest(logits_SV, part_A, targets_A))
+            queries.scores.append(logits_SV.log_softmax(1)[part_A, targets_A])
+        queries.clear()
 
     def _batches(self, rows: list[TreeAsRow]) -> Iterator[list[TreeAsRow]]:
         """Longest first, so that a batch's rows are of nearly one length and memory peaks at the start; shorter ones
@@ -154,7 +155,7 @@ class PrefixTreeReader:
         batch: list[TreeAsRow] = []
         padding = 0
         while rest:
-            longest = self._length(batch or rest[-1:])
+            longest = self._padded_length(batch or rest[-1:])
             if batch:
                 tokens, gap = (len(batch) + 1) * longest, longest - sizes[-1]
                 full = tokens > self.batch_tokens or tokens * longest > self.batch_pairs
@@ -169,12 +170,12 @@ class PrefixTreeReader:
                 parts.append(rest.pop(place))
                 gap -= sizes.pop(place)
             padding += gap
-            batch.append(beside(parts))
+            batch.append(join_rows(parts))
         if batch:
             yield batch
 
     @torch.inference_mode()
-    def _try(self) -> None:
+    def _test_sharing(self) -> None:
         """Find out whether rows have the states that they have alone, beside padding and in trees."""
         longest = min(14, self.model.spec.context)
         if longest < 2:
@@ -182,26 +183,26 @@ class PrefixTreeReader:
         tokens = [(7 * place + 1) % self.model.spec.vocabulary for place in range(longest)]
         begin, end = tuple(tokens[: longest // 2]), tuple(tokens[longest // 2 :])
         rows = [(*begin, *end), begin[:1], (*begin, *end[2:])]
-        whole = [self._hidden([laid(PrefixNode(row))])[0] for row in rows]
+        whole = [self._hidden_states([make_row(PrefixNode(row))])[0] for row in rows]
 
         def same(found_TD: torch.Tensor, row: int) -> bool:
             apart = (found_TD[: len(whole[row])] - whole[row]).abs().amax()
             return bool(apart <= TOLERANCE * whole[row].abs().amax())
 
         self.padded = True
-        long_TD, short_TD = self._hidden([laid(PrefixNode(row)) for row in rows[:2]])
+        long_TD, short_TD = self._hidden_states([make_row(PrefixNode(row)) for row in rows[:2]])
         self.padded = same(long_TD, 0) and same(short_TD, 1)
         cache = DecodingCache()
         self.model(torch.tensor([begin], device=self.device), cache=cache)
         if cache.memory or not self.padded:
             return
-        tree = laid(PrefixNode(begin, children=[PrefixNode(end), PrefixNode(end[2:])]))
-        tree_TD, short_TD = self._hidden([tree, laid(PrefixNode(rows[1]))])
+        tree = make_row(PrefixNode(begin, children=[PrefixNode(end), PrefixNode(end[2:])]))
+        tree_TD, short_TD = self._hidden_states([tree, make_row(PrefixNode(rows[1]))])
         branch_TD = torch.cat([tree_TD[: len(begin)], tree_TD[longest:]])
         self.shared = same(tree_TD, 0) and same(branch_TD, 2) and same(short_TD, 1)
 
 
-def _likeliest(logits_SV: torch.Tensor, states_A: torch.Tensor, tokens_A: torch.Tensor) -> torch.Tensor:
+def _is_likeliest(logits_SV: torch.Tensor, states_A: torch.Tensor, tokens_A: torch.Tensor) -> torch.Tensor:
     """Whether greedy decoding takes each token (A,) after its state: of equal logits, the first token's.
 
     On a CPU the largest logit takes a fourth of the time of its place, which is looked up where it is the token's.
@@ -213,24 +214,24 @@ def _likeliest(logits_SV: torch.Tensor, states_A: torch.Tensor, tokens_A: torch.
 
 
 @dataclass(slots=True)
-class _Asked:
-    """States of which tokens are asked (`rows` are numbers of states, `held` how many there are), and what was
-    answered, which stays on its device until all is."""
+class _Queries:
+    """Hidden states with the tokens to be scored after them (`rows` are indices of states, `count` their number), and
+    the scores so far, which stay on their device until all are computed."""
 
     states: list[torch.Tensor] = field(default_factory=list)
     rows: list[np.ndarray] = field(default_factory=list)
     tokens: list[np.ndarray] = field(default_factory=list)
     requests: list[np.ndarray] = field(default_factory=list)
-    held: int = 0
+    count: int = 0
     scores: list[torch.Tensor] = field(default_factory=list)
     right: list[torch.Tensor] = field(default_factory=list)
     answered: list[np.ndarray] = field(default_factory=list)
 
     def clear(self) -> None:
         """Forget the questions."""
-        for kept in (self.states, self.rows, self.tokens, self.requests):
-            kept.clear()
-        self.held = 0
+        for values in (self.states, self.rows, self.tokens, self.requests):
+            values.clear()
+        self.count = 0
 
     def totals(self, requests: int) -> list[tuple[float, bool]]:
         """(log-probability, whether every token is the likeliest) by request."""

@@ -32,7 +32,7 @@ class TreeAsRow:
     plain: bool
 
 
-def laid(root: PrefixNode) -> TreeAsRow:
+def make_row(root: PrefixNode) -> TreeAsRow:
     """One tree as one row."""
     row = TreeAsRow([], [], [], [], plain=not root.children)
 
@@ -50,24 +50,24 @@ def laid(root: PrefixNode) -> TreeAsRow:
     return row
 
 
-def cut(roots: Sequence[PrefixNode], worth: float) -> Iterator[PrefixNode]:
+def split_trees(roots: Sequence[PrefixNode], worth: float) -> Iterator[PrefixNode]:
     """Trees that are read as a row each, of which every branch pays for its part in the others' attention.
 
     `worth`: with how many keys a query's attention costs what a token costs beside attention. What is asked of nodes
     that several trees have is asked in the first.
     """
     for root in roots:
-        for tree, _ in _cut(root, 0, worth):
+        for tree, _ in _split_tree(root, 0, worth):
             yield tree
 
 
-def _cut(node: PrefixNode, depth: int, worth: float) -> list[tuple[PrefixNode, int]]:
+def _split_tree(node: PrefixNode, depth: int, worth: float) -> list[tuple[PrefixNode, int]]:
     """(tree, number of its tokens) of each tree that `node`, `depth` tokens below its root, falls into."""
     shared = len(node.tokens)
     above = depth + shared
     trees = [(PrefixNode(node.tokens, node.asked), shared)]
     for child in node.children:
-        for branch, length in _cut(child, above, worth):
+        for branch, length in _split_tree(child, above, worth):
             tree, size = trees[-1]
             # Together: (size + length)^2 keys and queries. Apart: the shared tokens once more, and their attention.
             if tree.children and 2 * length * (size - shared) > shared * (worth + shared):
@@ -78,7 +78,7 @@ def _cut(node: PrefixNode, depth: int, worth: float) -> list[tuple[PrefixNode, i
     return trees
 
 
-def beside(rows: Sequence[TreeAsRow]) -> TreeAsRow:
+def join_rows(rows: Sequence[TreeAsRow]) -> TreeAsRow:
     """Several rows as one, no token of which sees those of another."""
     if len(rows) == 1:
         return rows[0]
@@ -114,8 +114,8 @@ class TreeAttentionMask(AttentionMask):
 
     def kernel_mask_B1QK(self, dtype: torch.dtype) -> torch.Tensor:
         """The addend where there is one of this type."""
-        held = self.bias_BQK is not None and self.bias_BQK.dtype == dtype
-        return self.bias_B1QK(dtype) if held else self.mask_B1QK
+        has_bias = self.bias_BQK is not None and self.bias_BQK.dtype == dtype
+        return self.bias_B1QK(dtype) if has_bias else self.mask_B1QK
 
     def bias_B1QK(self, dtype: torch.dtype) -> torch.Tensor:
         """The mask as an addend to scores: 0 where a query sees a key, else -inf."""
@@ -141,8 +141,8 @@ def attention_mask(rows: Sequence[TreeAsRow], longest: int, device: torch.device
     if all(row.plain for row in rows):  # what comes later changes nothing before it: padding need not be told from it
         positions_1T = torch.arange(longest, device=device)[None]
         return AttentionMask(query_positions_BQ=positions_1T, key_positions_BK=positions_1T, plain=True, length=longest)
-    positions_BT = torch.from_numpy(filled([row.positions for row in rows], longest, 0)).to(device)
-    until_BT = torch.from_numpy(filled([row.until for row in rows], longest, longest)).to(device)
+    positions_BT = torch.from_numpy(pad_rows([row.positions for row in rows], longest, 0)).to(device)
+    until_BT = torch.from_numpy(pad_rows([row.until for row in rows], longest, longest)).to(device)
     places_T = torch.arange(longest, device=device)
     mask_BTT = (places_T[:, None] < until_BT[:, None, :]) & (places_T <= places_T[:, None])
     bias_BTT = torch.zeros(mask_BTT.shape).masked_fill_(~mask_BTT, float("-inf")) if device.type == "cpu" else None
@@ -156,7 +156,7 @@ def attention_mask(rows: Sequence[TreeAsRow], longest: int, device: torch.device
     )
 
 
-def filled(rows: Sequence[Sequence[int]], longest: int, padding: int) -> np.ndarray:
+def pad_rows(rows: Sequence[Sequence[int]], longest: int, padding: int) -> np.ndarray:
     """Rows (B, T) with `padding` on the right."""
     found_BT = np.full((len(rows), longest), padding)
     held_BT = np.arange(longest) < np.array([len(row) for row in rows])[:, None]

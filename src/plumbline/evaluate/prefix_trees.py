@@ -58,7 +58,7 @@ def trees(segments: Iterable[TokenSegment], *, shared: bool = True) -> list[Pref
     for segment in segments:
         rows[tuple(segment.tokens[:-1])].append(segment)
     ordered = sorted(rows)
-    common = [_common(*pair) if shared else 0 for pair in pairwise(ordered)]
+    common = [_count_common(*pair) if shared else 0 for pair in pairwise(ordered)]
     roots: list[PrefixNode] = []
 
     def grow(first: int, stop: int, base: int, path: list[tuple[int, PrefixNode]], siblings: list[PrefixNode]) -> None:
@@ -76,23 +76,23 @@ def trees(segments: Iterable[TokenSegment], *, shared: bool = True) -> list[Pref
             if end - start > 1:
                 grow(start, end, depth, below, siblings[-1].children)
             else:
-                _ask(rows[ordered[start]], below)
+                _add_queries(rows[ordered[start]], below)
             start = end
 
     grow(0, len(ordered), 0, [], roots)
     return roots
 
 
-def _common(one: Sequence[int], other: Sequence[int]) -> int:
+def _count_common(row: Sequence[int], other: Sequence[int]) -> int:
     """With how many equal tokens two rows begin."""
-    for index, (left, right) in enumerate(zip(one, other)):
-        if left != right:
+    for index, (token, other_token) in enumerate(zip(row, other)):
+        if token != other_token:
             return index
-    return min(len(one), len(other))
+    return min(len(row), len(other))
 
 
-def _ask(segments: list[TokenSegment], path: list[tuple[int, PrefixNode]]) -> None:
-    """Put what is asked of a row to the nodes that read it; `path` is (tokens above, node)."""
+def _add_queries(segments: list[TokenSegment], path: list[tuple[int, PrefixNode]]) -> None:
+    """Assign each row's requests to the tree nodes that compute them; `path` is (tokens above, node)."""
     for request, tokens, scored in segments:
         first = len(tokens) - 1 - scored
         for base, node in path:

@@ -3,7 +3,7 @@
 A proxy asks what a language model can be asked of any prose: which sentence comes next, how a sentence ends, which
 word is missing. It is *not* the benchmark whose form it borrows, and is called `proxy` wherever its score is shown.
 A task's file names the maker (`MAKERS`), and how an item is made of what that gives: what its fields are made of, or
-None where the spot in a document does not serve. False answers are real text of nearly the true answer's length, so
+None if the spot in a document does not serve. False answers are real text of nearly the true answer's length, so
 length gives nothing away. Everything is drawn from a generator seeded by the task's name: the same documents give the
 same items.
 """
@@ -32,7 +32,7 @@ SENTENCE = (40, 160)
 _CONTEXT = 240
 _CANDIDATES = 60
 
-Given = dict[str, Any]
+ItemParts = dict[str, Any]
 
 _COMMON_WORDS = """
 about above after again against along also although always among another because been before being
@@ -59,7 +59,7 @@ class ProxyMaterial:
     """Held-out documents cut into sentences, and the spots at which a question can be asked."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self.sentences = [_sentences(text) for text in texts]
+        self.sentences = [_split_sentences(text) for text in texts]
         self.spots = [spot for index in range(len(texts)) for spot in self._spots(index)]
 
     @classmethod
@@ -83,7 +83,7 @@ class ProxyMaterial:
         return cls(texts)
 
     def _spots(self, document: int) -> list[SentenceInContext]:
-        found = []
+        spots = []
         sentences = self.sentences[document]
         for index in range(1, len(sentences)):
             if not SENTENCE[0] <= len(sentences[index]) <= SENTENCE[1]:
@@ -93,12 +93,12 @@ class ProxyMaterial:
                 start -= 1
                 length += len(sentences[start]) + 1
             if start < index:
-                found.append(SentenceInContext(document, index, " ".join(sentences[start:index]), sentences[index]))
-        return found
+                spots.append(SentenceInContext(document, index, " ".join(sentences[start:index]), sentences[index]))
+        return spots
 
     def others(self, spot: SentenceInContext, count: int, rng: random.Random, *, near: bool) -> list[str] | None:
         """`count` sentences that do not follow `spot`, of nearly its length: of the same document if `near`, else of
-        other documents. None where there are too few."""
+        other documents. None if there are too few."""
         pool = [
             other.text
             for other in rng.sample(self.spots, min(len(self.spots), 20 * _CANDIDATES if near else _CANDIDATES))
@@ -109,7 +109,7 @@ class ProxyMaterial:
         return pool[:count] if len(pool) >= count else None
 
 
-def _sentences(text: str) -> list[str]:
+def _split_sentences(text: str) -> list[str]:
     flat = re.sub(r"\s+", " ", text).strip()
     return [piece for piece in re.split(r"(?<=[.!?])[\"”']? (?=[A-Z\"“])", flat) if piece]
 
@@ -117,7 +117,7 @@ def _sentences(text: str) -> list[str]:
 def next_sentence(
     spot: SentenceInContext, documents: ProxyMaterial, rng: random.Random, *, answers: int, near: bool = False,
     skip: int = 0, without: str = "",
-) -> Given | None:  # fmt: skip
+) -> ItemParts | None:  # fmt: skip
     """Which of `answers` sentences follows the context.
 
     Args:
@@ -125,32 +125,32 @@ def next_sentence(
         skip: words of each answer that are left out; `beginning` has the true one's.
         without: a text that the context must not hold.
     """
-    chosen = _choose(spot, documents, rng, answers, near=near, skip=skip)
+    chosen = _choose_answers(spot, documents, rng, answers, near=near, skip=skip)
     if chosen is None or (without and without in spot.context):
         return None
-    return {"context": spot.context, "beginning": _head(spot.text, skip), **field_mapping.choice(*chosen)}
+    return {"context": spot.context, "beginning": _first_words(spot.text, skip), **field_mapping.choice(*chosen)}
 
 
-def said_in_passage(spot: SentenceInContext, documents: ProxyMaterial, rng: random.Random) -> Given | None:
+def said_in_passage(spot: SentenceInContext, documents: ProxyMaterial, rng: random.Random) -> ItemParts | None:
     """Whether a passage says a sentence; `right` is 1 for yes."""
-    chosen = _choose(spot, documents, rng, 2)
+    chosen = _choose_answers(spot, documents, rng, 2)
     if chosen is None:
         return None
     right = rng.randrange(2)
-    asked = spot.text if right else next(text for text in chosen[0] if text != spot.text)
-    return {"passage": f"{spot.context} {spot.text}", "question": f'does the passage say "{asked}"', "right": right}
+    sentence = spot.text if right else next(text for text in chosen[0] if text != spot.text)
+    return {"passage": f"{spot.context} {spot.text}", "question": f'does the passage say "{sentence}"', "right": right}
 
 
-def reading_problem(spot: SentenceInContext, documents: ProxyMaterial, rng: random.Random) -> Given | None:
+def reading_problem(spot: SentenceInContext, documents: ProxyMaterial, rng: random.Random) -> ItemParts | None:
     """Which of four sentences follows the context, as RACE writes its problems."""
-    chosen = _choose(spot, documents, rng, 4)
+    chosen = _choose_answers(spot, documents, rng, 4)
     if chosen is None:
         return None
     problem = {"question": "The next sentence is", "answer": field_mapping.LETTERS[chosen[1]], "options": chosen[0]}
     return {"context": spot.context, "problems": repr([problem])}
 
 
-def two_true_answers(spot: SentenceInContext, documents: ProxyMaterial, rng: random.Random) -> Given | None:
+def two_true_answers(spot: SentenceInContext, documents: ProxyMaterial, rng: random.Random) -> ItemParts | None:
     """Five sentences, of which the next one and the one after it are true; `truths` has a 1 for each true one."""
     following = documents.sentences[spot.document][spot.sentence + 1 : spot.sentence + 2]
     false = documents.others(spot, 3, rng, near=False)
@@ -159,41 +159,45 @@ def two_true_answers(spot: SentenceInContext, documents: ProxyMaterial, rng: ran
     return {"context": spot.context, "answers": [spot.text, following[0], *false], "truths": [1, 1, 0, 0, 0]}
 
 
-def blank(spot: SentenceInContext, documents: ProxyMaterial, rng: random.Random) -> Given | None:
+def blank(spot: SentenceInContext, documents: ProxyMaterial, rng: random.Random) -> ItemParts | None:
     """Which of two words stands in the blank of a sentence."""
-    words = spot.text.split(" ")
-    places = [place for place in range(2, len(words) - 3) if _content(words[place])]
+    sentence_words = spot.text.split(" ")
+    places = [place for place in range(2, len(sentence_words) - 3) if _is_content_word(sentence_words[place])]
     false = documents.others(spot, 1, rng, near=False)
     if not places or false is None or "_" in spot.text:
         return None
     place = rng.choice(places)
-    wrong = [word for word in false[0].split(" ")[1:-1] if _content(word) and word != words[place]]
+    wrong = [word for word in false[0].split(" ")[1:-1] if _is_content_word(word) and word != sentence_words[place]]
     if not wrong:
         return None
-    options = [words[place], rng.choice(wrong)]
+    options = [sentence_words[place], rng.choice(wrong)]
     right = rng.randrange(2)
-    blanked = " ".join([*words[:place], "_", *words[place + 1 :]])
+    blanked = " ".join([*sentence_words[:place], "_", *sentence_words[place + 1 :]])
     return {"sentence": blanked, **field_mapping.choice(options if right == 0 else options[::-1], right)}
 
 
-def last_word(spot: SentenceInContext, documents: ProxyMaterial, rng: random.Random) -> Given | None:
+def last_word(spot: SentenceInContext, documents: ProxyMaterial, rng: random.Random) -> ItemParts | None:
     """A passage cut after a word that is no function word and was said in an earlier sentence, not in this one."""
-    words = spot.text.rstrip(".!?\"'”").split(" ")
-    said = set(re.findall(r"[A-Za-z]+", spot.context))
-    for place in range(len(words) - 1, 4, -1):
-        if _content(words[place]) and words[place] in said and words[place] not in words[:place]:
-            return {"text": " ".join([spot.context, *words[: place + 1]])}
+    sentence_words = spot.text.rstrip(".!?\"'”").split(" ")
+    context_words = set(re.findall(r"[A-Za-z]+", spot.context))
+    for place in range(len(sentence_words) - 1, 4, -1):
+        if (
+            _is_content_word(sentence_words[place])
+            and sentence_words[place] in context_words
+            and sentence_words[place] not in sentence_words[:place]
+        ):
+            return {"text": " ".join([spot.context, *sentence_words[: place + 1]])}
     return None
 
 
 #: Makers by the name that a task's file chooses one by.
-MAKERS: dict[str, Callable[..., Given | None]] = {
+MAKERS: dict[str, Callable[..., ItemParts | None]] = {
     make.__name__: make
     for make in (next_sentence, said_in_passage, reading_problem, two_true_answers, blank, last_word)
 }
 
 
-def _choose(
+def _choose_answers(
     spot: SentenceInContext,
     documents: ProxyMaterial,
     rng: random.Random,
@@ -206,22 +210,22 @@ def _choose(
     false = documents.others(spot, count - 1, rng, near=near)
     if false is None:
         return None
-    answers = [_tail(text, skip) for text in (spot.text, *false)]
+    answers = [_skip_words(text, skip) for text in (spot.text, *false)]
     if len(set(answers)) < count or not all(answers):
         return None
     order = rng.sample(range(count), count)
     return [answers[index] for index in order], order.index(0)
 
 
-def _head(text: str, words: int) -> str:
-    return " ".join(text.split(" ")[:words])
+def _first_words(text: str, count: int) -> str:
+    return " ".join(text.split(" ")[:count])
 
 
-def _tail(text: str, words: int) -> str:
-    return " ".join(text.split(" ")[words:])
+def _skip_words(text: str, count: int) -> str:
+    return " ".join(text.split(" ")[count:])
 
 
-def _content(word: str) -> bool:
+def _is_content_word(word: str) -> bool:
     return re.fullmatch(r"[A-Za-z]{4,}", word) is not None and word.lower() not in _COMMON
 
 
@@ -237,32 +241,36 @@ def items(task: Task, documents: ProxyMaterial, count: int) -> list[Item]:
             f"{task.file}: proxy: the file names no maker, and items are to be made; add `proxy`, or give the items "
             f"(--items-source local with {task.name}.jsonl, --items-source hub)"
         )
-    make = _maker(task, task.proxy)
+    make = _bind_maker(task, task.proxy)
     rng = random.Random(f"plumbline proxy {task.name}")
     spots = rng.sample(documents.spots, len(documents.spots))
-    found: list[Item] = []
+    made_items: list[Item] = []
     for spot in spots:
-        if len(found) == count:
+        if len(made_items) == count:
             break
-        given = make(spot, documents, rng)
-        if given is not None:
-            found.append(_item(task, task.proxy, given))
-    if len(found) < count:
+        parts = make(spot, documents, rng)
+        if parts is not None:
+            made_items.append(_make_item(task, task.proxy, parts))
+    if len(made_items) < count:
         raise PlumblineError(
-            f"the held-out documents give {len(found)} proxy items for {task.name}, {count} are asked for; "
+            f"the held-out documents give {len(made_items)} proxy items for {task.name}, {count} are asked for; "
             "lower --proxy-items (evaluation.proxy_items of the preset's file) or hold out more documents "
             "(held_out.percent of the corpus's file)"
         )
-    return found
+    return made_items
 
 
-def _maker(
+def _bind_maker(
     task: Task, proxy: ProxyItems
 ) -> Callable[[SentenceInContext, ProxyMaterial, random.Random], dict[str, Any] | None]:
     make = MAKERS[proxy.maker]
     parameters = list(inspect.signature(make).parameters.values())
-    takes = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
-    needs = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY and one.default is one.empty]
+    takes = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+    needs = [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty
+    ]
     if set(proxy.options) - set(takes) or set(needs) - set(proxy.options):
         raise PlumblineError(
             f"{task.file}: proxy: maker {proxy.maker!r} takes {takes or 'no options'}"
@@ -271,8 +279,8 @@ def _maker(
     return functools.partial(make, **proxy.options)
 
 
-def _item(task: Task, proxy: ProxyItems, given: dict[str, Any]) -> Item:
+def _make_item(task: Task, proxy: ProxyItems, parts: dict[str, Any]) -> Item:
     try:
-        return field_mapping.fields(proxy.fields, given, f"what the maker {proxy.maker!r} gives")
+        return field_mapping.fields(proxy.fields, parts, f"what the maker {proxy.maker!r} gives")
     except PlumblineError as problem:
         raise PlumblineError(f"{task.file}: proxy.fields.{problem}") from problem

@@ -36,7 +36,7 @@ class ItemScores:
 
 def examples(task: Task, tasks: dict[str, ConfigurableTask], results: dict[str, Any]) -> list[ItemScores]:
     """The values of every item of `task`, whose harness tasks are `tasks`."""
-    found = []
+    scores = []
     for name, leaf in tasks.items():
         prefix = "" if name == task.name else f"{name}/"
         for sample in results["samples"][name]:
@@ -50,14 +50,14 @@ def examples(task: Task, tasks: dict[str, ConfigurableTask], results: dict[str, 
             values["logprob_gold"] = sum(logprobs) / len(logprobs)
             values["bits_per_byte"] = bits / sum(sizes)
             identity = f"{prefix}{sample['doc_id']}-{sample['doc_hash'][:16]}"
-            found.append(ItemScores(identity, values, bits, sum(sizes)))
-    return found
+            scores.append(ItemScores(identity, values, bits, sum(sizes)))
+    return scores
 
 
 def frames(
     run_id: str,
     suite: Suite,
-    found: dict[str, list[ItemScores]],
+    scores_by_task: dict[str, list[ItemScores]],
     sources: dict[str, str],
     policy: MetricPolicy,
     harness_version: str,
@@ -66,32 +66,36 @@ def frames(
     rows, lines, primary = [], [], []
     for task in suite:
         chosen = task.primary_metric(policy)
-        for metric in found[task.name][0].values:
-            value, error = _value(found[task.name], metric)
-            rows.append((task.name, metric, value, error, len(found[task.name]), sources[task.name], metric == chosen))
+        for metric in scores_by_task[task.name][0].values:
+            value, error = _mean_and_error(scores_by_task[task.name], metric)
+            rows.append(
+                (task.name, metric, value, error, len(scores_by_task[task.name]), sources[task.name], metric == chosen)
+            )
             if metric == chosen:
                 primary.append((value, error))
-            lines += [(task.name, example.item, metric, example.values[metric]) for example in found[task.name]]
+            lines += [
+                (task.name, example.item, metric, example.values[metric]) for example in scores_by_task[task.name]
+            ]
     average = float(np.mean([value for value, _ in primary]))
     # The tasks' items are different ones, so their errors are independent.
     error = float(np.sqrt(np.sum(np.square([error for _, error in primary]))) / len(primary))
     source = "+".join(sorted(set(sources.values())))
-    rows.append((suite.average, suite.average, average, error, sum(map(len, found.values())), source, False))
+    rows.append((suite.average, suite.average, average, error, sum(map(len, scores_by_task.values())), source, False))
     scores = pd.DataFrame(rows, columns=["task", "metric", "value", "stderr", "items", "task_source", "primary"])
     per_example = pd.DataFrame(lines, columns=["task", "item", "metric", "value"])
     return scores.assign(run_id=run_id, harness_version=harness_version), per_example.assign(run_id=run_id)
 
 
-def _value(found: list[ItemScores], metric: str) -> tuple[float, float]:
+def _mean_and_error(scores: list[ItemScores], metric: str) -> tuple[float, float]:
     """Value and standard error; the error of a single item is NaN."""
-    count = len(found)
+    count = len(scores)
     if metric == "bits_per_byte":
-        bits, sizes = np.array([example.bits for example in found]), np.array([example.bytes for example in found])
+        bits, sizes = np.array([example.bits for example in scores]), np.array([example.bytes for example in scores])
         ratio = bits.sum() / sizes.sum()
         deviations = (bits - ratio * sizes) / sizes.mean()
         value = ratio
     else:
-        values = np.array([example.values[metric] for example in found])
+        values = np.array([example.values[metric] for example in scores])
         value = values.mean()
         deviations = values - value
     error = np.sqrt(np.sum(deviations**2) / (count - 1) / count) if count > 1 else math.nan

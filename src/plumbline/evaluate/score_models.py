@@ -71,7 +71,7 @@ def score(
     """The `scores` and `examples` frames of a harness model on a `device`; `name` stands in them as the run's id.
 
     Raises:
-        PlumblineError: float32 products come out with fewer bits there.
+        PlumblineError: float32 products have fewer bits there.
     """
     import torch
 
@@ -82,8 +82,8 @@ def score(
     require_float32(torch.device(device))
     suite, by_task = questions.suite, questions.tasks
     results = harness_tasks.run(model, {leaf: task for leaves in by_task.values() for leaf, task in leaves.items()})
-    found = {task.name: scoring.examples(task, by_task[task.name], results) for task in suite}
-    return scoring.frames(name, suite, found, questions.sources, policy, version("lm_eval"))
+    item_scores = {task.name: scoring.examples(task, by_task[task.name], results) for task in suite}
+    return scoring.frames(name, suite, item_scores, questions.sources, policy, version("lm_eval"))
 
 
 def arguments() -> command_line.Parser:
@@ -130,7 +130,7 @@ class ModelToScore:
     items: Path | None = None
 
 
-def scored(
+def score_folder(
     folder: Path,
     items_folder: Path,
     *,
@@ -154,18 +154,18 @@ def scored(
     Raises:
         PlumblineError: a folder that is none of the two, or did not complete; items or a tokenizer that are not there.
     """
-    of = suites.suite(suite)
+    chosen_suite = suites.suite(suite)
     if limit is not None and limit < 1:
         raise PlumblineError(f"--limit must be at least 1, not {limit}")
     # Before anything slow: first the model, then what it is scored on.
-    ours = _is_ours(folder, tokenizer, trust_remote_code)
-    items.read_index(items_folder, of)
+    ours = _is_run(folder, tokenizer, trust_remote_code)
+    items.read_index(items_folder, chosen_suite)
     os.environ.setdefault("TQDM_DISABLE", "1")
     if ours:
-        own_name, model = _ours(folder, tokenizer, items_folder, device)
+        own_name, model = _read_run(folder, tokenizer, items_folder, device)
     else:
-        own_name, model = _hugging_face(folder, tokenizer, device, trust_remote_code)
-    questions = _questions(of, items_folder, limit, sha256_file(items_folder / items.INDEX))
+        own_name, model = _read_hugging_face(folder, tokenizer, device, trust_remote_code)
+    questions = _read_questions(chosen_suite, items_folder, limit, sha256_file(items_folder / items.INDEX))
     return score(model, name or own_name, questions, policy, device)[0]
 
 
@@ -178,15 +178,15 @@ def main() -> None:
     score_all(arguments().parse_args(), ModelToScore)
 
 
-def score_all(given: argparse.Namespace, find: Callable[[Path], ModelToScore]) -> None:
-    """Do what the command line asks for; `find` tells what each of its models is.
+def score_all(options: argparse.Namespace, find: Callable[[Path], ModelToScore]) -> None:
+    """Do what the command line asks for; `find` resolves the name of each model.
 
     Raises:
         PlumblineError: a model was not scored; of several, after all others were.
     """
-    average = suites.suite(given.suite).average
-    found: list[pd.DataFrame] = []
-    models = [_located(find, name) for name in given.models]
+    average = suites.suite(options.suite).average
+    frames: list[pd.DataFrame] = []
+    models = [_find_model(find, name) for name in options.models]
     row_names = _row_names([model.folder for model in models if isinstance(model, ModelToScore)])
 
     def show(name: Path, model: ModelToScore | PlumblineError) -> None:
@@ -194,41 +194,44 @@ def score_all(given: argparse.Namespace, find: Callable[[Path], ModelToScore]) -
             raise model
         # One word for all: a Hugging Face folder among runs has a tokenizer of its own.
         others = (
-            len(given.models) > 1
+            len(options.models) > 1
             and (model.folder / "config.json").is_file()
             and library_folder.has_tokenizer(model.folder)
         )
-        folder, items_folder = model.folder, given.items_folder or model.items
+        folder, items_folder = model.folder, options.items_folder or model.items
         if items_folder is None:
-            _is_ours(folder, None if others else given.tokenizer, given.trust_remote_code)
+            _is_run(folder, None if others else options.tokenizer, options.trust_remote_code)
             raise PlumblineError(
-                f"--items-folder is missing; give the items of the suite {given.suite}, such as "
-                f"work/demo/corpora/climbmix/items/{given.suite} (snakemake "
-                f"work/demo/corpora/climbmix/items/{given.suite}/{items.INDEX} makes them)"
+                f"--items-folder is missing; give the items of the suite {options.suite}, such as "
+                f"work/demo/corpora/climbmix/items/{options.suite} (snakemake "
+                f"work/demo/corpora/climbmix/items/{options.suite}/{items.INDEX} makes them)"
             )
-        frame = scored(
-            folder, items_folder, tokenizer=None if others else given.tokenizer or model.tokenizer, suite=given.suite,
-            limit=given.limit, policy=given.metric_policy, device=given.device,
-            trust_remote_code=given.trust_remote_code, name=row_names[folder],
+        frame = score_folder(
+            folder, items_folder, tokenizer=None if others else options.tokenizer or model.tokenizer,
+            suite=options.suite, limit=options.limit, policy=options.metric_policy, device=options.device,
+            trust_remote_code=options.trust_remote_code, name=row_names[folder],
         )  # fmt: skip
-        found.append(frame)
-        if len(given.models) > 1:
+        frames.append(frame)
+        if len(options.models) > 1:
             print(f"{name}:")
-        shown = frame[frame["primary"] | (frame["task"] == average)]
-        print(shown[["task", "metric", "value", "stderr", "items", "task_source"]].to_string(index=False), flush=True)
-        if given.out is not None:  # after each, so that a later one cannot lose it
+        primary_rows = frame[frame["primary"] | (frame["task"] == average)]
+        print(
+            primary_rows[["task", "metric", "value", "stderr", "items", "task_source"]].to_string(index=False),
+            flush=True,
+        )
+        if options.out is not None:  # after each, so that a later one cannot lose it
             import pandas as pd
 
             from plumbline.core.files import atomic_write_text
 
-            atomic_write_text(given.out, pd.concat(found).to_csv(index=False))
-            print(given.out)
+            atomic_write_text(options.out, pd.concat(frames).to_csv(index=False))
+            print(options.out)
 
-    one_by_one([(name, functools.partial(show, name, model)) for name, model in zip(given.models, models)])
+    one_by_one([(name, functools.partial(show, name, model)) for name, model in zip(options.models, models)])
 
 
-def _located(find: Callable[[Path], ModelToScore], name: Path) -> ModelToScore | PlumblineError:
-    """What a word of the command line names, or why it names nothing, which is told in its turn."""
+def _find_model(find: Callable[[Path], ModelToScore], name: Path) -> ModelToScore | PlumblineError:
+    """Resolve one MODEL argument; return its error instead of raising it, to be reported when its turn comes."""
     try:
         return find(name)
     except PlumblineError as error:
@@ -251,14 +254,14 @@ def _row_names(folders: Sequence[Path]) -> dict[Path, str]:
         others = [other for path, other in ends.items() if path != folder]
         size = next((n for n in range(1, len(parts)) if all(parts[-n:] != other[-n:] for other in others)), len(parts))
         names[folder] = f"hf:{'/'.join(parts[-size:])}"
-    seen: dict[str, Path] = {}
+    folders_by_name: dict[str, Path] = {}
     for folder in folders:
-        if (name := names[folder]) in seen:
+        if (name := names[folder]) in folders_by_name:
             raise PlumblineError(
-                f"{folder} is the same model as {seen[name]} ({name}), and rows of the two could not be told apart; "
-                "give each model once"
+                f"{folder} is the same model as {folders_by_name[name]} ({name}), and their rows could not be told "
+                "apart; give each model once"
             )
-        seen[name] = folder
+        folders_by_name[name] = folder
     return names
 
 
@@ -285,25 +288,25 @@ def one_by_one(jobs: Sequence[tuple[Path, Callable[[], None]]]) -> None:
         raise PlumblineError(f"{len(failed)} of {len(jobs)} were not scored, {why}: {', '.join(failed)}")
 
 
-def _is_ours(folder: Path, tokenizer: Path | None, trust_remote_code: bool) -> bool:
+def _is_run(folder: Path, tokenizer: Path | None, trust_remote_code: bool) -> bool:
     """Whether a folder is a finished run, as opposed to a model in Hugging Face form; no weights are read.
 
     Raises:
-        PlumblineError: it is none of the two, or does not go with the other words.
+        PlumblineError: it is none of the two, or does not go with the other flags.
     """
     if (folder / "outcome.json").is_file():
         return True
     if not (folder / "config.json").is_file():
-        what = "neither a finished run (outcome.json) nor a model in Hugging Face form (config.json)"
+        expected = "neither a finished run (outcome.json) nor a model in Hugging Face form (config.json)"
         raise PlumblineError(
-            f"{folder}: {what if folder.is_dir() else 'there is no such folder'}; name one of a finished run or of a "
-            "model, such as work/demo/runs/transfer/base/baseline/s42"
+            f"{folder}: {expected if folder.is_dir() else 'there is no such folder'}; name one of a finished run or of "
+            "a model, such as work/demo/runs/transfer/base/baseline/s42"
         )
     library_folder.require_fit(folder, tokenizer, trust_remote_code)
     return False
 
 
-def _hugging_face(folder: Path, tokenizer: Path | None, device: str, trust_remote_code: bool) -> tuple[str, Any]:
+def _read_hugging_face(folder: Path, tokenizer: Path | None, device: str, trust_remote_code: bool) -> tuple[str, Any]:
     """A name for the model, and the harness's view of it.
 
     Raises:
@@ -312,21 +315,23 @@ def _hugging_face(folder: Path, tokenizer: Path | None, device: str, trust_remot
     from plumbline.evaluate.harness_hf_model import HuggingFaceLM
     from plumbline.model import hugging_face_folder
 
-    words = library_folder.read_tokenizer(folder, tokenizer, trust_remote_code)
+    text_tokenizer = library_folder.read_tokenizer(folder, tokenizer, trust_remote_code)
     model = hugging_face_folder.read_model(folder, trust_remote_code=trust_remote_code).to(device)
     with hugging_face_folder.library_errors(folder):
-        shown = HuggingFaceLM(model, tokenizer=words, trust_remote_code=trust_remote_code, batch_size=8)
-    return f"hf:{folder.resolve().name}", shown
+        harness_model = HuggingFaceLM(
+            model, tokenizer=text_tokenizer, trust_remote_code=trust_remote_code, batch_size=8
+        )
+    return f"hf:{folder.resolve().name}", harness_model
 
 
 @functools.lru_cache(1)
-def _questions(suite: suites.Suite, folder: Path, limit: int | None, index: str) -> EvaluationItems:
+def _read_questions(suite: suites.Suite, folder: Path, limit: int | None, index: str) -> EvaluationItems:
     """The last ones are kept, for the next model; `index`: the checksum of what lists the items."""
     return EvaluationItems.read(suite, folder, limit)
 
 
 @functools.lru_cache(1)
-def _texts(tokenizer: Path, checksum: str) -> TextEncoder:
+def _read_encoder(tokenizer: Path, checksum: str) -> TextEncoder:
     """The last tokenizer is kept, with the words that it has met."""
     from plumbline.data import tokenizer as tokenizers
     from plumbline.evaluate.text_encoder import TextEncoder
@@ -334,7 +339,7 @@ def _texts(tokenizer: Path, checksum: str) -> TextEncoder:
     return TextEncoder(tokenizers.read(tokenizer))
 
 
-def _ours(folder: Path, tokenizer: Path | None, items_folder: Path, device: str) -> tuple[str, Any]:
+def _read_run(folder: Path, tokenizer: Path | None, items_folder: Path, device: str) -> tuple[str, Any]:
     """A run's id, and the harness's view of its model."""
     from plumbline.evaluate.harness_model import CheckpointLM
     from plumbline.model.finished_run import FinishedRun
@@ -347,7 +352,7 @@ def _ours(folder: Path, tokenizer: Path | None, items_folder: Path, device: str)
         why = "is missing" if tokenizer is None else f"{tokenizer} is no file"
         raise PlumblineError(f"--tokenizer {why}; give that of the run's corpus, such as {where}")
     items.require_held_out(items_folder, tokenizer, run.manifest)
-    texts = _texts(tokenizer.resolve(), run.require_tokenizer(tokenizer))
+    texts = _read_encoder(tokenizer.resolve(), run.require_tokenizer(tokenizer))
     return run.spec.run_id, CheckpointLM(run.model(), texts, context=run.spec.model.context, device=device)
 
 

@@ -1,4 +1,4 @@
-"""Tokenises prompts, which repeat each other's words: an item's context stands before each of its answers."""
+"""Tokenises prompts, many of which share words: an item's context stands before each of its answers."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class TextEncoder:
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text."""
         if self._words is None:
-            return self._whole(texts)
+            return self._encode_whole(texts)
         special = [any(content in text for content in self._special) for text in texts]
-        known = iter(self._words.encode([text for text, apart in zip(texts, special) if not apart]))
-        whole = iter(self._whole([text for text, apart in zip(texts, special) if apart]))
-        return [next(whole) if apart else np.frombuffer(next(known), _DTYPE).tolist() for apart in special]
+        from_words = iter(self._words.encode([text for text, apart in zip(texts, special) if not apart]))
+        whole = iter(self._encode_whole([text for text, apart in zip(texts, special) if apart]))
+        return [next(whole) if apart else np.frombuffer(next(from_words), _DTYPE).tolist() for apart in special]
 
-    def _whole(self, texts: Sequence[str]) -> list[list[int]]:
-        return [found.ids for found in self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+    def _encode_whole(self, texts: Sequence[str]) -> list[list[int]]:
+        return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]

@@ -14,7 +14,7 @@ from plumbline.model.decoder import Decoder
 
 #: Differences that are rounding's, as a share of the largest logit.
 ROUNDING = 1e-3
-#: Tokens that are few, and padding beside tokens on each side.
+#: The length of a short check in tokens, and the padding on each side.
 FEW, PADDING = 12, 2
 
 
@@ -27,7 +27,7 @@ class DecodingCapabilities:
     hidden_states: bool
 
 
-def bears(model: Decoder) -> DecodingCapabilities:
+def find_capabilities(model: Decoder) -> DecodingCapabilities:
     """Check which of these capabilities a model has: decoding with a cache, padding, hidden states."""
     return DecodingCapabilities(
         cache=keeps_cache(model), padding=takes_padding(model), hidden_states=bool(model.residual.single_stream)
@@ -38,14 +38,14 @@ def bears(model: Decoder) -> DecodingCapabilities:
 def keeps_cache(model: Decoder) -> bool:
     """Whether decoding in steps, with only keys and values kept, gives the logits of reading all tokens at once."""
 
-    def kept(tokens_BT: torch.Tensor) -> bool:
+    def agrees(tokens_BT: torch.Tensor) -> bool:
         cache, first = DecodingCache(), tokens_BT.shape[1] * 5 // 12
         parts = [part for part in tokens_BT.tensor_split([first, first + 1], dim=1) if part.shape[1]]
-        found = torch.cat([model(part, cache=cache) for part in parts], dim=1)
-        return not cache.memory and _alike(found, model(tokens_BT))
+        logits = torch.cat([model(part, cache=cache) for part in parts], dim=1)
+        return not cache.memory and _agree(logits, model(tokens_BT))
 
     # A full context is the dearer one: it is read where a few tokens leave the question open.
-    return kept(some_tokens(model)) and kept(some_tokens(model, model.spec.context, rows=1))
+    return agrees(some_tokens(model)) and agrees(some_tokens(model, model.spec.context, rows=1))
 
 
 @torch.inference_mode()
@@ -54,7 +54,7 @@ def takes_padding(model: Decoder) -> bool:
     few = min(FEW, model.spec.context)
     full = max(1, model.spec.context - 2 * PADDING)
     # Of two rows of a call one is padded on the left and one on the right; of a full context each side has some.
-    return _bears(model, few, [2 * PADDING, 0]) and _bears(model, full, [PADDING])
+    return _ignores_padding(model, few, [2 * PADDING, 0]) and _ignores_padding(model, full, [PADDING])
 
 
 def some_tokens(model: Decoder, most: int = FEW, *, rows: int = 2) -> torch.Tensor:
@@ -63,7 +63,7 @@ def some_tokens(model: Decoder, most: int = FEW, *, rows: int = 2) -> torch.Tens
     return torch.randint(model.spec.vocabulary, size, generator=torch.Generator().manual_seed(0))
 
 
-def _bears(model: Decoder, length: int, starts: list[int]) -> bool:
+def _ignores_padding(model: Decoder, length: int, starts: list[int]) -> bool:
     """Whether rows of `length` tokens, each with padding before it up to its start and behind it, are as without."""
     tokens_BT = some_tokens(model, length, rows=len(starts))
     expected = model(tokens_BT)
@@ -72,9 +72,9 @@ def _bears(model: Decoder, length: int, starts: list[int]) -> bool:
     for row, start in enumerate(starts):
         longer_BT[row, start : start + length] = tokens_BT[row]
         padding_BT[row, start : start + length] = False
-    found = model(longer_BT, padding_BT=padding_BT)
-    return all(_alike(found[row, start : start + length], expected[row]) for row, start in enumerate(starts))
+    logits = model(longer_BT, padding_BT=padding_BT)
+    return all(_agree(logits[row, start : start + length], expected[row]) for row, start in enumerate(starts))
 
 
-def _alike(found: torch.Tensor, expected: torch.Tensor) -> bool:
-    return bool((found - expected).abs().max() <= ROUNDING * expected.abs().max())
+def _agree(logits: torch.Tensor, expected: torch.Tensor) -> bool:
+    return bool((logits - expected).abs().max() <= ROUNDING * expected.abs().max())

@@ -25,7 +25,7 @@ OWN_CODE, LLAMA = 1e-6, 1e-4
 LENGTH = 64
 
 
-def checked(folder: Path, model: Decoder, *, code: bool, absent: tuple[str, ...]) -> dict[str, Any]:
+def compare_logits(folder: Path, model: Decoder, *, code: bool, absent: tuple[str, ...]) -> dict[str, Any]:
     """Compare the logits of an exported folder with those of the model it was made from.
 
     Args:
@@ -42,19 +42,19 @@ def checked(folder: Path, model: Decoder, *, code: bool, absent: tuple[str, ...]
     tokens_BT = some_tokens(model, LENGTH)
     with tempfile.TemporaryDirectory(prefix="plumbline-export-") as scratch:
         out = Path(scratch) / "logits.safetensors"
-        asked = {"folder": str(folder), "tokens": tokens_BT.tolist(), "absent": [*absent], "code": code}
-        asked |= {"out": str(out), "threads": torch.get_num_threads()}
+        request = {"folder": str(folder), "tokens": tokens_BT.tolist(), "absent": [*absent], "code": code}
+        request |= {"out": str(out), "threads": torch.get_num_threads()}
         done = subprocess.run(
             [sys.executable, "-P", str(Path(__file__).with_name("isolated_loading.py"))],
-            input=json.dumps(asked),
+            input=json.dumps(request),
             capture_output=True,
             text=True,
             env=os.environ | {"HF_MODULES_CACHE": scratch, "HF_HUB_OFFLINE": "1"},
         )
         if done.returncode:
-            said = done.stderr.strip().splitlines() or ["there was no message"]
+            lines = done.stderr.strip().splitlines() or ["there was no message"]
             raise PlumblineError(
-                f"transformers cannot load what was exported without {', '.join(absent)} ({said[-1]}); nothing was "
+                f"transformers cannot load what was exported without {', '.join(absent)} ({lines[-1]}); nothing was "
                 "left behind. A component that needs another package, or files next to its own source, cannot be "
                 "exported"
             )

@@ -31,23 +31,23 @@ def main():
     Raises:
         SystemExit: the folder's weights are not those of its model.
     """
-    asked = json.load(sys.stdin)
-    sys.meta_path.insert(0, HiddenPackages(asked["absent"]))
+    request = json.load(sys.stdin)
+    sys.meta_path.insert(0, HiddenPackages(request["absent"]))
     import torch
     import transformers
     from safetensors.torch import save_file
 
-    torch.set_num_threads(asked["threads"])
+    torch.set_num_threads(request["threads"])
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     model, report = transformers.AutoModelForCausalLM.from_pretrained(
-        asked["folder"], trust_remote_code=asked["code"], local_files_only=True, output_loading_info=True
+        request["folder"], trust_remote_code=request["code"], local_files_only=True, output_loading_info=True
     )
     wrong = [*report["missing_keys"], *report["unexpected_keys"]]
     if wrong:
         raise SystemExit(f"the weights are not the model's: {wrong[0]}")
     with torch.inference_mode():
-        save_file({"logits": model(torch.tensor(asked["tokens"])).logits.contiguous()}, asked["out"])
+        save_file({"logits": model(torch.tensor(request["tokens"])).logits.contiguous()}, request["out"])
     print(transformers.__version__)
 
 

@@ -52,36 +52,36 @@ def card(
     *,
     requires: tuple[str, ...],
     evaluation: pd.DataFrame | None,
-    bears: DecodingCapabilities | None = None,
+    capabilities: DecodingCapabilities | None = None,
 ) -> str:
     """The text of README.md.
 
     Args:
-        record: what the export says of itself.
-        requires: packages that it needs beside torch and transformers.
+        record: the export's own record.
+        requires: packages that it needs in addition to torch and transformers.
         evaluation: rows of the `scores` frame, of the metrics that count, with the `suite` that they are on.
-        bears: what was found of a model that brings its own code.
+        capabilities: of a model that brings its own code.
     """
     from plumbline.results.tables.table import PRESET_NOTES
 
     own, spec = record["form"] == "code", run.spec
-    worth = " **This model is no reproduction of the paper.**"
+    warning = " **This model is no reproduction of the paper.**"
     if spec.preset == REPRODUCTION:
         own_texts = spec.data.source == DOCUMENTS
-        worth = "" if own_texts else f" Its texts, of the source {spec.data.source}, are not the paper's.{worth}"
+        warning = "" if own_texts else f" Its texts, of the source {spec.data.source}, are not the paper's.{warning}"
     needed = "torch and transformers (5 or later)" + "".join(f" and {name}" for name in requires)
     parts = [
         "---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags: [plumbline]\n---",
         f"# {spec.key} at preset {spec.preset}",
-        f"Preset: {spec.preset}. {PRESET_NOTES[spec.preset]}{worth}",
-        _facts(run),
+        f"Preset: {spec.preset}. {PRESET_NOTES[spec.preset]}{warning}",
+        _format_facts(run),
         "## Load it",
         _LOAD.format(trust=", trust_remote_code=True" if own else "").rstrip(),
         (_CODE.format(requires=f"{needed} are all that it needs") if own else _LLAMA).rstrip(),
-        *([_takes(bears)] if bears is not None else []),
-        _compared(record["checked"]),
+        *([_describe_capabilities(capabilities)] if capabilities is not None else []),
+        _describe_comparison(record["checked"]),
         "## Evaluation",
-        _scores(evaluation),
+        _format_scores(evaluation),
         "## Files",
         f"`{MANIFEST}` is the run's own, with its whole spec and the name of its machine. `{EXPORT_RECORD}` says what "
         "exported it, and has the SHA-256 of every file.",
@@ -100,8 +100,8 @@ def evaluation(path: Path, run: FinishedRun) -> pd.DataFrame:
     if not path.is_file():
         raise PlumblineError(f"--card-scores: there is no file {path}")
     fingerprint_file.read_verified(path)
-    found, labels = frames.read(path, "scores"), frames.metadata(path)
-    others = sorted(set(found["run_id"]) - {run.spec.run_id})
+    scores, labels = frames.read(path, "scores"), frames.metadata(path)
+    others = sorted(set(scores["run_id"]) - {run.spec.run_id})
     if others:
         raise PlumblineError(f"--card-scores: {path} is of run {others[0]}, and this one is {run.spec.run_id}")
     runs = {"weights_sha256": run.recorded_sha256(MODEL), "tokenizer_sha256": run.manifest.get(TOKENIZER)}
@@ -112,7 +112,7 @@ def evaluation(path: Path, run: FinishedRun) -> pd.DataFrame:
                 "and evaluate the run again"
             )
     suite = labels.get("suite", "not recorded")
-    return found[found["primary"] | (found.index == found.index.max())].assign(suite=suite)
+    return scores[scores["primary"] | (scores.index == scores.index.max())].assign(suite=suite)
 
 
 def licence_file() -> Path | None:
@@ -120,11 +120,11 @@ def licence_file() -> Path | None:
     repository = PACKAGE.parents[1]
     if all((repository / name).is_file() for name in ("pyproject.toml", "LICENSE")):
         return repository / "LICENSE"
-    kept = [path.locate() for path in files("plumbline-lm") or () if path.name == "LICENSE"]
-    return Path(str(kept[0])) if kept else None
+    paths = [path.locate() for path in files("plumbline-lm") or () if path.name == "LICENSE"]
+    return Path(str(paths[0])) if paths else None
 
 
-def _facts(run: FinishedRun) -> str:
+def _format_facts(run: FinishedRun) -> str:
     spec = run.spec
     manifest, outcome = (
         json.loads((run.folder / name).read_text(encoding="utf-8")) for name in ("manifest.json", "outcome.json")
@@ -147,18 +147,18 @@ def _facts(run: FinishedRun) -> str:
     return "\n".join(["| | |", "|---|---|", *lines])
 
 
-def _takes(bears: DecodingCapabilities) -> str:
-    """What may be asked of a model by its own code, and what is refused."""
+def _describe_capabilities(capabilities: DecodingCapabilities) -> str:
+    """Describe which inputs and outputs a model with its own code supports, and which it refuses."""
     gives = ["logits", "the loss of `labels`"]
     refused = ["attention weights", "`position_ids=` (they follow from `attention_mask`)", "another size of vocabulary"]
     refused.append("`generate` from `inputs_embeds`")
-    if bears.hidden_states:
+    if capabilities.hidden_states:
         gives.append("hidden states (what enters each layer, and last what the head reads)")
     else:
         refused.append("hidden states (its layers pass on more than one stream)")
-    if not bears.cache:
+    if not capabilities.cache:
         refused.append("a cache (`generate` reads the whole again for each token)")
-    if not bears.padding:
+    if not capabilities.padding:
         refused.append("padding (its attention looks at the length of a call)")
     return (
         f"It takes `input_ids` or `inputs_embeds`, and gives {', '.join(gives)}; `get_input_embeddings` and "
@@ -166,26 +166,27 @@ def _takes(bears: DecodingCapabilities) -> str:
     )
 
 
-def _compared(found: dict[str, Any] | None) -> str:
-    if found is None:
+def _describe_comparison(comparison: dict[str, Any] | None) -> str:
+    if comparison is None:
         return "Its logits were not compared with Plumbline's when it was written."
-    difference = found["largest_difference"]
-    said = "are Plumbline's, bit for bit"
+    difference = comparison["largest_difference"]
+    agreement = "are Plumbline's, bit for bit"
     if difference:
-        said = f"differ from Plumbline's by {difference:.2g} at most, where the largest is {found['largest_logit']:.3g}"
+        largest = comparison["largest_logit"]
+        agreement = f"differ from Plumbline's by {difference:.2g} at most, where the largest is {largest:.3g}"
     return (
-        f"Loaded by transformers {found['transformers']} (torch {found['torch']}) in a process without Plumbline, its "
-        f"logits on {found['tokens']} made-up tokens {said}."
+        f"Loaded by transformers {comparison['transformers']} (torch {comparison['torch']}) in a process without "
+        f"Plumbline, its logits on {comparison['tokens']} made-up tokens {agreement}."
     )
 
 
-def _scores(found: pd.DataFrame | None) -> str:
-    if found is None or not len(found):
+def _format_scores(scores: pd.DataFrame | None) -> str:
+    if scores is None or not len(scores):
         return "None was available when the folder was written."
     lines = [
         f"| {row.task} | {row.metric} | {row.value:.4f} | {row.items} | {row.task_source} |"
-        for row in found.itertuples(index=False)
+        for row in scores.itertuples(index=False)
     ]
     note = "`proxy` items are made from held-out documents in the form of a task whose own items were missing."
-    head = [f"On the suite {found['suite'].iloc[0]}:", "", "| task | metric | value | items | source |"]
+    head = [f"On the suite {scores['suite'].iloc[0]}:", "", "| task | metric | value | items | source |"]
     return "\n".join([*head, "|---|---|---|---|---|", *lines, "", note])

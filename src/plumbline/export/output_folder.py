@@ -54,7 +54,7 @@ def require_free(folder: Path, run_id: str, force: bool) -> None:
 
 
 @contextmanager
-def filled(folder: Path, record: dict[str, Any]) -> Iterator[Path]:
+def replace_folder(folder: Path, record: dict[str, Any]) -> Iterator[Path]:
     """Yield a temporary folder to write into, which takes the place of `folder` when the block ends without an error.
 
     The record, with the checksums of all that was written, is added last, together with what the block adds to

@@ -77,27 +77,29 @@ def sources(spec: ModelSpec) -> VendoredSources:
         PlumblineError: a file imports in a way that cannot be carried; the message names it and the line.
     """
     components = {(slot, chosen["name"]): Path(available(slot)[chosen["name"]]) for slot, chosen in spec.slots.items()}
-    found, waiting = dict[Path, tuple[_Import, ...]](), [*ROOTS, *components.values()]
+    imports, waiting = dict[Path, tuple[_Import, ...]](), [*ROOTS, *components.values()]
     while waiting:
         path = waiting.pop()
-        if path in found:
+        if path in imports:
             continue
-        found[path] = () if path == CHOSEN else _imports(path)
-        waiting += [file for one in found[path] for file in (one.file, *one.whole.values()) if file is not None]
-    names = _names(found)
+        imports[path] = () if path == CHOSEN else _imports(path)
+        waiting += [file for entry in imports[path] for file in (entry.file, *entry.whole.values()) if file is not None]
+    names = _make_names(imports)
     brought = {
         code_hash.package_of(path): offer.distribution
         for (slot, name), path in components.items()
         if (offer := installed_packages.offers().by_entry.get(f"{folder(slot)}.{name}"))
     }
-    files = {f"{names[path]}.py": _head(path, brought) + _rewritten(path, found[path], names) for path in found}
+    files = {
+        f"{names[path]}.py": _format_head(path, brought) + _rewritten(path, imports[path], names) for path in imports
+    }
     files[f"{CHOSEN.stem}.py"] = _chosen(components, names)
     files[ROOTS[0].name] += _all_by_name(names)
     # transformers tells two folders of one last name apart by the configuration's file alone, and takes its class for
     # that of the first model that had it.
     files[ROOTS[1].name] += f'\n#: Of everything here.\nSOURCES = "{sha256_text(canonical_json(files))}"\n'
-    packages = {code_hash.package_of(path).name for path in found}
-    requires = {name for path in found for name in _others(path)} - EXPECTED - packages
+    packages = {code_hash.package_of(path).name for path in imports}
+    requires = {name for path in imports for name in _others(path)} - EXPECTED - packages
     return VendoredSources(
         files=dict(sorted(files.items())), requires=tuple(sorted(requires)), packages=tuple(sorted(packages))
     )
@@ -106,10 +108,10 @@ def sources(spec: ModelSpec) -> VendoredSources:
 @cache
 def _imports(path: Path) -> tuple[_Import, ...]:
     """A file's imports of what could be carried; each file is read once a process."""
-    return tuple(_found(path))
+    return tuple(_find_imports(path))
 
 
-def _found(path: Path) -> Iterator[_Import]:
+def _find_imports(path: Path) -> Iterator[_Import]:
     own = code_hash.package_of(path)
     for node in ast.walk(code_hash.parse(path)):
         if isinstance(node, ast.Import):
@@ -146,22 +148,26 @@ def _require_names(path: Path, node: ast.ImportFrom, file: Path, whole: dict[str
     if file not in STAND_INS:
         return
     body = code_hash.parse(STAND_INS[file]).body
-    there = {one.name for one in body if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
-    there |= {
-        name.id for one in body if isinstance(one, ast.Assign) for name in one.targets if isinstance(name, ast.Name)
+    names = {statement.name for statement in body if isinstance(statement, (ast.ClassDef, ast.FunctionDef))}
+    names |= {
+        name.id
+        for statement in body
+        if isinstance(statement, ast.Assign)
+        for name in statement.targets
+        if isinstance(name, ast.Name)
     }
-    missing = [alias.name for alias in node.names if alias.name not in there and alias.name not in whole]
+    missing = [alias.name for alias in node.names if alias.name not in names and alias.name not in whole]
     if missing:
         raise PlumblineError(
             f"{path}:{node.lineno}: {missing[0]!r} of {file.relative_to(PACKAGE.parent)} cannot be exported with "
-            f"a model (it can {', '.join(sorted(there))}); do not use it"
+            f"a model (it can {', '.join(sorted(names))}); do not use it"
         )
 
 
-def _names(found: dict[Path, tuple[_Import, ...]]) -> dict[Path, str]:
+def _make_names(imports: dict[Path, tuple[_Import, ...]]) -> dict[Path, str]:
     """The flat name of each module."""
     names: dict[Path, str] = {}
-    for path in sorted(found):
+    for path in sorted(imports):
         own = code_hash.package_of(path)
         if path.parent == CARRIED:
             name = path.stem
@@ -170,14 +176,14 @@ def _names(found: dict[Path, tuple[_Import, ...]]) -> dict[Path, str]:
             parts = path.relative_to(around).with_suffix("").parts
             name = "_".join(parts[:-1] if parts[-1] == "__init__" else parts)
         if name in names.values():
-            other = next(one for one, taken in names.items() if taken == name)
+            other = next(other_path for other_path, other_name in names.items() if other_name == name)
             raise PlumblineError(f"{path} and {other} would both be {name}.py in a folder; rename one of them")
         names[path] = name
     return names
 
 
-def _head(path: Path, brought: dict[Path, str]) -> str:
-    """What a file says of where it is from. Its own header, if it has one, stays below."""
+def _format_head(path: Path, brought: dict[Path, str]) -> str:
+    """Make the comment that states where a file is from. Its own header, if it has one, stays below."""
     own = code_hash.package_of(path)
     if own == PACKAGE:
         origin, licence = _this(), "Apache-2.0"

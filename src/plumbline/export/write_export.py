@@ -26,7 +26,7 @@ class ExportedFolder:
 
     Attributes:
         form: "llama" or "code".
-        difference: the largest difference of logits; None where they were not compared.
+        difference: the largest difference of logits; None if they were not compared.
     """
 
     folder: Path
@@ -73,20 +73,21 @@ def export_hf(
         "exported_with": provenance.list_packages() | provenance.describe_code(),
         "checked": None,
     }
-    with output_folder.filled(out, record) as written:
-        found = bears = None
+    with output_folder.replace_folder(out, record) as written:
+        code_sources = capabilities = None
         if form == "llama":
             hf_export.export(model, tokenizer, written)
         else:
-            found, bears = write_code(written, model, tokenizer)
+            code_sources, capabilities = write_code(written, model, tokenizer)
         if compare:
-            absent = found.packages if found is not None else (PACKAGE.name,)
-            record["checked"] = check_export.checked(written, model, code=found is not None, absent=absent)
+            absent = code_sources.packages if code_sources is not None else (PACKAGE.name,)
+            code = code_sources is not None
+            record["checked"] = check_export.compare_logits(written, model, code=code, absent=absent)
         # Not under its own name: a folder with a manifest.json is taken for a run's.
         manifest = parse_json((folder / "manifest.json").read_bytes())
         atomic_write_json(written / model_card.MANIFEST, process_record.strip_local_facts(manifest))
-        requires = found.requires if found is not None else ()
-        text = model_card.card(run, record, requires=requires, evaluation=evaluation, bears=bears)
+        requires = code_sources.requires if code_sources is not None else ()
+        text = model_card.card(run, record, requires=requires, evaluation=evaluation, capabilities=capabilities)
         atomic_write_text(written / "README.md", text)
     difference = None if record["checked"] is None else record["checked"]["largest_difference"]
     return ExportedFolder(folder=out, form=form, difference=difference)
@@ -103,24 +104,24 @@ def write_code(
     Raises:
         PlumblineError: a source that cannot be taken along, or a tokenizer of another model.
     """
-    found = sources(model.spec)
+    code_sources = sources(model.spec)
     special = hf_export.write_tokenizer(model.spec, tokenizer, folder)
     weights = {f"decoder.{name}": value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
     with open_atomically(folder / "model.safetensors") as file:
         save_file(weights, file.name, metadata={"format": "pt"})
-    for name, text in found.files.items():
+    for name, text in code_sources.files.items():
         atomic_write_text(folder / name, text)
     if (licence := model_card.licence_file()) is not None:
         atomic_write_bytes(folder / "LICENSE", licence.read_bytes())
     end = next(iter(special.values()), None)
-    bears = capability_check.bears(model)
+    capabilities = capability_check.find_capabilities(model)
     ends = {"bos_token_id": end, "eos_token_id": end}
-    atomic_write_json(folder / "config.json", _configuration(model, bears) | ends)
-    atomic_write_json(folder / "generation_config.json", ends | {"use_cache": bears.cache})
-    return found, bears
+    atomic_write_json(folder / "config.json", _make_configuration(model, capabilities) | ends)
+    atomic_write_json(folder / "generation_config.json", ends | {"use_cache": capabilities.cache})
+    return code_sources, capabilities
 
 
-def _configuration(model: Decoder, bears: capability_check.DecodingCapabilities) -> dict[str, Any]:
+def _make_configuration(model: Decoder, capabilities: capability_check.DecodingCapabilities) -> dict[str, Any]:
     """The content of `config.json` without special tokens."""
     spec, dtype = model.spec, model.embedding.dtype
     return {
@@ -139,9 +140,9 @@ def _configuration(model: Decoder, bears: capability_check.DecodingCapabilities)
         "max_position_embeddings": spec.context,
         "tie_word_embeddings": spec.tied_embeddings,
         "dtype": str(dtype).removeprefix("torch."),
-        "keeps_cache": bears.cache,
-        "use_cache": bears.cache,
-        "takes_padding": bears.padding,
+        "keeps_cache": capabilities.cache,
+        "use_cache": capabilities.cache,
+        "takes_padding": capabilities.padding,
     }
 
 

@@ -10,7 +10,7 @@ from torch import nn
 from plumbline.core.errors import PlumblineError
 from plumbline.model.component import build
 from plumbline.model.context import ForwardContext
-from plumbline.model.float32_widening import widened, without_autocast
+from plumbline.model.float32_widening import widen, without_autocast
 from plumbline.specs.spec import ModelSpec
 
 
@@ -41,21 +41,21 @@ class Attention(nn.Module):
         """What attention adds to the stream (B, T, D); `x_BTD` is its normalised input."""
         q_BHTW, k_BGTW, v_BGTW = self.projections(x_BTD)
         if context.wide_attention:
-            q_BHTW, k_BGTW, v_BGTW = widened(q_BHTW), widened(k_BGTW), widened(v_BGTW)
+            q_BHTW, k_BGTW, v_BGTW = widen(q_BHTW), widen(k_BGTW), widen(v_BGTW)
         v_BGTW = self.values(v_BGTW, context)
         q_BHTW, k_BGTW = self.query_key(q_BHTW, k_BGTW)
-        q_BHTW = self._rotated(q_BHTW, context, positions)
+        q_BHTW = self._rotate_queries(q_BHTW, context, positions)
         k_BGKW, v_BGKW = positions.rotate(k_BGTW, context, self.mixer.splits), v_BGTW
         if context.cache is not None:
             k_BGKW, v_BGKW = context.cache.extend(self.layer, k_BGKW, v_BGKW)
         k_BGKW, v_BGKW = self.projections.expand(k_BGKW, v_BGKW)
         if context.wide_attention:  # latents become keys and values by products of their own
-            k_BGKW, v_BGKW = widened(k_BGKW), widened(v_BGKW)
+            k_BGKW, v_BGKW = widen(k_BGKW), widen(v_BGKW)
         with without_autocast(q_BHTW) if context.wide_attention else nullcontext():
             out_BHTW = self.mixer(q_BHTW, k_BGKW, v_BGKW, context.attention_mask, context.cache)
         return self.projections.merge(self.output(out_BHTW, x_BTD))
 
-    def _rotated(self, q_BHTW: torch.Tensor, context: ForwardContext, positions: nn.Module) -> torch.Tensor:
+    def _rotate_queries(self, q_BHTW: torch.Tensor, context: ForwardContext, positions: nn.Module) -> torch.Tensor:
         """Queries with their rotary coordinates rotated."""
         rotary = self.projections.rotary_width
         if rotary is None:

@@ -88,7 +88,9 @@ class AttentionMask:
         )
 
     @classmethod
-    def of(cls, tokens_BT: torch.Tensor, padding_BT: torch.Tensor | None, past: AttentionMask | None) -> AttentionMask:
+    def for_call(
+        cls, tokens_BT: torch.Tensor, padding_BT: torch.Tensor | None, past: AttentionMask | None
+    ) -> AttentionMask:
         """Make the attention mask of one forward call.
 
         Args:

@@ -28,8 +28,8 @@ class Block(nn.Module):
         state = residual.begin_layer(state, self.layer)
         for sublayer in (0, 1):
             index = 2 * self.layer + sublayer
-            if sublayer and self.last and context.wanted_S is not None:
-                state = residual.of_tokens(state, context.wanted_S)
+            if sublayer and self.last and context.selected_S is not None:
+                state = residual.select_tokens(state, context.selected_S)
             if placement.changes_stream:
                 state = residual.replace(state, placement.enter(sublayer, state[0]))
             x_BTD = placement.before(sublayer, residual.read(state, index))

@@ -22,7 +22,7 @@ class ForwardContext:
         first_values_BGTW: the first layer's values of this call's tokens, once it has run (value residual).
         rotations: cosines and sines by rotary width, computed once per call.
         whole_rotations: the same laid out for whole heads, by rotary width and number of parts of a head.
-        wanted_S: tokens, counted through all rows, whose last hidden states are asked for; None: all. After the last
+        selected_S: tokens, counted through all rows, whose last hidden states are asked for; None: all. After the last
             attention nothing else is computed, and states are (1, S, D).
     """
 
@@ -32,4 +32,4 @@ class ForwardContext:
     first_values_BGTW: torch.Tensor | None = None
     rotations: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
     whole_rotations: dict[tuple[int, int], tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
-    wanted_S: torch.Tensor | None = None
+    selected_S: torch.Tensor | None = None

@@ -42,30 +42,30 @@ def varied_shapes() -> Iterator[None]:
 
 
 @functools.cache
-def _made_for_mkl() -> bool:
+def _is_mkl_processor() -> bool:
     """Whether the processor is of MKL's maker, so that MKL takes its widest vectors; False where nothing says so."""
-    told = Path("/proc/cpuinfo")
-    return told.is_file() and "GenuineIntel" in told.read_text(encoding="utf-8", errors="replace")
+    info = Path("/proc/cpuinfo")
+    return info.is_file() and "GenuineIntel" in info.read_text(encoding="utf-8", errors="replace")
 
 
 def linear(x: torch.Tensor, weight_OI: torch.Tensor, bias_O: torch.Tensor | None = None) -> torch.Tensor:
     """x W^T + bias over the last dimension, with gradients: `torch.nn.functional.linear`, made faster on a CPU."""
-    if not _served(x, weight_OI):
+    if not _uses_onednn(x, weight_OI):
         return functional.linear(x, weight_OI, bias_O)
     x_XI = x.flatten(0, -2)
     if torch.is_grad_enabled():
-        made: torch.Tensor = _Linear.apply(x_XI, weight_OI, bias_O)
+        product: torch.Tensor = _Linear.apply(x_XI, weight_OI, bias_O)
     else:
-        made = _multiplied(x_XI, weight_OI, bias_O)
-    return made.unflatten(0, x.shape[:-1])
+        product = _multiply(x_XI, weight_OI, bias_O)
+    return product.unflatten(0, x.shape[:-1])
 
 
 def product(x_XI: torch.Tensor, y_OI: torch.Tensor) -> torch.Tensor:
     """x y^T (X, O) for matrices of any strides, without gradients."""
-    return _multiplied(x_XI, y_OI, None) if _served(x_XI, y_OI) else x_XI @ y_OI.T
+    return _multiply(x_XI, y_OI, None) if _uses_onednn(x_XI, y_OI) else x_XI @ y_OI.T
 
 
-def _served(x: torch.Tensor, y_OI: torch.Tensor) -> bool:
+def _uses_onednn(x: torch.Tensor, y_OI: torch.Tensor) -> bool:
     """Whether oneDNN is asked: float32 on a CPU, and nothing narrowed by autocast."""
     return (
         _AVAILABLE
@@ -75,25 +75,25 @@ def _served(x: torch.Tensor, y_OI: torch.Tensor) -> bool:
         and x.dim() > 1
         and not torch.is_autocast_enabled("cpu")
         and type(y_OI) in (torch.Tensor, torch.nn.Parameter)
-        and not (_shapes_vary and _made_for_mkl())
+        and not (_shapes_vary and _is_mkl_processor())
     )
 
 
-def _multiplied(x_XI: torch.Tensor, y_OI: torch.Tensor, bias_O: torch.Tensor | None) -> torch.Tensor:
-    x_XI, y_OI = (value if _by_itself(value) else value.contiguous() for value in (x_XI, y_OI))
+def _multiply(x_XI: torch.Tensor, y_OI: torch.Tensor, bias_O: torch.Tensor | None) -> torch.Tensor:
+    x_XI, y_OI = (value if _has_own_places(value) else value.contiguous() for value in (x_XI, y_OI))
     bias_O = None if bias_O is None else bias_O.contiguous()
     if torch.compiler.is_compiling():
         return torch.ops.plumbline.product(x_XI, y_OI, bias_O)
-    return _by_onednn(x_XI, y_OI, bias_O)
+    return _multiply_by_onednn(x_XI, y_OI, bias_O)
 
 
-def _by_itself(value: torch.Tensor) -> bool:
+def _has_own_places(value: torch.Tensor) -> bool:
     """Whether each number of a matrix has its own place in memory, which oneDNN wants: a gradient may be one number."""
     (inner, size), (outer, _) = sorted(zip(value.stride(), value.shape, strict=True))
     return inner > 0 and outer >= inner * size
 
 
-def _by_onednn(x_XI: torch.Tensor, y_OI: torch.Tensor, bias_O: torch.Tensor | None) -> torch.Tensor:
+def _multiply_by_onednn(x_XI: torch.Tensor, y_OI: torch.Tensor, bias_O: torch.Tensor | None) -> torch.Tensor:
     return torch.ops.mkldnn._linear_pointwise(x_XI, y_OI, bias_O, "none", [], "")
 
 
@@ -102,7 +102,7 @@ def _by_onednn(x_XI: torch.Tensor, y_OI: torch.Tensor, bias_O: torch.Tensor | No
 _LIBRARY = torch.library.Library("plumbline", "FRAGMENT")
 if not hasattr(torch.ops.plumbline, "product"):
     _LIBRARY.define("product(Tensor x, Tensor y, Tensor? bias) -> Tensor")
-    _LIBRARY.impl("product", _by_onednn, "CPU")
+    _LIBRARY.impl("product", _multiply_by_onednn, "CPU")
     torch.library.register_fake(
         "plumbline::product", lambda x_XI, y_OI, bias_O: x_XI.new_empty(len(x_XI), len(y_OI)), lib=_LIBRARY
     )
@@ -114,7 +114,7 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x_XI: torch.Tensor, weight_OI: torch.Tensor, bias_O: torch.Tensor | None) -> torch.Tensor:
         ctx.save_for_backward(x_XI, weight_OI)
-        return _multiplied(x_XI, weight_OI, bias_O)
+        return _multiply(x_XI, weight_OI, bias_O)
 
     @staticmethod
     @torch.autograd.function.once_differentiable

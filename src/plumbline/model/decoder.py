@@ -16,7 +16,7 @@ from plumbline.model.component import build
 from plumbline.model.context import ForwardContext
 from plumbline.model.init import initialise
 from plumbline.model.next_token_loss import next_token_loss
-from plumbline.model.roles import NormalInit, linear, parameter, roles
+from plumbline.model.roles import NormalInit, collect_roles, linear, parameter
 from plumbline.specs.spec import ModelSpec
 
 
@@ -44,7 +44,7 @@ class Decoder(nn.Module):
                 f"model.placement {spec.slot('placement').name!r} normalises the residual stream, which "
                 f"model.residual {spec.slot('residual').name!r} does not have; change one of the two"
             )
-        self.parameter_roles = roles(self)
+        self.parameter_roles = collect_roles(self)
 
     def forward(
         self,
@@ -77,7 +77,9 @@ class Decoder(nn.Module):
             places_BT: any tensor with an element for each token of the call.
             padding_BT: True at padding; None without any.
         """
-        attention_mask = AttentionMask.of(places_BT, padding_BT, cache.attention_mask if cache is not None else None)
+        attention_mask = AttentionMask.for_call(
+            places_BT, padding_BT, cache.attention_mask if cache is not None else None
+        )
         if cache is not None:
             cache.attention_mask = attention_mask
         return ForwardContext(attention_mask=attention_mask, cache=cache)

@@ -24,7 +24,7 @@ from plumbline.model.allocator import grow_segments
 
 Strategy = Literal["ddp", "fsdp"]
 #: Key under which a rank that falls to an error of its own leaves word for the others.
-_FELL = "plumbline/fell"
+_ERROR_KEY = "plumbline/fell"
 
 
 class RankLost(PlumblineError):
@@ -67,7 +67,7 @@ class RankGroup:
         distributed.all_reduce(total)
         return total.tolist()
 
-    def add_up(self, values: torch.Tensor) -> None:
+    def sum_in_place(self, values: torch.Tensor) -> None:
         """Sum a tensor over the ranks, in place, without making the host wait for a GPU."""
         if self.world > 1:
             from torch import distributed
@@ -122,15 +122,15 @@ class RankGroup:
         elif self.sum([float(stop.asked)])[0]:
             raise StopRequested
 
-    def explained(self, error: Exception) -> Exception:
+    def explain(self, error: Exception) -> Exception:
         """What stands behind an error: of a collective, that another rank is lost, or what that one fell to; any other
         is returned as it is.
         """
-        if self.world == 1 or not _of_a_collective(error):
+        if self.world == 1 or not _is_collective_failure(error):
             return error
-        if word := _word_left():
-            number, words = json.loads(word)
-            return RuntimeError(words) if number is None else OSError(number, words)
+        if word := _read_parting_message():
+            number, message = json.loads(word)
+            return RuntimeError(message) if number is None else OSError(number, message)
         return RankLost(
             "another rank of this run is gone without a word (killed, for lack of memory for instance, or its machine "
             "lost), so this one stops too. Start the run again: it continues from its last checkpoint"
@@ -138,7 +138,7 @@ class RankGroup:
 
 
 @contextlib.contextmanager
-def ranks(device: str) -> Iterator[RankGroup]:
+def join_ranks(device: str) -> Iterator[RankGroup]:
     """Join the other ranks, if torchrun started any, and leave them at the end.
 
     Args:
@@ -174,16 +174,16 @@ def ranks(device: str) -> Iterator[RankGroup]:
         traceback.clear_frames(error.__traceback__)
         if not isinstance(error, Exception):
             raise
-        if not _of_a_collective(error):
-            _leave_word(json.dumps([_disk_number(error), f"rank {rank}: {type(error).__name__}: {error}"]))
-        elif isinstance(lost := group.explained(error), RankLost):
+        if not _is_collective_failure(error):
+            _post_parting_message(json.dumps([_disk_errno(error), f"rank {rank}: {type(error).__name__}: {error}"]))
+        elif isinstance(lost := group.explain(error), RankLost):
             raise lost from None
         raise
     finally:
         distributed.destroy_process_group()
 
 
-def _of_a_collective(error: Exception) -> bool:
+def _is_collective_failure(error: Exception) -> bool:
     """Whether an error is what a collective raises when another rank does not answer any more."""
     from torch import distributed
 
@@ -192,33 +192,33 @@ def _of_a_collective(error: Exception) -> bool:
     return isinstance(error, distributed.DistNetworkError) or (isinstance(error, RuntimeError) and unanswered)
 
 
-def _disk_number(error: BaseException | None) -> int | None:
+def _disk_errno(error: BaseException | None) -> int | None:
     """The system's number where an error, or one that it came from, is the disk's: then it is no fault of the run."""
     while error is not None:
-        if (found := find_disk_error(error)) is not None:
-            return found.errno
+        if (disk_error := find_disk_error(error)) is not None:
+            return disk_error.errno
         error = error.__cause__ or error.__context__
     return None
 
 
-def _leave_word(word: str) -> None:
+def _post_parting_message(message: str) -> None:
     """Tell the others why this rank leaves them, before its connections close."""
     from torch.distributed.distributed_c10d import _get_default_store
 
     with contextlib.suppress(RuntimeError):  # whoever keeps the store is gone
         store = _get_default_store()
-        store.set(_FELL, word)
-        store.get(_FELL)  # it has arrived
+        store.set(_ERROR_KEY, message)
+        store.get(_ERROR_KEY)  # it has arrived
 
 
-def _word_left() -> str | None:
+def _read_parting_message() -> str | None:
     """Why another rank has left, if it said so."""
     from torch.distributed.distributed_c10d import _get_default_store
 
     with contextlib.suppress(RuntimeError):
         store = _get_default_store()
-        if store.check([_FELL]):
-            return store.get(_FELL).decode()
+        if store.check([_ERROR_KEY]):
+            return store.get(_ERROR_KEY).decode()
     return None
 
 
@@ -265,17 +265,17 @@ def gradient_sync(model: nn.Module, last: bool) -> Iterator[None]:
         yield
 
 
-def full(value: torch.Tensor) -> torch.Tensor:
+def gather_full(value: torch.Tensor) -> torch.Tensor:
     """The whole of a tensor, gathered if it is sharded (a collective: every rank must call it)."""
     return value.full_tensor() if hasattr(value, "full_tensor") else value
 
 
-def local(value: torch.Tensor) -> torch.Tensor:
+def local_part(value: torch.Tensor) -> torch.Tensor:
     """This rank's part of a sharded tensor, sharing its memory, without gradients; any other tensor whole."""
     return value.to_local() if hasattr(value, "to_local") else value
 
 
-def held_rows(value: torch.Tensor) -> tuple[int, int]:
+def local_row_range(value: torch.Tensor) -> tuple[int, int]:
     """The first row of a tensor that this rank holds, and the one after the last; all rows of a tensor that is not
     sharded.
 
@@ -303,7 +303,7 @@ def local_rows(values_X: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
 
         assert all(placement.is_shard(0) for placement in parameter.placements), "sharded by rows"
         values_X = distribute_tensor(values_X, parameter.device_mesh, parameter.placements, src_data_rank=None)
-    return local(values_X).reshape(-1, *[1] * (parameter.ndim - 1))
+    return local_part(values_X).reshape(-1, *[1] * (parameter.ndim - 1))
 
 
 def is_sharded(model: nn.Module) -> bool:
@@ -323,7 +323,7 @@ def gather_weights(model: nn.Module, ranks: RankGroup) -> dict[str, torch.Tensor
     """Gather all weights in one piece on the CPU of rank 0, which writes them (a collective if they are sharded)."""
     pieces = {}
     for name, value in model.named_parameters():
-        piece = full(value.detach())
+        piece = gather_full(value.detach())
         if ranks.leader:
             pieces[name] = piece.cpu()
     return pieces

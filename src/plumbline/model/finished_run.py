@@ -39,8 +39,8 @@ class FinishedRun:
         Raises:
             PlumblineError: the run did not finish, or a file of it is not what it should be.
         """
-        outcome = _json(folder / "outcome.json")
-        manifest = _json(folder / "manifest.json")
+        outcome = _read_json(folder / "outcome.json")
+        manifest = _read_json(folder / "manifest.json")
         for name, document, key in (("outcome", outcome, "outcome"), ("manifest", manifest, "spec")):
             if key not in document:
                 raise PlumblineError(f"{folder / f'{name}.json'}: {key!r} is missing")
@@ -87,8 +87,8 @@ class FinishedRun:
 
     def recorded_sha256(self, name: str) -> str | None:
         """Look up the SHA-256 of one of the run's files; None where the manifest, of an earlier version, has none."""
-        found: str | None = self.manifest.get("files", {}).get(name, {}).get("sha256")
-        return found
+        sha256: str | None = self.manifest.get("files", {}).get(name, {}).get("sha256")
+        return sha256
 
     def require_file(self, name: str) -> None:
         """Compare one of the run's files with the checksum that the trainer wrote down, where it wrote one.
@@ -106,9 +106,9 @@ class FinishedRun:
         """
         path = self.folder / MODEL
         try:
-            found = run_files.require(self.folder, self.manifest, MODEL)
-            if found is None:
-                found = sha256_file(path)
+            sha256 = run_files.require(self.folder, self.manifest, MODEL)
+            if sha256 is None:
+                sha256 = sha256_file(path)
                 print(
                     f"{path}: its manifest, of an earlier version, has no checksum to compare it with", file=sys.stderr
                 )
@@ -116,7 +116,7 @@ class FinishedRun:
             if find_disk_error(error) is not None:  # the disk's fault: the weights may be whole
                 raise
             raise PlumblineError(f"{path}: cannot be read as weights ({error}); {REMEDY}") from error
-        return found
+        return sha256
 
     def model(self) -> Decoder:
         """Load the trained decoder, in float32.
@@ -130,7 +130,7 @@ class FinishedRun:
         return read_decoder(self.spec.model, path, "the spec in manifest.json", REMEDY)
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _read_json(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise PlumblineError(
             f"there is no {path}; the run has not finished: run the command that trains it again, or name the folder "

@@ -26,7 +26,7 @@ def wide_attention() -> Iterator[None]:
         _wide_attention = before
 
 
-def widened(x: torch.Tensor) -> torch.Tensor:
+def widen(x: torch.Tensor) -> torch.Tensor:
     """Convert a tensor to at least float32: half precisions are widened, double stays."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 

@@ -17,6 +17,6 @@ def fused_linear(x_BTD: torch.Tensor, maps: Sequence[nn.Linear]) -> tuple[torch.
     which are small next to activations, and saves reading the input, and adding up its gradient, once per map. Either
     all of the maps have a bias, or none.
     """
-    weight = torch.cat([one.weight for one in maps])
-    bias = None if maps[0].bias is None else torch.cat([one.bias for one in maps])
-    return linear(x_BTD, weight, bias).split([one.out_features for one in maps], dim=-1)
+    weight = torch.cat([linear_map.weight for linear_map in maps])
+    bias = None if maps[0].bias is None else torch.cat([linear_map.bias for linear_map in maps])
+    return linear(x_BTD, weight, bias).split([linear_map.out_features for linear_map in maps], dim=-1)

@@ -24,7 +24,7 @@ def spec_of(config: Any) -> ModelSpec:
     """Describe a Hugging Face model as a spec, as far as the slots can; the description is complete of a GPT-2 alone.
 
     Args:
-        config: the library's configuration; its `model_type` is one of `plumbline.probes._transformers.STYLES`.
+        config: the library's configuration; its `model_type` is one of `plumbline.probes._transformers.LAYOUTS`.
     """
     kind, heads = config.model_type, config.num_attention_heads
     slots: dict[str, Any] = {slot: {"name": name} for slot, name in PLAIN.items()}
@@ -107,15 +107,21 @@ def _gpt2_slots(config: Any) -> dict[str, Any]:
 
 def _gpt2_layer(theirs: dict[str, torch.Tensor], layer: int) -> dict[str, torch.Tensor]:
     """One layer's parameters under our names."""
-    place, found = f"transformer.h.{layer}.", {}
+    place, weights_by_name = f"transformer.h.{layer}.", {}
     for number, norm in enumerate(("ln_1", "ln_2")):
         for ours, end in (("gain", "weight"), ("bias", "bias")):
-            found[f"placement.norms.{number}.{ours}"] = theirs[f"{place}{norm}.{end}"]
+            weights_by_name[f"placement.norms.{number}.{ours}"] = theirs[f"{place}{norm}.{end}"]
     weights = theirs[f"{place}attn.c_attn.weight"].chunk(3, dim=1)
     biases = theirs[f"{place}attn.c_attn.bias"].chunk(3)
     for name, weight, bias in zip(("query", "key", "value"), weights, biases, strict=True):
-        found |= {f"attention.projections.{name}.weight": weight.T, f"attention.projections.{name}.bias": bias}
+        weights_by_name |= {
+            f"attention.projections.{name}.weight": weight.T,
+            f"attention.projections.{name}.bias": bias,
+        }
     renamed = {"attention.projections.output": "attn.c_proj", "ffn.up": "mlp.c_fc", "ffn.down": "mlp.c_proj"}
     for ours, name in renamed.items():
-        found |= {f"{ours}.weight": theirs[f"{place}{name}.weight"].T, f"{ours}.bias": theirs[f"{place}{name}.bias"]}
-    return found
+        weights_by_name |= {
+            f"{ours}.weight": theirs[f"{place}{name}.weight"].T,
+            f"{ours}.bias": theirs[f"{place}{name}.bias"],
+        }
+    return weights_by_name

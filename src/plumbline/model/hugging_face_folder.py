@@ -37,7 +37,7 @@ _LAYERS = (
 _OTHER_PARTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts", "num_labels")
 #: Names of masks, positions and frequencies that earlier versions of the library saved, and that are made anew.
 _MASK = re.compile(r"\.(attn|attention)\.(attention\.)?(bias|causal_mask)$")
-_MADE_ANEW = re.compile(rf"{_MASK.pattern}|\.(attn|attention)\.(attention\.)?masked_bias$|rotary_emb\.inv_freq$")
+_REBUILT = re.compile(rf"{_MASK.pattern}|\.(attn|attention)\.(attention\.)?masked_bias$|rotary_emb\.inv_freq$")
 #: What stands where a mask has zeros is at most this.
 _MASKED = -1e3
 #: How many times as many parameters a configuration may describe as the weights hold: some are packed, eight in a
@@ -82,9 +82,9 @@ def read_config(folder: Path, *, trust_remote_code: bool = False) -> Any:
     """
     from transformers import AutoConfig
 
-    content = _json_object(folder / CONFIG)
+    content = _read_json_object(folder / CONFIG)
     if any((folder / name).is_file() for name in (WEIGHTS, INDEX)):
-        _require_counts(folder, content, _tensors(folder))
+        _require_counts(folder, content, _read_tensor_headers(folder))
     with library_errors(folder):
         return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=trust_remote_code)
 
@@ -103,7 +103,7 @@ def read_model(folder: Path, *, trust_remote_code: bool = False) -> Any:
     from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
 
     require_unchanged_export(folder)
-    tensors = _tensors(folder)
+    tensors = _read_tensor_headers(folder)
     config = read_config(folder, trust_remote_code=trust_remote_code)
     _require_causal(folder, config)
     kind = transformers.AutoModelForCausalLM
@@ -113,11 +113,11 @@ def read_model(folder: Path, *, trust_remote_code: bool = False) -> Any:
         with torch.device("meta"):
             shell = kind.from_config(config, trust_remote_code=trust_remote_code)
         described = sum(value.numel() for value in shell.parameters())
-        held = sum(header.shape.numel() for header in tensors.values())
-        if described > _PACKED * held:
+        weight_count = sum(header.shape.numel() for header in tensors.values())
+        if described > _PACKED * weight_count:
             raise PlumblineError(
-                f"{folder / CONFIG} describes a model of {described:,} parameters, and its weights are {held:,} "
-                "numbers; give the configuration of these weights"
+                f"{folder / CONFIG} describes a model of {described:,} parameters, and its weights are "
+                f"{weight_count:,} numbers; give the configuration of these weights"
             )
         model, report = kind.from_pretrained(
             folder,
@@ -128,16 +128,18 @@ def read_model(folder: Path, *, trust_remote_code: bool = False) -> Any:
             ignore_mismatched_sizes=True,  # so that they are reported, and refused below
             output_loading_info=True,
         )
-    known = model.state_dict().keys()
-    held = report["unexpected_keys"] | {name for name in tensors.keys() - known if _MADE_ANEW.search(f".{name}")}
-    unexpected = {name for name in held if not _is_made_anew(folder, name, model, tensors)}
+    model_names = model.state_dict().keys()
+    weight_count = report["unexpected_keys"] | {
+        name for name in tensors.keys() - model_names if _REBUILT.search(f".{name}")
+    }
+    unexpected = {name for name in weight_count if not _is_saved_buffer(folder, name, model, tensors)}
     _require_whole(folder, {**report, "unexpected_keys": unexpected})
     _require_values(folder, model, tensors)
     _require_known_ids(folder, model)
     return model
 
 
-def _json_object(path: Path) -> dict[str, Any]:
+def _read_json_object(path: Path) -> dict[str, Any]:
     try:
         content = parse_json(path.read_bytes())
     except (OSError, ValueError) as error:
@@ -149,7 +151,7 @@ def _json_object(path: Path) -> dict[str, Any]:
     return content
 
 
-def _tensors(folder: Path) -> dict[str, TensorHeader]:
+def _read_tensor_headers(folder: Path) -> dict[str, TensorHeader]:
     """What the headers of the files say of all tensors of the folder.
 
     Raises:
@@ -160,12 +162,12 @@ def _tensors(folder: Path) -> dict[str, TensorHeader]:
             f"{folder / ADAPTER}: an adapter to another model, which is not read; merge it into that model, and save "
             "the whole"
         )
-    file = _json_object(folder / CONFIG).get("transformers_weights")
+    file = _read_json_object(folder / CONFIG).get("transformers_weights")
     if file is None:
         file = WEIGHTS if (folder / WEIGHTS).is_file() or not (folder / INDEX).is_file() else INDEX
-    path = folder / _plain(folder / CONFIG, file)
+    path = folder / _require_plain_name(folder / CONFIG, file)
     if path.name.endswith(".index.json"):
-        return _sharded(path)
+        return _read_sharded(path)
     if path.suffix == ".safetensors" and path.is_file():
         return read_headers(path, "copy it, or save the model again")
     pickles = sorted(other.name for other in folder.iterdir() if other.name.endswith(PICKLES))
@@ -177,20 +179,20 @@ def _tensors(folder: Path) -> dict[str, TensorHeader]:
     raise PlumblineError(f"{folder}: there is no {path.name}, which holds a model's weights; copy the whole folder")
 
 
-def _plain(said_by: Path, name: Any) -> str:
+def _require_plain_name(source: Path, name: Any) -> str:
     """A file's name that is one in the same folder."""
     if not isinstance(name, str) or Path(name).name != name or not name.endswith((".safetensors", ".index.json")):
         raise PlumblineError(
-            f"{said_by} names {name!r:.80} as a file of weights; only safetensors files in the same folder are read"
+            f"{source} names {name!r:.80} as a file of weights; only safetensors files in the same folder are read"
         )
     return name
 
 
-def _sharded(index: Path) -> dict[str, TensorHeader]:
-    places = _json_object(index).get("weight_map")
+def _read_sharded(index: Path) -> dict[str, TensorHeader]:
+    places = _read_json_object(index).get("weight_map")
     if not isinstance(places, dict) or not places:
         raise PlumblineError(f"{index}: 'weight_map' is missing, which says where each weight is; copy it again")
-    names = sorted({_plain(index, name) for name in places.values()})
+    names = sorted({_require_plain_name(index, name) for name in places.values()})
     if absent := [name for name in names if not (index.parent / name).is_file()]:
         raise PlumblineError(
             f"{index} names {', '.join(absent)}, of {len(names)} files, which {'is' if len(absent) == 1 else 'are'} "
@@ -202,23 +204,23 @@ def _sharded(index: Path) -> dict[str, TensorHeader]:
         lost = sorted(tensor for tensor, place in places.items() if place == name and tensor not in here)
         twice = sorted(here.keys() & tensors.keys())
         if lost or twice:
-            what = f"lacks {lost[0]!r}, which {index.name} puts there" if lost else f"holds {twice[0]!r} once more"
-            raise PlumblineError(f"{index.parent / name} {what}; copy the whole folder")
+            fault = f"lacks {lost[0]!r}, which {index.name} puts there" if lost else f"holds {twice[0]!r} once more"
+            raise PlumblineError(f"{index.parent / name} {fault}; copy the whole folder")
         tensors |= here
     return tensors
 
 
 def _require_counts(folder: Path, content: dict[str, Any], tensors: dict[str, TensorHeader]) -> None:
     """Refuse numbers of layers, experts or labels that the weights cannot have: the library makes a list of each."""
-    held = sum(header.shape.numel() for header in tensors.values())
+    numbers = sum(header.shape.numel() for header in tensors.values())
     for key, value in content.items():
         if isinstance(value, dict):
             _require_counts(folder, value, tensors)
-        most = len(tensors) if key in _LAYERS else held
+        most = len(tensors) if key in _LAYERS else numbers
         if key in (*_LAYERS, *_OTHER_PARTS) and isinstance(value, int) and value > most:
             raise PlumblineError(
-                f"{folder / CONFIG}: {key}: {value}, and the weights are {len(tensors)} tensors of {held:,} numbers; "
-                "give the configuration of these weights"
+                f"{folder / CONFIG}: {key}: {value}, and the weights are {len(tensors)} tensors of {numbers:,} "
+                "numbers; give the configuration of these weights"
             )
 
 
@@ -236,24 +238,24 @@ def _require_causal(folder: Path, config: Any) -> None:
         )
 
 
-def _is_made_anew(folder: Path, name: str, model: Any, tensors: dict[str, TensorHeader]) -> bool:
+def _is_saved_buffer(folder: Path, name: str, model: Any, tensors: dict[str, TensorHeader]) -> bool:
     """Whether a tensor that is no weight of the model is a buffer of its kind which earlier versions saved, and says
     what the model's own says: a causal mask, the number that is put where it has zeros, or the frequencies of rotary
     positions."""
     prefix = f"{model.base_model_prefix}."
-    held = next((other for other in (name, name.removeprefix(prefix), prefix + name) if other in tensors), None)
-    if held is None or not _MADE_ANEW.search(f".{name}"):
+    stored = next((other for other in (name, name.removeprefix(prefix), prefix + name) if other in tensors), None)
+    if stored is None or not _REBUILT.search(f".{name}"):
         return False
-    shape = tensors[held].shape
+    shape = tensors[stored].shape
     if _MASK.search(f".{name}"):
-        return len(shape) == 4 and shape[0] * shape[1] == 1 and _is_causal(_value(folder, held)[0, 0])
+        return len(shape) == 4 and shape[0] * shape[1] == 1 and _is_causal(_read_tensor(folder, stored)[0, 0])
     if not name.endswith("inv_freq"):
-        return shape.numel() == 1 and float(_value(folder, held)) <= _MASKED
+        return shape.numel() == 1 and float(_read_tensor(folder, stored)) <= _MASKED
     own = [value for other, value in model.named_buffers() if other.endswith("inv_freq")]
-    return len(shape) == 1 and _are_frequencies(_value(folder, held), own, model.config)
+    return len(shape) == 1 and _are_frequencies(_read_tensor(folder, stored), own, model.config)
 
 
-def _value(folder: Path, name: str) -> torch.Tensor:
+def _read_tensor(folder: Path, name: str) -> torch.Tensor:
     for path in sorted(folder.glob("*.safetensors")):
         with safe_open(path, framework="pt") as file:
             if name in file.keys():  # noqa: SIM118 - it is no mapping
@@ -301,7 +303,7 @@ def _require_known_ids(folder: Path, model: Any) -> None:
 
 def _require_whole(folder: Path, report: dict[str, Any]) -> None:
     """Refuse a model that is not filled by the folder's weights, all of them."""
-    for key, what in (
+    for key, fault in (
         ("missing_keys", "lacks {}, which would be left random"),
         (
             "unexpected_keys",
@@ -310,7 +312,7 @@ def _require_whole(folder: Path, report: dict[str, Any]) -> None:
     ):
         if names := sorted(report[key]):
             raise PlumblineError(
-                f"{folder} {what.format(repr(names[0]))} ({len(names)} in all); save the whole model with its own "
+                f"{folder} {fault.format(repr(names[0]))} ({len(names)} in all); save the whole model with its own "
                 "configuration"
             )
     if others := sorted(report["mismatched_keys"]):
@@ -327,7 +329,7 @@ def _require_values(folder: Path, model: Any, tensors: dict[str, TensorHeader]) 
     parameters = dict(model.named_parameters())
     packed = getattr(model.config, "quantization_config", None) is not None
     for name, header in tensors.items():  # which a file may call otherwise than the model calls its parameters
-        weight = name in parameters or (name.endswith((".weight", ".bias")) and not _MADE_ANEW.search(f".{name}"))
+        weight = name in parameters or (name.endswith((".weight", ".bias")) and not _REBUILT.search(f".{name}"))
         if weight and not packed and not header.dtype.startswith(("F", "BF")):
             raise PlumblineError(
                 f"{folder}: {name!r} is of {header.dtype}, and config.json states no quantization; save the model again"

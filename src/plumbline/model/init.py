@@ -18,7 +18,7 @@ import math
 import torch
 from torch import nn
 
-from plumbline.model.roles import ConstantInit, ExplicitInit, Init, NormalInit, roles
+from plumbline.model.roles import ConstantInit, ExplicitInit, Init, NormalInit, collect_roles
 from plumbline.specs.spec import ModelSpec
 
 
@@ -30,7 +30,7 @@ def seed_of(init_seed: int, name: str) -> int:
 
 def initialise(model: nn.Module, init_seed: int) -> None:
     """Fill every parameter of a model in place, drawing on the CPU so that the device does not matter."""
-    starts = roles(model)
+    starts = collect_roles(model)
     with torch.no_grad():
         for name, value in model.named_parameters():
             value.copy_(initial_value(starts[name].init, value.shape, init_seed, name, model.spec))

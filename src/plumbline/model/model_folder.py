@@ -47,19 +47,19 @@ def read_model(folder: Path) -> Decoder:
     """
     path = folder / SPEC
     try:
-        said = parse_json(path.read_bytes())
-        spec = ModelSpec.from_dict(said["model"], f"{path}: ")
+        content = parse_json(path.read_bytes())
+        spec = ModelSpec.from_dict(content["model"], f"{path}: ")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise PlumblineError(f"{path} does not hold the spec of a model ({type(error).__name__}: {error})") from error
     try:
-        expected_sha256, found = said.get("weights_sha256"), sha256_file(folder / WEIGHTS)
+        expected_sha256, sha256 = content.get("weights_sha256"), sha256_file(folder / WEIGHTS)
     except OSError as error:
         if find_disk_error(error) is not None:
             raise
         raise PlumblineError(f"{folder / WEIGHTS} cannot be read as weights ({error})") from error
-    if expected_sha256 not in (None, found):
+    if expected_sha256 not in (None, sha256):
         raise PlumblineError(
-            f"{folder / WEIGHTS} is not what was written: sha256 {found}, not {expected_sha256} as in {path}; "
+            f"{folder / WEIGHTS} is not what was written: sha256 {sha256}, not {expected_sha256} as in {path}; "
             "restore the file, or write the model again"
         )
     return read_decoder(spec, folder / WEIGHTS, str(path), "write or copy both files again")
@@ -121,14 +121,14 @@ def _require_shapes(
 ) -> None:
     for name in sorted(expected.keys() | shapes.keys()):
         if name not in shapes:
-            what = "it is missing"
+            fault = "it is missing"
         elif name not in expected:
-            what = "no weight of that model"
+            fault = "no weight of that model"
         elif shapes[name] != expected[name]:
-            what = f"its shape is {list(shapes[name])}, not {list(expected[name])}"
+            fault = f"its shape is {list(shapes[name])}, not {list(expected[name])}"
         else:
             continue
-        raise PlumblineError(f"{path}: {name!r} does not fit {source}: {what}; {remedy}")
+        raise PlumblineError(f"{path}: {name!r} does not fit {source}: {fault}; {remedy}")
 
 
 def load_weights(model: Decoder, path: Path, spec: str, remedy: str, *, finite: bool = True) -> None:

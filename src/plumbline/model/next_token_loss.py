@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 
 from plumbline.model.cpu_matmul import product, weight_gradient
-from plumbline.model.float32_widening import widened, without_autocast
+from plumbline.model.float32_widening import widen, without_autocast
 
 #: Predictions at a time on a processor. For each so many, a gradient as large as the weights is added up: with half as
 #: many a step is 2 to 4 % slower; with four times as many the logits are far larger than the caches.
@@ -41,16 +41,16 @@ class _NextTokenLoss(torch.autograd.Function):
     def forward(ctx, hidden_ND: torch.Tensor, weight_VD: torch.Tensor, targets_N: torch.Tensor) -> torch.Tensor:
         kind = hidden_ND.device.type
         narrow = torch.get_autocast_dtype(kind) if _autocast(kind) else hidden_ND.dtype
-        wanted = ctx.needs_input_grad[0] or ctx.needs_input_grad[1]
+        needs_gradient = ctx.needs_input_grad[0] or ctx.needs_input_grad[1]
         rows = ROWS if kind == "cpu" else max(ROWS, CHUNK_BYTES // (4 * weight_VD.shape[0]))
         losses, hidden_parts = [], []
         with without_autocast(hidden_ND):
             h_ND, w_VD = hidden_ND.to(narrow), weight_VD.to(narrow)
             # Held the way round in which `weight_gradient` makes it.
-            grad_VD = torch.zeros_like(widened(weight_VD).T).T if wanted else None
+            grad_VD = torch.zeros_like(widen(weight_VD).T).T if needs_gradient else None
             for h_CD, targets_C in zip(h_ND.split(rows), targets_N.split(rows)):
                 # One buffer holds logits, then their exponentials, then probabilities, then these less the target.
-                z_CV = widened(product(h_CD, w_VD))
+                z_CV = widen(product(h_CD, w_VD))
                 z_CV -= z_CV.amax(dim=1, keepdim=True)
                 chosen_C1 = z_CV.gather(1, targets_C[:, None])
                 sum_C1 = z_CV.exp_().sum(dim=1, keepdim=True)

@@ -13,8 +13,8 @@ def norms_per_block(spec: ModelSpec) -> float:
 
 def norm_modules(model: Decoder) -> dict[int, list[str]]:
     """Layer -> names of its modules that hold a norm's gain."""
-    found: dict[int, list[str]] = {layer: [] for layer in range(model.spec.layers)}
+    names_by_layer: dict[int, list[str]] = {layer: [] for layer in range(model.spec.layers)}
     for name, role in model.parameter_roles.items():
         if role.role == "norm" and role.layer is not None:
-            found[role.layer].append(name.rpartition(".")[0])
-    return {layer: sorted(set(names)) for layer, names in found.items()}
+            names_by_layer[role.layer].append(name.rpartition(".")[0])
+    return {layer: sorted(set(names)) for layer, names in names_by_layer.items()}

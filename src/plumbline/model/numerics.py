@@ -81,11 +81,11 @@ def float32_error(device: torch.device) -> float:
     exact_XO = x_II[:_COMPARED].double() @ y_OI.double().T
     added_XO = x_II[:_COMPARED].abs().double() @ y_OI.abs().double().T
     x_II, y_OI = x_II.to(device), y_OI.to(device)
-    products = [multiply(x_II, y_OI)[:_COMPARED].cpu().double() for multiply in (product, _by_torch)]
-    return max(((made - exact_XO).abs() / added_XO).max().item() for made in products)
+    products = [multiply(x_II, y_OI)[:_COMPARED].cpu().double() for multiply in (product, _multiply_by_torch)]
+    return max(((result - exact_XO).abs() / added_XO).max().item() for result in products)
 
 
-def _by_torch(x_XI: torch.Tensor, y_OI: torch.Tensor) -> torch.Tensor:
+def _multiply_by_torch(x_XI: torch.Tensor, y_OI: torch.Tensor) -> torch.Tensor:
     return x_XI @ y_OI.T
 
 

@@ -63,17 +63,17 @@ OTHERS = frozenset({"embedding", "norm", "scalar", "bias", "pseudo_query"})
 class ParameterRole:
     """What one parameter is for, in which layer (None: in none), and how it starts.
 
-    `of`: for the bias of a linear map or a norm, the role of the matrix or gain that it belongs to.
+    `owner`: for the bias of a linear map or a norm, the role of the matrix or gain that it belongs to.
     """
 
     role: str
     layer: int | None
     init: Init
-    of: str = ""
+    owner: str = ""
 
     def __post_init__(self) -> None:
         assert self.role in MATRICES | OTHERS, f"unknown role {self.role!r}"
-        assert self.role == "bias" or not self.of, f"only a bias belongs to another parameter, not a {self.role}"
+        assert self.role == "bias" or not self.owner, f"only a bias belongs to another parameter, not a {self.role}"
 
     @property
     def matrix(self) -> bool:
@@ -81,12 +81,12 @@ class ParameterRole:
         return self.role in MATRICES
 
 
-def parameter(*shape: int, role: str, layer: int | None, init: Init, of: str = "") -> nn.Parameter:
+def parameter(*shape: int, role: str, layer: int | None, init: Init, owner: str = "") -> nn.Parameter:
     """A new parameter with its role. Values are undefined until `init.initialise` fills them.
 
     Scalars have shape (1,), since sharded training cannot hold a tensor of no dimensions.
     """
-    return tag(nn.Parameter(torch.empty(*shape)), role=role, layer=layer, init=init, of=of)
+    return tag(nn.Parameter(torch.empty(*shape)), role=role, layer=layer, init=init, owner=owner)
 
 
 class UnfilledLinear(nn.Linear):
@@ -110,17 +110,17 @@ def linear(
     module = UnfilledLinear(inputs, outputs, bias=bias)
     tag(module.weight, role=role, layer=layer, init=NormalInit(residual=residual))
     if bias:
-        tag(module.bias, role="bias", layer=layer, init=ConstantInit(value=0.0), of=role)
+        tag(module.bias, role="bias", layer=layer, init=ConstantInit(value=0.0), owner=role)
     return module
 
 
-def tag(value: nn.Parameter, *, role: str, layer: int | None, init: Init, of: str = "") -> nn.Parameter:
+def tag(value: nn.Parameter, *, role: str, layer: int | None, init: Init, owner: str = "") -> nn.Parameter:
     """Give a parameter its role."""
-    value.plumbline_role = ParameterRole(role=role, layer=layer, init=init, of=of)  # type: ignore[attr-defined]
+    value.plumbline_role = ParameterRole(role=role, layer=layer, init=init, owner=owner)  # type: ignore[attr-defined]
     return value
 
 
-def roles(model: nn.Module) -> dict[str, ParameterRole]:
+def collect_roles(model: nn.Module) -> dict[str, ParameterRole]:
     """Parameter name -> role, in the order of `named_parameters`.
 
     The decoder collects this once, when it is built: wrapping, moving or sharding makes new parameter objects.

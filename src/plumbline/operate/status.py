@@ -69,7 +69,7 @@ def make_row(state: Path, outputs: Path) -> dict[str, Any]:
         "restarts": max(len(starts) - 1, 0),
         "host": last.get("host"),
         "slurm_job_id": last.get("slurm_job_id"),
-        **peak_memory.of_starts(starts),
+        **peak_memory.find_largest_peak(starts),
         "reason": None,
         "state_directory": str(state),
     }
@@ -165,7 +165,7 @@ def _format_details(entry: dict[str, Any]) -> str:
     if entry["state"] != "finished" and entry.get("restarts"):
         facts.append(f"started {entry['restarts'] + 1} times")
     if entry["state"] != "finished" and entry.get("peak_memory_bytes"):
-        facts.append(f"at most {peak_memory.in_words(entry)}")
+        facts.append(f"at most {peak_memory.format_memory(entry)}")
     if entry.get("reason"):
         facts.append(entry["reason"])
     return visible("; ".join(facts))

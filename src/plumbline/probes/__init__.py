@@ -9,7 +9,7 @@ from __future__ import annotations
 from plumbline.probes._base import Probe, ProbedModel, ProbeValue
 from plumbline.probes._decoder import ProbedDecoder
 from plumbline.probes._forward_pass import build, observe, read, read_all
-from plumbline.probes._frame import rows, write
+from plumbline.probes._frame import make_rows, write_frame
 
 __all__ = [
     "Probe",
@@ -17,9 +17,9 @@ __all__ = [
     "ProbedDecoder",
     "ProbedModel",
     "build",
+    "make_rows",
     "observe",
     "read",
     "read_all",
-    "rows",
-    "write",
+    "write_frame",
 ]

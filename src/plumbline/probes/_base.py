@@ -72,8 +72,8 @@ class ProbedModel:
         """Compute logits (B, T, V) in float32, at the subject's precision."""
         raise TypeError(f"{type(self).__name__} defines no logits")
 
-    def watched(self, site: str, layer: int, tell: SiteCallback) -> AbstractContextManager[None]:
-        """In the block, call `tell` with what passes at a site of a layer.
+    def watch(self, site: str, layer: int, callback: SiteCallback) -> AbstractContextManager[None]:
+        """In the block, call `callback` with what passes at a site of a layer.
 
         Args:
             site: one of `SITES`.
@@ -83,7 +83,7 @@ class ProbedModel:
         """
         raise TypeError(f"{type(self).__name__} defines no sites")
 
-    def silenced(self, layer: int, *, query: bool, key: bool) -> AbstractContextManager[None]:
+    def silence(self, layer: int, *, query: bool, key: bool) -> AbstractContextManager[None]:
         """In the block, set all queries or keys of a layer to zero, or both (activations, biases included)."""
         raise TypeError(f"{type(self).__name__} cannot be silenced")
 
@@ -136,8 +136,8 @@ class Probe:
     def scores(self, layer: int, scores: AttentionScores) -> None:
         """See a layer's scores, after positions; they are computed only when a probe asks for them."""
 
-    def weights(self, layer: int, weigh: Callable[[], Iterator[AttentionWeights]]) -> None:
-        """See the attention weights of a layer, of any mixer: `weigh` computes them, some queries at a time.
+    def weights(self, layer: int, iterate_weights: Callable[[], Iterator[AttentionWeights]]) -> None:
+        """See the attention weights of a layer, of any mixer: `iterate_weights` computes them, some queries at a time.
 
         Not called for a mixer that defines no weights.
         """

@@ -65,18 +65,18 @@ def open_checkpoint(folder: Path, device: torch.device) -> LoadedCheckpoint:
         PlumblineError: the folder is of no known form, or something in it is not what it should be.
     """
     if (folder / "manifest.json").is_file():
-        return _our_run(folder, device)
+        return _open_run(folder, device)
     if (folder / model_folder.SPEC).is_file():
-        return _our_model(folder, device)
+        return _open_model(folder, device)
     if (folder / "config.json").is_file():
-        return _hugging_face(folder, device)
+        return _open_hugging_face(folder, device)
     raise PlumblineError(
         f"--checkpoint: {folder} holds neither manifest.json (a run of ours) nor {model_folder.SPEC} (a model of ours) "
         "nor config.json (a model in Hugging Face form); name the folder of one of these"
     )
 
 
-def _our_run(folder: Path, device: torch.device) -> LoadedCheckpoint:
+def _open_run(folder: Path, device: torch.device) -> LoadedCheckpoint:
     run = FinishedRun.read(folder)
     require_present_code(run.spec)
     step = json.loads((folder / "outcome.json").read_text(encoding="utf-8"))["weights_step"]
@@ -93,13 +93,13 @@ def _our_run(folder: Path, device: torch.device) -> LoadedCheckpoint:
     )
 
 
-def _our_model(folder: Path, device: torch.device) -> LoadedCheckpoint:
+def _open_model(folder: Path, device: torch.device) -> LoadedCheckpoint:
     model = model_folder.read_model(folder)
     return LoadedCheckpoint(
         folder=folder,
         subject=ProbedDecoder(model.to(device)),
         kind="plumbline",
-        identity=_identity([folder / model_folder.SPEC, folder / model_folder.WEIGHTS]),
+        identity=_hash_files([folder / model_folder.SPEC, folder / model_folder.WEIGHTS]),
         step=None,
         fraction=None,
         context=model.spec.context,
@@ -107,11 +107,11 @@ def _our_model(folder: Path, device: torch.device) -> LoadedCheckpoint:
     )
 
 
-def _identity(files: list[Path]) -> str:
+def _hash_files(files: list[Path]) -> str:
     return sha256_text(canonical_json({file.name: sha256_file(file) for file in files}))[:16]
 
 
-def _hugging_face(folder: Path, device: torch.device) -> LoadedCheckpoint:
+def _open_hugging_face(folder: Path, device: torch.device) -> LoadedCheckpoint:
     from plumbline.probes import _transformers
 
     subject = _transformers.load(folder)
@@ -122,7 +122,7 @@ def _hugging_face(folder: Path, device: torch.device) -> LoadedCheckpoint:
         folder=folder,
         subject=subject,
         kind=subject.config.model_type,
-        identity=_identity(files),
+        identity=_hash_files(files),
         step=None,
         fraction=None,
         context=subject.config.max_position_embeddings,
@@ -132,7 +132,7 @@ def _hugging_face(folder: Path, device: torch.device) -> LoadedCheckpoint:
     )
 
 
-def read_text(
+def read_sequences(
     checkpoint: LoadedCheckpoint,
     *,
     text: Path | None,
@@ -164,43 +164,48 @@ def read_text(
         # Whole sequences of the pack, cut to the context: they are shuffled, and one does not go on in the next.
         if pack.context < context:
             raise PlumblineError(f"--validation-pack: {validation} has {pack.context} tokens a sequence, not {context}")
-        found = pack.rows(np.arange(min(sequences, len(pack))))[:, :context]
+        tokens_BT = pack.rows(np.arange(min(sequences, len(pack))))[:, :context]
     elif tokens is not None:
-        name, found = f"tokens {sha256_file(tokens)[:16]}" if tokens.is_file() else "", _load_tokens(tokens, context)
+        name, tokens_BT = (
+            f"tokens {sha256_file(tokens)[:16]}" if tokens.is_file() else "",
+            _load_tokens(tokens, context),
+        )
     else:
-        words = _words(text)
-        name = f"text {sha256_text(words)[:16]}" if text is not None else "Python's language reference"
-        found = _in_sequences(
-            np.array(_encode(checkpoint, words, tokenizer), dtype=np.int64), context, str(text or name)
+        content = _read_content(text)
+        name = f"text {sha256_text(content)[:16]}" if text is not None else "Python's language reference"
+        tokens_BT = _cut_sequences(
+            np.array(_encode(checkpoint, content, tokenizer), dtype=np.int64), context, str(text or name)
         )
-    found = found[:sequences]
-    if len(found) < sequences:
-        print(f"{name}: {len(found)} whole sequences of {found.shape[1]} tokens, not {sequences}", file=sys.stderr)
-    if found.min() < 0 or found.max() >= checkpoint.vocabulary:
+    tokens_BT = tokens_BT[:sequences]
+    if len(tokens_BT) < sequences:
+        print(
+            f"{name}: {len(tokens_BT)} whole sequences of {tokens_BT.shape[1]} tokens, not {sequences}", file=sys.stderr
+        )
+    if tokens_BT.min() < 0 or tokens_BT.max() >= checkpoint.vocabulary:
         raise PlumblineError(
-            f"{name}: ids from {found.min()} to {found.max()}, and the model has {checkpoint.vocabulary} entries; "
-            "these are another tokenizer's"
+            f"{name}: ids from {tokens_BT.min()} to {tokens_BT.max()}, and the model has {checkpoint.vocabulary} "
+            "entries; these are another tokenizer's"
         )
-    return ProbeSequences(name=name, tokens_BT=torch.from_numpy(found.astype(np.int64)), separator=separator)
+    return ProbeSequences(name=name, tokens_BT=torch.from_numpy(tokens_BT.astype(np.int64)), separator=separator)
 
 
-def _words(text: Path | None) -> str:
-    if text is None:
+def _read_content(path: Path | None) -> str:
+    if path is None:
         from pydoc_data.topics import topics
 
         return "\n\n".join(topics[name] for name in sorted(topics))
     try:
-        return text.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise PlumblineError(f"--text: {text} cannot be read as UTF-8 text ({error})") from error
+        raise PlumblineError(f"--text: {path} cannot be read as UTF-8 text ({error})") from error
 
 
-def _encode(checkpoint: LoadedCheckpoint, words: str, tokenizer: Path | None) -> list[int]:
+def _encode(checkpoint: LoadedCheckpoint, content: str, tokenizer: Path | None) -> list[int]:
     """Ids of a text, without special tokens."""
     if tokenizer is not None:
         if checkpoint.run is not None:
             checkpoint.run.require_tokenizer(tokenizer)
-        return Tokenizer(tokenizer).encode(words)
+        return Tokenizer(tokenizer).encode(content)
     if checkpoint.kind == "plumbline":
         raise PlumblineError(
             "--checkpoint: a folder of ours holds no tokenizer; give --validation-pack (its pack's manifest), "
@@ -218,27 +223,25 @@ def _encode(checkpoint: LoadedCheckpoint, words: str, tokenizer: Path | None) ->
     files = {"tokenizer.json", *own.vocab_files_names.values()}
     if not any((checkpoint.folder / file).is_file() for file in files):
         raise PlumblineError(f"--checkpoint: {checkpoint.folder} holds no tokenizer; {remedy}")
-    return own(words, add_special_tokens=False, verbose=False)["input_ids"]
+    return own(content, add_special_tokens=False, verbose=False)["input_ids"]
 
 
 def _load_tokens(path: Path, context: int) -> np.ndarray:
     """Ids from a .npy: sequences as they are, cut to the context, or one long line of tokens."""
     try:
-        found = npy.mapped(path)
+        ids = npy.mapped(path)
     except (OSError, ValueError) as error:
         raise PlumblineError(f"--token-ids: {path} cannot be read as an array ({error})") from error
-    if not np.issubdtype(found.dtype, np.integer) or found.ndim not in (1, 2):
-        raise PlumblineError(
-            f"--token-ids: {path} holds {found.dtype} of shape {found.shape}; give integers (T) or (B, T)"
-        )
-    if found.ndim == 1:
-        return _in_sequences(found, context, str(path))
-    if found.shape[0] < 1 or found.shape[1] < 2:
-        raise PlumblineError(f"--token-ids: {path} has the shape {found.shape}; a sequence has at least two tokens")
-    return found[:, :context]
+    if not np.issubdtype(ids.dtype, np.integer) or ids.ndim not in (1, 2):
+        raise PlumblineError(f"--token-ids: {path} holds {ids.dtype} of shape {ids.shape}; give integers (T) or (B, T)")
+    if ids.ndim == 1:
+        return _cut_sequences(ids, context, str(path))
+    if ids.shape[0] < 1 or ids.shape[1] < 2:
+        raise PlumblineError(f"--token-ids: {path} has the shape {ids.shape}; a sequence has at least two tokens")
+    return ids[:, :context]
 
 
-def _in_sequences(tokens_T: np.ndarray, context: int, name: str) -> np.ndarray:
+def _cut_sequences(tokens_T: np.ndarray, context: int, name: str) -> np.ndarray:
     whole = len(tokens_T) // context
     if not whole:
         raise PlumblineError(

@@ -12,7 +12,7 @@ from torch import nn
 from plumbline.core.errors import PlumblineError
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.decoder import Decoder
-from plumbline.model.distributed import full
+from plumbline.model.distributed import gather_full
 from plumbline.model.init import initial_value
 from plumbline.model.mixers._base import Mixer
 from plumbline.model.mixers.softmax import Softmax
@@ -47,8 +47,8 @@ class ProbedDecoder(ProbedModel):
         with autocast(self.precision, tokens_BT.device):
             return self.model(tokens_BT)
 
-    def watched(self, site: str, layer: int, tell: SiteCallback) -> contextlib.AbstractContextManager[None]:
-        """In the block, call `tell` with what passes at a site of a layer, by hooks on its modules.
+    def watch(self, site: str, layer: int, callback: SiteCallback) -> contextlib.AbstractContextManager[None]:
+        """In the block, call `callback` with what passes at a site of a layer, by hooks on its modules.
 
         Raises:
             PlumblineError: the site is `scores`, and the mixer is no softmax.
@@ -56,39 +56,39 @@ class ProbedDecoder(ProbedModel):
         path, side = PLACES[site]
         module = self.model.blocks[layer].get_submodule(path)
         if site == "scores":
-            return self._scores_watched(module, layer, tell)
+            return self._watch_scores(module, layer, callback)
         if site == "weights":
-            return _weights_watched(module, layer, tell)
+            return _watch_weights(module, layer, callback)
         if side == "input":
-            return held(module.register_forward_pre_hook(lambda _, inputs: tell(layer, inputs[0])))
-        return held(
+            return hold_hooks(module.register_forward_pre_hook(lambda _, inputs: callback(layer, inputs[0])))
+        return hold_hooks(
             module.register_forward_hook(
-                lambda _, __, output: tell(layer, *(output if isinstance(output, tuple) else (output,)))
+                lambda _, __, output: callback(layer, *(output if isinstance(output, tuple) else (output,)))
             )
         )
 
-    def _scores_watched(
-        self, mixer: nn.Module, layer: int, tell: SiteCallback
+    def _watch_scores(
+        self, mixer: nn.Module, layer: int, callback: SiteCallback
     ) -> contextlib.AbstractContextManager[None]:
         if not isinstance(mixer, Softmax):
             raise PlumblineError(
                 f"model.mixer {self.model.spec.slot('mixer').name!r}: what probes read of attention weights is exact "
                 "for model.mixer 'softmax' only; leave these probes out"
             )
-        return held(
+        return hold_hooks(
             mixer.register_forward_pre_hook(
-                lambda _, inputs: tell(layer, AttentionScores(inputs[0], inputs[1], mixer.scale))
+                lambda _, inputs: callback(layer, AttentionScores(inputs[0], inputs[1], mixer.scale))
             )
         )
 
-    def silenced(self, layer: int, *, query: bool, key: bool) -> contextlib.AbstractContextManager[None]:
+    def silence(self, layer: int, *, query: bool, key: bool) -> contextlib.AbstractContextManager[None]:
         """In the block, set the queries or keys of a layer to zero as its mixer receives them, or both."""
 
-        def silence(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        def zero_inputs(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
             q, k, *others = inputs
             return (torch.zeros_like(q) if query else q, torch.zeros_like(k) if key else k, *others)
 
-        return held(self.model.blocks[layer].attention.mixer.register_forward_pre_hook(silence))
+        return hold_hooks(self.model.blocks[layer].attention.mixer.register_forward_pre_hook(zero_inputs))
 
     def query_key_weights(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Weights of queries (H, W, D) and keys (G, W, D) of a layer in float64, gathered if they are sharded.
@@ -97,7 +97,7 @@ class ProbedDecoder(ProbedModel):
             PlumblineError: the layer does not have one weight of queries and one of keys.
         """
         parameters = dict(self.model.named_parameters())
-        return self._both(layer, lambda name: full(parameters[name].detach()))
+        return self._query_and_key(layer, lambda name: gather_full(parameters[name].detach()))
 
     def initial_query_key_weights(self, layer: int) -> tuple[torch.Tensor, torch.Tensor] | None:
         """The same weights at the start of training, drawn again from the run's seed; None without a seed."""
@@ -109,22 +109,22 @@ class ProbedDecoder(ProbedModel):
             start, shape = self.model.parameter_roles[name].init, parameters[name].shape
             return initial_value(start, shape, seed, name, spec).to(parameters[name].device)
 
-        return self._both(layer, draw)
+        return self._query_and_key(layer, draw)
 
-    def _both(self, layer: int, weight: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        query, key = (self._name(role, layer) for role in ("query", "key"))
+    def _query_and_key(self, layer: int, weight: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        query, key = (self._weight_name(role, layer) for role in ("query", "key"))
         width = self.model.spec.head_width
         return tuple(weight(name).double().unflatten(0, (-1, width)) for name in (query, key))  # type: ignore[return-value]
 
-    def _name(self, role: str, layer: int) -> str:
+    def _weight_name(self, role: str, layer: int) -> str:
         """The one weight of a layer that has a role."""
-        found = [name for name, own in self.model.parameter_roles.items() if (own.role, own.layer) == (role, layer)]
-        if len(found) != 1:
+        names = [name for name, own in self.model.parameter_roles.items() if (own.role, own.layer) == (role, layer)]
+        if len(names) != 1:
             raise PlumblineError(
-                f"model.projections {self.model.spec.slot('projections').name!r}: layer {layer} has {len(found)} "
+                f"model.projections {self.model.spec.slot('projections').name!r}: layer {layer} has {len(names)} "
                 f"weights with the role {role!r}, and probes of the bilinear form need one; leave these probes out"
             )
-        return found[0]
+        return names[0]
 
     def normalises_query_key(self, layer: int) -> bool:
         """Whether the query/key transform of a layer has a norm's gain."""
@@ -132,19 +132,19 @@ class ProbedDecoder(ProbedModel):
         return any(own.role == "norm" for name, own in self.model.parameter_roles.items() if name.startswith(place))
 
 
-def _weights_watched(mixer: nn.Module, layer: int, tell: SiteCallback) -> contextlib.AbstractContextManager[None]:
+def _watch_weights(mixer: nn.Module, layer: int, callback: SiteCallback) -> contextlib.AbstractContextManager[None]:
     """What a mixer's own reference says, whichever path its forward takes; nothing of one that defines no weights."""
     if not isinstance(mixer, Mixer) or type(mixer).weights is Mixer.weights:
         return contextlib.nullcontext()
 
-    def told(_: nn.Module, inputs: tuple[Any, ...]) -> None:
+    def pass_weights(_: nn.Module, inputs: tuple[Any, ...]) -> None:
         q_BHTW, k_BGTW, _, attention_mask = inputs[:4]
-        tell(layer, lambda: weighed(mixer, q_BHTW, k_BGTW, attention_mask))
+        callback(layer, lambda: iterate_weights(mixer, q_BHTW, k_BGTW, attention_mask))
 
-    return held(mixer.register_forward_pre_hook(told))
+    return hold_hooks(mixer.register_forward_pre_hook(pass_weights))
 
 
-def weighed(
+def iterate_weights(
     mixer: Mixer, q_BHTW: torch.Tensor, k_BGTW: torch.Tensor, attention_mask: AttentionMask
 ) -> Iterator[AttentionWeights]:
     """Compute a mixer's weights and the logits they are made of, in the mixer's own chunks of queries."""
@@ -155,7 +155,7 @@ def weighed(
 
 
 @contextlib.contextmanager
-def held(*handles: Any) -> Iterator[None]:
+def hold_hooks(*handles: Any) -> Iterator[None]:
     """Keep hooks registered until the block ends."""
     try:
         yield

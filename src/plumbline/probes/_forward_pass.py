@@ -46,9 +46,9 @@ def read_all(
         PlumblineError: a probe compares with a point that is not among the others.
     """
     subject = ProbedDecoder(model, precision, init_seed)
-    found = []
-    for sequences, together in itertools.groupby(sorted(specs, key=_sequences), key=_sequences):
-        probes = build(chosen := list(together))
+    values = []
+    for sequences, group in itertools.groupby(sorted(specs, key=_sequence_count), key=_sequence_count):
+        probes = build(chosen := list(group))
         for probe, spec in zip(probes, chosen):
             if probe.against is not None:
                 probe.other = (others or {}).get(probe.against)
@@ -57,8 +57,8 @@ def read_all(
                         f"probe {spec.name!r} compares two points of a run, and the one at {probe.against:g} is not "
                         "there; give it `at` instead of `every`, and `against` a fraction that is a probe point"
                     )
-        found += observe(subject, probes, tokens_BT[:sequences], separator)
-    return found
+        values += observe(subject, probes, tokens_BT[:sequences], separator)
+    return values
 
 
 def read(
@@ -83,29 +83,29 @@ def observe(
     neither on a micro-batch nor on a device's memory. Every rank of a sharded model must call this.
     """
     with contextlib.ExitStack() as whole:
-        whole.enter_context(_evaluating(subject.module))
+        whole.enter_context(_evaluation_mode(subject.module))
         for probe in probes:
             if probe.other is not None:
-                whole.enter_context(_evaluating(probe.other.module))
+                whole.enter_context(_evaluation_mode(probe.other.module))
             probe.begin(subject, separator)
         with contextlib.ExitStack() as stack:
             for site in SITES:
-                told = _told(probes, site)
-                for layer in range(subject.layers) if told else ():
-                    stack.enter_context(subject.watched(site, layer, _each(told)))
-            ends = _told(probes, "logits")
+                callbacks = _site_callbacks(probes, site)
+                for layer in range(subject.layers) if callbacks else ():
+                    stack.enter_context(subject.watch(site, layer, _call_each(callbacks)))
+            logits_callbacks = _site_callbacks(probes, "logits")
             for tokens_T in tokens_BT:
                 inputs_BT, targets_BT = tokens_T[None, :-1], tokens_T[None, 1:]
                 for probe in probes:
                     probe.sequence(inputs_BT, targets_BT)
                 logits_BTV = subject.logits(inputs_BT)
-                for tell in ends:
-                    tell(logits_BTV)
+                for callback in logits_callbacks:
+                    callback(logits_BTV)
         return [probe_value for probe in probes for probe_value in probe.probe_values(subject)]
 
 
 @contextlib.contextmanager
-def _evaluating(module: nn.Module) -> Any:
+def _evaluation_mode(module: nn.Module) -> Any:
     """Evaluation mode for the time being."""
     training = module.training
     module.eval()
@@ -115,18 +115,18 @@ def _evaluating(module: nn.Module) -> Any:
         module.train(training)
 
 
-def _told(probes: Sequence[Probe], site: str) -> list[Callable[..., None]]:
+def _site_callbacks(probes: Sequence[Probe], site: str) -> list[Callable[..., None]]:
     """Methods of the probes that want to know of a site."""
     return [getattr(probe, site) for probe in probes if getattr(type(probe), site) is not getattr(Probe, site)]
 
 
-def _each(told: list[Callable[..., None]]) -> Callable[..., None]:
-    def tell(layer: int, *values: Any) -> None:
-        for tell_probe in told:
-            tell_probe(layer, *values)
+def _call_each(callbacks: list[Callable[..., None]]) -> Callable[..., None]:
+    def call_all(layer: int, *values: Any) -> None:
+        for callback in callbacks:
+            callback(layer, *values)
 
-    return tell
+    return call_all
 
 
-def _sequences(probe: ProbeSpec) -> int:
+def _sequence_count(probe: ProbeSpec) -> int:
     return probe.sequences

@@ -15,10 +15,10 @@ Row = dict[str, Any]
 ONLINE_FRAME = "online.parquet"
 
 
-def rows(
+def make_rows(
     run_id: str,
     source: Literal["offline", "online"],
-    found: Iterable[tuple[int | None, float | None, ProbeValue]],
+    values: Iterable[tuple[int | None, float | None, ProbeValue]],
 ) -> list[Row]:
     """Make rows of the frame from values, each given with its step and fraction of training (None where unknown)."""
     return [
@@ -33,11 +33,11 @@ def rows(
             "null": probe_value.null,
             "source": source,
         }
-        for step, fraction, probe_value in found
+        for step, fraction, probe_value in values
     ]
 
 
-def write(path: Path, rows: list[Row], metadata: dict[str, str]) -> None:
+def write_frame(path: Path, rows: list[Row], metadata: dict[str, str]) -> None:
     """Write the frame of probes, which may have no rows."""
     import pandas as pd
 

@@ -23,7 +23,7 @@ from plumbline.model.model_folder import load_weights
 from plumbline.probes._base import ProbeValue
 from plumbline.probes._decoder import ProbedDecoder
 from plumbline.probes._forward_pass import read_all
-from plumbline.probes._frame import ONLINE_FRAME, Row, leaves_frame, rows
+from plumbline.probes._frame import ONLINE_FRAME, Row, leaves_frame, make_rows
 from plumbline.specs.components import code_class
 from plumbline.specs.spec import RunSpec, require_present_code
 
@@ -79,40 +79,40 @@ def read_run(folder: Path, manifest: Path, device: torch.device) -> ProbeResult:
     run.require_file(f"{POINTS}/{POINTS_INDEX}")
     points = read_points_index(folder)["points"]
     validation = Pack(manifest, context=spec.model.context)
-    its_own = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["validation_fingerprint"]
-    if validation.fingerprint != its_own:
+    expected = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["validation_fingerprint"]
+    if validation.fingerprint != expected:
         raise PlumblineError(
             f"--validation-pack: {manifest} is not the pack that {folder} was validated on, and what probes read on "
             "two packs cannot be compared; give the run's own"
         )
     verify_once(validation)
     reached = [point for point in points if point["reached"]]
-    found = rows(spec.run_id, "offline", read_points(folder, spec, reached, validation, device))
-    end = _last_weights(run, reached)
+    values = make_rows(spec.run_id, "offline", read_points(folder, spec, reached, validation, device))
+    end = _final_point(run, reached)
     if end is not None:
-        last = rows(spec.run_id, "offline", read_points(folder, spec, [end], validation, device))
-        found += [row | {"fraction": row["step"] / spec.train.steps} for row in last]
+        last = make_rows(spec.run_id, "offline", read_points(folder, spec, [end], validation, device))
+        values += [row | {"fraction": row["step"] / spec.train.steps} for row in last]
     if leaves_frame(spec):
         run.require_file(f"{POINTS}/{ONLINE_FRAME}")
-        found += frames.read(folder / POINTS / ONLINE_FRAME, "probes").to_dict("records")
+        values += frames.read(folder / POINTS / ONLINE_FRAME, "probes").to_dict("records")
     missed = [point for point in points if not point["reached"]]
     step = None if end is None else end["step"]
-    return ProbeResult(run=run, rows=found, missed=missed, end=step, validation=validation, device=device)
+    return ProbeResult(run=run, rows=values, missed=missed, end=step, validation=validation, device=device)
 
 
-def _last_weights(run: FinishedRun, reached: list[dict[str, Any]]) -> dict[str, Any] | None:
+def _final_point(run: FinishedRun, reached: list[dict[str, Any]]) -> dict[str, Any] | None:
     """The last finite weights of a run that diverged, as an entry of the index at the end of training; None where no
     probe is read there, or where they were read as a point that was reached.
 
     Raises:
         PlumblineError: they are not what the trainer wrote.
     """
-    asked = {probe.name for probe in run.spec.probes if END in probe.at and "against" not in probe.options}
-    if run.outcome == "completed" or not asked:
+    end_probes = {probe.name for probe in run.spec.probes if END in probe.at and "against" not in probe.options}
+    if run.outcome == "completed" or not end_probes:
         return None
     step = json.loads((run.folder / "outcome.json").read_text(encoding="utf-8"))["weights_step"]
     read = {point["fraction"] for point in reached if point["step"] == step}
-    if all(read & set(probe.at) for probe in run.spec.probes if probe.name in asked):
+    if all(read & set(probe.at) for probe in run.spec.probes if probe.name in end_probes):
         return None
     return {"fraction": END, "step": step, "file": f"../{MODEL}", "sha256": run.weights_sha256()}
 
@@ -136,14 +136,14 @@ def read_points(
     reached = {point["fraction"]: point for point in points}
     # The points that others are compared with: held while all are read, as a rule one of them.
     compared = {probe.options["against"] for probe in spec.probes if "against" in probe.options}
-    others = {against: _at(folder, spec, reached[against], device) for against in compared & reached.keys()}
+    others = {against: _load_decoder(folder, spec, reached[against], device) for against in compared & reached.keys()}
     for fraction, point in reached.items():
         due = [
             probe for probe in spec.probes if fraction in probe.at and probe.options.get("against", fraction) in reached
         ]
         if not due:
             continue
-        fill(model, folder, point["file"], point["sha256"])
+        load_point(model, folder, point["file"], point["sha256"])
         rows = validation.rows(np.arange(max(probe.sequences for probe in due)))
         tokens_BT = torch.from_numpy(rows).to(device)
         for probe_value in read_all(
@@ -158,15 +158,15 @@ def read_points(
             yield point["step"], fraction, probe_value
 
 
-def _at(folder: Path, spec: RunSpec, point: dict[str, Any], device: torch.device) -> ProbedDecoder:
+def _load_decoder(folder: Path, spec: RunSpec, point: dict[str, Any], device: torch.device) -> ProbedDecoder:
     """The run's model at one of its points."""
     with torch.device(device):
         model = Decoder(spec.model)
-    fill(model, folder, point["file"], point["sha256"])
+    load_point(model, folder, point["file"], point["sha256"])
     return ProbedDecoder(model, spec.train.precision)
 
 
-def fill(model: Decoder, folder: Path, file: str, sha256: str) -> None:
+def load_point(model: Decoder, folder: Path, file: str, sha256: str) -> None:
     """Load the weights of a probe point into `model`. They may hold values that are not finite, if the run diverged.
 
     Args:

@@ -25,8 +25,8 @@ def draw(frame: pd.DataFrame, title: str) -> Figure:
     text.
     """
     names = [name for name, part in frame.groupby("probe", sort=False) if part["layer"].notna().any()]
-    loose = frame[frame["layer"].isna()]
-    panels = len(names) + bool(len(loose))
+    layerless = frame[frame["layer"].isna()]
+    panels = len(names) + bool(len(layerless))
     lines = -(-panels // COLUMNS)
     with mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 8}):
         figure = Figure(figsize=(2.6 * COLUMNS, 1.9 * lines + 0.7), layout="constrained")
@@ -37,8 +37,8 @@ def draw(frame: pd.DataFrame, title: str) -> Figure:
             axes.set_xlim(-0.4, frame["layer"].max() + 0.4)
         for axes in grid[len(names) :]:
             axes.set_axis_off()
-        if len(loose):
-            _text(grid[len(names)], loose)
+        if len(layerless):
+            _text(grid[len(names)], layerless)
         figure.legend(
             handles=[
                 Line2D([], [], color=BLUE, marker="o", markersize=3, label="layer (mean over its heads)"),

@@ -18,7 +18,7 @@ from functools import cached_property
 
 import torch
 
-from plumbline.model.float32_widening import widened, without_autocast
+from plumbline.model.float32_widening import widen, without_autocast
 
 #: Query rows at a time.
 ROWS = 128
@@ -67,7 +67,7 @@ class AttentionScores:
 
     def __init__(self, q_BHTW: torch.Tensor, k_BGTW: torch.Tensor, scale: float) -> None:
         with without_autocast(q_BHTW):
-            self.q_BHTW, self.k_BGTW = widened(q_BHTW) * scale, widened(k_BGTW)
+            self.q_BHTW, self.k_BGTW = widen(q_BHTW) * scale, widen(k_BGTW)
 
     @cached_property
     def lse_BHT(self) -> torch.Tensor:
@@ -79,12 +79,12 @@ class AttentionScores:
     @cached_property
     def rows(self) -> RowSums:
         """All sums over keys of each row, computed in one walk."""
-        found: dict[str, list[torch.Tensor]] = {name: [] for name in RowSums.__dataclass_fields__}
+        parts_by_name: dict[str, list[torch.Tensor]] = {name: [] for name in RowSums.__dataclass_fields__}
         for z_BHQK in self._chunks(0.0):
-            found["absolute"].append(z_BHQK.abs().sum(-1))
-            found["square"].append(z_BHQK.square().sum(-1))
+            parts_by_name["absolute"].append(z_BHQK.abs().sum(-1))
+            parts_by_name["square"].append(z_BHQK.square().sum(-1))
             block_BHQQ = z_BHQK[..., -z_BHQK.shape[2] :]
-            unseen_QQ = _unseen(block_BHQQ)
+            unseen_QQ = _upper_triangle(block_BHQQ)
             block_BHQQ.masked_fill_(unseen_QQ, float("-inf"))
             maximum_BHQ1 = z_BHQK.amax(-1, keepdim=True)
             z_BHQK -= maximum_BHQ1
@@ -92,10 +92,10 @@ class AttentionScores:
             total_BHQ = weights_BHQK.sum(-1)
             block_BHQQ.masked_fill_(unseen_QQ, 0.0)  # 0 x -inf is no number
             logarithm_BHQ = total_BHQ.log()
-            found["maximum"].append(maximum_BHQ1[..., 0])
-            found["lse"].append(logarithm_BHQ + maximum_BHQ1[..., 0])
-            found["entropy"].append(logarithm_BHQ - weights_BHQK.mul_(z_BHQK).sum(-1) / total_BHQ)
-        return RowSums(**{name: torch.cat(parts, dim=-1) for name, parts in found.items()})
+            parts_by_name["maximum"].append(maximum_BHQ1[..., 0])
+            parts_by_name["lse"].append(logarithm_BHQ + maximum_BHQ1[..., 0])
+            parts_by_name["entropy"].append(logarithm_BHQ - weights_BHQK.mul_(z_BHQK).sum(-1) / total_BHQ)
+        return RowSums(**{name: torch.cat(parts, dim=-1) for name, parts in parts_by_name.items()})
 
     def weight(self, key_BT: torch.Tensor) -> torch.Tensor:
         """Attention weight P_{i,j(i)} (B, H, T) of one visible key per row; `key_BT` are the keys' positions."""
@@ -107,7 +107,7 @@ class AttentionScores:
             z_BHT = (q_BGRTW * self.k_BGTW.gather(2, index)[:, :, None]).sum(-1).flatten(1, 2)
             return (z_BHT - self.lse_BHT).exp()
 
-    def weigh(self) -> Iterator[AttentionWeights]:
+    def iterate_weights(self) -> Iterator[AttentionWeights]:
         """Yield the softmax's weights, ROWS queries at a time."""
         start = 0
         for z_BHQK in self._chunks(float("-inf")):
@@ -127,11 +127,11 @@ class AttentionScores:
                 q_BGXW = self.q_BHTW[:, :, start:stop].reshape(batch, groups, -1, width)
                 z_BGXK = q_BGXW @ self.k_BGTW[:, :, :stop].transpose(-1, -2)
             z_BHQK = z_BGXK.view(batch, heads, stop - start, stop)
-            z_BHQK[..., start:].masked_fill_(_unseen(z_BHQK[..., start:]), unseen)
+            z_BHQK[..., start:].masked_fill_(_upper_triangle(z_BHQK[..., start:]), unseen)
             yield z_BHQK
 
 
-def _unseen(block_BHQQ: torch.Tensor) -> torch.Tensor:
+def _upper_triangle(block_BHQQ: torch.Tensor) -> torch.Tensor:
     """True above the diagonal (Q, Q)."""
     queries = block_BHQQ.shape[-1]
     return torch.ones(queries, queries, dtype=torch.bool, device=block_BHQQ.device).triu(1)

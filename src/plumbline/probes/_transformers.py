@@ -23,7 +23,7 @@ from transformers.masking_utils import sdpa_mask
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.model import hugging_face_folder
 from plumbline.probes._base import ProbedModel, SiteCallback
-from plumbline.probes._decoder import held
+from plumbline.probes._decoder import hold_hooks
 from plumbline.probes._scores import AttentionScores
 
 ATTENTION = "plumbline_probes"
@@ -44,41 +44,41 @@ class ModuleLayout:
     split: Split
 
 
-def _apart(features: list[torch.Tensor], heads: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _split_separate(features: list[torch.Tensor], heads: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Queries from one module, keys from another."""
     query, key = features
     return query.unflatten(-1, (heads, width)), key.unflatten(-1, (-1, width))
 
 
-def _one_after_another(features: list[torch.Tensor], heads: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _split_stacked(features: list[torch.Tensor], heads: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
     """All queries, then all keys, then all values."""
     query, key, _ = features[0].unflatten(-1, (3, heads, width)).unbind(-3)
     return query, key
 
 
-def _head_by_head(features: list[torch.Tensor], heads: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _split_interleaved(features: list[torch.Tensor], heads: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Query, key and value of the first head, then of the next."""
     query, key, _ = features[0].unflatten(-1, (heads, 3, width)).unbind(-2)
     return query, key
 
 
 LLAMA = ModuleLayout(
-    layers="model.layers", attention="self_attn", ffn="mlp", projections=("q_proj", "k_proj"), split=_apart
+    layers="model.layers", attention="self_attn", ffn="mlp", projections=("q_proj", "k_proj"), split=_split_separate
 )
 #: The library's model types -> their family.
-STYLES = {
+LAYOUTS = {
     "llama": LLAMA,
     "mistral": LLAMA,
     "qwen2": LLAMA,
     "gpt2": ModuleLayout(
-        layers="transformer.h", attention="attn", ffn="mlp", projections=("c_attn",), split=_one_after_another
+        layers="transformer.h", attention="attn", ffn="mlp", projections=("c_attn",), split=_split_stacked
     ),
     "gpt_neox": ModuleLayout(
         layers="gpt_neox.layers",
         attention="attention",
         ffn="mlp",
         projections=("query_key_value",),
-        split=_head_by_head,
+        split=_split_interleaved,
     ),
 }
 
@@ -97,10 +97,10 @@ class QueryKeyHook:
     no_key: bool = False
 
 
-TAPS: WeakKeyDictionary[nn.Module, QueryKeyHook] = WeakKeyDictionary()
+HOOKS: WeakKeyDictionary[nn.Module, QueryKeyHook] = WeakKeyDictionary()
 
 
-def tapped_attention(
+def attention_with_hooks(
     module: nn.Module,
     query: torch.Tensor,
     key: torch.Tensor,
@@ -114,8 +114,8 @@ def tapped_attention(
     Raises:
         PlumblineError: probes watch, and the attention is not a causal softmax.
     """
-    tap = TAPS.get(module, QueryKeyHook())
-    if tap.tell:
+    hook = HOOKS.get(module, QueryKeyHook())
+    if hook.tell:
         unusual = [name for name in ("softcap", "s_aux", "position_bias") if others.get(name) is not None]
         if attention_mask is not None:
             unusual.append("a mask that is not causal alone (a sliding window, perhaps)")
@@ -125,23 +125,23 @@ def tapped_attention(
                 "for a causal softmax only; leave these probes out, or give a --context within the window"
             )
         scores = AttentionScores(query, key, query.shape[-1] ** -0.5 if scaling is None else scaling)
-        for tell in tap.tell:
-            tell(scores)
-    query = torch.zeros_like(query) if tap.no_query else query
-    key = torch.zeros_like(key) if tap.no_key else key
+        for callback in hook.tell:
+            callback(scores)
+    query = torch.zeros_like(query) if hook.no_query else query
+    key = torch.zeros_like(key) if hook.no_key else key
     return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **others)
 
 
-AttentionInterface.register(ATTENTION, tapped_attention)
+AttentionInterface.register(ATTENTION, attention_with_hooks)
 AttentionMaskInterface.register(ATTENTION, sdpa_mask)
 
 
 class ProbedTransformers(ProbedModel):
-    """A Hugging Face model as probes read it, of a family in `STYLES`; its attention is replaced by `ATTENTION`."""
+    """A Hugging Face model as probes read it, of a family in `LAYOUTS`; its attention is replaced by `ATTENTION`."""
 
     def __init__(self, model: Any) -> None:
         self.module = self.model = model
-        self.config, self.style = model.config, STYLES[model.config.model_type]
+        self.config, self.style = model.config, LAYOUTS[model.config.model_type]
         self.blocks = model.get_submodule(self.style.layers)
         self.layers = len(self.blocks)
         self.heads = self.config.num_attention_heads
@@ -152,30 +152,32 @@ class ProbedTransformers(ProbedModel):
         """Compute logits (B, T, V) in float32."""
         return self.model(input_ids=tokens_BT, use_cache=False).logits.float()
 
-    def watched(self, site: str, layer: int, tell: SiteCallback) -> contextlib.AbstractContextManager[None]:
-        """In the block, call `tell` with what passes at a site of a layer, by hooks or in the attention function."""
+    def watch(self, site: str, layer: int, callback: SiteCallback) -> contextlib.AbstractContextManager[None]:
+        """In the block, call `callback` with what passes a site of a layer, by hooks or in the attention function."""
         attention = self.blocks[layer].get_submodule(self.style.attention)
         match site:
             case "attention_input":
-                return held(
+                return hold_hooks(
                     attention.register_forward_pre_hook(
-                        lambda _, given, named: tell(layer, given[0] if given else named["hidden_states"]),
+                        lambda _, arguments, keywords: callback(
+                            layer, arguments[0] if arguments else keywords["hidden_states"]
+                        ),
                         with_kwargs=True,
                     )
                 )
             case "query_key":
-                return self._projections_watched(attention, layer, tell)
+                return self._watch_projections(attention, layer, callback)
             case "scores":
-                return _tapped(attention, lambda scores: tell(layer, scores))
+                return _watch_attention(attention, lambda scores: callback(layer, scores))
             case "weights":
-                return _tapped(attention, lambda scores: tell(layer, scores.weigh))
+                return _watch_attention(attention, lambda scores: callback(layer, scores.iterate_weights))
             case "ffn_write":
                 ffn = self.blocks[layer].get_submodule(self.style.ffn)
-                return held(ffn.register_forward_hook(lambda _, __, output: tell(layer, output)))
+                return hold_hooks(ffn.register_forward_hook(lambda _, __, output: callback(layer, output)))
         raise AssertionError(f"unknown site {site!r}")
 
-    def _projections_watched(
-        self, attention: nn.Module, layer: int, tell: SiteCallback
+    def _watch_projections(
+        self, attention: nn.Module, layer: int, callback: SiteCallback
     ) -> contextlib.AbstractContextManager[None]:
         outputs: list[torch.Tensor] = []
 
@@ -184,13 +186,15 @@ class ProbedTransformers(ProbedModel):
             if len(outputs) == len(self.style.projections):
                 q_BTHW, k_BTGW = self.style.split(outputs, self.heads, self.head_width)
                 outputs.clear()
-                tell(layer, q_BTHW.transpose(1, 2), k_BTGW.transpose(1, 2))
+                callback(layer, q_BTHW.transpose(1, 2), k_BTGW.transpose(1, 2))
 
-        return held(*(attention.get_submodule(path).register_forward_hook(gather) for path in self.style.projections))
+        return hold_hooks(
+            *(attention.get_submodule(path).register_forward_hook(gather) for path in self.style.projections)
+        )
 
-    def silenced(self, layer: int, *, query: bool, key: bool) -> contextlib.AbstractContextManager[None]:
+    def silence(self, layer: int, *, query: bool, key: bool) -> contextlib.AbstractContextManager[None]:
         """In the block, replace the queries or keys of a layer by zeros in its attention function, or both."""
-        return _silenced(self.blocks[layer].get_submodule(self.style.attention), query, key)
+        return _silence_attention(self.blocks[layer].get_submodule(self.style.attention), query, key)
 
     def query_key_weights(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Weights of queries (H, W, D) and keys (G, W, D) of a layer in float64, biases left out."""
@@ -206,36 +210,36 @@ class ProbedTransformers(ProbedModel):
 
 
 @contextlib.contextmanager
-def _tapped(attention: nn.Module, tell: Callable[[AttentionScores], None]) -> Iterator[None]:
-    tap = TAPS.setdefault(attention, QueryKeyHook())
-    tap.tell.append(tell)
+def _watch_attention(attention: nn.Module, callback: Callable[[AttentionScores], None]) -> Iterator[None]:
+    hook = HOOKS.setdefault(attention, QueryKeyHook())
+    hook.tell.append(callback)
     try:
         yield
     finally:
-        tap.tell.remove(tell)
+        hook.tell.remove(callback)
 
 
 @contextlib.contextmanager
-def _silenced(attention: nn.Module, query: bool, key: bool) -> Iterator[None]:
-    tap = TAPS.setdefault(attention, QueryKeyHook())
-    tap.no_query, tap.no_key = query, key
+def _silence_attention(attention: nn.Module, query: bool, key: bool) -> Iterator[None]:
+    hook = HOOKS.setdefault(attention, QueryKeyHook())
+    hook.no_query, hook.no_key = query, key
     try:
         yield
     finally:
-        tap.no_query = tap.no_key = False
+        hook.no_query = hook.no_key = False
 
 
 def read_config(folder: Path) -> Any:
     """Read the library's configuration from a folder that `save_pretrained` wrote; no weights are read.
 
     Raises:
-        PlumblineError: it cannot be read, or its model type is not in `STYLES`.
+        PlumblineError: it cannot be read, or its model type is not in `LAYOUTS`.
     """
     config = hugging_face_folder.read_config(folder)
-    if config.model_type not in STYLES:
+    if config.model_type not in LAYOUTS:
         raise PlumblineError(
-            f"--checkpoint: {folder} is a {config.model_type!r}; probes know their way in {sorted(STYLES)}"
-            f"{nearest(config.model_type, STYLES)}"
+            f"--checkpoint: {folder} is a {config.model_type!r}; probes know their way in {sorted(LAYOUTS)}"
+            f"{nearest(config.model_type, LAYOUTS)}"
         )
     return config
 
@@ -244,7 +248,7 @@ def load(folder: Path) -> ProbedTransformers:
     """Load the model of a folder that `save_pretrained` wrote, in float32 on the CPU; nothing is fetched.
 
     Raises:
-        PlumblineError: a model type that is not in `STYLES`, or as `hugging_face_folder.read_model`.
+        PlumblineError: a model type that is not in `LAYOUTS`, or as `hugging_face_folder.read_model`.
     """
     read_config(folder)
     return ProbedTransformers(hugging_face_folder.read_model(folder))

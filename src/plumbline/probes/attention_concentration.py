@@ -36,9 +36,9 @@ class AttentionConcentration(Probe):
         self.beyond = beyond
         self.totals = LayerTotals()
 
-    def weights(self, layer: int, weigh: Callable[[], Iterator[AttentionWeights]]) -> None:
+    def weights(self, layer: int, iterate_weights: Callable[[], Iterator[AttentionWeights]]) -> None:
         """Add up the concentration of a layer's attention weights, and count its large logits."""
-        for part in weigh():
+        for part in iterate_weights():
             batch, heads = part.weights.shape[:2]
             visible_B1QK = part.visible.expand(batch, -1, -1, -1)
             seen_B1Q = visible_B1QK.sum(-1)
@@ -58,7 +58,7 @@ class AttentionConcentration(Probe):
 
     def probe_values(self, model: ProbedModel) -> list[ProbeValue]:
         """The mean values of each head of each layer, and the nulls."""
-        found = []
+        probe_values = []
         for layer in self.totals.layers:
             values_H = {"logits_beyond": self.totals.mean("logits_beyond", layer)}
             null = None
@@ -66,9 +66,9 @@ class AttentionConcentration(Probe):
                 values_H = {name: self.totals.mean(name, layer) for name in NAMES} | values_H
                 null = float(self.totals.mean("null", layer))
             nulls = {"concentration": null, "largest_weight": null}
-            found += [
+            probe_values += [
                 ProbeValue(probe=name, layer=layer, head=head, value=value, null=nulls.get(name))
                 for name, value_H in values_H.items()
                 for head, value in enumerate(value_H.tolist())
             ]
-        return found
+        return probe_values

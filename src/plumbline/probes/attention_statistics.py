@@ -46,7 +46,7 @@ class AttentionStatistics(Probe):
 
     def probe_values(self, model: ProbedModel) -> list[ProbeValue]:
         """The statistics of each head of each layer."""
-        found = []
+        probe_values = []
         for layer in self.totals.layers:
             values_H = {
                 "logit_mean_abs": self.totals.mean("absolute", layer),
@@ -57,9 +57,9 @@ class AttentionStatistics(Probe):
             nulls = {"entropy": 1.0}
             if ("entropy", layer) in self.totals.counts:
                 values_H["entropy"] = self.totals.mean("entropy", layer)
-            found += [
+            probe_values += [
                 ProbeValue(probe=name, layer=layer, head=head, value=value, null=nulls.get(name))
                 for name, value_H in values_H.items()
                 for head, value in enumerate(value_H.tolist())
             ]
-        return found
+        return probe_values

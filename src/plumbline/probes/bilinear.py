@@ -30,21 +30,21 @@ class Bilinear(Probe):
 
     def probe_values(self, model: ProbedModel) -> list[ProbeValue]:
         """The norms of each head's form and of each layer's sum, from the model's weights."""
-        found = []
+        probe_values = []
         for layer in range(model.layers):
             now, start = model.query_key_weights(layer), model.initial_query_key_weights(layer)
             heads = {"bilinear_top": top_singular_value(*now)}
             if start is not None:
                 heads["bilinear_displacement"] = displacement(now, start)
-                heads["bilinear_relative"] = heads["bilinear_displacement"] / norm(*start)
-                summed = float(displacement(_summed(*now), _summed(*start)))
-                found.append(ProbeValue(probe="bilinear_displacement_summed", layer=layer, value=summed))
-            found += [
+                heads["bilinear_relative"] = heads["bilinear_displacement"] / form_norm(*start)
+                summed = float(displacement(_sum_heads(*now), _sum_heads(*start)))
+                probe_values.append(ProbeValue(probe="bilinear_displacement_summed", layer=layer, value=summed))
+            probe_values += [
                 ProbeValue(probe=name, layer=layer, head=head, value=value)
                 for name, value_H in heads.items()
                 for head, value in enumerate(value_H.tolist())
             ]
-        return found
+        return probe_values
 
 
 Weights = tuple[torch.Tensor, torch.Tensor]
@@ -55,14 +55,14 @@ def displacement(now: Weights, start: Weights) -> torch.Tensor:
     (query_HWD, key_GWD), (query0_HWD, key0_GWD) = now, start
     left_HXD = torch.cat([query_HWD - query0_HWD, query0_HWD], dim=1)
     right_GXD = torch.cat([key_GWD, key_GWD - key0_GWD], dim=1)
-    return norm(left_HXD, right_GXD)
+    return form_norm(left_HXD, right_GXD)
 
 
-def norm(query_HWD: torch.Tensor, key_GWD: torch.Tensor) -> torch.Tensor:
+def form_norm(query_HWD: torch.Tensor, key_GWD: torch.Tensor) -> torch.Tensor:
     """Frobenius norm (H,) of W_Q^T W_K for each query head."""
     gram_HWW, gram_GWW = (x @ x.transpose(-1, -2) for x in (query_HWD, key_GWD))
     # Rounding may leave a sum that is nothing a little below it.
-    return (gram_HWW * _per_head(gram_GWW, len(query_HWD))).sum((-1, -2)).clamp(min=0).sqrt()
+    return (gram_HWW * _repeat_for_heads(gram_GWW, len(query_HWD))).sum((-1, -2)).clamp(min=0).sqrt()
 
 
 def top_singular_value(query_HWD: torch.Tensor, key_GWD: torch.Tensor) -> torch.Tensor:
@@ -70,16 +70,16 @@ def top_singular_value(query_HWD: torch.Tensor, key_GWD: torch.Tensor) -> torch.
     if not bool(torch.isfinite(query_HWD).all() & torch.isfinite(key_GWD).all()):
         return torch.full((len(query_HWD),), math.nan)
     right_HWW, right_GWW = (torch.linalg.qr(x.transpose(-1, -2), mode="r").R for x in (query_HWD, key_GWD))
-    product_HWW = right_HWW @ _per_head(right_GWW, len(query_HWD)).transpose(-1, -2)
+    product_HWW = right_HWW @ _repeat_for_heads(right_GWW, len(query_HWD)).transpose(-1, -2)
     return torch.linalg.svdvals(product_HWW)[:, 0]
 
 
-def _summed(query_HWD: torch.Tensor, key_GWD: torch.Tensor) -> Weights:
+def _sum_heads(query_HWD: torch.Tensor, key_GWD: torch.Tensor) -> Weights:
     """Weights of one head (1, G W, D), whose form is the sum of all heads' forms."""
     groups, width, model_width = key_GWD.shape
     query_GWD = query_HWD.unflatten(0, (groups, -1)).sum(1)
     return query_GWD.reshape(1, groups * width, model_width), key_GWD.reshape(1, groups * width, model_width)
 
 
-def _per_head(x_GWX: torch.Tensor, heads: int) -> torch.Tensor:
+def _repeat_for_heads(x_GWX: torch.Tensor, heads: int) -> torch.Tensor:
     return x_GWX.repeat_interleave(heads // len(x_GWX), dim=0)

@@ -74,7 +74,7 @@ class Locality(Probe):
 
         with contextlib.ExitStack() as stack:
             for layer in self.upper:
-                stack.enter_context(self.other.watched("attention_input", layer, keep))
+                stack.enter_context(self.other.watch("attention_input", layer, keep))
             self.other.logits(inputs_BT)
 
     def attention_input(self, layer: int, x_BTD: torch.Tensor) -> None:
@@ -88,7 +88,7 @@ class Locality(Probe):
 
     def probe_values(self, model: ProbedModel) -> list[ProbeValue]:
         """The localities of each head of the upper half, and the projectors' ranks and shares."""
-        found: list[ProbeValue] = []
+        probe_values: list[ProbeValue] = []
         shares = []
         for layer, stream_DD in self.stream.items():
             if not bool(self.drift[layer].trace() > 0):
@@ -96,36 +96,36 @@ class Locality(Probe):
             basis_DD = leading_directions(self.drift[layer])
             held_D = energies(self.drift[layer], basis_DD)
             in_stream_D = energies(stream_DD, basis_DD)
-            ranks = {"": rank_holding(held_D, self.energy), "_calibrated": rank_holding(in_stream_D, self.share)}
+            ranks = {"": find_rank(held_D, self.energy), "_calibrated": find_rank(in_stream_D, self.share)}
             for suffix, rank in ranks.items():
-                found.append(ProbeValue(probe=f"projector_rank{suffix}", layer=layer, value=float(rank)))
-                found += self._ratios(model, layer, stream_DD, basis_DD[:, :rank], suffix)
+                probe_values.append(ProbeValue(probe=f"projector_rank{suffix}", layer=layer, value=float(rank)))
+                probe_values += self._locality_values(model, layer, stream_DD, basis_DD[:, :rank], suffix)
             share = float(in_stream_D[: ranks[""]].sum() / stream_DD.trace())
             shares.append((share, ranks[""] / len(stream_DD)))
-            found.append(ProbeValue(probe="projector_share", layer=layer, value=share, null=shares[-1][1]))
+            probe_values.append(ProbeValue(probe="projector_share", layer=layer, value=share, null=shares[-1][1]))
         if shares:
             share, null = (sum(values) / len(values) for values in zip(*shares))
-            found.append(ProbeValue(probe="projector_share", value=share, null=null))
-        return found
+            probe_values.append(ProbeValue(probe="projector_share", value=share, null=null))
+        return probe_values
 
-    def _ratios(
+    def _locality_values(
         self, model: ProbedModel, layer: int, stream_DD: torch.Tensor, basis_DR: torch.Tensor, suffix: str
     ) -> list[ProbeValue]:
         """The ratios of every head for the projector onto the span of `basis_DR`, and their nulls."""
         generator = torch.Generator().manual_seed(self.seed * 100_003 + layer)
         random = [_random_directions(basis_DR, generator) for _ in range(self.draws)]
-        found = []
+        probe_values = []
         for name, weight_NWD in zip(("query", "key"), model.query_key_weights(layer)):
-            values = ratios(stream_DD, weight_NWD, basis_DR).tolist()
-            nulls = torch.stack([ratios(stream_DD, weight_NWD, other) for other in random]).mean(0).tolist()
-            found += [
+            values = locality_ratios(stream_DD, weight_NWD, basis_DR).tolist()
+            nulls = torch.stack([locality_ratios(stream_DD, weight_NWD, other) for other in random]).mean(0).tolist()
+            probe_values += [
                 ProbeValue(probe=f"locality_{name}{suffix}", layer=layer, head=head, value=value, null=null)
                 for head, (value, null) in enumerate(zip(values, nulls))
             ]
-        return found
+        return probe_values
 
 
-def ratios(stream_DD: torch.Tensor, weight_NWD: torch.Tensor, basis_DR: torch.Tensor) -> torch.Tensor:
+def locality_ratios(stream_DD: torch.Tensor, weight_NWD: torch.Tensor, basis_DR: torch.Tensor) -> torch.Tensor:
     """Locality lambda (N,) of each head's weight for the projector onto the orthonormal columns of `basis_DR`.
 
     `stream_DD` is X^T X, so that |X A|_F^2 is the trace of A^T X^T X A.
@@ -147,7 +147,7 @@ def leading_directions(gram_DD: torch.Tensor) -> torch.Tensor:
     return torch.linalg.eigh(gram_DD).eigenvectors.flip(-1)
 
 
-def rank_holding(energies_D: torch.Tensor, share: float) -> int:
+def find_rank(energies_D: torch.Tensor, share: float) -> int:
     """The number of leading directions that hold `share` of all energy; at least one."""
     held_D = energies_D.cumsum(0)
     return min(int((held_D < share * held_D[-1]).sum()) + 1, len(held_D))
@@ -159,7 +159,7 @@ def _random_directions(like_DR: torch.Tensor, generator: torch.Generator) -> tor
     return torch.linalg.qr(drawn_DR).Q.to(like_DR.device)
 
 
-def locality(
+def read_locality(
     model: Decoder, other: Decoder, tokens_BT: torch.Tensor, *, precision: Precision = "float32", **options: float
 ) -> list[ProbeValue]:
     """Read the probe on `model`, with `other` as the later point; `options` are those of `Locality`."""

@@ -43,7 +43,7 @@ class LowerCopy(Probe):
 
     def sequence(self, inputs_BT: torch.Tensor, targets_BT: torch.Tensor) -> None:
         """Find the nearest earlier occurrence of each token, and add up the null."""
-        self.earlier_BT = nearest_earlier(inputs_BT)
+        self.earlier_BT = find_nearest_earlier(inputs_BT)
         self.valid_BT = self.earlier_BT >= 0
         if self.left_out is not None:
             self.valid_BT &= inputs_BT != self.left_out
@@ -76,7 +76,7 @@ class LowerCopy(Probe):
         ]
 
 
-def nearest_earlier(tokens_BT: torch.Tensor) -> torch.Tensor:
+def find_nearest_earlier(tokens_BT: torch.Tensor) -> torch.Tensor:
     """The last position before each that holds the same token (B, T); -1 where there is none."""
     ordered_BT, position_BT = tokens_BT.sort(dim=1, stable=True)
     same_BT = ordered_BT[:, 1:] == ordered_BT[:, :-1]
@@ -99,10 +99,10 @@ def lower_copy_score(
     reached. Every rank of a sharded model must call this.
     """
     probe = LowerCopy(count_separators=count_separators)
-    found = {
+    values_by_layer = {
         probe_value.layer: probe_value
         for probe_value in read(model, [probe], tokens_BT, precision, separator=separator)
     }
-    if None not in found:
+    if None not in values_by_layer:
         return math.nan, math.nan
-    return found[None].value, found[None].null
+    return values_by_layer[None].value, values_by_layer[None].null

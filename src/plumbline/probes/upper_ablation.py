@@ -35,23 +35,23 @@ class UpperAblation(Probe):
 
     def logits(self, logits_BTV: torch.Tensor) -> None:
         """Add up the loss of the unchanged model."""
-        self.sum += nats(logits_BTV, self.sequences[-1][1])
+        self.sum += sum_nats(logits_BTV, self.sequences[-1][1])
         self.tokens += self.sequences[-1][1].numel()
 
     def probe_values(self, model: ProbedModel) -> list[ProbeValue]:
         """The loss per token of the unchanged model and of each ablation; the latter are computed here."""
         loss = self.sum / self.tokens
-        found = [ProbeValue(probe="loss", value=loss)]
+        probe_values = [ProbeValue(probe="loss", value=loss)]
         for name, (query, key) in ABLATIONS.items():
             with contextlib.ExitStack() as stack:
                 for layer in model.upper:
-                    stack.enter_context(model.silenced(layer, query=query, key=key))
-                total = sum(nats(model.logits(inputs_BT), targets_BT) for inputs_BT, targets_BT in self.sequences)
-            found.append(ProbeValue(probe=name, value=total / self.tokens, null=loss))
-        return found
+                    stack.enter_context(model.silence(layer, query=query, key=key))
+                total = sum(sum_nats(model.logits(inputs_BT), targets_BT) for inputs_BT, targets_BT in self.sequences)
+            probe_values.append(ProbeValue(probe=name, value=total / self.tokens, null=loss))
+        return probe_values
 
 
-def nats(logits_BTV: torch.Tensor, targets_BT: torch.Tensor) -> float:
+def sum_nats(logits_BTV: torch.Tensor, targets_BT: torch.Tensor) -> float:
     """Summed cross-entropy in nats of the targets (B, T) under the logits (B, T, V)."""
     losses = cross_entropy(logits_BTV.flatten(0, 1), targets_BT.flatten(), reduction="none")
     return float(losses.double().sum())

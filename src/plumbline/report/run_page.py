@@ -261,7 +261,7 @@ def _list_facts(run: FoundRun) -> list[tuple[str, str]]:
         )
     manifest = run.manifest
     if "wall_seconds" in manifest:
-        manifest = manifest | {"peak_memory": peak_memory.in_words(manifest)}
+        manifest = manifest | {"peak_memory": peak_memory.format_memory(manifest)}
     facts += [(label, _format_value(manifest[name])) for name, label in FACTS.items() if name in manifest]
     return [*facts, ("folder", run.folder.as_posix())]
 

@@ -29,9 +29,9 @@ def arguments() -> command_line.Parser:
         help="most sequences at a time on a rank (default: all; on a GPU as many as its memory holds)",
     )
     add("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    often = parser.add_mutually_exclusive_group()
-    often.add_argument("--checkpoint-seconds", type=float, help="default: 15 on a CPU, 600 on a GPU")
-    often.add_argument("--checkpoint-steps", type=command_line.positive, metavar="N")
+    interval = parser.add_mutually_exclusive_group()
+    interval.add_argument("--checkpoint-seconds", type=float, help="default: 15 on a CPU, 600 on a GPU")
+    interval.add_argument("--checkpoint-steps", type=command_line.positive, metavar="N")
     add(
         "--keep-checkpoints",
         type=command_line.positive,
@@ -90,9 +90,9 @@ def main() -> int:
     stop = StopRequest().install()
     from plumbline.specs.spec import RunSpec
 
-    given = vars(arguments().parse_args())
-    text = given.pop("spec")
-    settings = TrainerSettings(**given)
+    options = vars(arguments().parse_args())
+    text = options.pop("spec")
+    settings = TrainerSettings(**options)
     try:
         spec = RunSpec.from_json(text)
     except command_line.PlumblineError as error:

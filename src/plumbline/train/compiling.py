@@ -26,7 +26,7 @@ from plumbline.train import randomness
 
 
 @dataclass(slots=True)
-class _Now:
+class _CompileState:
     """What a module's forward pass goes by. A wrapper that it could reach would outlive the process group."""
 
     training: bool = False
@@ -46,8 +46,8 @@ class CompiledModel:
     ) -> None:
         """`wrapped` is `model` as `parallel` gives it; `cache` the folder of what is compiled (None: torch's own)."""
         self.wrapped, self.model, self.ranks = wrapped, model, ranks
-        self.now = _Now(fault=_prepare(cache, model.spec.layers))
-        # Either has torch.compile give back what it is given, without a word.
+        self.now = _CompileState(fault=_configure_compiler(cache, model.spec.layers))
+        # With either, torch.compile silently returns what it is given.
         if torch._dynamo.config.disable:
             self.now.fault = "TORCH_COMPILE_DISABLE is set"
         elif os.environ.get("TORCHDYNAMO_DISABLE") == "1":
@@ -58,17 +58,17 @@ class CompiledModel:
         if by_layer:
             model.recompute = False  # within a layer's graph, which knows what it needs again
 
-    def __call__(self, *given: Any, **named: Any) -> torch.Tensor:
+    def __call__(self, *arguments: Any, **keywords: Any) -> torch.Tensor:
         """Call the model with these arguments."""
         self.now.training = torch.is_grad_enabled()
         try:
-            return self.wrapped(*given, **named)
+            return self.wrapped(*arguments, **keywords)
         finally:
             self.now.training = False
 
     @property
     def fault(self) -> str | None:
-        """The reason why nothing is compiled; None where the model is."""
+        """The reason why nothing is compiled; None if the model is compiled."""
         return self.now.fault
 
     def __getattr__(self, name: str) -> Any:
@@ -83,12 +83,13 @@ class CompiledModel:
         meets the others in what they exchange.
 
         Returns:
-            Why nothing is compiled; None where it is. Any other failure is raised, and a compiler's in a later step.
+            Why nothing is compiled; None if the model is. Any other failure is raised, and a compiler's in a later
+            step.
         """
         tokens_BT = torch.zeros(micro_batch, self.model.spec.context, dtype=torch.long, device=self.ranks.device)
         self.now.trying = True
         try:
-            with randomness.preserved(self.ranks.device):
+            with randomness.preserve_random_state(self.ranks.device):
                 with autocast(precision, self.ranks.device):
                     loss = self(tokens_BT, loss=True)
                 loss.backward()
@@ -102,42 +103,42 @@ class CompiledModel:
         return self.fault
 
 
-def _compile(module: nn.Module, now: _Now, recompute: bool) -> None:
+def _compile(module: nn.Module, now: _CompileState, recompute: bool) -> None:
     """Give `module` a forward pass that is compiled in training, and without gradients its own."""
     plain = module.forward
     if recompute:
 
-        def forward(*given: Any, **named: Any) -> Any:
+        def forward(*arguments: Any, **keywords: Any) -> Any:
             if not torch.is_grad_enabled():
-                return plain(*given, **named)
-            return checkpoint(plain, *given, use_reentrant=False, preserve_rng_state=False, **named)
+                return plain(*arguments, **keywords)
+            return checkpoint(plain, *arguments, use_reentrant=False, preserve_rng_state=False, **keywords)
 
     else:
         forward = plain
     # Whole, or not at all: what the compiler cannot see through would else run as it is, and nobody would know.
     compiled = torch.compile(forward, dynamic=False, fullgraph=True)
 
-    def chosen(*given: Any, **named: Any) -> Any:
+    def call(*arguments: Any, **keywords: Any) -> Any:
         if now.training and now.fault is None:
             try:
-                return compiled(*given, **named)
+                return compiled(*arguments, **keywords)
             except torch._dynamo.exc.TorchDynamoException as error:
                 inner = getattr(error, "inner_exception", error)
                 if isinstance(inner, (MemoryError, torch.OutOfMemoryError)):
                     raise inner from error
                 if not now.trying:
                     raise
-                now.fault = _in_a_line(error)
-        return forward(*given, **named)
+                now.fault = _summarise_error(error)
+        return forward(*arguments, **keywords)
 
-    module.forward = chosen
+    module.forward = call
 
 
-def _prepare(cache: Path | None, layers: int) -> str | None:
-    """Settings of torch's compiler, of this process; why they cannot be made, where they cannot."""
+def _configure_compiler(cache: Path | None, layers: int) -> str | None:
+    """Configure torch.compile in this process; return the reason if that fails, else None."""
     if cache is not None:
         try:
-            cache = cache.absolute() / f"{_processor()}-{_versions()}"
+            cache = cache.absolute() / f"{_processor_name()}-{_version_name()}"
             cache.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             return f"there is no folder for compiled code: {error}"
@@ -162,26 +163,26 @@ def _prepare(cache: Path | None, layers: int) -> str | None:
     return None
 
 
-def _processor() -> str:
+def _processor_name() -> str:
     """A name for machines that run each other's code: what is compiled uses all instructions of the processor that it
     was compiled on, and another, of the same cluster and on the same disk, may lack some."""
-    told = {"model name", "flags", "Features", "CPU part"}  # x86 and ARM
+    keys = {"model name", "flags", "Features", "CPU part"}  # x86 and ARM
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    found = sorted({line for line in lines if line.partition(":")[0].strip() in told})
-    text = "\n".join(found) or platform.processor()
+    facts = sorted({line for line in lines if line.partition(":")[0].strip() in keys})
+    text = "\n".join(facts) or platform.processor()
     return f"{platform.machine()}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
-def _versions() -> str:
+def _version_name() -> str:
     """A name for installations that read each other's files. What torch keeps of C++ is found by its source and how it
     is compiled: after an upgrade in place that is the same, and the headers that it was compiled with are not."""
     return f"torch{torch.__version__}-{sys.implementation.cache_tag}"
 
 
-def _in_a_line(error: BaseException) -> str:
+def _summarise_error(error: BaseException) -> str:
     """The first line of what the compiler says, and the last where the first only announces it (a kernel is compiled in
     another process, whose traceback follows); the rest tells of torch's own insides."""
     inner = getattr(error, "inner_exception", error)
     lines = [line.strip() for line in str(inner).splitlines() if line.strip()] or [""]
-    said = f"{lines[0]} {lines[-1]}" if lines[0].endswith(":") and len(lines) > 1 else lines[0]
-    return f"torch.compile fails: {type(inner).__name__}: {said}"[:300]
+    message = f"{lines[0]} {lines[-1]}" if lines[0].endswith(":") and len(lines) > 1 else lines[0]
+    return f"torch.compile fails: {type(inner).__name__}: {message}"[:300]

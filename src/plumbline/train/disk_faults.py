@@ -1,4 +1,4 @@
-"""Tells apart three faults of disks: no room (free some and continue), a file system that fails or may only be read,
+"""Distinguishes three faults of disks: no room (free some and continue), a file system that fails or may only be read,
 and a file that cannot be read just now.
 
 None is damage, and none is the run's fault. Damage is a file that is not there, or whose bytes were read and are not
@@ -30,24 +30,24 @@ class UnreadableFile(PlumblineError):
     """
 
 
-def guarded(directory: Path, write: Callable[[], Any], *, state: Path | None = None) -> Any:
+def guard_write(directory: Path, write: Callable[[], Any], *, state: Path | None = None) -> Any:
     """Call `write`, and turn an error of the disk into a message that names the file.
 
     `state`: the run's state, whose checkpoints the message tells of, where that is not `directory`.
 
     Raises:
         DiskFull: no space, quota exceeded, or a file-size limit.
-        UnreadableFile: the file system fails, may only be read, or denies this user what is asked of it.
+        UnreadableFile: the file system fails, may only be read, or denies this user access.
     """
     try:
         return write()
     except Exception as error:
-        found = in_words(error, state or directory)
-        if found is None or found is error:
+        disk_error = describe_disk_error(error, state or directory)
+        if disk_error is None or disk_error is error:
             raise
         for leftover in directory.glob(".step-*"):
             shutil.rmtree(leftover, ignore_errors=True)
-        raise found from error
+        raise disk_error from error
 
 
 def require_writable(directory: Path) -> None:
@@ -57,69 +57,69 @@ def require_writable(directory: Path) -> None:
         UnreadableFile: its file system is mounted for reading alone.
     """
     if os.statvfs(find_nearest(directory)).f_flag & os.ST_RDONLY:
-        raise _refused(OSError(errno.EROFS, os.strerror(errno.EROFS), str(directory)), directory)
+        raise _unreadable(OSError(errno.EROFS, os.strerror(errno.EROFS), str(directory)), directory)
 
 
-def in_words(error: BaseException, directory: Path) -> DiskFull | UnreadableFile | None:
-    """Say what the disk has against a run, where an error is the disk's or came from one; None of any other.
+def describe_disk_error(error: BaseException, directory: Path) -> DiskFull | UnreadableFile | None:
+    """Turn an error of the disk, or one caused by such an error, into a message; return None for any other error.
 
-    `directory` is named where the error names no file.
+    `directory` is named if the error does not name a file.
     """
     if isinstance(error, (DiskFull, UnreadableFile)):
         return error
-    cause = _cause(error)
+    cause = _disk_error(error)
     if cause is None:
         return None
     if cause.errno in FULL:
-        kept = sorted(path.name for path in directory.glob("step-*") if not path.suffix)
-        intact = f"; earlier checkpoints there are intact, up to {kept[-1]}" if kept else ""
-        remedy = "Free space and start the run again" + (": it resumes from them" if kept else "")
+        checkpoints = sorted(path.name for path in directory.glob("step-*") if not path.suffix)
+        intact = f"; earlier checkpoints there are intact, up to {checkpoints[-1]}" if checkpoints else ""
+        remedy = "Free space and start the run again" + (": it resumes from them" if checkpoints else "")
         return DiskFull(f"no disk space to save under {directory} ({cause}){intact}. {remedy}")
-    return _refused(cause, directory)
+    return _unreadable(cause, directory)
 
 
 def is_full(error: BaseException | None) -> bool:
     """Whether an error, or one that it came from, says that there is no room."""
-    cause = None if error is None else _cause(error)
+    cause = None if error is None else _disk_error(error)
     return isinstance(error, DiskFull) or (cause is not None and cause.errno in FULL)
 
 
-def number(error: BaseException) -> int | None:
+def find_errno(error: BaseException) -> int | None:
     """The system's number for an error that is the disk's or came from one; None of any other."""
-    cause = _cause(error)
+    cause = _disk_error(error)
     return None if cause is None else cause.errno
 
 
 @contextlib.contextmanager
-def readable(directory: Path) -> Iterator[None]:
+def explain_read_errors(directory: Path) -> Iterator[None]:
     """Turn an error of the file system in a ``with`` block into a message that says what to do.
 
     EIO and ESTALE: nothing was lost. No permission: whose file it is.
 
     Raises:
-        UnreadableFile: the block raised an OSError that is no want of room.
+        UnreadableFile: the block raised an OSError other than a lack of space.
     """
     try:
         yield
     except OSError as error:
         if is_full(error):
             raise
-        raise _refused(error, directory) from error
+        raise _unreadable(error, directory) from error
 
 
-def _cause(error: BaseException) -> OSError | None:
+def _disk_error(error: BaseException) -> OSError | None:
     """The error of the disk that an error is, or came from."""
     if isinstance(error, PermissionError):
         return error
-    at: BaseException | None = error
-    while at is not None:
-        if (found := find_disk_error(at)) is not None:
-            return found
-        at = at.__cause__ or at.__context__
+    current: BaseException | None = error
+    while current is not None:
+        if (disk_error := find_disk_error(current)) is not None:
+            return disk_error
+        current = current.__cause__ or current.__context__
     return None
 
 
-def _refused(error: OSError, directory: Path) -> UnreadableFile:
+def _unreadable(error: OSError, directory: Path) -> UnreadableFile:
     if isinstance(error, PermissionError):
         return UnreadableFile(explain_denial(error.filename or directory))
     read_only = error.errno == errno.EROFS

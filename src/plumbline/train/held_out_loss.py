@@ -37,8 +37,8 @@ def loss(parts: TrainingContext) -> float:
         start = (number * parts.ranks.world + parts.ranks.rank) * width
         last = min(start + width, sequences)
         # A rank with nothing left reads something all the same: a sharded model's forward pass needs every rank.
-        mine = np.arange(start, last) if start < last else np.arange(min(width, sequences))
-        value = loss_sum(parts, _tokens(parts, mine))
+        indices = np.arange(start, last) if start < last else np.arange(min(width, sequences))
+        value = loss_sum(parts, _read_tokens(parts, indices))
         if start < last:
             total += value.double()
     parts.model.train()
@@ -48,9 +48,9 @@ def loss(parts: TrainingContext) -> float:
 def probe_values(parts: TrainingContext, due: list[ProbeSpec]) -> list[ProbeValue]:
     """Let the probes that are due read the model as it is; every rank gets the leader's values."""
     parts.ranks.poll(parts.stop)
-    tokens_BT = _tokens(parts, np.arange(max(probe.sequences for probe in due)))
-    with randomness.preserved(parts.ranks.device):
-        found = read_all(
+    tokens_BT = _read_tokens(parts, np.arange(max(probe.sequences for probe in due)))
+    with randomness.preserve_random_state(parts.ranks.device):
+        values = read_all(
             parts.model,
             due,
             tokens_BT,
@@ -58,9 +58,9 @@ def probe_values(parts: TrainingContext, due: list[ProbeSpec]) -> list[ProbeValu
             init_seed=parts.spec.init_seed,
             separator=parts.validation.separator,
         )
-    return parts.ranks.broadcast(found)
+    return parts.ranks.broadcast(values)
 
 
-def _tokens(parts: TrainingContext, indices: np.ndarray) -> torch.Tensor:
+def _read_tokens(parts: TrainingContext, indices: np.ndarray) -> torch.Tensor:
     device = parts.ranks.device
     return rows(parts.validation, indices, device).to(device, non_blocking=True)

@@ -16,7 +16,7 @@ from plumbline.train.batches.batch_prefetch import BatchReader
 from plumbline.train.checkpoint.training_state import TrainingState
 from plumbline.train.held_out_loss import loss_sum
 from plumbline.train.learning_rate import make_schedule
-from plumbline.train.monitoring.deferred_metrics import DeferredMetrics, steps_late
+from plumbline.train.monitoring.deferred_metrics import DeferredMetrics, choose_lag
 from plumbline.train.training_context import TrainingContext
 
 
@@ -26,7 +26,7 @@ class TrainingLoop:
     def __init__(self, parts: TrainingContext) -> None:
         self.parts = parts
         self.state = TrainingState(parts.spec, parts.ranks.device)
-        late = steps_late(parts.settings.metric_lag_steps, parts.ranks, parts.optimizer.can_skip)
+        late = choose_lag(parts.settings.metric_lag_steps, parts.ranks, parts.optimizer.can_skip)
         self.deferred = DeferredMetrics(parts.ranks, late)
         self.stop_wanted = self.save_wanted = False
         self.factor = make_schedule(parts.spec.schedule, parts.spec.train.steps)
@@ -62,8 +62,8 @@ class TrainingLoop:
         while self.state.divergence is None:
             self.parts.saver.note_progress(self.step)
             due = self.step == steps or (self.step > 0 and self.step % validate_every == 0)
-            looked_at = due or self.parts.saver.point_due(self.step) or self.state.online.due(self.step)
-            if looked_at and not self.catch_up():
+            needs_losses = due or self.parts.saver.point_due(self.step) or self.state.online.due(self.step)
+            if needs_losses and not self.catch_up():
                 return
             self.parts.saver.keep_point(self.step)
             if due and self.state.metrics.validated(self.step) is None:
@@ -78,7 +78,7 @@ class TrainingLoop:
                 raise StopRequested
             if save and self.catch_up():
                 self.save_wanted = False
-                self.save(beside=self.parts.settings.background_io)
+                self.save(background=self.parts.settings.background_io)
 
     def train_step(self) -> tuple[bool, bool]:
         """Take one step; returns whether to stop and whether to save, agreed over the ranks.
@@ -86,8 +86,8 @@ class TrainingLoop:
         Its loss is read now, or some steps later; what was read may be that the run has diverged.
         """
         parts, step = self.parts, self.step + 1
-        at_once = any(intervention.at_once(step) for intervention in parts.interventions)
-        if at_once and not self.catch_up():
+        needs_loss = any(intervention.needs_loss(step) for intervention in parts.interventions)
+        if needs_loss and not self.catch_up():
             return False, False
         for intervention in parts.interventions:
             intervention.begin(step)
@@ -101,47 +101,47 @@ class TrainingLoop:
             learning_rate=learning_rate,
             random=self.state.random,
         )
-        if not self.catch_up(but=0 if at_once else self.deferred.late):
+        if not self.catch_up(unread=0 if needs_loss else self.deferred.late):
             return False, False
-        parts.optimizer.step(step, learning_rate, None if at_once else skip)
+        parts.optimizer.step(step, learning_rate, None if needs_loss else skip)
         parts.optimizer.zero_grad()
         for intervention in parts.interventions:
             intervention.end(step)
         self.state.step, self.state.random = step, randomness.capture(parts.ranks.device)
         return self.stop_wanted, self.save_wanted or parts.saver.due(step)
 
-    def catch_up(self, but: int = 0) -> bool:
-        """Read the losses of steps that were not read yet, but for the last `but`.
+    def catch_up(self, unread: int = 0) -> bool:
+        """Read the losses of steps that were not read yet, except the last `unread`.
 
         Returns whether the run continues. Where one of them is not finite, the run is as if that had been seen before
         its update: nothing has changed since, and what was counted is taken back.
         """
-        for found in self.deferred.read(but):
-            step = found.step
+        for metrics in self.deferred.read(unread):
+            step = metrics.step
             tokens = step * self.parts.spec.train.batch_tokens
-            self.state.metrics.train(step, found.loss, found.grad_norm, found.learning_rate, tokens)
-            if not found.finite:
-                reason = f"step {step}: loss {found.loss}, gradient norm {found.grad_norm}"
+            self.state.metrics.train(step, metrics.loss, metrics.grad_norm, metrics.learning_rate, tokens)
+            if not metrics.finite:
+                reason = f"step {step}: loss {metrics.loss}, gradient norm {metrics.grad_norm}"
                 self.state.divergence = {"step": step, "reason": reason}
-                self.state.step, self.state.random = step - 1, found.random
+                self.state.step, self.state.random = step - 1, metrics.random
                 self.deferred.drop()
                 if self.step == 0:
                     self.parts.optimizer.load({})  # zeros that skipped steps have made
                 break
-            self.stop_wanted |= found.stop
-            self.save_wanted |= found.save
-            self.parts.progress.step(step, found.loss, found.grad_norm, found.learning_rate)
+            self.stop_wanted |= metrics.stop
+            self.save_wanted |= metrics.save
+            self.parts.progress.step(step, metrics.loss, metrics.grad_norm, metrics.learning_rate)
         return self.state.divergence is None
 
     def _last_update_diverged(self) -> bool:
-        """Whether the last update made weights, or a held-out loss, that are no numbers: no step comes to notice."""
+        """Whether the last update made weights, or a held-out loss, not finite, which no later step detects."""
         loss = self.state.metrics.validated(self.step)
         assert loss is not None
         finite = all_finite(self.parts.model, self.parts.ranks)
         if finite and math.isfinite(loss):
             return False
-        what = f"held-out loss {loss}" if finite else "weights that are not finite"
-        self.state.divergence = {"step": self.step, "reason": f"step {self.step}: {what} after its update"}
+        fault = f"held-out loss {loss}" if finite else "weights that are not finite"
+        self.state.divergence = {"step": self.step, "reason": f"step {self.step}: {fault} after its update"}
         return True
 
     def _gradients(self, step: int) -> torch.Tensor:
@@ -178,10 +178,10 @@ class TrainingLoop:
         if due:
             self.state.online.add(self.step, held_out_loss.probe_values(self.parts, due))
 
-    def save(self, *, beside: bool = False) -> None:
-        """Write a checkpoint of the state after `step`, unless there is one; `beside` as of `CheckpointSaver.save`."""
+    def save(self, *, background: bool = False) -> None:
+        """Write a checkpoint of the state after `step`, unless there is one (see `CheckpointSaver.save`)."""
         assert not self.deferred, "a step that was not read may not have been made"
-        self.parts.saver.save(self.state, beside=beside)
+        self.parts.saver.save(self.state, background=background)
 
     def settle_divergence(self) -> None:
         """Make the weights of a diverged run the last finite ones, note their step, and save, so that nobody trains it

@@ -14,7 +14,7 @@ from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.core.stop_request import StopRequest, StopRequested
 from plumbline.model.decoder import create
-from plumbline.model.distributed import RankGroup, gather_weights, parallel, ranks
+from plumbline.model.distributed import RankGroup, gather_weights, join_ranks, parallel
 from plumbline.model.kernel_choice import choose
 from plumbline.model.numerics import numerics
 from plumbline.specs.spec import RunSpec, require_present_code
@@ -22,20 +22,20 @@ from plumbline.train import interventions, randomness, run_outputs
 from plumbline.train.batches import packs
 from plumbline.train.batches.micro_batch_search import (
     TooLarge,
-    fitted,
+    find_largest_batch,
+    is_out_of_memory,
+    needs_search,
     next_smaller,
-    out_of_memory,
-    searched,
 )
 from plumbline.train.batches.micro_batches import MicroBatching
-from plumbline.train.batches.packs import limit_to_held_out
+from plumbline.train.batches.packs import restrict_validation
 from plumbline.train.checkpoint.checkpoint_saver import CheckpointSaver
-from plumbline.train.checkpoint.resume_run import RunLock, RunResumer, locked
+from plumbline.train.checkpoint.resume_run import RunLock, RunResumer, hold_run_lock
 from plumbline.train.compiling import CompiledModel
-from plumbline.train.disk_faults import in_words, require_writable
+from plumbline.train.disk_faults import describe_disk_error, require_writable
 from plumbline.train.loop import TrainingLoop
 from plumbline.train.monitoring import peak_memory
-from plumbline.train.monitoring.mlflow import mirrored
+from plumbline.train.monitoring.mlflow import follow_run
 from plumbline.train.monitoring.progress import SCALARS, ScalarsFile, TensorBoardSink, TrainingProgress
 from plumbline.train.run_optimizer import RunOptimizer
 from plumbline.train.trainer_settings import TrainerSettings
@@ -49,20 +49,20 @@ def pretrain(spec: RunSpec, settings: TrainerSettings, stop: StopRequest) -> int
         PlumblineError: something a user can fix.
     """
     require_present_code(spec)
-    with ranks(settings.device) as group, contextlib.ExitStack() as stack:
+    with join_ranks(settings.device) as group, contextlib.ExitStack() as stack:
         numerics(group.device)
         try:
-            run_lock = stack.enter_context(locked(settings, stop)) if group.leader else None
+            run_lock = stack.enter_context(hold_run_lock(settings, stop)) if group.leader else None
             group.barrier()
             group.poll(stop)
             if settings.mlflow is not None and group.leader:
-                stack.enter_context(mirrored(settings.mlflow, settings.state, spec))
-            most: int | None = None
+                stack.enter_context(follow_run(settings.mlflow, settings.state, spec))
+            largest_batch: int | None = None
             while True:
                 try:
-                    return _Run(spec, settings, stop, group, run_lock, most).carry_out()
-                except TooLarge as found:
-                    most = found.smaller
+                    return _Run(spec, settings, stop, group, run_lock, largest_batch).carry_out()
+                except TooLarge as error:
+                    largest_batch = error.smaller
                 # What the error's traceback held is gone with it; what holds itself is not.
                 gc.collect()
                 if group.device.type == "cuda":
@@ -73,7 +73,7 @@ def pretrain(spec: RunSpec, settings: TrainerSettings, stop: StopRequest) -> int
             return EXIT_RUN_AGAIN
 
 
-def untrained(
+def build_loop(
     spec: RunSpec, settings: TrainerSettings, stop: StopRequest, group: RankGroup, run_lock: RunLock | None = None
 ) -> TrainingLoop:
     """Build the loop of a run before its first step, as `pretrain` does, for callers that take steps without a run.
@@ -94,12 +94,18 @@ class _Run:
         stop: StopRequest,
         group: RankGroup,
         run_lock: RunLock | None,
-        most: int | None = None,
+        largest_micro_batch: int | None = None,
     ) -> None:
-        """`most`: the most sequences at a time, where more were tried and did not fit."""
-        self.spec, self.settings, self.stop, self.group, self.most = spec, settings, stop, group, most
+        """`largest_micro_batch`: the most sequences at a time, if more were tried and did not fit."""
+        self.spec, self.settings, self.stop, self.group, self.largest_micro_batch = (
+            spec,
+            settings,
+            stop,
+            group,
+            largest_micro_batch,
+        )
         self.batching: MicroBatching | None = None
-        self.packages = peak_memory.held()
+        self.packages = peak_memory.count_resident_bytes()
         self.pack = packs.open_pack(settings.training_pack, spec, "--training-pack", spec.sequences_per_batch)
         self.validation = packs.open_pack(
             settings.validation_pack, spec, "--validation-pack", spec.train.validation_sequences
@@ -110,14 +116,14 @@ class _Run:
             "validation_fingerprint": self.validation.fingerprint,
         }
         self.resumption = RunResumer(spec, settings, group, run_lock, fingerprints)
-        self.how: dict[str, Any] = {}  # the settings as they came out
+        self.used_settings: dict[str, Any] = {}  # the settings that are in effect
         self.in_loop = False
 
     def carry_out(self) -> int:
         if self.group.leader:
             require_writable(self.settings.out)
         self.resumption.find()
-        with self._ends_before_the_loop(), self._deterministic_faults():
+        with self._record_early_end(), self._give_up_on_faults():
             self.group.poll(self.stop)
             loop = self.build()
         progress, saver, directory = loop.parts.progress, loop.parts.saver, self.resumption.directory
@@ -128,34 +134,34 @@ class _Run:
             except StopRequested:
                 self.in_loop = False
                 loop.save()
-                directory.end("stopped", loop.step, peak_memory.recorded(self.group, self.packages))
+                directory.end("stopped", loop.step, peak_memory.report_peak(self.group, self.packages))
                 progress.event("stopped", loop.step)
                 progress.say(f"asked to stop; saved at step {loop.step}, run me again")
                 return EXIT_RUN_AGAIN
         except Exception as error:
             saver.let_end()
-            reason = self.group.explained(error)
+            reason = self.group.explain(error)
             progress.event("fault", loop.step, reason=f"{type(reason).__name__}: {reason}")
-            memory = peak_memory.recorded(self.group, self.packages, alone=True)
+            memory = peak_memory.report_peak(self.group, self.packages, alone=True)
             less = next_smaller(error, self.batching, self.settings.micro_batch) if loop.step == started_at else None
             if less is None:
                 directory.end_by(reason, loop.step, memory, in_loop=self.in_loop)
             else:
                 directory.end("out of memory", loop.step, memory | {"reason": str(error)})
                 progress.say(str(TooLarge(less)))
-            self._memory_fault(error, made_progress=loop.step > started_at)
-            self._raise_in_words(error)
+            self._give_up_if_too_large(error, made_progress=loop.step > started_at)
+            self._raise_disk_error(error)
             raise
         except KeyboardInterrupt as error:  # a second Ctrl-C, which waits for nothing
             directory.end_by(error, loop.step, {}, in_loop=False)
             raise
         finally:
             progress.close()
-        self._leave(loop)
+        self._write_outputs(loop)
         return 0
 
     def _train(self, loop: TrainingLoop) -> None:
-        """From where the loop is to the end of the run, which is then saved."""
+        """Train from where the loop is to the end of the run, and save the run."""
         if loop.step < self.spec.train.steps and loop.state.divergence is None:
             packs.verify([self.pack, self.validation], self.group, self.stop)
             loop.parts.progress.start(loop.step, micro_batch=loop.parts.batching.micro_batch)
@@ -170,22 +176,22 @@ class _Run:
         self.resumption.directory.end(
             "completed" if loop.state.divergence is None else "diverged",
             loop.step,
-            peak_memory.recorded(self.group, self.packages),
+            peak_memory.report_peak(self.group, self.packages),
         )
 
     def build(self) -> TrainingLoop:
-        """Everything that the loop works with, at the checkpoint that was found or at the start."""
+        """Build everything that the loop works with, at the checkpoint that was found or at the start."""
         spec, settings, group = self.spec, self.settings, self.group
-        asked = self.most if settings.micro_batch is None else settings.micro_batch
-        batching = self.batching = MicroBatching.derive(spec.sequences_per_batch, asked, group.world)
+        requested = self.largest_micro_batch if settings.micro_batch is None else settings.micro_batch
+        batching = self.batching = MicroBatching.derive(spec.sequences_per_batch, requested, group.world)
         hooks = interventions.build(spec.interventions)
         randomness.seed(spec.init_seed, group.rank)
         model = create(spec.model, spec.init_seed, group.device)
         model.recompute = settings.recompute_activations
         dtype = torch.bfloat16 if spec.train.precision == "bfloat16" else torch.float32
         attention = choose(model, settings.attention, group.device.type, dtype)
-        if searched(asked, group.device.type, settings.strategy):
-            batching = self.batching = fitted(batching, model, spec, group)
+        if needs_search(requested, group.device.type, settings.strategy):
+            batching = self.batching = find_largest_batch(batching, model, spec, group)
         group.poll(self.stop)
         forward: Callable[..., torch.Tensor] = parallel(model, group, settings.strategy)
         progress = TrainingProgress(
@@ -206,7 +212,7 @@ class _Run:
                     spec=spec,
                     model=model,
                     ranks=group,
-                    validation=limit_to_held_out(hook, self.validation, spec.train.validation_sequences),
+                    validation=restrict_validation(hook, self.validation, spec.train.validation_sequences),
                     progress=progress,
                 )
             )
@@ -253,7 +259,7 @@ class _Run:
             progress.say(attention["notice"])
         if compilation["not_compiled"]:
             progress.say(f"continuing without being compiled: {compilation['not_compiled']}")
-        self.how = {
+        self.used_settings = {
             "strategy": settings.strategy,
             **compilation,
             "recompute": settings.recompute_activations,
@@ -263,20 +269,20 @@ class _Run:
             "accumulation": batching.accumulation,
             "world_size": group.world,
         }
-        saver.note(**self.how)
+        saver.note(**self.used_settings)
         checkpoint = self.resumption.put_back(loop.state, model, optimizer, hooks)
         if checkpoint is not None:
             progress.say(f"resumed at step {loop.step} from {checkpoint}")
         return loop
 
-    def _leave(self, loop: TrainingLoop) -> None:
+    def _write_outputs(self, loop: TrainingLoop) -> None:
         whole = gather_weights(loop.parts.model, self.group)
         if not self.group.leader:
             return
         hooks, state = loop.parts.interventions, loop.state
         result = run_outputs.outcome(self.spec, state.metrics, state.divergence, state.step)
         result["interventions"] = [hook.report(loop.step) for hook in hooks]
-        state.online.add_measured(measured for hook in hooks for measured in hook.measured())
+        state.online.add_measurements(values for hook in hooks for values in hook.measurements())
         run_outputs.write(
             self.settings.out,
             weights=whole,
@@ -284,7 +290,7 @@ class _Run:
             saver=loop.parts.saver,
             online=state.online,
             last=state.step,
-            manifest=run_outputs.compose_manifest(loop, self.resumption.starts, self.how),
+            manifest=run_outputs.compose_manifest(loop, self.resumption.starts, self.used_settings),
             result=result,
         )
         loop.parts.progress.event(result["outcome"], result["step"], loss=result["validation_loss"])
@@ -294,8 +300,8 @@ class _Run:
         )
 
     @contextlib.contextmanager
-    def _ends_before_the_loop(self) -> Iterator[None]:
-        """Record how a start ends that does not come to its loop, which would else seem to have been killed."""
+    def _record_early_end(self) -> Iterator[None]:
+        """Record how a start ends that does not reach its loop, which would otherwise seem to have been killed."""
         directory, step = self.resumption.directory, self.resumption.step
         try:
             yield
@@ -304,35 +310,37 @@ class _Run:
             raise
         except (Exception, KeyboardInterrupt) as error:
             directory.end_by(error, step, {}, in_loop=False)
-            self._raise_in_words(error)
+            self._raise_disk_error(error)
             raise
 
-    def _raise_in_words(self, error: BaseException) -> None:
-        """Raise in a sentence that names the file what a disk has against the run.
+    def _raise_disk_error(self, error: BaseException) -> None:
+        """Raise a message that names the file if an error is the disk's.
 
         Raises:
             DiskFull, UnreadableFile: the error is the disk's.
         """
-        found = in_words(error, self.settings.state)
-        if found is not None and found is not error:
-            raise found from error
+        disk_error = describe_disk_error(error, self.settings.state)
+        if disk_error is not None and disk_error is not error:
+            raise disk_error from error
 
     @contextlib.contextmanager
-    def _deterministic_faults(self) -> Iterator[None]:
-        """A spec that cannot be built, or a batch that cannot be cut, will not be fixed by trying again."""
+    def _give_up_on_faults(self) -> Iterator[None]:
+        """Give the run up at an error that trying again cannot fix, such as a batch that cannot be cut."""
         try:
             yield
         except PlumblineError as error:
-            if in_words(error, self.settings.state) is None:  # what only the disk has against a spec may be fixed
+            if (
+                describe_disk_error(error, self.settings.state) is None
+            ):  # what only the disk has against a spec may be fixed
                 self.resumption.give_up(str(error))
             raise
         except Exception as error:
-            self._memory_fault(error, made_progress=False)
+            self._give_up_if_too_large(error, made_progress=False)
             raise
 
-    def _memory_fault(self, error: BaseException, made_progress: bool) -> None:
-        """Out of memory before the first step of a start happens again at every start with as large a micro-batch."""
-        if not out_of_memory(error) or made_progress:
+    def _give_up_if_too_large(self, error: BaseException, made_progress: bool) -> None:
+        """Give the run up if memory ran out before its first step, which happens again with as large a micro-batch."""
+        if not is_out_of_memory(error) or made_progress:
             return
         if (less := next_smaller(error, self.batching, self.settings.micro_batch)) is not None:
             raise TooLarge(less) from error

@@ -67,13 +67,13 @@ def require(encoded: dict[str, Any]) -> None:
     except RuntimeError as error:  # of a generator in memory: nothing of a GPU's is taken for it
         raise ValueError(str(error).partition("\n")[0]) from error
     if encoded["cuda"] is not None:
-        found = len(_tensor(encoded["cuda"]))
-        if torch.cuda.is_initialized() and found != (expected := torch.cuda.get_rng_state().numel()):
-            raise ValueError(f"the state of a GPU's generator has {found} bytes, not {expected}")
+        size = len(_tensor(encoded["cuda"]))
+        if torch.cuda.is_initialized() and size != (expected := torch.cuda.get_rng_state().numel()):
+            raise ValueError(f"the state of a GPU's generator has {size} bytes, not {expected}")
 
 
 @contextlib.contextmanager
-def preserved(device: torch.device) -> Iterator[None]:
+def preserve_random_state(device: torch.device) -> Iterator[None]:
     """Put the generators' states back after a ``with`` block, whatever it draws."""
     before = capture(device)
     try:

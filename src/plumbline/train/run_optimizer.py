@@ -9,12 +9,12 @@ import torch
 from torch import nn
 
 from plumbline.core.errors import PlumblineError
-from plumbline.model.distributed import local, local_rows
+from plumbline.model.distributed import local_part, local_rows
 from plumbline.model.roles import ParameterRole
 from plumbline.specs.components import load
 from plumbline.specs.spec import OptimizerSpec, Precision
 from plumbline.train.interventions import Intervention
-from plumbline.train.optimizers._base import undone_where
+from plumbline.train.optimizers._base import undo_if
 
 
 def decayed(role: ParameterRole, spec: OptimizerSpec) -> bool:
@@ -92,7 +92,7 @@ class RunOptimizer:
         """Make one update with `learning_rate` times the interventions' multipliers.
 
         `skip`: a scalar on the device, for an optimizer that `can_skip` and interventions that need not be read at once
-        in this step (`Intervention.at_once`): where it is 1, nothing changes.
+        in this step (`Intervention.needs_loss`): where it is 1, nothing changes.
 
         Raises:
             PlumblineError: an intervention stops parameters and would have them decayed all the same.
@@ -112,11 +112,11 @@ class RunOptimizer:
                         decay /= table[label]
             group["lr"], group["weight_decay"] = rate, decay
         by_row = [intervention.row_multipliers(step) for intervention in self.interventions]
-        before = {name: local(self.parameters[name]).clone() for rows in by_row for name in rows}
+        before = {name: local_part(self.parameters[name]).clone() for rows in by_row for name in rows}
         self.inner.step(*(() if skip is None else (skip,)))
         for rows in by_row:
             for name, multipliers_X in rows.items():
-                with undone_where(skip, self.parameters[name]):
+                with undo_if(skip, self.parameters[name]):
                     self._scale_update(name, before[name], multipliers_X)
         for intervention in self.interventions:
             intervention.after_step(step)
@@ -125,7 +125,7 @@ class RunOptimizer:
         """W <- W_before + s_x (W - W_before) for each row x: what the step would have done with s_x times the learning
         rate, since an optimizer's update is linear in it, decay included. (A scaled gradient would not do that: Adam
         and Muon do not feel a gradient's length.) Where s_x is 1, the row keeps its bits."""
-        value = local(self.parameters[name])
+        value = local_part(self.parameters[name])
         torch.lerp(before, value, local_rows(multipliers_X, self.parameters[name]), out=value)
 
     def zero_grad(self) -> None:

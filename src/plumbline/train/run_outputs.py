@@ -18,7 +18,7 @@ from plumbline.model.numerics import float32_error
 from plumbline.probes._frame import ONLINE_FRAME, leaves_frame
 from plumbline.specs.spec import RunSpec
 from plumbline.train.checkpoint.checkpoint_saver import CheckpointSaver
-from plumbline.train.disk_faults import guarded
+from plumbline.train.disk_faults import guard_write
 from plumbline.train.loop import TrainingLoop
 from plumbline.train.monitoring import peak_memory
 from plumbline.train.monitoring.run_metrics import OnlineProbes, RunMetrics
@@ -77,11 +77,11 @@ def compose_manifest(loop: TrainingLoop, starts: list[dict[str, Any]], settings_
         **settings_used,
     }
     # A finished run's outputs may be given again elsewhere, under other code and settings: its start knows.
-    begun = here | {key: value for key, value in starts[-1].items() if key in here}
+    start_facts = here | {key: value for key, value in starts[-1].items() if key in here}
     return {
         "run_id": parts.spec.run_id,
         "spec": parts.spec.to_dict(),
-        **begun,
+        **start_facts,
         "code": provenance.list_code_versions(starts),
         "code_sha256": provenance.find_code_hash(starts),
         "data_fingerprint": parts.pack.fingerprint,
@@ -91,7 +91,7 @@ def compose_manifest(loop: TrainingLoop, starts: list[dict[str, Any]], settings_
         "started": starts[0]["time"],
         "finished": process_record.now(),
         "wall_seconds": round(loop.state.seconds, 3),
-        **peak_memory.of_starts(starts),
+        **peak_memory.find_largest_peak(starts),
         "attempts": len(starts),
         "resumed_from": [entry["step"] for entry in starts if entry["resumed"]],
         "starts": starts,
@@ -134,8 +134,8 @@ def write(
             if leaves_frame(online.spec):
                 online.write(staging / POINTS / ONLINE_FRAME)
             atomic_write_json(staging / "outcome.json", result)
-            named = ("metrics.parquet", MODEL, f"{POINTS}/{POINTS_INDEX}", f"{POINTS}/{ONLINE_FRAME}", "outcome.json")
-            files = {name: _facts(staging / name) for name in named if (staging / name).exists()}
+            names = ("metrics.parquet", MODEL, f"{POINTS}/{POINTS_INDEX}", f"{POINTS}/{ONLINE_FRAME}", "outcome.json")
+            files = {name: _file_facts(staging / name) for name in names if (staging / name).exists()}
             fingerprint_file.write_facts(staging / "manifest.json", manifest | {"files": files})
             saver.check()
             (directory / "outcome.json").unlink(missing_ok=True)
@@ -148,10 +148,10 @@ def write(
         finally:
             shutil.rmtree(staging, ignore_errors=True)
 
-    guarded(directory, write_all)
+    guard_write(directory, write_all)
 
 
-def _facts(path: Path) -> dict[str, Any]:
+def _file_facts(path: Path) -> dict[str, Any]:
     return {"bytes": path.stat().st_size, "sha256": sha256_file(path)}
 
 

@@ -24,12 +24,12 @@ import torch
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, sha256_file
 from plumbline.core.stop_request import StopRequest
-from plumbline.model.distributed import ranks
+from plumbline.model.distributed import join_ranks
 from plumbline.model.numerics import numerics
 from plumbline.specs.spec import RunSpec
 from plumbline.train.compiling import CompiledModel
 from plumbline.train.loop import TrainingLoop
-from plumbline.train.pretrain import untrained
+from plumbline.train.pretrain import build_loop
 from plumbline.train.trainer_settings import TrainerSettings
 
 
@@ -49,7 +49,7 @@ class TimingSettings:
     compile: bool = False
 
 
-def measure(specs: Sequence[RunSpec], how: TimingSettings, say: Callable[[str], None]) -> pd.DataFrame:
+def measure(specs: Sequence[RunSpec], timing: TimingSettings, report: Callable[[str], None]) -> pd.DataFrame:
     """Time steps; one row each: key of the run, repeat (from 0), place (which of the runs it was this time, from 0),
     seconds.
 
@@ -60,11 +60,11 @@ def measure(specs: Sequence[RunSpec], how: TimingSettings, say: Callable[[str], 
             failed.
     """
     _require_comparable(specs)
-    with ranks(how.device) as group, tempfile.TemporaryDirectory(prefix="plumbline-steps-") as folder:
+    with join_ranks(timing.device) as group, tempfile.TemporaryDirectory(prefix="plumbline-steps-") as folder:
         if group.world > 1:
             raise PlumblineError("step times are measured in one process; start it without torchrun")
         numerics(group.device)
-        sequences = max(how.sequences, 1 + max(spec.sequences_apart for spec in specs))
+        sequences = max(timing.sequences, 1 + max(spec.sequences_apart for spec in specs))
         pack = random_pack(Path(folder) / "random.json", specs[0], sequences)
         loops = []
         for number, spec in enumerate(specs):
@@ -73,27 +73,27 @@ def measure(specs: Sequence[RunSpec], how: TimingSettings, say: Callable[[str], 
                 validation_pack=pack,
                 state=Path(folder) / str(number),
                 out=Path(folder) / str(number),
-                micro_batch=how.micro_batch,
-                device=how.device,
-                compile=how.compile,
+                micro_batch=timing.micro_batch,
+                device=timing.device,
+                compile=timing.compile,
                 checkpoint_seconds=math.inf,
                 report_seconds=math.inf,
             )
-            loop = untrained(on_random_tokens(spec, how), settings, StopRequest(), group)
+            loop = build_loop(on_random_tokens(spec, timing), settings, StopRequest(), group)
             if isinstance(loop.parts.forward, CompiledModel) and loop.parts.forward.fault:
                 raise PlumblineError(
                     f"step times: {spec.key} is not compiled ({loop.parts.forward.fault}); fix that, or measure "
                     "without compiling"
                 )
             loops.append(loop)
-        return _timed(loops, how, group.device, say)
+        return _time_in_turn(loops, timing, group.device, report)
 
 
-def _timed(
-    loops: list[TrainingLoop], how: TimingSettings, device: torch.device, say: Callable[[str], None]
+def _time_in_turn(
+    loops: list[TrainingLoop], settings: TimingSettings, device: torch.device, report: Callable[[str], None]
 ) -> pd.DataFrame:
     rows = []
-    for number in range(how.warmup + how.repeats):
+    for number in range(settings.warmup + settings.repeats):
         first = number % len(loops)
         for place, loop in enumerate(loops[first:] + loops[:first]):
             seconds = step_seconds(loop, device)
@@ -103,10 +103,10 @@ def _timed(
                     f"({loop.state.divergence['reason']}), and an unfinished step has "
                     "no time; choose a lower learning rate"
                 )
-            if number >= how.warmup:
-                rows.append((loop.parts.spec.key, number - how.warmup, place, seconds))
-        if number in (how.warmup - 1, how.warmup + how.repeats - 1):
-            say(f"{number + 1} steps of {len(loops)} runs on {device}")
+            if number >= settings.warmup:
+                rows.append((loop.parts.spec.key, number - settings.warmup, place, seconds))
+        if number in (settings.warmup - 1, settings.warmup + settings.repeats - 1):
+            report(f"{number + 1} steps of {len(loops)} runs on {device}")
     return pd.DataFrame.from_records(rows, columns=["key", "repeat", "place", "seconds"])
 
 
@@ -124,12 +124,12 @@ def _wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def on_random_tokens(spec: RunSpec, how: TimingSettings) -> RunSpec:
+def on_random_tokens(spec: RunSpec, settings: TimingSettings) -> RunSpec:
     """Change a run's spec to a batch of `sequences` random sequences, enough steps, and next to no validation."""
     train = msgspec.structs.replace(
         spec.train,
-        batch_tokens=how.sequences * spec.model.context,
-        steps=max(spec.train.steps, how.warmup + how.repeats),
+        batch_tokens=settings.sequences * spec.model.context,
+        steps=max(spec.train.steps, settings.warmup + settings.repeats),
         validation_sequences=1,
     )
     return msgspec.structs.replace(spec, train=train, probes=(), data_seed=0)

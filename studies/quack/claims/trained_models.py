@@ -11,7 +11,7 @@ import torch
 from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import ComputedValues
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
-from plumbline.train.optimizers._orthogonal import QUINTIC, orthogonalised
+from plumbline.train.optimizers._orthogonal import QUINTIC, orthogonalise
 
 from ..run_grid import ABLATION, COMPETITIVE, DEFAULT, DIFFERENT, QK_CLIPS, QK_NORM, QUACK
 from .claim_evidence import BOTH, Evidence, gap, in_each, lower, slightly_worse, try_each
@@ -159,4 +159,4 @@ GRADIENT_SIZES, LARGEST_UPDATE = (1e-4, 1.0, 1e4), 1.25
 def update_size(size: float) -> float:
     """The largest singular value of what Muon makes of a gradient of a size."""
     gradient = size * torch.randn(64, 128, generator=torch.Generator().manual_seed(0))
-    return float(torch.linalg.matrix_norm(orthogonalised(gradient, (QUINTIC,) * 5), ord=2))
+    return float(torch.linalg.matrix_norm(orthogonalise(gradient, (QUINTIC,) * 5), ord=2))

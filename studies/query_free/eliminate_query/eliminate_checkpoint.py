@@ -162,7 +162,7 @@ def _without_any_query(model: Decoder, layers: list[int]) -> Decoder:
     silent = copy.deepcopy(model)
     with torch.no_grad():
         for name, own in silent.parameter_roles.items():
-            if own.layer in layers and "query" in (own.role, own.of):
+            if own.layer in layers and "query" in (own.role, own.owner):
                 silent.get_parameter(name).zero_()
     return silent
 

@@ -105,7 +105,7 @@ def _of_run(
 
 def _point(path: Path) -> CheckpointOfKnownArchitecture:
     """A file of weights in the folder of points of a finished run, which its index names with its checksum."""
-    from plumbline.probes._offline import fill
+    from plumbline.probes._offline import load_point
 
     folder = path.parent.parent
     run = _run(folder)
@@ -117,7 +117,7 @@ def _point(path: Path) -> CheckpointOfKnownArchitecture:
 
     def load() -> Decoder:
         decoder = Decoder(run.spec.model)
-        fill(decoder, folder, entry["file"], entry["sha256"])
+        load_point(decoder, folder, entry["file"], entry["sha256"])
         return decoder.float()
 
     return _of_run(path, run, _outcome(folder) | {"weights_step": entry["step"]}, load)

@@ -29,7 +29,7 @@ def in_double(model: Decoder) -> Logits:
     double = copy.deepcopy(model).double().eval()
 
     def logits(tokens_BT: torch.Tensor) -> torch.Tensor:
-        context = ForwardContext(attention_mask=AttentionMask.of(tokens_BT, None, None), cache=None)
+        context = ForwardContext(attention_mask=AttentionMask.for_call(tokens_BT, None, None), cache=None)
         return apply_linear(double.hidden(tokens_BT, context), double.head_weight)
 
     return logits

@@ -31,9 +31,9 @@ class DecoderWeights:
         self.spec = model.spec
         self.values = {name: value.detach().double().clone() for name, value in model.named_parameters()}
         self._names = {
-            (own.role, own.of, own.layer): name
+            (own.role, own.owner, own.layer): name
             for name, own in model.parameter_roles.items()
-            if own.role in (*READERS, "output", "down", "head") or own.of in (*READERS, "output", "down")
+            if own.role in (*READERS, "output", "down", "head") or own.owner in (*READERS, "output", "down")
         }
         self.head = self._names.get(("head", "", None))
 

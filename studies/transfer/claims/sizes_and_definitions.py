@@ -272,7 +272,7 @@ def softpick_zeros(e: Evidence, claim: PaperClaim) -> Values:
     generator, time = torch.Generator().manual_seed(0), model.context
     q_BHQW = 4 * torch.randn(1, model.heads, time, model.head_width, generator=generator)
     k_BGKW = torch.randn(1, model.key_value_heads, time, model.head_width, generator=generator)
-    attention_mask = AttentionMask.of(torch.zeros(1, time, dtype=torch.long), None, None)
+    attention_mask = AttentionMask.for_call(torch.zeros(1, time, dtype=torch.long), None, None)
     with torch.no_grad():
         weights_BHQK, scores_BHQK = mixer.weights(q_BHQW, k_BGKW, attention_mask), mixer.scores(q_BHQW, k_BGKW)
     soft_BHQK = (scores_BHQK + attention_mask.bias_B1QK(scores_BHQK.dtype)).softmax(-1)

@@ -19,7 +19,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
 from plumbline.model.kernel_choice import choose
 from plumbline.model.kernels import selection
-from plumbline.model.kernels.selection import FLASH_ATTN, SDPA, fused
+from plumbline.model.kernels.selection import FLASH_ATTN, SDPA, choose_fused_kernel
 from plumbline.model.mixers import softmax
 from plumbline.model.numerics import set_numerics
 from plumbline.specs.spec import ModelSpec
@@ -69,13 +69,15 @@ def test_it_is_chosen_by_its_conditions(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(selection, "FLASH_ATTN_INSTALLED", True)
     for dtype in HALF:
         for width in (8, 64, 96, 256):
-            assert fused("cuda", dtype, width) == FLASH_ATTN
-        assert fused("cuda", dtype, 264) == fused("cuda", dtype, 60) == SDPA, "heads that it does not take"
-        assert fused("cpu", dtype, 64) == fused("meta", dtype, 64) == SDPA
-        assert fused("cuda", dtype, 64, plain=False) == SDPA, "padding and caches"
-    assert fused("cuda", torch.float32, 64) == fused("cuda", torch.float64, 64) == SDPA
+            assert choose_fused_kernel("cuda", dtype, width) == FLASH_ATTN
+        assert choose_fused_kernel("cuda", dtype, 264) == choose_fused_kernel("cuda", dtype, 60) == SDPA, (
+            "heads that it does not take"
+        )
+        assert choose_fused_kernel("cpu", dtype, 64) == choose_fused_kernel("meta", dtype, 64) == SDPA
+        assert choose_fused_kernel("cuda", dtype, 64, plain=False) == SDPA, "padding and caches"
+    assert choose_fused_kernel("cuda", torch.float32, 64) == choose_fused_kernel("cuda", torch.float64, 64) == SDPA
     monkeypatch.setattr(selection, "FLASH_ATTN_INSTALLED", False)
-    assert fused("cuda", torch.bfloat16, 64) == SDPA
+    assert choose_fused_kernel("cuda", torch.bfloat16, 64) == SDPA
 
 
 def test_a_manifest_says_so_with_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +112,7 @@ def test_one_that_cannot_be_used(code: str, said: str, monkeypatch: pytest.Monke
 def test_a_folder_without_code_is_no_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "flash_attn" / "cute").mkdir(parents=True)
     monkeypatch.syspath_prepend(tmp_path)
-    assert not selection.installed("flash_attn") and selection.installed("torch")
+    assert not selection.is_installed("flash_attn") and selection.is_installed("torch")
 
 
 FOLDED = {"softmax": {"name": "softmax"}} | {
@@ -182,7 +184,7 @@ def test_on_a_device_it_is_attention_in_double(width: int) -> None:
     shapes = [(2, 301, heads, width) for heads in (8, 2, 2)]
     drawn = [torch.randn(shape, generator=draw, device="cuda").bfloat16().transpose(1, 2) for shape in shapes]
     given = [x.requires_grad_() for x in drawn]
-    assert fused("cuda", torch.bfloat16, width) == FLASH_ATTN
+    assert choose_fused_kernel("cuda", torch.bfloat16, width) == FLASH_ATTN
     out = softmax.fused_softmax(*given, plain(301), width**-0.5)
     do = torch.randn(out.shape, generator=draw, device="cuda").to(out)
     found = (out, *torch.autograd.grad(out, given, do))

@@ -50,7 +50,7 @@ ONE_EACH = ["softmax_cap", "softpick", "softpick original", "sigmoid per head", 
 
 def plain(length: int) -> AttentionMask:
     """Causal mask of one unpadded call."""
-    return AttentionMask.of(torch.zeros(1, length, dtype=torch.long, device=DEVICE), None, None)
+    return AttentionMask.for_call(torch.zeros(1, length, dtype=torch.long, device=DEVICE), None, None)
 
 
 def built(variant: str, *, width: int = 32, heads: int = 4, groups: int = 2) -> Mixer:

@@ -12,7 +12,7 @@ import torch
 from plumbline.model.decoder import create
 from plumbline.model.kernel_choice import choose
 from plumbline.model.kernels import selection
-from plumbline.model.kernels.selection import CHUNKED, SDPA, TABLE, chosen, lacking
+from plumbline.model.kernels.selection import CHUNKED, SDPA, TABLE, choose_kernel, describe_missing_package
 from plumbline.model.mixers import softmax
 from plumbline.specs import code_hash
 from plumbline.specs.spec import ModelSpec
@@ -33,13 +33,13 @@ def test_the_table_by_device_and_type() -> None:
     kernels = sorted(set(TABLE) - {SDPA})
     for kernel in kernels:
         for dtype in (torch.bfloat16, torch.float32):
-            assert chosen(kernel, "cuda", dtype) == kernel
-            assert chosen(kernel, "cpu", dtype) == chosen(kernel, "meta", dtype) == CHUNKED
-            assert chosen(kernel, "cuda", dtype, plain=False) == CHUNKED, "padding and caches"
-        assert chosen(kernel, "cuda", torch.float64) == chosen(kernel, "cuda", torch.float16) == CHUNKED
-    assert {chosen(SDPA, device, torch.float64, plain=False) for device in ("cpu", "cuda", "meta")} == {SDPA}
+            assert choose_kernel(kernel, "cuda", dtype) == kernel
+            assert choose_kernel(kernel, "cpu", dtype) == choose_kernel(kernel, "meta", dtype) == CHUNKED
+            assert choose_kernel(kernel, "cuda", dtype, plain=False) == CHUNKED, "padding and caches"
+        assert choose_kernel(kernel, "cuda", torch.float64) == choose_kernel(kernel, "cuda", torch.float16) == CHUNKED
+    assert {choose_kernel(SDPA, device, torch.float64, plain=False) for device in ("cpu", "cuda", "meta")} == {SDPA}
     for kernel in (*TABLE, None):
-        assert chosen(kernel, "cuda", torch.bfloat16, asked="reference") == CHUNKED
+        assert choose_kernel(kernel, "cuda", torch.bfloat16, mode="reference") == CHUNKED
 
 
 @pytest.mark.parametrize("name", MIXERS)
@@ -47,20 +47,22 @@ def test_every_mixer_has_a_kernel_but_the_sum_over_queries(name: str) -> None:
     built = mixer(**MIXERS[name])
     original = MIXERS[name] == {"name": "selective", "variant": "original"}
     assert (built.kernel in TABLE) != original
-    assert built.path(torch.zeros(1, 8, 9, 8), plain(9)) == (SDPA if built.kernel == SDPA else CHUNKED), "on a CPU"
+    assert built.kernel_for_call(torch.zeros(1, 8, 9, 8), plain(9)) == (SDPA if built.kernel == SDPA else CHUNKED), (
+        "on a CPU"
+    )
 
 
 def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert lacking("softpick", "cuda", torch.bfloat16) is None
+    assert describe_missing_package("softpick", "cuda", torch.bfloat16) is None
     monkeypatch.setattr(selection, "TRITON_INSTALLED", False)
-    assert chosen("softpick", "cuda", torch.bfloat16) == CHUNKED
-    assert "Triton is not installed" in (lacking("softpick", "cuda", torch.bfloat16) or "")
+    assert choose_kernel("softpick", "cuda", torch.bfloat16) == CHUNKED
+    assert "Triton is not installed" in (describe_missing_package("softpick", "cuda", torch.bfloat16) or "")
     for kernel, device, asked in (
         ("softpick", "cpu", "auto"),
         ("softpick", "cuda", "reference"),
         (SDPA, "cuda", "auto"),
     ):
-        assert lacking(kernel, device, torch.bfloat16, asked=asked) is None
+        assert describe_missing_package(kernel, device, torch.bfloat16, mode=asked) is None
     model = create(small(mixer={"name": "softpick"}), init_seed=0)
     said = choose(model, "auto", "cuda", torch.bfloat16)
     assert (said["asked"], said["kernel"]) == ("auto", CHUNKED) and "softpick" in said["notice"]

@@ -10,7 +10,7 @@ from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import has_preset
 from plumbline.specs.yaml_files import PRESETS
 from plumbline.studies.premature.run_values import EARLY, FIFTH
-from plumbline.train.interventions._release_rule import ReleaseRule, release_step
+from plumbline.train.interventions._release_rule import ReleaseRule, find_release_step
 from tests.studies.premature.synthetic_runs import study_at
 
 PRESETS_HERE = [preset for preset in PRESETS if has_preset("premature", preset)]
@@ -86,8 +86,8 @@ def test_the_window_the_grid_and_the_ramp_are_steps_of_their_own(preset):
     assert start in grid and end == grid[-1] and len(grid) == 25 and grid == sorted(set(grid))
     assert round(0.01 * steps) >= 2
     at_once = [(step, 1.0, 0.001) for step in grid]
-    assert release_step(at_once, rule, steps) == grid[grid.index(start) + 2] < end
-    assert release_step([(step, 0.0, 0.001) for step in grid], rule, steps) == end
+    assert find_release_step(at_once, rule, steps) == grid[grid.index(start) + 2] < end
+    assert find_release_step([(step, 0.0, 0.001) for step in grid], rule, steps) == end
     assert train.validate_every / steps == pytest.approx(0.005, rel=0.01)
 
 

@@ -13,7 +13,7 @@ import torch
 
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import DecodingCache
-from plumbline.model.mixers._base import Mixer, masked_softmax, widened
+from plumbline.model.mixers._base import Mixer, masked_softmax, widen
 from plumbline.model.mixers.softmax import fused_softmax
 from plumbline.model.roles import ConstantInit, parameter
 from plumbline.specs.components import component
@@ -42,8 +42,8 @@ class CosineAttention(Mixer):
 
     def directions(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Queries of length tau and keys of length 1: their products are the scores."""
-        tau_H11 = widened(self.log_temperature).exp()[:, None, None]
-        return tau_H11 * _unit(widened(q_BHQW)), _unit(widened(k_BGKW))
+        tau_H11 = widen(self.log_temperature).exp()[:, None, None]
+        return tau_H11 * _unit(widen(q_BHQW)), _unit(widen(k_BGKW))
 
     def forward(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 
-def _never(*given: Any, **words: Any) -> NoReturn:
+def _never(*arguments: Any, **keywords: Any) -> NoReturn:
     raise AssertionError("an exported model has no kernels")
 
 

@@ -78,19 +78,19 @@ class PlumblineForCausalLM(PreTrainedModel, GenerationMixin):
         cache = (
             None
             if past_key_values is None
-            else DecodingCacheAdapter(past_key_values, _seen(places_BT, padding_BK, before))
+            else DecodingCacheAdapter(past_key_values, _cached_mask(places_BT, padding_BK, before))
         )
         hidden_BTD = self.decoder.carried(embedded_BTD, self.decoder.context(places_BT, padding_BT, cache), streams)
         logits_BTV = self.decoder.logits(hidden_BTD)
         loss = None
         if labels is not None:
-            wanted = labels[:, 1:].flatten().to(logits_BTV.device)
-            loss = cross_entropy(logits_BTV[:, :-1].flatten(0, 1), wanted, ignore_index=-100)
-        kept = None if streams is None else (*streams, hidden_BTD)
-        found = CausalLMOutputWithPast(
-            loss=loss, logits=logits_BTV, past_key_values=past_key_values, hidden_states=kept
+            targets = labels[:, 1:].flatten().to(logits_BTV.device)
+            loss = cross_entropy(logits_BTV[:, :-1].flatten(0, 1), targets, ignore_index=-100)
+        hidden_states = None if streams is None else (*streams, hidden_BTD)
+        output = CausalLMOutputWithPast(
+            loss=loss, logits=logits_BTV, past_key_values=past_key_values, hidden_states=hidden_states
         )
-        return found.to_tuple() if return_dict is False else found
+        return output.to_tuple() if return_dict is False else output
 
     # What `generate` takes is read off the names `kwargs` here and of `forward`.
     def prepare_inputs_for_generation(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -221,18 +221,18 @@ class EmbeddingAdapter(nn.Module):
 class DecodingCacheAdapter(DecodingCache):
     """A cache of transformers in the form that the decoder expects; `attention_mask` is that of the tokens in it."""
 
-    def __init__(self, kept: Any, attention_mask: AttentionMask | None) -> None:
+    def __init__(self, cache: Any, attention_mask: AttentionMask | None) -> None:
         super().__init__()
-        self.kept, self.attention_mask = kept, attention_mask
+        self.kept, self.attention_mask = cache, attention_mask
 
     def extend(self, layer: int, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Append a call's keys and values to the cache of transformers, and return all of them."""
         return self.kept.update(k_BGKW, v_BGKW, layer)
 
 
-def _seen(places_BT: torch.Tensor, padding_BK: torch.Tensor | None, before: int) -> AttentionMask | None:
+def _cached_mask(places_BT: torch.Tensor, padding_BK: torch.Tensor | None, before: int) -> AttentionMask | None:
     """The mask of the tokens in the cache; None where it is empty."""
     if not before:
         return None
     places = places_BT.new_zeros((1, before))
-    return AttentionMask.of(places, None if padding_BK is None else padding_BK[:, :before], None)
+    return AttentionMask.for_call(places, None if padding_BK is None else padding_BK[:, :before], None)

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
-Asked = str
+AttentionMode = str
 CHUNKED = "chunked"
 SDPA = "sdpa"
 FLASH_ATTN = "flash_attn"
 
 
-def chosen(kernel: str | None, device: str, dtype: Any, *, plain: bool = True, asked: Asked = "auto") -> str:
-    """The kernel that a call runs through: torch's fused attention where it can, else `CHUNKED`."""
-    return SDPA if kernel == SDPA and asked == "auto" else CHUNKED
+def choose_kernel(
+    kernel: str | None, device: str, dtype: Any, *, plain: bool = True, mode: AttentionMode = "auto"
+) -> str:
+    """Return the kernel that a call runs through: torch's fused attention if it can compute it, else `CHUNKED`."""
+    return SDPA if kernel == SDPA and mode == "auto" else CHUNKED
 
 
-def fused(device: str, dtype: Any, width: int, *, plain: bool = True) -> str:
-    """What computes such a call: torch's, since an exported folder needs no flash-attn."""
+def choose_fused_kernel(device: str, dtype: Any, width: int, *, plain: bool = True) -> str:
+    """Return what computes such a call: torch's, since an exported folder does not need flash-attn."""
     return SDPA

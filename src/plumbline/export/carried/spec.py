@@ -31,7 +31,7 @@ class ModelSpec:
         return ModelSpec({key: value for key, value in vars(self).items() if key != "slots"} | sizes, self.slots)
 
     @classmethod
-    def from_dict(cls, given: dict[str, Any]) -> ModelSpec:
+    def from_dict(cls, content: dict[str, Any]) -> ModelSpec:
         """Read a model from the flat form: sizes and slots side by side; a slot is what has a name and options."""
-        slots = {key: value for key, value in given.items() if isinstance(value, dict)}
-        return cls({key: value for key, value in given.items() if key not in slots}, slots)
+        slots = {key: value for key, value in content.items() if isinstance(value, dict)}
+        return cls({key: value for key, value in content.items() if key not in slots}, slots)

@@ -42,9 +42,9 @@ class BlockChoice:
         Raises:
             PlumblineError: naming the row.
         """
-        held, walked, warps, stages = self.blocks
-        tiles = [*self.widths, held, walked]
-        sound = all(number >= 16 and number & (number - 1) == 0 for number in tiles) and held % walked == 0
+        rows_held, rows_walked, warps, stages = self.blocks
+        tiles = [*self.widths, rows_held, rows_walked]
+        sound = all(number >= 16 and number & (number - 1) == 0 for number in tiles) and rows_held % rows_walked == 0
         if not (sound and self.widths[0] <= self.widths[1] and self.size in (2, 4)):
             raise PlumblineError(
                 f"{self}: head widths and rows are powers of two of at least 16, the smaller width first, rows held a "

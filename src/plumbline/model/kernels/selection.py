@@ -1,11 +1,12 @@
 """Selects the code that computes a mixer's weights: a table by kernel, device and number type.
 
-A mixer names the kernel that it folds into (`Mixer.kernel`), and this table says where that runs. Everywhere else, and
-wherever the reference is asked for, a mixer makes explicit weights for some queries at a time (`CHUNKED`). Triton's
-kernels know plain causal calls alone: with padding or a decoding cache a call takes the chunked way, on any device.
-What folds into torch's fused attention (`SDPA`) goes through the package flash-attn where that is installed and can
-take the call (`fused`). Whether these are installed is asked once, when this module is imported; flash-attn itself is
-imported when a run is to go through it, so that one that was built for another torch ends that run before it starts.
+A mixer names the kernel that can compute it (`Mixer.kernel`), and this table states where that kernel runs. Everywhere
+else, and wherever the reference is requested, a mixer makes explicit weights for some queries at a time (`CHUNKED`).
+Triton's kernels take plain causal calls only: with padding or a decoding cache a call is computed in chunks, on any
+device. What torch's fused attention (`SDPA`) can compute goes through the package flash-attn if that is installed and
+takes the call (`choose_fused_kernel`). Whether these packages are installed is checked once, when this module is
+imported; flash-attn itself is imported when a run needs it, so that a build for another torch stops the run at its
+start.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ import torch
 
 from plumbline.core.errors import PlumblineError
 
-#: How attention is asked for: the table's way, or explicit weights from the reference, in chunks of queries.
-Asked = Literal["auto", "reference"]
+#: How attention is computed: by the table's kernel, or by explicit weights from the reference, in chunks of queries.
+AttentionMode = Literal["auto", "reference"]
 
 #: Explicit weights, some queries at a time: every mixer has them.
 CHUNKED = "chunked"
@@ -33,14 +34,14 @@ SDPA = "sdpa"
 FLASH_ATTN = "flash_attn"
 
 
-def installed(package: str) -> bool:
-    """Whether a package is there; a folder without code of its own (another version's parts) is none."""
+def is_installed(package: str) -> bool:
+    """Whether a package is installed; a folder without code (the remains of another version) does not count."""
     spec = importlib.util.find_spec(package)
     return spec is not None and spec.origin is not None
 
 
-TRITON_INSTALLED = installed("triton")
-FLASH_ATTN_INSTALLED = installed("flash_attn")
+TRITON_INSTALLED = is_installed("triton")
+FLASH_ATTN_INSTALLED = is_installed("flash_attn")
 
 _HALF_AND_SINGLE = frozenset({torch.bfloat16, torch.float32})
 
@@ -52,8 +53,8 @@ class KernelSupport:
     Attributes:
         devices: None for every device.
         types: number types; None for all of them.
-        module: the module of the kernel, if it is one of Triton's.
-        plain: it takes only calls without padding and without a decoding cache.
+        module: the module of the kernel, if it is a Triton kernel.
+        plain: whether it takes only calls without padding and without a decoding cache.
         widest: the largest head width; None for any.
         width_step: head widths are multiples of it.
     """
@@ -81,7 +82,7 @@ def _triton(name: str) -> KernelSupport:
     )
 
 
-#: Kernel -> where it runs. What does not fold into any (`selective` summed over queries) has no row.
+#: Kernel -> where it runs. A mixer that no kernel computes (`selective` summed over queries) has no row.
 TABLE: dict[str, KernelSupport] = {
     SDPA: KernelSupport(),
     "bounded": _triton("bounded"),
@@ -91,8 +92,8 @@ TABLE: dict[str, KernelSupport] = {
     "selective": _triton("selective"),
 }
 
-#: flash-attn's causal kernel, beside the table since no mixer names it: it stands in the place of `SDPA`. It takes half
-#: precision alone and heads of at most 256; widths that are no multiple of 8 it would pad by a copy.
+#: flash-attn's causal kernel, outside the table since no mixer names it: it takes the place of `SDPA`. It takes half
+#: precision only and heads of at most 256; widths that are not a multiple of 8 it would pad by a copy.
 FLASH_ATTN_SUPPORT = KernelSupport(
     devices=frozenset({"cuda"}),
     types=frozenset({torch.bfloat16, torch.float16}),
@@ -102,23 +103,25 @@ FLASH_ATTN_SUPPORT = KernelSupport(
 )
 
 
-def chosen(kernel: str | None, device: str, dtype: torch.dtype, *, plain: bool = True, asked: Asked = "auto") -> str:
-    """The kernel that a call runs through: `kernel` where it can, else `CHUNKED`."""
-    row = TABLE.get(kernel) if kernel is not None and asked == "auto" else None
+def choose_kernel(
+    kernel: str | None, device: str, dtype: torch.dtype, *, plain: bool = True, mode: AttentionMode = "auto"
+) -> str:
+    """Return the kernel that a call runs through: `kernel` if it takes the call, else `CHUNKED`."""
+    row = TABLE.get(kernel) if kernel is not None and mode == "auto" else None
     if row is None or not row.takes(device, dtype, plain) or (row.module is not None and not TRITON_INSTALLED):
         return CHUNKED
     return kernel
 
 
-def fused(device: str, dtype: torch.dtype, width: int, *, plain: bool = True) -> str:
-    """What computes a call that folds into `SDPA`: `FLASH_ATTN` where it is installed and can, else torch's."""
+def choose_fused_kernel(device: str, dtype: torch.dtype, width: int, *, plain: bool = True) -> str:
+    """Return what computes a call that `SDPA` can compute: `FLASH_ATTN` if installed and able, else `SDPA` itself."""
     row = FLASH_ATTN_SUPPORT
     here = FLASH_ATTN_INSTALLED and row.takes(device, dtype, plain) and row.takes_width(width)
     return FLASH_ATTN if here else SDPA
 
 
 def package_versions(kernel: str) -> dict[str, str | None]:
-    """The versions of Triton and flash-attn that `kernel` runs by; None for what it does not use.
+    """Return the versions of Triton and flash-attn that `kernel` runs by; None for a package that it does not use.
 
     Raises:
         PlumblineError: flash-attn is installed and cannot be used.
@@ -142,9 +145,11 @@ def _flash_attn_version() -> str:
         ) from error
 
 
-def lacking(kernel: str | None, device: str, dtype: torch.dtype, *, asked: Asked = "auto") -> str | None:
-    """A warning where a kernel could run here but for a package that is not installed; None where it is."""
-    row = TABLE.get(kernel) if kernel is not None and asked == "auto" else None
+def describe_missing_package(
+    kernel: str | None, device: str, dtype: torch.dtype, *, mode: AttentionMode = "auto"
+) -> str | None:
+    """Return a warning if only a package that is not installed keeps a kernel from running here; else None."""
+    row = TABLE.get(kernel) if kernel is not None and mode == "auto" else None
     if row is None or row.module is None or TRITON_INSTALLED or not row.takes(device, dtype, plain=True):
         return None
     return (

@@ -8,8 +8,8 @@ from torch.utils.checkpoint import checkpoint
 
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import DecodingCache
-from plumbline.model.float32_widening import widened, without_autocast
-from plumbline.model.kernels.selection import Asked, chosen
+from plumbline.model.float32_widening import widen, without_autocast
+from plumbline.model.kernels.selection import AttentionMode, choose_kernel
 from plumbline.specs.spec import ModelSpec
 
 
@@ -40,7 +40,7 @@ class Mixer(nn.Module):
     #: The row of `plumbline.model.kernels.selection` that these weights fold into; None: there is none.
     kernel: str | None = None
     #: "reference" has every call make explicit weights.
-    attention: Asked = "auto"
+    attention: AttentionMode = "auto"
 
     def __init__(self, model: ModelSpec, layer: int) -> None:
         super().__init__()
@@ -70,14 +70,14 @@ class Mixer(nn.Module):
         cache: DecodingCache | None = None,
     ) -> torch.Tensor:
         """Head outputs (B, output heads, Q, W). Mixers that remember more than keys and values keep it in `cache`."""
-        return self.chunked(q_BHQW, k_BGKW, v_BGKW, attention_mask)
+        return self.attend_in_chunks(q_BHQW, k_BGKW, v_BGKW, attention_mask)
 
-    def path(self, q_BHQW: torch.Tensor, attention_mask: AttentionMask) -> str:
+    def kernel_for_call(self, q_BHQW: torch.Tensor, attention_mask: AttentionMask) -> str:
         """The kernel that a call runs through: the mixer's own `kernel`, or `CHUNKED`."""
         device = q_BHQW.device.type
-        return chosen(self.kernel, device, kernel_type(q_BHQW), plain=attention_mask.plain, asked=self.attention)
+        return choose_kernel(self.kernel, device, kernel_type(q_BHQW), plain=attention_mask.plain, mode=self.attention)
 
-    def explicit(self, device: str, dtype: torch.dtype, queries: int) -> bool:
+    def prefers_explicit(self, device: str, dtype: torch.dtype, queries: int) -> bool:
         """Whether a plain call of so many queries makes explicit weights although torch's kernel could compute it."""
         return False
 
@@ -85,9 +85,9 @@ class Mixer(nn.Module):
         self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, attention_mask: AttentionMask
     ) -> torch.Tensor:
         """Head outputs from explicit weights times values, all queries at once (B, output heads, Q, W)."""
-        return weighted(self.weights(q_BHQW, k_BGKW, attention_mask), v_BGKW)
+        return mix_values(self.weights(q_BHQW, k_BGKW, attention_mask), v_BGKW)
 
-    def chunked(
+    def attend_in_chunks(
         self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, attention_mask: AttentionMask
     ) -> torch.Tensor:
         """The same as `reference`, computed for some queries at a time."""
@@ -104,16 +104,16 @@ class Mixer(nn.Module):
         return torch.cat(outputs, dim=2)
 
     def spans(self, queries: int) -> list[tuple[int, int]]:
-        """The chunks of queries that `chunked` computes at a time: (first query, one past the last)."""
+        """The chunks of queries that `attend_in_chunks` computes at a time: (first query, one past the last)."""
         step = max(self.smallest_chunk, min(-(-queries // self.chunks), self.largest_chunk))
         return [(start, min(start + step, queries)) for start in range(0, queries, step)]
 
     def scores(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor) -> torch.Tensor:
         """Scaled dot products (B, H, Q, K) in float32 or wider, before any mask."""
         with without_autocast(q_BHQW):
-            return grouped_matmul(widened(q_BHQW) * self.scale, widened(k_BGKW).transpose(-1, -2))
+            return grouped_matmul(widen(q_BHQW) * self.scale, widen(k_BGKW).transpose(-1, -2))
 
-    def per_query_head(self, x_BGKW: torch.Tensor, heads: int) -> torch.Tensor:
+    def repeat_for_query_heads(self, x_BGKW: torch.Tensor, heads: int) -> torch.Tensor:
         """Repeat key/value heads so that there is one for each query head."""
         return x_BGKW.repeat_interleave(heads // self.groups, dim=1)
 
@@ -129,7 +129,7 @@ def kernel_type(*tensors: torch.Tensor) -> torch.dtype:
     return dtype
 
 
-def for_kernel(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+def cast_for_kernel(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Convert `tensors` to the type that `kernel_type` gives."""
     dtype = kernel_type(*tensors)
     return tuple(x.to(dtype) for x in tensors)
@@ -143,7 +143,7 @@ def grouped_matmul(left_BHQX: torch.Tensor, right_BGXY: torch.Tensor) -> torch.T
     return stacked.view(batch, heads, queries, -1)
 
 
-def weighted(weights_BHQK: torch.Tensor, v_BGKW: torch.Tensor) -> torch.Tensor:
+def mix_values(weights_BHQK: torch.Tensor, v_BGKW: torch.Tensor) -> torch.Tensor:
     """Weights times values (B, H, Q, W), in the values' type."""
     return grouped_matmul(weights_BHQK.to(v_BGKW.dtype), v_BGKW).to(v_BGKW.dtype)
 

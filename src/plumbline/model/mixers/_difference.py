@@ -36,11 +36,11 @@ class DifferenceFunction(torch.autograd.Function):
         q_2BHQW, maps = q_2BHQW * scale, []
         for start, stop in spans:
             first, second = (
-                _map(q_BHQW[:, :, start:stop], k_BGKW[:, :, :stop])
+                _softmax_map(q_BHQW[:, :, start:stop], k_BGKW[:, :, :stop])
                 for q_BHQW, k_BGKW in zip(q_2BHQW, k_2BGKW, strict=True)
             )
             weights_BHQK = torch.addcmul(first, second, -lambda_H11)
-            mixed_YX = _by_group(weights_BHQK, v_BFKX) @ _flat(v_BFKX[:, :, :stop])
+            mixed_YX = _stack_by_group(weights_BHQK, v_BFKX) @ _flatten_groups(v_BFKX[:, :, :stop])
             out_BQHX[:, start:stop] = mixed_YX.view(batch, heads, stop - start, -1).transpose(1, 2)
             if keep:
                 maps += [first, second]
@@ -60,36 +60,36 @@ class DifferenceFunction(torch.autograd.Function):
         q_BHQW, scaled_2BGKW = (q_2BHQW[0], q_2BHQW[1] * -lambda_H11), k_2BGKW * ctx.scale
         sides = list(zip(q_BHQW, scaled_2BGKW, dq_2BHQW, dk_2BGKW, strict=True))
         for (start, stop), *pair in zip(ctx.spans, maps[::2], maps[1::2], strict=True):
-            do_YX = _by_group(do_BHQX[:, :, start:stop], v_BFKX)
-            da_BHQK = (do_YX @ _flat(v_BFKX[:, :, :stop]).mT).view(pair[0].shape)
-            weights_YK = _by_group(torch.addcmul(*pair, -lambda_H11), v_BFKX)
+            do_YX = _stack_by_group(do_BHQX[:, :, start:stop], v_BFKX)
+            da_BHQK = (do_YX @ _flatten_groups(v_BFKX[:, :, :stop]).mT).view(pair[0].shape)
+            weights_YK = _stack_by_group(torch.addcmul(*pair, -lambda_H11), v_BFKX)
             dv_BFKX[:, :, :stop] += (do_YX.mT @ weights_YK).mT.unflatten(0, (batch, -1))
             dlambda_BH -= torch.linalg.vecdot(pair[1].flatten(2), da_BHQK.flatten(2))
             for weights_BHQK, (q_BHQW, k_BGKW, dq_BHQW, dk_BGKW) in zip(pair, sides, strict=True):
                 dz_BHQK = torch._softmax_backward_data(da_BHQK, weights_BHQK, -1, da_BHQK.dtype)
-                dz_YK, q_YW = _by_group(dz_BHQK, k_BGKW), _by_group(q_BHQW[:, :, start:stop], k_BGKW)
+                dz_YK, q_YW = _stack_by_group(dz_BHQK, k_BGKW), _stack_by_group(q_BHQW[:, :, start:stop], k_BGKW)
                 dk_BGKW[:, :, :stop] += (q_YW.mT @ dz_YK).mT.unflatten(0, (batch, -1))
-                dq_YW = (_flat(k_BGKW[:, :, :stop]).mT @ dz_YK.mT).mT
+                dq_YW = (_flatten_groups(k_BGKW[:, :, :stop]).mT @ dz_YK.mT).mT
                 dq_BHQW[:, :, start:stop] = dq_YW.reshape(batch, heads, stop - start, width)
         dq_2BHQW[1] *= -lambda_H11
         dlambda_H11 = dlambda_BH.sum(0)[:, None, None].sum_to_size(lambda_H11.shape)
         return dq_2BHQW, dk_2BGKW, dv_BFKX, dlambda_H11, None, None, None
 
 
-def _map(q_BHQW: torch.Tensor, k_BGKW: torch.Tensor) -> torch.Tensor:
+def _softmax_map(q_BHQW: torch.Tensor, k_BGKW: torch.Tensor) -> torch.Tensor:
     """Softmax weights (B, H, Q, K) of the last Q queries of K positions."""
     batch, heads, queries, _ = q_BHQW.shape
-    z_BHQK = (_by_group(q_BHQW, k_BGKW) @ _flat(k_BGKW).mT).view(batch, heads, queries, -1)
+    z_BHQK = (_stack_by_group(q_BHQW, k_BGKW) @ _flatten_groups(k_BGKW).mT).view(batch, heads, queries, -1)
     # All earlier keys are visible: what is barred lies in the last square.
     barred_QQ = torch.full((queries, queries), float("-inf"), dtype=q_BHQW.dtype, device=q_BHQW.device).triu_(1)
     z_BHQK[..., -queries:] += barred_QQ
     return z_BHQK.softmax(dim=-1)
 
 
-def _by_group(x_BHQY: torch.Tensor, groups_BGKW: torch.Tensor) -> torch.Tensor:
+def _stack_by_group(x_BHQY: torch.Tensor, groups_BGKW: torch.Tensor) -> torch.Tensor:
     """The heads and queries of each of B G groups as the rows of one matrix."""
     return x_BHQY.reshape(groups_BGKW.shape[0] * groups_BGKW.shape[1], -1, x_BHQY.shape[-1])
 
 
-def _flat(x_BGKW: torch.Tensor) -> torch.Tensor:
+def _flatten_groups(x_BGKW: torch.Tensor) -> torch.Tensor:
     return x_BGKW.flatten(0, 1)

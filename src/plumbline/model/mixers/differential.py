@@ -12,7 +12,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import DecodingCache
 from plumbline.model.kernels.selection import SDPA
-from plumbline.model.mixers._base import Mixer, kernel_type, masked_softmax, weighted, widened
+from plumbline.model.mixers._base import Mixer, kernel_type, masked_softmax, mix_values, widen
 from plumbline.model.mixers._difference import DifferenceFunction
 from plumbline.model.mixers.softmax import fused_softmax
 from plumbline.model.roles import ConstantInit, NormalInit, parameter
@@ -116,8 +116,8 @@ class Differential(Mixer):
     ) -> torch.Tensor:
         """Normalised head outputs from explicit differences of the two maps (B, H, Q, W)."""
         weights_BHQK = self.weights(q_BHQW, k_BGKW, attention_mask)
-        v_BGKW = paired(v_BGKW) if self.variant == "official" else v_BGKW
-        return self._finish(weighted(weights_BHQK, widened(v_BGKW)), v_BGKW.dtype)
+        v_BGKW = pair_heads(v_BGKW) if self.variant == "official" else v_BGKW
+        return self._normalise(mix_values(weights_BHQK, widen(v_BGKW)), v_BGKW.dtype)
 
     def forward(
         self,
@@ -128,57 +128,57 @@ class Differential(Mixer):
         cache: DecodingCache | None = None,
     ) -> torch.Tensor:
         """Head outputs by torch's fused attention or, for short calls on a CPU, from explicit maps (B, H, Q, W)."""
-        if self.path(q_BHQW, attention_mask) != SDPA:
-            return self.chunked(q_BHQW, k_BGKW, v_BGKW, attention_mask)
-        short = self.explicit(q_BHQW.device.type, kernel_type(q_BHQW, k_BGKW, v_BGKW), q_BHQW.shape[2])
-        mixed = self._explicit if short and attention_mask.plain else self._fused
-        return self._finish(mixed(q_BHQW, k_BGKW, v_BGKW, attention_mask), v_BGKW.dtype)
+        if self.kernel_for_call(q_BHQW, attention_mask) != SDPA:
+            return self.attend_in_chunks(q_BHQW, k_BGKW, v_BGKW, attention_mask)
+        short = self.prefers_explicit(q_BHQW.device.type, kernel_type(q_BHQW, k_BGKW, v_BGKW), q_BHQW.shape[2])
+        attend = self._attend_explicitly if short and attention_mask.plain else self._attend_fused
+        return self._normalise(attend(q_BHQW, k_BGKW, v_BGKW, attention_mask), v_BGKW.dtype)
 
-    def explicit(self, device: str, dtype: torch.dtype, queries: int) -> bool:
+    def prefers_explicit(self, device: str, dtype: torch.dtype, queries: int) -> bool:
         """True on a CPU for few queries in float32 or float64, where torch's fused call takes twice as long."""
         # Torch's fused call takes twice as long there.
         return device == "cpu" and dtype in (torch.float32, torch.float64) and queries <= self.recompute_above
 
-    def _explicit(
+    def _attend_explicitly(
         self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, attention_mask: AttentionMask
     ) -> torch.Tensor:
         """Differences of weights times values (B, output heads, Q, X)."""
         if self.variant == "official":
-            k_BHKW = self.per_query_head(k_BGKW, q_BHQW.shape[1])
+            k_BHKW = self.repeat_for_query_heads(k_BGKW, q_BHQW.shape[1])
             q_2BXQW, k_2BXKW = (x.unflatten(1, (-1, 2)).movedim(2, 0) for x in (q_BHQW, k_BHKW))
-            v_BGKW = paired(v_BGKW)
+            v_BGKW = pair_heads(v_BGKW)
         else:
             q_2BXQW, k_2BXKW = (x.unflatten(-1, (2, -1)).movedim(-2, 0) for x in (q_BHQW, k_BGKW))
         inputs = (q_2BXQW, k_2BXKW, v_BGKW, self.differential_lambda())
         return DifferenceFunction.apply(*inputs, self.scale, self.spans(q_BHQW.shape[2]), torch.is_grad_enabled())
 
-    def _fused(
+    def _attend_fused(
         self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, attention_mask: AttentionMask
     ) -> torch.Tensor:
         """The same by torch's fused attention, with twice the heads."""
         if self.variant == "official":
             # Both maps of a pair belong to one key group, so v's pairs are repeated once for each map.
-            v_BGKX = paired(v_BGKW)
+            v_BGKX = pair_heads(v_BGKW)
             width = v_BGKX.shape[-1]
-            k_BHKW = self.per_query_head(k_BGKW, q_BHQW.shape[1])
+            k_BHKW = self.repeat_for_query_heads(k_BGKW, q_BHQW.shape[1])
             v_BHKX = v_BGKX.repeat_interleave(q_BHQW.shape[1] // v_BGKX.shape[1], dim=1)
             q_BHQX, k_BHKX = (pad(x, (0, width - x.shape[-1])) for x in (q_BHQW, k_BHKW))
-            out_BHQX = widened(fused_softmax(q_BHQX, k_BHKX, v_BHKX, attention_mask, self.scale))
+            out_BHQX = widen(fused_softmax(q_BHQX, k_BHKX, v_BHKX, attention_mask, self.scale))
             first, second = out_BHQX[:, ::2], out_BHQX[:, 1::2]
         else:
             # One fused call with twice the heads, a head's two maps side by side so that they share its keys and
             # values: where half of a query is zero, the other half alone meets its half of the key.
-            q_BXQW = (q_BHQW[:, :, None] * self._halves(q_BHQW)).flatten(1, 2)
-            out_BXQW = widened(fused_softmax(q_BXQW, k_BGKW, v_BGKW, attention_mask, self.scale))
+            q_BXQW = (q_BHQW[:, :, None] * self._half_masks(q_BHQW)).flatten(1, 2)
+            out_BXQW = widen(fused_softmax(q_BXQW, k_BGKW, v_BGKW, attention_mask, self.scale))
             first, second = out_BXQW.unflatten(1, (-1, 2)).unbind(2)
         return torch.addcmul(first, second, -self.differential_lambda())
 
-    def _halves(self, q_BHQW: torch.Tensor) -> torch.Tensor:
+    def _half_masks(self, q_BHQW: torch.Tensor) -> torch.Tensor:
         """1 on a head's first half and 0 on its second, and the reverse (2, 1, W)."""
-        on = torch.ones(q_BHQW.shape[-1] // 2, dtype=q_BHQW.dtype, device=q_BHQW.device)
-        return torch.block_diag(on, on)[:, None]
+        ones = torch.ones(q_BHQW.shape[-1] // 2, dtype=q_BHQW.dtype, device=q_BHQW.device)
+        return torch.block_diag(ones, ones)[:, None]
 
-    def _finish(self, difference_BHQX: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    def _normalise(self, difference_BHQX: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         """Norm and factor; the official pairs come out as heads of the model's width again (B, H, Q, W)."""
         if self.norm_bias is not None:
             # Heads next to channels, as the fused call leaves them and the output projection takes them.
@@ -192,6 +192,6 @@ class Differential(Mixer):
         return (normed * self.factor).to(dtype)
 
 
-def paired(v_BGKW: torch.Tensor) -> torch.Tensor:
+def pair_heads(v_BGKW: torch.Tensor) -> torch.Tensor:
     """Put the values of heads 2g and 2g + 1 side by side (B, G / 2, K, 2 W)."""
     return v_BGKW.unflatten(1, (-1, 2)).transpose(2, 3).flatten(-2)

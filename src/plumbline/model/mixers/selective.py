@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 from plumbline.core.errors import PlumblineError
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import DecodingCache
-from plumbline.model.mixers._base import Mixer, for_kernel, masked_softmax, weighted
+from plumbline.model.mixers._base import Mixer, cast_for_kernel, masked_softmax, mix_values
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
@@ -91,7 +91,7 @@ class Selective(Mixer):
         """
         selection = self.selection(q_BHQW, k_BGKW, attention_mask)
         if self.variant == "original":
-            return self._original(q_BHQW, k_BGKW, attention_mask, selection, masked_before_B1K)
+            return self._original_weights(q_BHQW, k_BGKW, attention_mask, selection, masked_before_B1K)
         q_BGRQW = q_BHQW.unflatten(1, (self.groups, -1))
         if self.variant == "masking_heads":
             q_BGRQW = q_BGRQW[:, :, 1:]
@@ -110,7 +110,7 @@ class Selective(Mixer):
             scores_BHQK = self.scores(q_BHQW, k_BGKW)
             if self.gated:
                 return scores_BHQK
-            return scores_BHQK - self._earlier(self.selection(q_BHQW, k_BGKW, attention_mask), None)
+            return scores_BHQK - self._sum_earlier(self.selection(q_BHQW, k_BGKW, attention_mask), None)
         q_BGRQW = q_BHQW.unflatten(1, (self.groups, -1))
         if self.variant == "masking_heads":
             q_BGRQW = q_BGRQW[:, :, 1:]
@@ -137,14 +137,14 @@ class Selective(Mixer):
 
         In the original the chunks, and the `cache`, carry on the sum of S over earlier queries.
         """
-        if self.kernel is not None and self.path(q_BHQW, attention_mask) == self.kernel:
+        if self.kernel is not None and self.kernel_for_call(q_BHQW, attention_mask) == self.kernel:
             from plumbline.model.kernels.selective import selective
 
             attends = self.variant == "halved_key_values"
-            inputs = for_kernel(q_BHQW, k_BGKW, v_BGKW)
+            inputs = cast_for_kernel(q_BHQW, k_BGKW, v_BGKW)
             return selective(*inputs, scale=self.scale, attends=attends, after=self.gated)
         if self.variant != "original":
-            return self.chunked(q_BHQW, k_BGKW, v_BGKW, attention_mask)
+            return self.attend_in_chunks(q_BHQW, k_BGKW, v_BGKW, attention_mask)
         queries = q_BHQW.shape[2]
         recompute = torch.is_grad_enabled() and queries > self.recompute_above
         before_B1K = None if cache is None else cache.memory.get(self.layer)
@@ -153,13 +153,15 @@ class Selective(Mixer):
             part = attention_mask.rows(start, stop)
             keys = part.key_positions_BK.shape[1]
             inputs = (q_BHQW[:, :, start:stop], k_BGKW[:, :, :keys], v_BGKW[:, :, :keys], part, before_B1K)
-            out, before_B1K = checkpoint(self._span, *inputs, use_reentrant=False) if recompute else self._span(*inputs)
+            out, before_B1K = (
+                checkpoint(self._attend_span, *inputs, use_reentrant=False) if recompute else self._attend_span(*inputs)
+            )
             outputs.append(out)
         if cache is not None:
             cache.memory[self.layer] = before_B1K
         return torch.cat(outputs, dim=2)
 
-    def _span(
+    def _attend_span(
         self,
         q_BHQW: torch.Tensor,
         k_BGKW: torch.Tensor,
@@ -175,10 +177,10 @@ class Selective(Mixer):
         if before_B1X is not None:
             before_B1K = pad(before_B1X, (0, k_BGKW.shape[2] - before_B1X.shape[-1]))
             put_aside_B1K = put_aside_B1K + before_B1K
-        weights_BHQK = self._original(q_BHQW, k_BGKW, attention_mask, selection_B1QK, before_B1K)
-        return weighted(weights_BHQK, v_BGKW), put_aside_B1K
+        weights_BHQK = self._original_weights(q_BHQW, k_BGKW, attention_mask, selection_B1QK, before_B1K)
+        return mix_values(weights_BHQK, v_BGKW), put_aside_B1K
 
-    def _original(
+    def _original_weights(
         self,
         q_BHQW: torch.Tensor,
         k_BGKW: torch.Tensor,
@@ -187,13 +189,13 @@ class Selective(Mixer):
         masked_before_B1K: torch.Tensor | None,
     ) -> torch.Tensor:
         """The original's weights, from the selection of these queries and the sum of it over those before."""
-        earlier_B1QK = self._earlier(selection_B1QK, masked_before_B1K)
+        earlier_B1QK = self._sum_earlier(selection_B1QK, masked_before_B1K)
         scores_BHQK = self.scores(q_BHQW, k_BGKW)
         if self.gated:
             return masked_softmax(scores_BHQK, attention_mask) * (-earlier_B1QK).exp()
         return masked_softmax(scores_BHQK - earlier_B1QK, attention_mask)
 
-    def _earlier(self, selection_B1QK: torch.Tensor, masked_before_B1K: torch.Tensor | None) -> torch.Tensor:
+    def _sum_earlier(self, selection_B1QK: torch.Tensor, masked_before_B1K: torch.Tensor | None) -> torch.Tensor:
         """What the queries before each one have put aside, its own selection left out."""
         earlier = pad(selection_B1QK[:, :, :-1], (0, 0, 1, 0)).cumsum(dim=2)
         return earlier if masked_before_B1K is None else earlier + masked_before_B1K[:, :, None]

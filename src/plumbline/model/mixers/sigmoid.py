@@ -8,7 +8,7 @@ import torch
 
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import DecodingCache
-from plumbline.model.mixers._base import Mixer, for_kernel, weighted
+from plumbline.model.mixers._base import Mixer, cast_for_kernel, mix_values
 from plumbline.model.roles import ConstantInit, parameter
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
@@ -63,7 +63,7 @@ class Sigmoid(Mixer):
         It divides head outputs instead of weights: one pass less, and no weight too small for bfloat16.
         """
         gates_BHQK, divisor_B1Q1 = self._gates(q_BHQW, k_BGKW, attention_mask)
-        return (weighted(gates_BHQK, v_BGKW) / divisor_B1Q1).to(v_BGKW.dtype)
+        return (mix_values(gates_BHQK, v_BGKW) / divisor_B1Q1).to(v_BGKW.dtype)
 
     def forward(
         self,
@@ -74,13 +74,13 @@ class Sigmoid(Mixer):
         cache: DecodingCache | None = None,
     ) -> torch.Tensor:
         """Head outputs by the Triton kernel where it can run, else in chunks (B, H, Q, W)."""
-        if self.path(q_BHQW, attention_mask) != self.kernel:
-            return self.chunked(q_BHQW, k_BGKW, v_BGKW, attention_mask)
+        if self.kernel_for_call(q_BHQW, attention_mask) != self.kernel:
+            return self.attend_in_chunks(q_BHQW, k_BGKW, v_BGKW, attention_mask)
         from plumbline.model.kernels.sigmoid import sigmoid_attention
 
         bias_H = None if self.bias is None else self.bias.expand(q_BHQW.shape[1])
         count = attention_mask.same_count(self.n, self.context)
-        return sigmoid_attention(*for_kernel(q_BHQW, k_BGKW, v_BGKW), bias_H, scale=self.scale, count=count)
+        return sigmoid_attention(*cast_for_kernel(q_BHQW, k_BGKW, v_BGKW), bias_H, scale=self.scale, count=count)
 
     def _gates(
         self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, attention_mask: AttentionMask

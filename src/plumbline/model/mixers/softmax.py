@@ -7,8 +7,8 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import DecodingCache
-from plumbline.model.kernels.selection import FLASH_ATTN, SDPA, fused
-from plumbline.model.mixers._base import Mixer, for_kernel, kernel_type, masked_softmax
+from plumbline.model.kernels.selection import FLASH_ATTN, SDPA, choose_fused_kernel
+from plumbline.model.mixers._base import Mixer, cast_for_kernel, kernel_type, masked_softmax
 from plumbline.specs.components import component
 
 #: Queries that one call handles where a mask hides later keys: torch's kernel on a CPU computes what is hidden too.
@@ -34,8 +34,8 @@ class Softmax(Mixer):
         cache: DecodingCache | None = None,
     ) -> torch.Tensor:
         """Head outputs by fused attention, unless the reference is asked for (B, H, Q, W)."""
-        if self.path(q_BHQW, attention_mask) != SDPA:
-            return self.chunked(q_BHQW, k_BGKW, v_BGKW, attention_mask)
+        if self.kernel_for_call(q_BHQW, attention_mask) != SDPA:
+            return self.attend_in_chunks(q_BHQW, k_BGKW, v_BGKW, attention_mask)
         return fused_softmax(q_BHQW, k_BGKW, v_BGKW, attention_mask, self.scale)
 
 
@@ -46,16 +46,16 @@ def fused_softmax(
     where it is installed and takes the call.
     """
     dtype, width = kernel_type(q_BHQW, k_BGKW, v_BGKW), q_BHQW.shape[-1]
-    if fused(q_BHQW.device.type, dtype, width, plain=attention_mask.plain) == FLASH_ATTN:
+    if choose_fused_kernel(q_BHQW.device.type, dtype, width, plain=attention_mask.plain) == FLASH_ATTN:
         from plumbline.model.kernels.flash import flash_softmax
 
-        return flash_softmax(*for_kernel(q_BHQW, k_BGKW, v_BGKW), scale)
+        return flash_softmax(*cast_for_kernel(q_BHQW, k_BGKW, v_BGKW), scale)
     queries = q_BHQW.shape[2]
     if not attention_mask.triangular or q_BHQW.device.type != "cpu" or torch.is_grad_enabled():
-        return _by_torch(q_BHQW, k_BGKW, v_BGKW, attention_mask, scale)
+        return _attend_by_torch(q_BHQW, k_BGKW, v_BGKW, attention_mask, scale)
     spans = [(start, min(start + SPAN, queries)) for start in range(0, queries, SPAN)]
     parts = [
-        _by_torch(
+        _attend_by_torch(
             q_BHQW[:, :, start:stop], k_BGKW[:, :, :stop], v_BGKW[:, :, :stop], attention_mask.rows(start, stop), scale
         )
         for start, stop in spans
@@ -63,7 +63,7 @@ def fused_softmax(
     return torch.cat(parts, dim=2)
 
 
-def _by_torch(
+def _attend_by_torch(
     q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, attention_mask: AttentionMask, scale: float
 ) -> torch.Tensor:
     mask = None if attention_mask.plain else attention_mask.kernel_mask_B1QK(kernel_type(q_BHQW, k_BGKW, v_BGKW))

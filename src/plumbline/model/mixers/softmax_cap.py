@@ -6,7 +6,7 @@ import torch
 
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import DecodingCache
-from plumbline.model.mixers._base import Mixer, for_kernel, masked_softmax
+from plumbline.model.mixers._base import Mixer, cast_for_kernel, masked_softmax
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
@@ -39,8 +39,8 @@ class SoftmaxCap(Mixer):
         cache: DecodingCache | None = None,
     ) -> torch.Tensor:
         """Head outputs by the Triton kernel where it can run, else in chunks (B, H, Q, W)."""
-        if self.path(q_BHQW, attention_mask) != self.kernel:
-            return self.chunked(q_BHQW, k_BGKW, v_BGKW, attention_mask)
+        if self.kernel_for_call(q_BHQW, attention_mask) != self.kernel:
+            return self.attend_in_chunks(q_BHQW, k_BGKW, v_BGKW, attention_mask)
         from plumbline.model.kernels.bounded import bounded_softmax
 
-        return bounded_softmax(*for_kernel(q_BHQW, k_BGKW, v_BGKW), scale=self.scale, cap=self.cap)
+        return bounded_softmax(*cast_for_kernel(q_BHQW, k_BGKW, v_BGKW), scale=self.scale, cap=self.cap)

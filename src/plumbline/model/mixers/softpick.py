@@ -9,7 +9,7 @@ import torch
 from plumbline.model.attention_mask import AttentionMask, KeyCount
 from plumbline.model.cache import DecodingCache
 from plumbline.model.float32_widening import without_autocast
-from plumbline.model.mixers._base import Mixer, for_kernel, grouped_matmul, masked_softmax, widened
+from plumbline.model.mixers._base import Mixer, cast_for_kernel, grouped_matmul, masked_softmax, widen
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
@@ -48,16 +48,16 @@ class Softpick(Mixer):
         """Rectified weights of the chosen variant (B, H, Q, K)."""
         scores_BHQK = self.scores(q_BHQW, k_BGKW)
         if self.variant == "original":
-            return _original(scores_BHQK, attention_mask)
-        return self.rectified(self.shares(scores_BHQK, attention_mask), attention_mask)
+            return _original_weights(scores_BHQK, attention_mask)
+        return self.rectify(self.shares(scores_BHQK, attention_mask), attention_mask)
 
     def shares(self, scores_BHQK: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
-        """The softmax (B, H, Q, K) that `rectified` makes weights of, in every variant but "original"."""
+        """The softmax (B, H, Q, K) that `rectify` makes weights of, in every variant but "original"."""
         if self.variant == "masked_negative":
             return _softmax_of_positive(scores_BHQK, attention_mask)
         return masked_softmax(scores_BHQK, attention_mask)
 
-    def rectified(self, shares_BHQK: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
+    def rectify(self, shares_BHQK: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
         """Weights from the softmax `shares`: relu(shares - 1 / n), or with "masked_negative" the shares themselves."""
         if self.variant == "masked_negative":
             return shares_BHQK
@@ -76,14 +76,14 @@ class Softpick(Mixer):
         cache: DecodingCache | None = None,
     ) -> torch.Tensor:
         """Head outputs by the Triton kernel where it can run, else in chunks (B, H, Q, W)."""
-        if self.path(q_BHQW, attention_mask) == self.kernel:
-            return self._fused(*for_kernel(q_BHQW, k_BGKW, v_BGKW), attention_mask)
+        if self.kernel_for_call(q_BHQW, attention_mask) == self.kernel:
+            return self._attend_by_kernel(*cast_for_kernel(q_BHQW, k_BGKW, v_BGKW), attention_mask)
         if self.variant == "original" or self.attention == "reference":
-            return self.chunked(q_BHQW, k_BGKW, v_BGKW, attention_mask)
+            return self.attend_in_chunks(q_BHQW, k_BGKW, v_BGKW, attention_mask)
         keep = torch.is_grad_enabled() and q_BHQW.shape[2] <= self.recompute_above
         return RectifiedFunction.apply(q_BHQW, k_BGKW, v_BGKW, self, attention_mask, keep)
 
-    def _fused(
+    def _attend_by_kernel(
         self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, attention_mask: AttentionMask
     ) -> torch.Tensor:
         if self.variant == "rectified":
@@ -117,17 +117,17 @@ class RectifiedFunction(torch.autograd.Function):
         ctx, q_BHQW, k_BGKW, v_BGKW, mixer: Softpick, attention_mask: AttentionMask, keep: bool
     ) -> torch.Tensor:
         """Compute the head outputs (B, H, Q, W) in chunks of queries; `keep` keeps the softmax for the gradient."""
-        outputs, kept = [], []
+        outputs, softmax_parts = [], []
         with without_autocast(q_BHQW):
             for start, stop in mixer.spans(q_BHQW.shape[2]):
                 part = attention_mask.rows(start, stop)
                 keys = part.key_positions_BK.shape[1]
                 p_BHQK = mixer.shares(mixer.scores(q_BHQW[:, :, start:stop], k_BGKW[:, :, :keys]), part)
-                w_BHQK = mixer.rectified(p_BHQK, part)
-                outputs.append(grouped_matmul(w_BHQK, widened(v_BGKW[:, :, :keys])).to(v_BGKW.dtype))
+                w_BHQK = mixer.rectify(p_BHQK, part)
+                outputs.append(grouped_matmul(w_BHQK, widen(v_BGKW[:, :, :keys])).to(v_BGKW.dtype))
                 if keep:
-                    kept.append(p_BHQK)
-        ctx.save_for_backward(q_BHQW, k_BGKW, v_BGKW, *kept)
+                    softmax_parts.append(p_BHQK)
+        ctx.save_for_backward(q_BHQW, k_BGKW, v_BGKW, *softmax_parts)
         ctx.mixer, ctx.attention_mask = mixer, attention_mask
         return torch.cat(outputs, dim=2)
 
@@ -135,19 +135,19 @@ class RectifiedFunction(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx, do_BHQW: torch.Tensor):
         """Compute the gradients of queries, keys and values by the formulas of the class."""
-        q_BHQW, k_BGKW, v_BGKW, *kept = ctx.saved_tensors
+        q_BHQW, k_BGKW, v_BGKW, *softmax_parts = ctx.saved_tensors
         mixer, attention_mask = ctx.mixer, ctx.attention_mask
         groups = k_BGKW.shape[1]
         dq_parts = []
-        dk_BGKW, dv_BGKW = torch.zeros_like(widened(k_BGKW)), torch.zeros_like(widened(v_BGKW))
+        dk_BGKW, dv_BGKW = torch.zeros_like(widen(k_BGKW)), torch.zeros_like(widen(v_BGKW))
         with without_autocast(q_BHQW):
             for index, (start, stop) in enumerate(mixer.spans(q_BHQW.shape[2])):
                 part = attention_mask.rows(start, stop)
                 keys = part.key_positions_BK.shape[1]
-                q, do = widened(q_BHQW[:, :, start:stop]), widened(do_BHQW[:, :, start:stop])
-                k, v = widened(k_BGKW[:, :, :keys]), widened(v_BGKW[:, :, :keys])
-                p_BHQK = kept[index] if kept else mixer.shares(mixer.scores(q, k), part)
-                w_BHQK = mixer.rectified(p_BHQK, part)
+                q, do = widen(q_BHQW[:, :, start:stop]), widen(do_BHQW[:, :, start:stop])
+                k, v = widen(k_BGKW[:, :, :keys]), widen(v_BGKW[:, :, :keys])
+                p_BHQK = softmax_parts[index] if softmax_parts else mixer.shares(mixer.scores(q, k), part)
+                w_BHQK = mixer.rectify(p_BHQK, part)
                 dp_BHQK = grouped_matmul(do, v.transpose(-1, -2))
                 if w_BHQK is not p_BHQK:
                     dp_BHQK.mul_(w_BHQK > 0)
@@ -170,7 +170,7 @@ def _softmax_of_positive(scores_BHQK: torch.Tensor, attention_mask: AttentionMas
     return scores_BHQK.masked_fill(barred, lowest).softmax(dim=-1).masked_fill(barred, 0.0)
 
 
-def _original(scores_BHQK: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
+def _original_weights(scores_BHQK: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
     """relu(e^z - 1) / (sum |e^z - 1| + EPSILON), both shifted by m = max(z, 0) so that nothing overflows."""
     mask = attention_mask.mask_B1QK
     scores_BHQK = scores_BHQK.masked_fill(~mask, 0.0)  # e^0 - 1 counts for nothing

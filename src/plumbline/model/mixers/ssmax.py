@@ -10,7 +10,7 @@ from torch.nn.functional import softplus
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import DecodingCache
 from plumbline.model.kernels.selection import SDPA
-from plumbline.model.mixers._base import Mixer, masked_softmax, widened
+from plumbline.model.mixers._base import Mixer, masked_softmax, widen
 from plumbline.model.mixers.softmax import fused_softmax
 from plumbline.model.roles import ConstantInit, parameter
 from plumbline.specs.components import component
@@ -78,8 +78,8 @@ class SSMax(Mixer):
         cache: DecodingCache | None = None,
     ) -> torch.Tensor:
         """Head outputs by torch's fused attention on queries multiplied by m, or in chunks (B, H, Q, W)."""
-        if self.path(q_BHQW, attention_mask) != SDPA:
-            return self.chunked(q_BHQW, k_BGKW, v_BGKW, attention_mask)
+        if self.kernel_for_call(q_BHQW, attention_mask) != SDPA:
+            return self.attend_in_chunks(q_BHQW, k_BGKW, v_BGKW, attention_mask)
         # A multiplier of a row's scores is a multiplier of its query.
-        q_BHQW = (widened(q_BHQW) * self.multiplier(attention_mask)).to(q_BHQW.dtype)
+        q_BHQW = (widen(q_BHQW) * self.multiplier(attention_mask)).to(q_BHQW.dtype)
         return fused_softmax(q_BHQW, k_BGKW, v_BGKW, attention_mask, self.scale)

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn.functional import layer_norm
 
-from plumbline.model.float32_widening import widened
+from plumbline.model.float32_widening import widen
 from plumbline.model.roles import ConstantInit, parameter
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
@@ -25,10 +25,10 @@ class LayerNorm(nn.Module):
         self.eps = model.norm_eps
         self.gain = parameter(width, role="norm", layer=layer, init=ConstantInit(value=1.0))
         self.bias = (
-            parameter(width, role="bias", layer=layer, init=ConstantInit(value=0.0), of="norm") if bias else None
+            parameter(width, role="bias", layer=layer, init=ConstantInit(value=0.0), owner="norm") if bias else None
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Normalise `x` over its last dimension, in its own type."""
-        bias = None if self.bias is None else widened(self.bias)
-        return layer_norm(widened(x), self.gain.shape, widened(self.gain), bias, self.eps).to(x.dtype)
+        bias = None if self.bias is None else widen(self.bias)
+        return layer_norm(widen(x), self.gain.shape, widen(self.gain), bias, self.eps).to(x.dtype)

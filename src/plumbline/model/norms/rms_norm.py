@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from plumbline.model.float32_widening import widened
+from plumbline.model.float32_widening import widen
 from plumbline.model.roles import ConstantInit, parameter
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
@@ -22,10 +22,10 @@ class RMSNorm(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Normalise `x` over its last dimension, in its own type."""
-        wide = widened(x)
+        wide = widen(x)
         normalised = wide * torch.rsqrt(wide.square().mean(dim=-1, keepdim=True) + self.eps)
         if torch.is_grad_enabled():
-            normalised = normalised * widened(self.gain)
+            normalised = normalised * widen(self.gain)
         else:  # nothing is kept for a gradient: no tensor more
-            normalised *= widened(self.gain)
+            normalised *= widen(self.gain)
         return normalised.to(x.dtype)

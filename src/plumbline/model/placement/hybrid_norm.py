@@ -35,8 +35,8 @@ class HybridNorm(Placement):
     ) -> None:
         super().__init__()
         self.official = variant == "official"
-        wanted = {"query_key": "qk_norm", "values": "rms_norm"}
-        for slot, name in wanted.items():
+        required_components = {"query_key": "qk_norm", "values": "rms_norm"}
+        for slot, name in required_components.items():
             if self.official and model.slot(slot).name != name:
                 raise PlumblineError(
                     f"model.placement: hybrid_norm's variant 'official' normalises queries, keys and values; choose "

@@ -35,18 +35,20 @@ class Rotary(nn.Module):
         width = parts.shape[-1]
         if x_BHTW.device.type == "cpu" and not torch.compiler.is_compiling():
             if width < NARROW:
-                turned_BHTW: torch.Tensor = RotationFunction.apply(
-                    x_BHTW.float(), *self._whole(width, context, splits), splits
+                rotated_BHTW: torch.Tensor = RotationFunction.apply(
+                    x_BHTW.float(), *self._whole_head_rotation(width, context, splits), splits
                 )
-                return turned_BHTW.to(x_BHTW.dtype)
+                return rotated_BHTW.to(x_BHTW.dtype)
             if not torch.is_grad_enabled():  # the same numbers in fewer passes over them
-                return _turned(x_BHTW.float(), *self._whole(width, context, splits), splits).to(x_BHTW.dtype)
-        cosine, sine = self._rotation(width, context)
+                return _rotate_halves(x_BHTW.float(), *self._whole_head_rotation(width, context, splits), splits).to(
+                    x_BHTW.dtype
+                )
+        cosine, sine = self._cosines_and_sines(width, context)
         first, second = parts.chunk(2, dim=-1)
         rotated = torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
         return rotated.flatten(-2).to(x_BHTW.dtype)
 
-    def _rotation(self, width: int, context: ForwardContext) -> tuple[torch.Tensor, torch.Tensor]:
+    def _cosines_and_sines(self, width: int, context: ForwardContext) -> tuple[torch.Tensor, torch.Tensor]:
         if width not in context.rotations:
             positions_BT = context.attention_mask.query_positions_BQ.float()
             powers = torch.arange(0, width, 2, device=positions_BT.device).float() / width
@@ -54,10 +56,12 @@ class Rotary(nn.Module):
             context.rotations[width] = (angles.cos(), angles.sin())
         return context.rotations[width]
 
-    def _whole(self, width: int, context: ForwardContext, splits: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def _whole_head_rotation(
+        self, width: int, context: ForwardContext, splits: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Cosines and sines of whole heads (B or 1, 1, T, W), sines of first halves negative."""
         if (width, splits) not in context.whole_rotations:
-            cosine, sine = self._rotation(width, context)
+            cosine, sine = self._cosines_and_sines(width, context)
             pairs = (cosine, cosine), (-sine, sine)
             cosines, sines = (torch.cat(pair, dim=-1).expand(-1, -1, -1, splits, -1).flatten(-2) for pair in pairs)
             context.whole_rotations[width, splits] = (cosines, sines)
@@ -76,17 +80,17 @@ class RotationFunction(torch.autograd.Function):
         """Rotate `x_BHTW`, each of `splits` parts of a head on its own."""
         ctx.save_for_backward(cosine, sine)
         ctx.splits = splits
-        return _turned(x_BHTW, cosine, sine, splits)
+        return _rotate_halves(x_BHTW, cosine, sine, splits)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, dy_BHTW: torch.Tensor):
         """Rotate the gradient back by the negative angle."""
         cosine, sine = ctx.saved_tensors
-        return _turned(dy_BHTW, cosine, -sine, ctx.splits), None, None, None
+        return _rotate_halves(dy_BHTW, cosine, -sine, ctx.splits), None, None, None
 
 
-def _turned(x_BHTW: torch.Tensor, cosine: torch.Tensor, sine: torch.Tensor, splits: int) -> torch.Tensor:
+def _rotate_halves(x_BHTW: torch.Tensor, cosine: torch.Tensor, sine: torch.Tensor, splits: int) -> torch.Tensor:
     width = x_BHTW.shape[-1]
     if width // splits >= NARROW:
         first, second = x_BHTW.unflatten(-1, (splits, -1)).chunk(2, dim=-1)

@@ -43,7 +43,7 @@ class Latent(Projections):
         latent_norm: bool = False,
     ) -> None:
         super().__init__(model)
-        _check(model, output_heads, query_latent, key_value_latent, rotary_width)
+        _require_sizes(model, output_heads, query_latent, key_value_latent, rotary_width)
         width, heads = model.width, model.heads
         self.rotary_width, self.content_width = rotary_width, model.head_width - rotary_width
         self.query_down = linear(width, query_latent, role="query_down", layer=layer)
@@ -75,7 +75,9 @@ class Latent(Projections):
         return k_BHKW, self.heads(self.value(latent_BKC))
 
 
-def _check(model: ModelSpec, output_heads: int, query_latent: int, key_value_latent: int, rotary_width: int) -> None:
+def _require_sizes(
+    model: ModelSpec, output_heads: int, query_latent: int, key_value_latent: int, rotary_width: int
+) -> None:
     where = "model.projections 'latent'"
     if min(query_latent, key_value_latent) < 1:
         raise PlumblineError(f"{where}: query_latent and key_value_latent must be 1 or more")

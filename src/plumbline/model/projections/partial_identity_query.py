@@ -29,7 +29,7 @@ class PartialIdentityQuery(GroupedQuery):
     ) -> None:
         super().__init__(model, layer, output_heads, bias=bias)
         require_square(model, "partial_identity_query")
-        self.identity = layer in chosen(layers, model.layers)
+        self.identity = layer in parse_layers(layers, model.layers)
         if self.identity:
             self.query = nn.Identity()  # type: ignore[assignment]
 
@@ -41,15 +41,16 @@ class PartialIdentityQuery(GroupedQuery):
         return self.heads(self.query(x_BTD).to(k_BTX.dtype)), self.heads(k_BTX), self.heads(v_BTX)
 
 
-def chosen(layers: str, of: int) -> set[int]:
-    """Parse the option `layers` into layer numbers, of a model with `of` layers.
+def parse_layers(layers: str, layer_count: int) -> set[int]:
+    """Parse the option `layers` into layer numbers, of a model with `layer_count` layers.
 
     Raises:
         PlumblineError: it does not name layers of the model.
     """
-    words = layers.split(",")
-    if not all(word.strip().isdecimal() and int(word) < of for word in words):
+    numbers = layers.split(",")
+    if not all(number.strip().isdecimal() and int(number) < layer_count for number in numbers):
         raise PlumblineError(
-            f"model.projections.layers: {layers!r} does not name layers of 0 to {of - 1}; write them like '0,3'"
+            f"model.projections.layers: {layers!r} does not name layers of 0 to {layer_count - 1}; write them like "
+            "'0,3'"
         )
-    return {int(word) for word in words}
+    return {int(number) for number in numbers}

@@ -8,8 +8,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-#: What a residual carries from sublayer to sublayer, each part (B, T, ...) unless `of_tokens` knows better. Where there
-#: is a single stream (B, T, D), it comes first.
+#: What a residual carries from sublayer to sublayer, each part (B, T, ...) unless the residual overrides
+#: `select_tokens`. A single stream (B, T, D), if there is one, comes first.
 State = tuple[torch.Tensor, ...]
 
 
@@ -49,9 +49,9 @@ class Residual(nn.Module):
         """The state with `x_BTD` in place of its current stream."""
         return (x_BTD, *state[1:])
 
-    def of_tokens(self, state: State, wanted_S: torch.Tensor) -> State:
-        """The state of some tokens as one row (1, S, ...), by their places `wanted_S` in all rows (B, T)."""
-        return tuple(part_BT.flatten(0, 1)[wanted_S][None] for part_BT in state)
+    def select_tokens(self, state: State, selected_S: torch.Tensor) -> State:
+        """The state of some tokens as one row (1, S, ...), by their places `selected_S` in all rows (B, T)."""
+        return tuple(part_BT.flatten(0, 1)[selected_S][None] for part_BT in state)
 
     def finish(self, state: State) -> torch.Tensor:
         """The stream (B, T, D) that the final norm reads."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import torch
 
-from plumbline.model.float32_widening import widened, without_autocast
+from plumbline.model.float32_widening import widen, without_autocast
 
 
 class SourceScores(torch.autograd.Function):
@@ -21,7 +21,7 @@ class SourceScores(torch.autograd.Function):
     @staticmethod
     def forward(ctx, v_BTD: torch.Tensor, query_RD: torch.Tensor, eps: float) -> torch.Tensor:
         """Compute the scores (R, B, T) of one source `v_BTD` for R readers."""
-        wide_BTD = widened(v_BTD)
+        wide_BTD = widen(v_BTD)
         inverse_BT = torch.rsqrt(wide_BTD.square().mean(dim=-1) + eps)
         with without_autocast(v_BTD):
             scores_RBT = (query_RD @ wide_BTD.flatten(0, 1).T).unflatten(1, inverse_BT.shape).mul_(inverse_BT)
@@ -33,7 +33,7 @@ class SourceScores(torch.autograd.Function):
     def backward(ctx, ds_RBT: torch.Tensor):
         """Compute the gradients of the source and of the readers' queries by the formulas of the class."""
         v_BTD, query_RD, inverse_BT, scores_RBT = ctx.saved_tensors
-        wide_BTD, e_RBT = widened(v_BTD), ds_RBT * inverse_BT
+        wide_BTD, e_RBT = widen(v_BTD), ds_RBT * inverse_BT
         drawn_BT = (scores_RBT * e_RBT).sum(dim=0).mul_(inverse_BT).div_(-v_BTD.shape[-1])
         with without_autocast(v_BTD):
             dv_BTD = (e_RBT.flatten(1).T @ query_RD).view(v_BTD.shape).addcmul_(wide_BTD, drawn_BT[..., None])
@@ -51,9 +51,9 @@ class SourceMixture(torch.autograd.Function):
     def forward(ctx, weights_BTS: torch.Tensor, *sources: torch.Tensor) -> torch.Tensor:
         """Compute the weighted sum (B, T, D) of the sources."""
         ctx.save_for_backward(weights_BTS, *sources)
-        mixed_BTD = widened(sources[0]) * weights_BTS[..., :1]
+        mixed_BTD = widen(sources[0]) * weights_BTS[..., :1]
         for index, v_BTD in enumerate(sources[1:], start=1):
-            mixed_BTD.addcmul_(widened(v_BTD), weights_BTS[..., index : index + 1])
+            mixed_BTD.addcmul_(widen(v_BTD), weights_BTS[..., index : index + 1])
         return mixed_BTD.to(sources[0].dtype)
 
     @staticmethod
@@ -61,8 +61,8 @@ class SourceMixture(torch.autograd.Function):
     def backward(ctx, dy_BTD: torch.Tensor):
         """Compute the gradients of the weights and of each source by the formulas of the class."""
         weights_BTS, *sources = ctx.saved_tensors
-        wide_BTD = widened(dy_BTD)
-        dweights_SBT = torch.stack([(wide_BTD * widened(v_BTD)).sum(dim=-1) for v_BTD in sources])
+        wide_BTD = widen(dy_BTD)
+        dweights_SBT = torch.stack([(wide_BTD * widen(v_BTD)).sum(dim=-1) for v_BTD in sources])
         dsources = (
             (wide_BTD * weights_BTS[..., index : index + 1]).to(v_BTD.dtype) for index, v_BTD in enumerate(sources)
         )

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from plumbline.model.component import build
-from plumbline.model.float32_widening import widened, without_autocast
+from plumbline.model.float32_widening import widen, without_autocast
 from plumbline.model.residual._sources import SourceMixture
 from plumbline.model.roles import ConstantInit, ExplicitInit, parameter
 from plumbline.specs.spec import ModelSpec
@@ -23,12 +23,12 @@ class StreamConnection(nn.Module):
         super().__init__()
         layer = sublayer // 2
         reads = [1.0 if stream == sublayer % streams else 0.0 for stream in range(streams)]
-        keeps = [1.0 if row == column else 0.0 for row in range(streams) for column in range(streams)]
+        identity = [1.0 if row == column else 0.0 for row in range(streams) for column in range(streams)]
         zero = ConstantInit(value=0.0)
         self.norm = build("norm", model, layer, model.width)
         self.read_static = parameter(streams, role="scalar", layer=layer, init=ExplicitInit(values=tuple(reads)))
         self.mix_static = parameter(
-            streams, streams, role="scalar", layer=layer, init=ExplicitInit(values=tuple(keeps))
+            streams, streams, role="scalar", layer=layer, init=ExplicitInit(values=tuple(identity))
         )
         self.write_static = parameter(streams, role="scalar", layer=layer, init=ConstantInit(value=1.0))
         self.read_dynamic = parameter(model.width, 1, role="stream_mixing", layer=layer, init=zero)
@@ -55,10 +55,10 @@ class StreamConnection(nn.Module):
         dynamic_DX = torch.cat([self.read_dynamic, self.mix_dynamic, self.write_dynamic], dim=1)
         scale_X = torch.cat([self.read_scale, self.mix_scale.expand(len(self.mix_static)), self.write_scale])
         with without_autocast(streams_BTSD):
-            normed_YD = self.norm(widened(streams_BTSD)).flatten(0, -2)
+            normed_YD = self.norm(widen(streams_BTSD)).flatten(0, -2)
             # So few columns are made several times as fast as rows.
-            moved_YX = (widened(dynamic_DX).T @ normed_YD.T).T.tanh()
-        return torch.addcmul(widened(static_SX), widened(scale_X), moved_YX.unflatten(0, streams_BTSD.shape[:-1]))
+            moved_YX = (widen(dynamic_DX).T @ normed_YD.T).T.tanh()
+        return torch.addcmul(widen(static_SX), widen(scale_X), moved_YX.unflatten(0, streams_BTSD.shape[:-1]))
 
     def read(self, streams_BTSD: torch.Tensor, weights_BTSX: torch.Tensor) -> torch.Tensor:
         """The sublayer's input (B, T, D): the weighted sum of the streams."""
@@ -69,5 +69,5 @@ class StreamConnection(nn.Module):
         mix_BTSS, write_BTS1 = weights_BTSX[..., 1:-1], weights_BTSX[..., -1:]
         # Row s of the mixing weights says how much of stream s goes to each stream.
         with without_autocast(streams_BTSD):
-            mixed_BTSD = mix_BTSS.transpose(-1, -2) @ widened(streams_BTSD)
-        return torch.addcmul(mixed_BTSD, write_BTS1, widened(branch_BTD)[:, :, None]).to(streams_BTSD.dtype)
+            mixed_BTSD = mix_BTSS.transpose(-1, -2) @ widen(streams_BTSD)
+        return torch.addcmul(mixed_BTSD, write_BTS1, widen(branch_BTD)[:, :, None]).to(streams_BTSD.dtype)

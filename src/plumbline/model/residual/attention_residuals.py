@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from plumbline.model.float32_widening import widened
+from plumbline.model.float32_widening import widen
 from plumbline.model.residual._base import Residual, State
 from plumbline.model.residual._sources import SourceMixture, SourceScores
 from plumbline.model.roles import ConstantInit, NormalInit, parameter
@@ -57,8 +57,8 @@ class AttentionResiduals(Residual):
             parameter(model.width, role="norm", layer=layer, init=ConstantInit(value=1.0)) for layer in layers
         )
         # Each source meets the readers that come after it: the embedding all of them, then those after each sublayer.
-        passed = [(index + 1) // self.sublayers_each for index in range(-1, 2 * model.layers)]
-        self.products_per_token = sum(len(layers) - before for before in passed) * model.width
+        earlier_readers = [(index + 1) // self.sublayers_each for index in range(-1, 2 * model.layers)]
+        self.products_per_token = sum(len(layers) - before for before in earlier_readers) * model.width
 
     def start(self, x_BTD: torch.Tensor) -> State:
         """The state with the embedding as its first source.
@@ -67,8 +67,8 @@ class AttentionResiduals(Residual):
         and its scores for the readers that come after it (readers, B, T), of which the last is the last reader's.
         """
         pairs = zip(self.queries, self.gains, strict=True)
-        query_RD = torch.stack([widened(query) * widened(gain) for query, gain in pairs]) * self.scale
-        return self._with((query_RD,), x_BTD, 0)
+        query_RD = torch.stack([widen(query) * widen(gain) for query, gain in pairs]) * self.scale
+        return self._add_source((query_RD,), x_BTD, 0)
 
     def read(self, state: State, sublayer: int) -> torch.Tensor:
         """The sublayer's input (B, T, D): the weighted average of all sources so far."""
@@ -79,13 +79,13 @@ class AttentionResiduals(Residual):
         source_BTD = branch_BTD.to(state[1].dtype)
         if self.whole_layers and sublayer % 2:
             source_BTD, state = state[-2] + source_BTD, state[:-2]
-        return self._with(state, source_BTD, (sublayer + 1) // self.sublayers_each)
+        return self._add_source(state, source_BTD, (sublayer + 1) // self.sublayers_each)
 
-    def of_tokens(self, state: State, wanted_S: torch.Tensor) -> State:
+    def select_tokens(self, state: State, selected_S: torch.Tensor) -> State:
         """The state of some tokens as one row: sources (1, S, D) and scores (readers, 1, S)."""
         queries_RD, *parts = state
-        sources = super().of_tokens(tuple(parts[::2]), wanted_S)
-        scores = (scores_RBT.flatten(1)[:, None, wanted_S] for scores_RBT in parts[1::2])
+        sources = super().select_tokens(tuple(parts[::2]), selected_S)
+        scores = (scores_RBT.flatten(1)[:, None, selected_S] for scores_RBT in parts[1::2])
         return queries_RD, *(part for pair in zip(sources, scores, strict=True) for part in pair)
 
     def finish(self, state: State) -> torch.Tensor:
@@ -100,7 +100,7 @@ class AttentionResiduals(Residual):
         scores_SBT = torch.stack([scores_RBT[from_the_end] for scores_RBT in state[2::2]])
         return scores_SBT.softmax(dim=0).movedim(0, -1)
 
-    def _with(self, state: State, source_BTD: torch.Tensor, reader: int) -> State:
+    def _add_source(self, state: State, source_BTD: torch.Tensor, reader: int) -> State:
         """The state with one more source, which `reader` is the first to read."""
         return (*state, source_BTD, SourceScores.apply(source_BTD, state[0][reader:], self.eps))
 

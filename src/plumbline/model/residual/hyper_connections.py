@@ -61,7 +61,7 @@ class HyperConnections(Residual):
     def start(self, x_BTD: torch.Tensor) -> State:
         """The state (x, s), or in "official" all streams (B, T, S, D) and the weights of the next sublayer."""
         if self.official:
-            return self._connected(x_BTD[:, :, None].expand(-1, -1, self.streams, -1), 0)
+            return self._connect_next(x_BTD[:, :, None].expand(-1, -1, self.streams, -1), 0)
         return (x_BTD, torch.zeros_like(x_BTD))
 
     def read(self, state: State, sublayer: int) -> torch.Tensor:
@@ -71,7 +71,7 @@ class HyperConnections(Residual):
     def write(self, state: State, sublayer: int, branch_BTD: torch.Tensor) -> State:
         """Add the sublayer's output to the stream and the slow lane, or in "official" to all streams, mixed before."""
         if self.official:
-            return self._connected(self.connections[sublayer].write(*state, branch_BTD), sublayer + 1)
+            return self._connect_next(self.connections[sublayer].write(*state, branch_BTD), sublayer + 1)
         beta = self.beta_logits[sublayer // self.sublayers_each].sigmoid()
         x_BTD, slow_BTD = state
         slow_BTD = (1 - beta) * slow_BTD + beta * branch_BTD
@@ -86,7 +86,7 @@ class HyperConnections(Residual):
             return state[0].sum(dim=2)
         return state[0] + self.alphas[0] * state[1] if self.at_output else state[0]
 
-    def _connected(self, streams_BTSD: torch.Tensor, sublayer: int) -> State:
+    def _connect_next(self, streams_BTSD: torch.Tensor, sublayer: int) -> State:
         """The official state before a sublayer; after the last one nothing is connected any more."""
         if sublayer == len(self.connections):
             return (streams_BTSD,)

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from plumbline.model.float32_widening import widened
+from plumbline.model.float32_widening import widen
 from plumbline.model.residual._base import Residual, State
 from plumbline.model.roles import ConstantInit, parameter
 from plumbline.specs.components import component
@@ -34,5 +34,5 @@ class LayerScale(Residual):
     def write(self, state: State, sublayer: int, branch_BTD: torch.Tensor) -> State:
         """Add the sublayer's output times its gain to the stream."""
         gamma_D = self.gammas[sublayer if self.vectors == 2 else sublayer // 2]
-        scaled_BTD = widened(branch_BTD) * widened(gamma_D)
+        scaled_BTD = widen(branch_BTD) * widen(gamma_D)
         return (state[0] + scaled_BTD.to(torch.promote_types(state[0].dtype, branch_BTD.dtype)),)

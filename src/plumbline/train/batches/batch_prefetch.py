@@ -43,11 +43,11 @@ class BatchReader:
         Raises:
             Exception: what reading them raised, as it was.
         """
-        begun, self._next = self._next, None
-        found = begun[1].result() if begun is not None and begun[0] == step else self._read(step)
+        pending, self._next = self._next, None
+        micro_batches = pending[1].result() if pending is not None and pending[0] == step else self._read(step)
         if self._thread is not None and step < self.spec.train.steps:
             self._next = step + 1, self._thread.submit(self._read, step + 1)
-        return found
+        return micro_batches
 
     def _read(self, step: int) -> list[torch.Tensor]:
         indices = batch_indices(self.pack, self.spec.data_seed, step - 1, self.spec.sequences_per_batch)

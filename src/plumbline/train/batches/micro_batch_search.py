@@ -20,10 +20,10 @@ from plumbline.specs.spec import RunSpec
 from plumbline.train import randomness
 from plumbline.train.batches.micro_batches import MicroBatching
 
-#: Bytes that a parameter takes beside itself and what a trial makes: an optimizer's two moments and the gradient of the
-#: micro-batches before; and, where there are several ranks, its copy in DDP's buckets.
-BESIDE, BUCKETS = 12, 4
-#: Bytes that are left free beside that, for the libraries' own and for fragments (reckoned, not measured).
+#: Bytes that a parameter takes in addition to itself and what a trial makes: an optimizer's two moments and the
+#: gradient of the micro-batches before; and, where there are several ranks, its copy in DDP's buckets.
+BYTES_PER_PARAMETER, BUCKET_BYTES_PER_PARAMETER = 12, 4
+#: Bytes that are left free in addition, for the libraries' own use and for fragments (estimated, not measured).
 SPARE = 2**30
 
 
@@ -35,39 +35,39 @@ class TooLarge(Exception):
         self.smaller = smaller
 
 
-def out_of_memory(error: BaseException) -> bool:
+def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that the memory of a device, or of the host, is too small."""
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)
 
 
-def next_smaller(error: BaseException, batching: MicroBatching | None, asked_for: int | None) -> int | None:
+def next_smaller(error: BaseException, batching: MicroBatching | None, requested: int | None) -> int | None:
     """What to try after an error in the first step: the next smaller micro-batch that divides a rank's share.
 
     None where a micro-batch was asked for, there are several ranks, or the error is not a lack of memory.
     """
-    if asked_for is not None or batching is None or batching.ranks > 1 or not out_of_memory(error):
+    if requested is not None or batching is None or batching.ranks > 1 or not is_out_of_memory(error):
         return None
     share = batching.micro_batch * batching.accumulation
     return next((number for number in range(batching.micro_batch - 1, 0, -1) if share % number == 0), None)
 
 
-def searched(asked: int | None, device: str, strategy: Strategy) -> bool:
+def needs_search(requested: int | None, device: str, strategy: Strategy) -> bool:
     """Whether the micro-batch is found by trying: nobody asked for one, and each rank has a GPU with a whole model.
 
     A trial holds a whole model, which shards need not have room for.
     """
-    return asked is None and device == "cuda" and strategy == "ddp"
+    return requested is None and device == "cuda" and strategy == "ddp"
 
 
-def reserved_bytes(parameters: int, device: str, ranks: int) -> int:
+def count_reserved_bytes(parameters: int, device: str, ranks: int) -> int:
     """Bytes that a trial leaves free of a device's memory: what a step takes beside weights and what a trial makes, and
     on a GPU what libraries take.
     """
-    each = BESIDE + (BUCKETS if ranks > 1 else 0)
+    each = BYTES_PER_PARAMETER + (BUCKET_BYTES_PER_PARAMETER if ranks > 1 else 0)
     return each * parameters + (SPARE if device == "cuda" else 0)
 
 
-def fitted(batching: MicroBatching, model: Decoder, spec: RunSpec, ranks: RankGroup) -> MicroBatching:
+def find_largest_batch(batching: MicroBatching, model: Decoder, spec: RunSpec, ranks: RankGroup) -> MicroBatching:
     """Try which micro-batch is the largest that fits the device of every rank, and return `batching` with it.
 
     The model is whole on each device while it is tried. Nothing of a trial stays: no gradient, and no random number
@@ -76,36 +76,36 @@ def fitted(batching: MicroBatching, model: Decoder, spec: RunSpec, ranks: RankGr
 
     def attempt(micro_batch: int) -> None:
         parameters = sum(value.numel() for value in model.parameters())
-        size = reserved_bytes(parameters, ranks.device.type, ranks.world)
+        size = count_reserved_bytes(parameters, ranks.device.type, ranks.world)
         reserve = torch.empty(size, dtype=torch.uint8, device=ranks.device)
         tokens_BT = torch.zeros(micro_batch, spec.model.context, dtype=torch.long, device=ranks.device)
-        with randomness.preserved(ranks.device):
+        with randomness.preserve_random_state(ranks.device):
             with autocast(spec.train.precision, ranks.device):
                 loss = model(tokens_BT, loss=True)
             loss.backward()
         del reserve
 
-    def cleared() -> None:
+    def free_memory() -> None:
         model.zero_grad(set_to_none=True)
         gc.collect()
         torch.cuda.empty_cache()
 
-    mine = largest(batching.sequences // ranks.world, attempt, cleared)
+    mine = largest(batching.sequences // ranks.world, attempt, free_memory)
     agreed = -int(ranks.max([-float(mine)])[0])
     return MicroBatching.derive(batching.sequences, agreed, ranks.world)
 
 
-def largest(share: int, attempt: Callable[[int], None], cleared: Callable[[], None]) -> int:
+def largest(share: int, attempt: Callable[[int], None], clear: Callable[[], None]) -> int:
     """Find the largest divisor of `share` for which `attempt` does not run out of memory.
 
-    1 where none does, since the run itself then says it best. `cleared` is called after each attempt.
+    1 where none does, since the run itself then says it best. `clear` is called after each attempt.
     """
     for number in (number for number in range(share, 1, -1) if share % number == 0):
         fits = False
         with contextlib.suppress(torch.OutOfMemoryError):
             attempt(number)
             fits = True
-        cleared()  # after the error is gone: its traceback holds the tensors
+        clear()  # after the error is gone: its traceback holds the tensors
         if fits:
             return number
     return 1

@@ -17,7 +17,7 @@ from plumbline.core.stop_request import StopRequest
 from plumbline.data.loader import Pack, verify_once
 from plumbline.model.distributed import RankGroup
 from plumbline.specs.spec import RunSpec
-from plumbline.train.disk_faults import in_words
+from plumbline.train.disk_faults import describe_disk_error
 from plumbline.train.interventions import Intervention
 
 
@@ -42,19 +42,19 @@ def require_one_corpus(pack: Pack, validation: Pack) -> None:
     """Refuse packs of a run that were cut with two tokenizers, or whose documents were held out by two rules.
 
     Raises:
-        PlumblineError: naming both packs, and what they say.
+        PlumblineError: naming both packs, and how they differ.
     """
     split = ("name", "source", "split_rule")
     ours, theirs = ([pack_.manifest.get("corpus", {}).get(name) for name in split] for pack_ in (pack, validation))
     if pack.tokenizer_sha256 != validation.tokenizer_sha256:
-        what, said = "cut with two tokenizers (sha256)", (pack.tokenizer_sha256, validation.tokenizer_sha256)
+        difference, values = "cut with two tokenizers (sha256)", (pack.tokenizer_sha256, validation.tokenizer_sha256)
     elif None not in (*ours, *theirs) and ours != theirs:
-        what, said = "of documents that were held out by two rules", (str(ours), str(theirs))
+        difference, values = "of documents that were held out by two rules", (str(ours), str(theirs))
     else:
         return
     raise PlumblineError(
-        f"--training-pack: {pack.path} and --validation-pack: {validation.path} are {what}: {said[0]} and {said[1]}; "
-        "give two of one corpus, or rerun the rule `pack` for the one that is not meant"
+        f"--training-pack: {pack.path} and --validation-pack: {validation.path} are {difference}: {values[0]} and "
+        f"{values[1]}; give two of one corpus, or rerun the rule `pack` for the one that is not meant"
     )
 
 
@@ -67,17 +67,17 @@ def verify(packs: Sequence[Pack], ranks: RankGroup, stop: StopRequest) -> None:
         PlumblineError: a shard is damaged or cannot be read, on any node.
         StopRequested: asked to stop meanwhile.
     """
-    said: list[str] = []
+    messages: list[str] = []
 
     def work() -> None:
         for pack in packs:
             try:
                 verify_once(pack)
             except PlumblineError as error:
-                said.append(str(error))
+                messages.append(str(error))
             except Exception as error:
-                why = in_words(error, pack.path.parent) or f"{type(error).__name__}: {error}"
-                said.append(f"{pack.path}: its shards cannot be verified: {why}")
+                why = describe_disk_error(error, pack.path.parent) or f"{type(error).__name__}: {error}"
+                messages.append(f"{pack.path}: its shards cannot be verified: {why}")
 
     worker = threading.Thread(target=work, name="verify packs", daemon=True)
     if ranks.node_leader:
@@ -87,12 +87,12 @@ def verify(packs: Sequence[Pack], ranks: RankGroup, stop: StopRequest) -> None:
         ranks.poll(stop)
         if worker.is_alive():
             worker.join(1.0)
-    for texts in ranks.gather(said):
-        if texts:
-            raise PlumblineError(texts[0])
+    for rank_messages in ranks.gather(messages):
+        if rank_messages:
+            raise PlumblineError(rank_messages[0])
 
 
-class SequencesBehindTheLoss:
+class SequencesAfterLoss:
     """The sequences of a validation pack behind those of which the validation loss is computed, counted from 0."""
 
     def __init__(self, name: str, pack: Pack, first: int) -> None:
@@ -124,10 +124,10 @@ class UndeclaredHeldOut:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        """Refuse whatever is asked.
+        """Refuse any attribute.
 
         Raises:
-            PlumblineError: always, but for Python's own names.
+            PlumblineError: always, except for Python's own names.
         """
         if name.startswith("__"):
             raise AttributeError(name)
@@ -137,15 +137,15 @@ class UndeclaredHeldOut:
         )
 
 
-def limit_to_held_out(hook: Intervention, pack: Pack, of_the_loss: int) -> Pack:
-    """Give what an intervention sees of a validation pack whose first `of_the_loss` sequences the loss is computed of.
+def restrict_validation(hook: Intervention, pack: Pack, loss_sequences: int) -> Pack:
+    """Restrict a validation pack, whose first `loss_sequences` sequences the loss is of, to what a hook may read.
 
     Raises:
         PlumblineError: it declares something that there is not.
     """
     views: dict[str, Any] = {
         "none": UndeclaredHeldOut(hook.name),
-        "apart": SequencesBehindTheLoss(hook.name, pack, of_the_loss),
+        "apart": SequencesAfterLoss(hook.name, pack, loss_sequences),
     }
     if hook.held_out not in views:
         raise PlumblineError(

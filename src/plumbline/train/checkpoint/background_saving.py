@@ -27,7 +27,7 @@ from plumbline.train.checkpoint.checkpoint_folders import RollingCheckpoints
 from plumbline.train.checkpoint.run_lock import RunLock
 from plumbline.train.checkpoint.training_state import SavedLoopState
 from plumbline.train.checkpoint.weight_files import TensorFile
-from plumbline.train.disk_faults import guarded
+from plumbline.train.disk_faults import guard_write
 from plumbline.train.monitoring.progress import TrainingProgress
 
 
@@ -56,8 +56,8 @@ class BackgroundSaving:
         self._writer = BackgroundThread("checkpoint writer")
         self._copies = HostCopies(ranks.device)
         self._shards: tuple[CheckpointContents, Path] | None = None
-        self._steps = self._ask_after = 0
-        self._done: int | None = None
+        self._steps_waited = self._ask_after = 0
+        self._written_step: int | None = None
 
     @property
     def under_way(self) -> bool:
@@ -68,19 +68,19 @@ class BackgroundSaving:
         """Get ready for checkpoints of such files, in another thread, as far as that takes time on this device."""
         self._copies.prepare(files)
 
-    def begin(self, saved: CheckpointContents, *, beside: bool) -> None:
-        """Begin to write a checkpoint, and wait until it is there; with `beside`, copy it now and return at once.
+    def begin(self, saved: CheckpointContents, *, background: bool) -> None:
+        """Begin to write a checkpoint, and wait until it is there; with `background`, copy it now and return at once.
 
         Raises:
-            Exception: as `wait`, without `beside`.
+            Exception: as `wait`, without `background`.
         """
-        copies = self._copies.copied(saved.files) if beside else (saved.files, lambda: None)
-        saved, there = replace(saved, files=copies[0]), copies[1]
+        copies = self._copies.copy_tensors(saved.files) if background else (saved.files, lambda: None)
+        saved, wait_for_copies = replace(saved, files=copies[0]), copies[1]
         if saved.sharded:
-            self._begin_shards(saved, there)
+            self._begin_shards(saved, wait_for_copies)
         elif self.run_lock is not None:
-            self._start(lambda: self._whole(saved, there))
-        if not beside:
+            self._start(lambda: self._write_whole(saved, wait_for_copies))
+        if not background:
             self.wait(saved.step)
 
     def note_progress(self, step: int) -> None:
@@ -92,14 +92,14 @@ class BackgroundSaving:
             Exception: as `wait`.
         """
         if self._shards is not None:
-            self._steps += 1
-            if self._steps < self._ask_after:
+            self._steps_waited += 1
+            if self._steps_waited < self._ask_after:
                 return
             self._ask_after *= 2
             if not self.ranks.sum([float(self._writer.busy)])[0]:
-                self._name()
+                self._finish_shards()
         elif not self._writer.busy:
-            self._settled(step)
+            self._report_finished(step)
 
     def wait(self, step: int) -> None:
         """Wait until every checkpoint that was begun is there, on all ranks.
@@ -110,8 +110,8 @@ class BackgroundSaving:
             DiskFull, RunLockError, OSError, RuntimeError: it could not be written.
         """
         if self._shards is not None:
-            self._name()
-        self._settled(step)
+            self._finish_shards()
+        self._report_finished(step)
         self.ranks.barrier()
 
     def let_end(self) -> None:
@@ -124,53 +124,53 @@ class BackgroundSaving:
         except Exception as error:
             self.progress.say(f"a checkpoint could not be written either: {error}")
 
-    def _begin_shards(self, saved: CheckpointContents, there: Callable[[], None]) -> None:
+    def _begin_shards(self, saved: CheckpointContents, wait_for_copies: Callable[[], None]) -> None:
         temporary: Path | None = None
         if self.run_lock is not None:
             self.run_lock.check()
-            temporary = guarded(self.checkpoints.directory, lambda: self.checkpoints.begin(saved.step))
+            temporary = guard_write(self.checkpoints.directory, lambda: self.checkpoints.begin(saved.step))
         temporary = self.ranks.broadcast(temporary)
         assert temporary is not None
-        self._shards, self._steps, self._ask_after = (saved, temporary), 0, 1
-        self._writer.start(lambda: self._tensors(temporary, saved, there))
+        self._shards, self._steps_waited, self._ask_after = (saved, temporary), 0, 1
+        self._writer.start(lambda: self._write_tensors(temporary, saved, wait_for_copies))
 
     def _start(self, work: Callable[[], None]) -> None:
-        self._writer.start(lambda: guarded(self.checkpoints.directory, work))
+        self._writer.start(lambda: guard_write(self.checkpoints.directory, work))
 
-    def _settled(self, step: int) -> None:
+    def _report_finished(self, step: int) -> None:
         """Wait for the thread, and tell of what it has finished."""
         self._writer.wait()
-        done, self._done = self._done, None
+        done, self._written_step = self._written_step, None
         if done is not None:
             self.progress.event("checkpoint", step, saved=done)
 
-    def _name(self) -> None:
+    def _finish_shards(self) -> None:
         """Wait for every rank's rows, and let the leader's thread do the rest."""
         assert self._shards is not None
         (saved, temporary), self._shards = self._shards, None
         directory = self.checkpoints.directory
-        guarded(directory, lambda: weight_files.on_every_rank(self.ranks, self._writer.wait))
+        guard_write(directory, lambda: weight_files.on_every_rank(self.ranks, self._writer.wait))
         if self.run_lock is not None:
             self._start(lambda: self._finish(temporary, saved))
 
     # By the thread
 
-    def _whole(self, saved: CheckpointContents, there: Callable[[], None]) -> None:
+    def _write_whole(self, saved: CheckpointContents, wait_for_copies: Callable[[], None]) -> None:
         assert self.run_lock is not None
         self.run_lock.check()
         temporary = self.checkpoints.begin(saved.step)
-        self._tensors(temporary, saved, there)
+        self._write_tensors(temporary, saved, wait_for_copies)
         self._finish(temporary, saved)
 
-    def _tensors(self, temporary: Path, saved: CheckpointContents, there: Callable[[], None]) -> None:
-        there()
+    def _write_tensors(self, temporary: Path, saved: CheckpointContents, wait_for_copies: Callable[[], None]) -> None:
+        wait_for_copies()
         weight_files.write(temporary, saved.files)
 
     def _finish(self, temporary: Path, saved: CheckpointContents) -> None:
         assert self.run_lock is not None
         saved.state.write(temporary)
         self.checkpoints.finish(temporary, saved.step, saved.metadata, saved.diverged, check=self.run_lock.check)
-        self._done = saved.step
+        self._written_step = saved.step
 
 
 class BackgroundThread:
@@ -229,15 +229,15 @@ class HostCopies:
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self._held: dict[tuple[str, str], torch.Tensor] = {}
+        self._memory: dict[tuple[str, str], torch.Tensor] = {}
         self._thread = BackgroundThread("pinned memory")
 
     def prepare(self, files: list[TensorFile]) -> None:
         """Begin to get the memory for tensors like these, in a thread, where it is to be pinned."""
         if self.device.type == "cuda":
-            self._thread.start(lambda: self._get(files))
+            self._thread.start(lambda: self._reserve(files))
 
-    def copied(self, files: list[TensorFile]) -> tuple[list[TensorFile], Callable[[], None]]:
+    def copy_tensors(self, files: list[TensorFile]) -> tuple[list[TensorFile], Callable[[], None]]:
         """Copy the tensors of files, whose copies before these nobody reads any more.
 
         Returns the copies, and a function that waits until they are there. From a GPU they are copied in the order of
@@ -248,33 +248,33 @@ class HostCopies:
         """
         if self.device.type != "cuda":
             return [
-                _with(file, {name: _clone(value) for name, value in file.tensors.items()}) for file in files
-            ], _there
+                _replace_tensors(file, {name: _clone(value) for name, value in file.tensors.items()}) for file in files
+            ], _copies_are_ready
         self._thread.wait()
-        self._get(files)
+        self._reserve(files)
         copies = [
-            _with(file, {
-                name: self._held[str(file.path), name].copy_(value, non_blocking=True)
+            _replace_tensors(file, {
+                name: self._memory[str(file.path), name].copy_(value, non_blocking=True)
                 for name, value in file.tensors.items()
             })
             for file in files
         ]  # fmt: skip
-        there = torch.cuda.Event()
-        there.record(torch.cuda.current_stream(self.device))
-        return copies, there.synchronize
+        event = torch.cuda.Event()
+        event.record(torch.cuda.current_stream(self.device))
+        return copies, event.synchronize
 
-    def _get(self, files: list[TensorFile]) -> None:
+    def _reserve(self, files: list[TensorFile]) -> None:
         """Hold memory for each tensor of files, and for no other."""
         torch.cuda.set_device(self.device)  # a thread's own is the first one
-        before, self._held = self._held, {}
+        before, self._memory = self._memory, {}
         for file in files:
             for name, value in file.tensors.items():
-                held = before.get((str(file.path), name))
-                fits = held is not None and (held.shape, held.dtype) == (value.shape, value.dtype)
-                self._held[str(file.path), name] = held if fits else _pinned(value)
+                memory = before.get((str(file.path), name))
+                fits = memory is not None and (memory.shape, memory.dtype) == (value.shape, value.dtype)
+                self._memory[str(file.path), name] = memory if fits else _allocate_pinned(value)
 
 
-def _with(file: TensorFile, tensors: dict[str, torch.Tensor]) -> TensorFile:
+def _replace_tensors(file: TensorFile, tensors: dict[str, torch.Tensor]) -> TensorFile:
     return replace(file, tensors=tensors)
 
 
@@ -282,9 +282,9 @@ def _clone(value: torch.Tensor) -> torch.Tensor:
     return value.clone(memory_format=torch.contiguous_format)
 
 
-def _pinned(value: torch.Tensor) -> torch.Tensor:
+def _allocate_pinned(value: torch.Tensor) -> torch.Tensor:
     return torch.empty(value.shape, dtype=value.dtype, pin_memory=True)
 
 
-def _there() -> None:
+def _copies_are_ready() -> None:
     """Wait for copies that were made at once."""

@@ -144,14 +144,14 @@ class RollingCheckpoints:
     def newest(self) -> CompleteCheckpoint | None:
         """Find the newest whole checkpoint. Damaged ones are renamed ``….damaged`` and named on stderr.
 
-        None where there is none; `found_any` tells whether there ever was one.
+        None where there is none; `has_any` tells whether there ever was one.
 
         Raises:
             UnreadableFile: the file system does not give checkpoints back, or denies them to this user, and no earlier
                 one is whole.
         """
-        refused: PermissionError | None = None
-        for path in self._all():
+        denied_error: PermissionError | None = None
+        for path in self._newest_first():
             try:
                 metadata = read_whole(path)
                 self.require(path, metadata)
@@ -163,13 +163,13 @@ class RollingCheckpoints:
             except OSError as error:
                 self.unreadable.add(path)
                 if isinstance(error, PermissionError):
-                    refused = refused or error
+                    denied_error = denied_error or error
                 print(f"checkpoint {path} cannot be read ({error}); left as it is, trying an earlier one",
                       file=sys.stderr)  # fmt: skip
             else:
                 return CompleteCheckpoint(path=path, step=metadata["step"], metadata=metadata)
-        if refused is not None:
-            raise UnreadableFile(explain_denial(refused.filename))
+        if denied_error is not None:
+            raise UnreadableFile(explain_denial(denied_error.filename))
         if self.unreadable:
             raise UnreadableFile(
                 f"{self.directory}: {len(self.unreadable)} checkpoint(s), the newest {max(self.unreadable).name}, "
@@ -180,7 +180,7 @@ class RollingCheckpoints:
 
     def newest_finite(self) -> CompleteCheckpoint | None:
         """Find the newest whole checkpoint whose weights are all finite; None where there is none."""
-        for path in self._all():
+        for path in self._newest_first():
             try:
                 metadata = read_whole(path)
                 self.require(path, metadata)
@@ -190,25 +190,25 @@ class RollingCheckpoints:
                 return CompleteCheckpoint(path=path, step=metadata["step"], metadata=metadata)
         return None
 
-    def found_any(self) -> bool:
+    def has_any(self) -> bool:
         """Whether there is, or was, any checkpoint, damaged ones included."""
         return any(self.directory.glob("step-*"))
 
     def faults(self) -> list[str]:
         """Say of each checkpoint that cannot be resumed from what is wrong with it, set aside or not, newest first."""
-        found = []
+        faults = []
         for path in sorted(self.directory.glob("step-*"), reverse=True):
             try:
                 self.require(path, read_whole(path))
             except (DamagedCheckpoint, OSError) as error:
-                found.append(f"{path.name}: {error}")
-        return found
+                faults.append(f"{path.name}: {error}")
+        return faults
 
     def owner(self, keys: tuple[str, ...]) -> dict[str, Any] | None:
         """Read from the newest checkpoint that has them which run it is of: `keys` of its metadata, whether or not it
         is whole.
         """
-        for path in self._all():
+        for path in self._newest_first():
             try:
                 metadata = _metadata(path)
             except DamagedCheckpoint:
@@ -217,15 +217,15 @@ class RollingCheckpoints:
                 return {key: metadata[key] for key in keys}
         return None
 
-    def _all(self) -> list[Path]:
+    def _newest_first(self) -> list[Path]:
         """Newest first; a divergence comes after the step it stopped at."""
         matches = [(path, _NAME.fullmatch(path.name)) for path in self.directory.glob("step-*")]
-        found = [(int(match[1]), match[2] is not None, path) for path, match in matches if match]
-        return [path for _, _, path in sorted(found, reverse=True)]
+        checkpoints = [(int(match[1]), match[2] is not None, path) for path, match in matches if match]
+        return [path for _, _, path in sorted(checkpoints, reverse=True)]
 
     def _rotate(self, keep: int) -> None:
         finite_seen = False
-        for number, path in enumerate(self._all()):
+        for number, path in enumerate(self._newest_first()):
             try:
                 finite = bool(_metadata(path)["finite"])
             except (DamagedCheckpoint, KeyError):
@@ -336,8 +336,8 @@ class ProbeCheckpoints:
 
         Sizes are compared here, not checksums: it costs nothing at a start.
         """
-        passed = {point for point in self.steps.values() if self.due(point) and point < step + diverged}
-        return sorted(point for point in passed if damage(self.kept.name(point), checksums=False) is not None)
+        earlier = {point for point in self.steps.values() if self.due(point) and point < step + diverged}
+        return sorted(point for point in earlier if damage(self.kept.name(point), checksums=False) is not None)
 
     def leave(self, directory: Path, step: int, completed: bool) -> None:
         """Put all points up to `step`, the last one made, into `directory` of the outputs, and an index of all asked
@@ -348,39 +348,44 @@ class ProbeCheckpoints:
         """
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
-        found: dict[int, dict[str, Any]] = {}
+        files_by_step: dict[int, dict[str, Any]] = {}
         for point in sorted({point for point in self.steps.values() if point <= step}):
             if completed and point == self.spec.train.steps:
                 weights = directory.parent / MODEL
                 note = "the run's final weights, not stored twice"
-                found[point] = {"file": f"../{MODEL}", "sha256": sha256_file(weights), "note": note}
+                files_by_step[point] = {"file": f"../{MODEL}", "sha256": sha256_file(weights), "note": note}
             elif self.due(point):
-                found[point] = self._leave_one(directory, point)
+                files_by_step[point] = self._copy_point(directory, point)
         unreached = {"file": None, "sha256": None}
         entries = [
-            {"fraction": fraction, "step": point, "reached": point in found, **found.get(point, unreached)}
+            {
+                "fraction": fraction,
+                "step": point,
+                "reached": point in files_by_step,
+                **files_by_step.get(point, unreached),
+            }
             for fraction, point in self.steps.items()
         ]
         index = {"run_id": self.spec.run_id, "steps": self.spec.train.steps, "points": entries}
         atomic_write_json(directory / POINTS_INDEX, index)
 
-    def _leave_one(self, directory: Path, step: int) -> dict[str, Any]:
+    def _copy_point(self, directory: Path, step: int) -> dict[str, Any]:
         """Link or copy one point; returns where it is, and its checksum."""
-        kept = self.kept.name(step)
-        fault = damage(kept)
+        checkpoint = self.kept.name(step)
+        fault = damage(checkpoint)
         if fault is not None:
             raise PlumblineError(
-                f"{kept}: the weights of a probe point are damaged ({fault}), and only training can make them: "
+                f"{checkpoint}: the weights of a probe point are damaged ({fault}), and only training can make them: "
                 f"restore a copy, or {how_to_restart(self.kept.directory.parent)}"
             )
-        target = directory / f"{kept.name}.safetensors"
+        target = directory / f"{checkpoint.name}.safetensors"
         try:
-            os.link(kept / MODEL, target)
+            os.link(checkpoint / MODEL, target)
         except OSError:  # another file system, or one without links
-            with open(kept / MODEL, "rb") as original, open_atomically(target) as copy:
+            with open(checkpoint / MODEL, "rb") as original, open_atomically(target) as copy:
                 shutil.copyfileobj(original, copy, 1 << 20)
         fsync_directory(directory)
-        metadata = parse_json((kept / METADATA).read_text(encoding="utf-8"))
+        metadata = parse_json((checkpoint / METADATA).read_text(encoding="utf-8"))
         return {"file": target.name, "sha256": metadata["files"][MODEL]["sha256"]}
 
     def _set_aside(self, path: Path, why: str) -> None:

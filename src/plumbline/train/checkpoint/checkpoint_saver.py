@@ -1,4 +1,4 @@
-"""Saves a run at work: the one door through which anything of it is written into its state directory.
+"""Saves a running run: the one door through which anything of it is written into its state directory.
 
 Rolling checkpoints, at once or while further steps are taken; the weights at probe points; how the start went. The
 outputs get their weights here as well. Only the rank that has the lock writes (of sharded tensors each rank its own),
@@ -22,14 +22,14 @@ from plumbline.train.checkpoint import weight_files
 from plumbline.train.checkpoint.background_saving import BackgroundSaving, CheckpointContents
 from plumbline.train.checkpoint.resume_run import RunDirectory
 from plumbline.train.checkpoint.training_state import TrainingState
-from plumbline.train.disk_faults import guarded
+from plumbline.train.disk_faults import guard_write
 from plumbline.train.interventions import Intervention
 from plumbline.train.monitoring.progress import TrainingProgress
 from plumbline.train.run_optimizer import RunOptimizer
 
 
 class CheckpointSaver:
-    """Saves one run at work. Methods that are collectives are called by every rank at the same step."""
+    """Saves one running run. Methods that are collectives are called by every rank at the same step."""
 
     def __init__(
         self,
@@ -70,10 +70,10 @@ class CheckpointSaver:
             return False
         return time.monotonic() - self._saved_at >= self._every_seconds and not self._background.under_way
 
-    def save(self, state: TrainingState, *, beside: bool = False) -> None:
+    def save(self, state: TrainingState, *, background: bool = False) -> None:
         """Write a checkpoint of `state`, unless there is one of its step (a collective).
 
-        It is there on return; with `beside` it may still be written while further steps are taken.
+        It is there on return; with `background` it may still be written while further steps are taken.
 
         Raises:
             Exception: as `wait`, of this checkpoint or of the one before.
@@ -84,7 +84,7 @@ class CheckpointSaver:
         if ranks.broadcast(directory.checkpoints.has(state.step, diverged)):
             return
         finite = all_finite(self.model, ranks)
-        written = state.so_far(ranks, self.interventions)
+        loop_state = state.snapshot(ranks, self.interventions)
         metadata = {
             **directory.whose,
             "finite": finite,
@@ -98,10 +98,10 @@ class CheckpointSaver:
             diverged=diverged,
             sharded=is_sharded(self.model),
             files=weight_files.files(self.model, self.optimizer, ranks),
-            state=written,
+            state=loop_state,
             metadata=metadata,
         )
-        self._background.begin(saved, beside=beside)
+        self._background.begin(saved, background=background)
         self._saved_at = time.monotonic()
 
     def note_progress(self, step: int) -> None:
@@ -154,7 +154,7 @@ class CheckpointSaver:
             metadata = {**directory.whose, **directory.made_with}
             write = partial(weight_files.write_weights, tensors=whole)
             keep = partial(points.keep, step, write, metadata, run_lock.check)
-            guarded(points.kept.directory, keep, state=directory.settings.state)
+            guard_write(points.kept.directory, keep, state=directory.settings.state)
         ranks.barrier()
 
     def leave(self, outputs: Path, whole: dict[str, torch.Tensor], last: int, completed: bool) -> None:
@@ -171,4 +171,4 @@ class CheckpointSaver:
     def note(self, **facts: Any) -> None:
         """Add facts to the record of the start that this process began, if it began one."""
         if self.directory.started:
-            guarded(self.directory.settings.state, lambda: self.directory.records.amend(**facts))
+            guard_write(self.directory.settings.state, lambda: self.directory.records.amend(**facts))

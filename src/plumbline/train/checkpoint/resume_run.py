@@ -1,9 +1,9 @@
 """Loads what was saved of a run: the one door through which a run is resumed.
 
-`locked` keeps other trainers away. `RunResumer.find` makes the state directory this run's (state of another run moves
-aside), refuses a run that was given up, finds the newest whole checkpoint and sets damaged ones aside, and records the
-start. `RunResumer.put_back` fills weights, optimizer, training state and interventions from it. `RunDirectory` names
-what lies in a state directory, for both doors: records, rolling and probe checkpoints.
+`hold_run_lock` keeps other trainers away. `RunResumer.find` makes the state directory this run's (state of another run
+moves aside), refuses a run that was given up, finds the newest whole checkpoint and sets damaged ones aside, and
+records the start. `RunResumer.put_back` fills weights, optimizer, training state and interventions from it.
+`RunDirectory` names what lies in a state directory, for both doors: records, rolling and probe checkpoints.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from plumbline.train.checkpoint.checkpoint_folders import (
 from plumbline.train.checkpoint.run_lock import RunLock, RunLockError
 from plumbline.train.checkpoint.state_records import COUNTED, StateRecords
 from plumbline.train.checkpoint.training_state import TrainingState, require_fit
-from plumbline.train.disk_faults import guarded, in_words, is_full, readable
+from plumbline.train.disk_faults import describe_disk_error, explain_read_errors, guard_write, is_full
 from plumbline.train.interventions import Intervention
 from plumbline.train.run_optimizer import RunOptimizer
 from plumbline.train.trainer_settings import TrainerSettings
@@ -46,8 +46,8 @@ class RunDirectory:
     Only the rank with the lock changes it.
 
     Attributes:
-        whose: what says of a checkpoint or a probe point which run's it is.
-        made_with: the code and torch at work.
+        whose: metadata that identifies the run of a checkpoint or a probe point.
+        made_with: the running code and torch.
         started: whether this process has recorded a start, which it then ends.
     """
 
@@ -74,13 +74,13 @@ class RunDirectory:
         """The settings, ranks and code under which a run that was given up is not started again."""
         return self.settings.circumstances() | {"ranks": self.ranks.world} | self.made_with
 
-    def end(self, how: str, step: int, facts: dict[str, Any]) -> None:
+    def end(self, ending: str, step: int, facts: dict[str, Any]) -> None:
         """Record how this process's start has ended, with `facts` of it; a failure to write them is ignored."""
         if not self.started or self.run_lock is None:
             return
         with contextlib.suppress(PlumblineError, OSError):
             self.run_lock.check()
-            self.records.amend(ended=how, ended_at=step, **facts)
+            self.records.amend(ended=ending, ended_at=step, **facts)
 
     def end_by(self, error: BaseException, step: int, facts: dict[str, Any], *, in_loop: bool) -> None:
         """Record that this process's start ended by an error.
@@ -89,22 +89,22 @@ class RunDirectory:
         was killed.
         """
         if isinstance(error, KeyboardInterrupt):
-            how = "interrupted"
+            ending = "interrupted"
         elif is_full(error):
-            how = "disk full"
-        elif in_words(error, self.settings.state) is not None:
-            how = "disk error"
+            ending = "disk full"
+        elif describe_disk_error(error, self.settings.state) is not None:
+            ending = "disk error"
         elif isinstance(error, RunLockError):
-            how = "lock lost"
+            ending = "lock lost"
         elif isinstance(error, RankLost):
-            how = "rank lost"
+            ending = "rank lost"
         else:
-            how = COUNTED if in_loop else "error"
-        self.end(how, step, facts | {"reason": f"{type(error).__name__}: {error}"})
+            ending = COUNTED if in_loop else "error"
+        self.end(ending, step, facts | {"reason": f"{type(error).__name__}: {error}"})
 
 
 @contextlib.contextmanager
-def locked(settings: TrainerSettings, stop: StopRequest) -> Iterator[RunLock]:
+def hold_run_lock(settings: TrainerSettings, stop: StopRequest) -> Iterator[RunLock]:
     """Hold the run's lock during a ``with`` block, so that no other trainer works in its state directory.
 
     Raises:
@@ -114,8 +114,8 @@ def locked(settings: TrainerSettings, stop: StopRequest) -> Iterator[RunLock]:
     """
     mine = RunLock(settings.state, limit=settings.stale_lock_seconds, wait=settings.lock_wait_seconds, stop=stop)
     with contextlib.ExitStack() as stack:
-        with readable(settings.state):
-            guarded(settings.state, lambda: stack.enter_context(mine))
+        with explain_read_errors(settings.state):
+            guard_write(settings.state, lambda: stack.enter_context(mine))
         yield mine
 
 
@@ -135,19 +135,19 @@ class RunResumer:
     ) -> None:
         """`fingerprints`: those of the run's packs, by their keys in the metadata of checkpoints."""
         self.directory = RunDirectory(spec, settings, ranks, run_lock, fingerprints)
-        self._found: CompleteCheckpoint | None = None
+        self._checkpoint: CompleteCheckpoint | None = None
 
     @property
     def step(self) -> int:
         """The step that the run continues from: how many updates its checkpoint has seen."""
-        return 0 if self._found is None else self._found.step
+        return 0 if self._checkpoint is None else self._checkpoint.step
 
     @property
     def over(self) -> bool:
         """Whether earlier starts have taken all of the run's steps."""
-        if self._found is None:
+        if self._checkpoint is None:
             return False
-        return self._found.step == self.directory.spec.train.steps or self._found.metadata["diverged"]
+        return self._checkpoint.step == self.directory.spec.train.steps or self._checkpoint.metadata["diverged"]
 
     @property
     def starts(self) -> list[dict[str, Any]]:
@@ -163,7 +163,7 @@ class RunResumer:
             DiskFull, UnreadableFile: the disk has something against it; nothing is given up for it.
         """
         ranks = self.directory.ranks
-        self._found = ranks.broadcast(self._claim_on_disk() if ranks.leader else None)
+        self._checkpoint = ranks.broadcast(self._claim_on_disk() if ranks.leader else None)
 
     def put_back(
         self, state: TrainingState, model: nn.Module, optimizer: RunOptimizer, interventions: Sequence[Intervention]
@@ -172,11 +172,11 @@ class RunResumer:
 
         Returns its path. None where there is no checkpoint.
         """
-        if self._found is None:
+        if self._checkpoint is None:
             return None
-        path, ranks = self._found.path, self.directory.ranks
-        with readable(path):
-            assert self._found.metadata["run_id"] == self.directory.spec.run_id, f"{path} is another run's"
+        path, ranks = self._checkpoint.path, self.directory.ranks
+        with explain_read_errors(path):
+            assert self._checkpoint.metadata["run_id"] == self.directory.spec.run_id, f"{path} is another run's"
             weight_files.load(path, model, optimizer)
             state.put_back(path, ranks, interventions)
         return path
@@ -190,10 +190,10 @@ class RunResumer:
         ranks = self.directory.ranks
         if all_finite(model, ranks):
             return step
-        found = ranks.broadcast(self.directory.checkpoints.newest_finite() if ranks.leader else None)
-        if found is not None:
-            weight_files.load(found.path, model, None)
-            return found.step
+        checkpoint = ranks.broadcast(self.directory.checkpoints.newest_finite() if ranks.leader else None)
+        if checkpoint is not None:
+            weight_files.load(checkpoint.path, model, None)
+            return checkpoint.step
         weight_files.initialise_again(model, self.directory.spec.init_seed)
         return 0
 
@@ -203,11 +203,11 @@ class RunResumer:
             self.directory.records.give_up(reason, self.directory.circumstances)
 
     def _claim_on_disk(self) -> CompleteCheckpoint | None:
-        """As `_claim`; what a disk can have against it is said in a sentence."""
+        """Claim the state directory as `_claim` does, with errors of the disk turned into messages."""
         place = self.directory.settings.state
-        with readable(place):
-            found: CompleteCheckpoint | None = guarded(place, self._claim)
-        return found
+        with explain_read_errors(place):
+            checkpoint: CompleteCheckpoint | None = guard_write(place, self._claim)
+        return checkpoint
 
     def _claim(self) -> CompleteCheckpoint | None:
         """Under the lock: make the state directory this run's, and find the checkpoint to continue from."""
@@ -215,24 +215,24 @@ class RunResumer:
         identity = {"key": spec.key, "preset": spec.preset, "steps": spec.train.steps, "spec": spec.to_dict()}
         directory.records.claim({"run_id": spec.run_id} | identity | directory.whose)
         directory.records.refuse_if_given_up(directory.circumstances)
-        found = directory.checkpoints.newest()
-        if found is None and directory.checkpoints.found_any():
+        checkpoint = directory.checkpoints.newest()
+        if checkpoint is None and directory.checkpoints.has_any():
             faults = "; ".join(directory.checkpoints.faults())
             raise PlumblineError(
                 f"{place}: none of its checkpoints is intact ({faults}); restore a copy, or {how_to_restart(place)}"
             )
-        lost = directory.points.lost(found.step, found.metadata["diverged"]) if found is not None else []
+        lost = directory.points.lost(checkpoint.step, checkpoint.metadata["diverged"]) if checkpoint is not None else []
         if lost:
             raise PlumblineError(
                 f"{place}: the weights of its probe point at step {lost[0]} are lost, and only "
                 f"training can make them: restore a copy, or {how_to_restart(place)}"
             )
-        self._record_start(found)
-        return found
+        self._record_start(checkpoint)
+        return checkpoint
 
-    def _record_start(self, found: CompleteCheckpoint | None) -> None:
+    def _record_start(self, checkpoint: CompleteCheckpoint | None) -> None:
         directory, spec = self.directory, self.directory.spec
-        records, step = directory.records, 0 if found is None else found.step
+        records, step = directory.records, 0 if checkpoint is None else checkpoint.step
         threads, before = torch.get_num_threads(), [entry["threads"] for entry in records.starts][-1:]
         if before and before != [threads]:
             print(
@@ -246,7 +246,7 @@ class RunResumer:
                 | provenance.describe_machine(device, float32_error(device))
                 | directory.made_with
             )
-            details |= {"threads": threads, "resumed": found is not None}
+            details |= {"threads": threads, "resumed": checkpoint is not None}
             details |= {"packages": provenance.list_packages(), "lock_sha256": provenance.lock_sha256()}
             recorded = len(records.starts)
             try:
@@ -256,5 +256,5 @@ class RunResumer:
                 directory.end_by(error, step, {}, in_loop=False)
                 raise
             directory.started = True
-        elif found is not None and not records.starts:
-            records.restore_start(found.metadata)
+        elif checkpoint is not None and not records.starts:
+            records.restore_start(checkpoint.metadata)

@@ -27,7 +27,7 @@ from plumbline.core import locks, process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import make_folder
 from plumbline.core.stop_request import StopRequest
-from plumbline.train.disk_faults import readable
+from plumbline.train.disk_faults import explain_read_errors
 
 NAME = "run_lock.json"
 LOCK = "run_lock.flock"
@@ -51,7 +51,7 @@ class RunLock:
         self._lock: int | None = None
         self._future: tuple[float, float] | None = None  # a heartbeat in the future, and when it was first seen
         self._finished = threading.Event()
-        self._heartbeat = threading.Thread(target=self._beat, name="run lock heartbeat", daemon=True)
+        self._heartbeat = threading.Thread(target=self._refresh, name="run lock heartbeat", daemon=True)
 
     def __enter__(self) -> RunLock:
         try:
@@ -73,24 +73,24 @@ class RunLock:
             StopRequested: asked to stop while waiting.
         """
         make_folder(self.directory)
-        deadline, told = time.monotonic() + self.wait, False
+        deadline, announced = time.monotonic() + self.wait, False
         while not (self._lock_file() and self._create()):
             self._require_permission()
-            holder, ahead = who(self.path), self._ahead()
+            holder, clock_message = who(self.path), self._describe_clock_change()
             if time.monotonic() >= deadline:
                 raise RunLockError(
                     f"{self.directory} is held by {holder}; waited {self.wait:g} s. "
                     + (
-                        ahead
+                        clock_message
                         or "Two trainers may not train one run: stop the other one, or wait until it ends (it is "
                         f"taken for dead {self.limit:g} s after its last heartbeat)"
                     )
                 )
-            if not told:
+            if not announced:
                 print(f"waiting up to {self.wait:g} s for {self.directory}, held by {holder}", file=sys.stderr)
-                if ahead:
-                    print(ahead, file=sys.stderr)
-                told = True
+                if clock_message:
+                    print(clock_message, file=sys.stderr)
+                announced = True
             self.stop.poll()
             time.sleep(min(0.2, self.limit / 10))
         self._heartbeat.start()
@@ -110,7 +110,7 @@ class RunLock:
                 break
             time.sleep(0.1)  # a take-over that was aimed at another lock puts ours back
         if holder is not None:
-            with readable(self.directory), contextlib.suppress(FileNotFoundError, IsADirectoryError):
+            with explain_read_errors(self.directory), contextlib.suppress(FileNotFoundError, IsADirectoryError):
                 self.path.read_bytes()
         raise RunLockError(
             f"{self.directory} was taken over by {who(self.path)} while this trainer was silent; "
@@ -140,7 +140,7 @@ class RunLock:
         except BlockingIOError:
             os.close(descriptor)
             holder = process_record.read(self.path)  # a suspended holder keeps its lock; its heartbeat tells
-            return holder is not None and self._stale(holder)
+            return holder is not None and self._is_stale(holder)
         except OSError:
             os.close(descriptor)
             return True
@@ -159,7 +159,7 @@ class RunLock:
     def _create(self) -> bool:
         holder = process_record.read(self.path)
         if holder is not None:
-            if not self._stale(holder):
+            if not self._is_stale(holder):
                 return False
             whose = who(self.path)
             if process_record.remove(self.path, holder):
@@ -167,25 +167,25 @@ class RunLock:
         mine = {"token": self.token, "since": time.time(), "limit": self.limit}
         return process_record.create(self.path, process_record.identity() | mine)
 
-    def _stale(self, holder: dict[str, Any]) -> bool:
-        return process_record.has_ended(holder) or self._silent()
+    def _is_stale(self, holder: dict[str, Any]) -> bool:
+        return process_record.has_ended(holder) or self._is_silent()
 
-    def _silent(self) -> bool:
+    def _is_silent(self) -> bool:
         """Whether the last heartbeat is too old, by the clock that stamps files here.
 
         One in the future says nothing of its age: it is too old when it has been seen unchanged for long enough.
         """
-        found = self._stamps()
-        if found is None:
+        stamps = self._read_stamps()
+        if stamps is None:
             return False
-        beat, now = found
+        beat, now = stamps
         if beat <= now:
             return now - beat > self.limit
         if self._future is None or self._future[0] != beat:
             self._future = (beat, time.monotonic())
         return time.monotonic() - self._future[1] > self.limit
 
-    def _stamps(self) -> tuple[float, float] | None:
+    def _read_stamps(self) -> tuple[float, float] | None:
         """When the last heartbeat was, and when it is now, by the clock that stamps files here; None if there is no
         lock.
         """
@@ -199,19 +199,19 @@ class RunLock:
         finally:
             probe.unlink(missing_ok=True)
 
-    def _ahead(self) -> str | None:
+    def _describe_clock_change(self) -> str | None:
         """Say that the last heartbeat lies in the future; None if it does not, by more than clocks differ."""
-        found = self._stamps()
-        if found is None or found[0] - found[1] <= self.limit / _BEATS:
+        stamps = self._read_stamps()
+        if stamps is None or stamps[0] - stamps[1] <= self.limit / _BEATS:
             return None
-        beat, now = (time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(stamp)) for stamp in found)
+        beat, now = (time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(stamp)) for stamp in stamps)
         return (
             f"Its lock {self.path} is stamped {beat}, and here it is {now}: a clock was set back since. If no trainer "
             f"is at work there, delete {self.path}; a trainer that waits for {self.limit:g} s without a new "
             "heartbeat takes it over"
         )
 
-    def _beat(self) -> None:
+    def _refresh(self) -> None:
         while not self._finished.wait(self.limit / _BEATS):
             holder = process_record.read(self.path)
             if holder and holder.get("token") == self.token:

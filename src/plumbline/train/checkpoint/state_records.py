@@ -51,7 +51,7 @@ _HALF = re.compile(r"\.step-\d{7,}(-diverged)?")
 
 
 class RunBlocked(PlumblineError):
-    """Raised where a run may not be started again until somebody has looked at it."""
+    """Raised where a run may not be started again until somebody has checked it."""
 
 
 class StateRecords:
@@ -69,31 +69,31 @@ class StateRecords:
         Raises:
             PlumblineError: there is state, and nothing says whose.
         """
-        held = self._owner()
-        if held is not None and _aside(held) != _aside(identity):
-            self._put_away(held, [key for key in WHOSE if held.get(key) != identity[key]])
-            held = None
-        if held != identity:
+        owner = self._read_owner()
+        if owner is not None and _folder_suffix(owner) != _folder_suffix(identity):
+            self._put_away(owner, [key for key in WHOSE if owner.get(key) != identity[key]])
+            owner = None
+        if owner != identity:
             atomic_write_json(self.path / IDENTITY, identity)
         self._take_back(identity)
 
-    def _owner(self) -> dict[str, Any] | None:
-        """Whose state this is: by run.json, or where that is lost or damaged, by its checkpoints."""
-        held = read_or_set_aside(self.path / IDENTITY)
-        if isinstance(held, dict) and all(key in held for key in WHOSE):
-            return held
-        kept = [RollingCheckpoints(folder, keep=None) for folder in (self.path, self.path / "points")]
-        found = next((owner for checkpoints in kept if (owner := checkpoints.owner(WHOSE))), None)
-        if found is None and any(checkpoints.found_any() for checkpoints in kept):
+    def _read_owner(self) -> dict[str, Any] | None:
+        """Read whose state this is, from run.json or, if that is lost or damaged, from its checkpoints."""
+        identity = read_or_set_aside(self.path / IDENTITY)
+        if isinstance(identity, dict) and all(key in identity for key in WHOSE):
+            return identity
+        folders = [RollingCheckpoints(folder, keep=None) for folder in (self.path, self.path / "points")]
+        owner_found = next((owner for checkpoints in folders if (owner := checkpoints.owner(WHOSE))), None)
+        if owner_found is None and any(checkpoints.has_any() for checkpoints in folders):
             raise PlumblineError(
                 f"{self.path} holds checkpoints, and neither {IDENTITY} nor any of them names their run; restore "
                 f"{IDENTITY}, or {how_to_restart(self.path)}"
             )
-        return found
+        return owner_found
 
-    def _put_away(self, held: dict[str, Any], changed: list[str]) -> None:
+    def _put_away(self, owner: dict[str, Any], changed: list[str]) -> None:
         """Move another run's state to a place of its own."""
-        place = self.path.with_name(f"{self.path.name}.{_aside(held)}")
+        place = self.path.with_name(f"{self.path.name}.{_folder_suffix(owner)}")
         place.mkdir(exist_ok=True)
         self._move_all(self.path, place)
         print(f"{self.path}: it belongs to another run ({', '.join(changed)} changed); kept as {place}, where that "
@@ -101,7 +101,7 @@ class StateRecords:
 
     def _take_back(self, identity: dict[str, Any]) -> None:
         """Move this run's own state back from where another run put it."""
-        place = self.path.with_name(f"{self.path.name}.{_aside(identity)}")
+        place = self.path.with_name(f"{self.path.name}.{_folder_suffix(identity)}")
         if not place.is_dir():
             return
         (place / IDENTITY).unlink(missing_ok=True)  # ours is written already
@@ -194,9 +194,9 @@ class StateRecords:
 
     def restore_start(self, metadata: dict[str, Any]) -> None:
         """Write the record of starts of a finished run again, where it is lost, from its last checkpoint's metadata."""
-        known = {key: metadata[key] for key in ("code_sha256", "torch", "strategy") if key in metadata}
+        facts = {key: metadata[key] for key in ("code_sha256", "torch", "strategy") if key in metadata}
         entry = {"step": 0, "time": None, "resumed": False, "recovered": True, "world_size": metadata.get("ranks")}
-        atomic_write_json(self.path / STARTS, [entry | known])
+        atomic_write_json(self.path / STARTS, [entry | facts])
 
     def amend(self, **facts: Any) -> None:
         """Add facts to the record of the last start."""
@@ -209,7 +209,7 @@ def is_aside(name: str) -> bool:
     return _ASIDE.fullmatch(name) is not None
 
 
-def _aside(identity: dict[str, Any]) -> str:
+def _folder_suffix(identity: dict[str, Any]) -> str:
     data = sha256_text(canonical_json([identity[key] for key in WHOSE[1:]]))[:8]
     return f"of-{identity['run_id']}-{data}"
 
@@ -229,8 +229,8 @@ def read_or_set_aside(path: Path) -> Any:
 
 def list_claimed(work: Path) -> list[Path]:
     """List the state directories of all runs that were ever started, below ``work/<preset>/state``."""
-    found = work.glob(f"*/state/*/*/*/*/{IDENTITY}")
-    return sorted(path.parent for path in found if not is_aside(path.parent.name))
+    records = work.glob(f"*/state/*/*/*/*/{IDENTITY}")
+    return sorted(path.parent for path in records if not is_aside(path.parent.name))
 
 
 def is_state(directory: Path) -> bool:

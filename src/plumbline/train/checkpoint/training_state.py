@@ -55,8 +55,8 @@ ONLINE_ROW = np.dtype(
 )
 
 #: What our optimizers keep of a parameter, or keep once it had a gradient. Nothing is known of others here.
-KEPT = ({"step", "exp_avg", "exp_avg_sq"}, {"momentum_buffer"})
-OURS = ("adamw", "muon")
+STATE_KEYS = ({"step", "exp_avg", "exp_avg_sq"}, {"momentum_buffer"})
+OWN_OPTIMIZERS = ("adamw", "muon")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,7 +112,7 @@ class TrainingState:
         """Seconds that training took so far, all starts together."""
         return self._earlier + time.monotonic() - self._began
 
-    def so_far(self, ranks: RankGroup, interventions: Sequence[Intervention]) -> SavedLoopState:
+    def snapshot(self, ranks: RankGroup, interventions: Sequence[Intervention]) -> SavedLoopState:
         """Copy the state as a checkpoint takes it now (a collective)."""
         loop = {
             "step": self.step,
@@ -121,7 +121,7 @@ class TrainingState:
             "interventions": [intervention.state() for intervention in interventions],
             "divergence": self.divergence,
         }
-        return SavedLoopState(metrics=self.metrics.so_far(), online=self.online.so_far(), loop=pretty_json(loop))
+        return SavedLoopState(metrics=self.metrics.copy(), online=self.online.copy(), loop=pretty_json(loop))
 
     def put_back(self, directory: Path, ranks: RankGroup, interventions: Sequence[Intervention]) -> None:
         """Restore the state from a checkpoint's directory, whoever wrote it on however many ranks.
@@ -176,7 +176,7 @@ def require_fit(directory: Path, metadata: dict[str, Any], spec: RunSpec) -> Non
     with torch.device("meta"):
         shapes = {name: value.shape for name, value in Decoder(spec.model).named_parameters()}
     try:
-        _require_tensors(directory, shapes, metadata, spec.optimizer.name in OURS)
+        _require_tensors(directory, shapes, metadata, spec.optimizer.name in OWN_OPTIMIZERS)
         _require_rows(directory / METRICS, run_metrics.ROW)
         if any(probe.every for probe in spec.probes):
             _require_rows(directory / ONLINE, ONLINE_ROW)
@@ -187,39 +187,41 @@ def require_fit(directory: Path, metadata: dict[str, Any], spec: RunSpec) -> Non
         raise DamagedCheckpoint(f"it is no state of this run: {error!r}") from error
 
 
-def _require_tensors(directory: Path, shapes: dict[str, torch.Size], metadata: dict[str, Any], ours: bool) -> None:
-    found: dict[str, set[str]] = {name: set() for name in shapes}
+def _require_tensors(
+    directory: Path, shapes: dict[str, torch.Size], metadata: dict[str, Any], own_optimizer: bool
+) -> None:
+    entries_by_parameter: dict[str, set[str]] = {name: set() for name in shapes}
     missing = set(shapes)
-    for key, dtype, value in _tensors(directory):
+    for key, dtype, value in _iterate_tensors(directory):
         kind, _, name = key.partition(".")
         parameter, _, entry = (name, "", "") if kind == "model" else name.rpartition(".")
         if parameter not in shapes:
             raise DamagedCheckpoint(f"{key} is of no parameter of the run's model")
-        whole = kind == "model" or (ours and entry != "step")
+        whole = kind == "model" or (own_optimizer and entry != "step")
         expected = shapes[parameter] if whole else torch.Size()
-        if (whole or ours) and (dtype, value.shape) != ("F32", expected):
+        if (whole or own_optimizer) and (dtype, value.shape) != ("F32", expected):
             raise DamagedCheckpoint(
                 f"{key} is {dtype} of shape {list(value.shape)}, and the run's is F32 of {list(expected)}"
             )
         # An infinite second moment stands still; what is no number makes the next weights none.
         if metadata["finite"] and bool((~torch.isfinite(value) if kind == "model" else value.isnan()).any()):
             raise DamagedCheckpoint(f"{key} has values that are not finite, and was saved as finite")
-        if ours and entry == "step" and not 0 <= float(value) <= metadata["step"]:
+        if own_optimizer and entry == "step" and not 0 <= float(value) <= metadata["step"]:
             raise DamagedCheckpoint(f"{key} counts {float(value):g} updates in {metadata['step']} steps")
         if kind == "model":
             missing.discard(parameter)
         else:
-            found[parameter].add(entry)
+            entries_by_parameter[parameter].add(entry)
     if missing:
         raise DamagedCheckpoint(f"model.{min(missing)} is missing")
-    for parameter, entries in found.items():
-        if ours and entries and entries not in KEPT:
+    for parameter, entries in entries_by_parameter.items():
+        if own_optimizer and entries and entries not in STATE_KEYS:
             raise DamagedCheckpoint(
                 f"optimizer.{parameter} has {', '.join(sorted(entries))}, which no optimizer of ours keeps"
             )
 
 
-def _tensors(directory: Path) -> Iterator[tuple[str, str, torch.Tensor]]:
+def _iterate_tensors(directory: Path) -> Iterator[tuple[str, str, torch.Tensor]]:
     """Each tensor by its name as `shards` spells it, its type as its file names it, and its values."""
     if (directory / SHARDS).is_dir():
         shards = ShardReader(directory / SHARDS)
@@ -233,19 +235,19 @@ def _tensors(directory: Path) -> Iterator[tuple[str, str, torch.Tensor]]:
 
 
 def _require_rows(path: Path, row: np.dtype) -> None:
-    found = npy.mapped(path)
-    if found.dtype != row or found.ndim != 1:
-        raise DamagedCheckpoint(f"{path.name} holds {found.dtype} of shape {found.shape}, not rows of {row}")
+    rows = npy.mapped(path)
+    if rows.dtype != row or rows.ndim != 1:
+        raise DamagedCheckpoint(f"{path.name} holds {rows.dtype} of shape {rows.shape}, not rows of {row}")
 
 
 def _require_loop(path: Path, metadata: dict[str, Any], expected: int) -> None:
     loop = parse_json(path.read_bytes())
-    held = {
+    facts = {
         "step": loop["step"],
         "diverged": loop["divergence"] is not None,
         "ranks": len(loop["random"]),
     }
-    for name, value in held.items():
+    for name, value in facts.items():
         if type(value) is not type(metadata.get(name, value)) or value != metadata.get(name, value):
             raise DamagedCheckpoint(f"{path.name} is of another checkpoint: {name} {value}, not {metadata[name]}")
     if len(loop["interventions"]) != expected:

@@ -24,7 +24,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, name_in_errors, open_atomically, parse_json
 from plumbline.core.run_files import MODEL
 from plumbline.model.decoder import create
-from plumbline.model.distributed import RankGroup, held_rows, is_sharded, local
+from plumbline.model.distributed import RankGroup, is_sharded, local_part, local_row_range
 from plumbline.model.init import initialise
 from plumbline.train import disk_faults
 from plumbline.train.checkpoint.checkpoint_folders import how_to_restart
@@ -54,8 +54,8 @@ def files(model: nn.Module, optimizer: RunOptimizer, ranks: RankGroup) -> list[T
     state = optimizer.tensors()
     if is_sharded(model):
         both = {f"model.{name}": value for name, value in weights.items()}
-        held, header = pieces(both | {f"optimizer.{name}": value for name, value in state.items()}, ranks)
-        return [TensorFile(path=Path(SHARDS, shard_name(ranks.rank)), tensors=held, header=header)]
+        rows, header = pieces(both | {f"optimizer.{name}": value for name, value in state.items()}, ranks)
+        return [TensorFile(path=Path(SHARDS, shard_name(ranks.rank)), tensors=rows, header=header)]
     if ranks.leader:
         return [TensorFile(path=Path(MODEL), tensors=weights), TensorFile(path=Path(OPTIMIZER), tensors=state)]
     return []
@@ -79,10 +79,12 @@ def on_every_rank(ranks: RankGroup, write: Callable[[], None]) -> None:
         write()
     except Exception as error:
         failure = error
-    said = ranks.gather(None if failure is None else (disk_faults.number(failure), f"rank {ranks.rank}: {failure}"))
+    failures = ranks.gather(
+        None if failure is None else (disk_faults.find_errno(failure), f"rank {ranks.rank}: {failure}")
+    )
     if failure is not None:
         raise failure
-    for number, reason in filter(None, said):
+    for number, reason in filter(None, failures):
         raise RuntimeError(reason) if number is None else OSError(number, reason)
 
 
@@ -107,7 +109,7 @@ def load(directory: Path, model: nn.Module, optimizer: RunOptimizer | None) -> N
     if optimizer is not None:
         optimizer.load(
             {
-                key: _like(value, optimizer.parameters[key.rpartition(".")[0]])
+                key: _shard_like(value, optimizer.parameters[key.rpartition(".")[0]])
                 for key, value in _read(directory / OPTIMIZER).items()
             }
         )
@@ -129,7 +131,7 @@ def place(model: nn.Module, tensors: dict[str, torch.Tensor]) -> None:
         raise PlumblineError(f"weights do not fit the model: {sorted(tensors.keys() ^ parameters.keys())}")
     with torch.no_grad():
         for name, value in parameters.items():
-            value.copy_(_like(tensors[name], value))
+            value.copy_(_shard_like(tensors[name], value))
 
 
 def initialise_again(model: nn.Module, init_seed: int) -> None:
@@ -140,7 +142,7 @@ def initialise_again(model: nn.Module, init_seed: int) -> None:
         initialise(model, init_seed)
 
 
-def _like(value: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
+def _shard_like(value: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
     """A whole tensor on the parameter's device, sharded as it is unless it has another shape (a count of steps)."""
     value = value.to(parameter.device)
     if value.shape != parameter.shape:
@@ -189,13 +191,13 @@ def pieces(tensors: dict[str, torch.Tensor], ranks: RankGroup) -> tuple[dict[str
     """Cut from `tensors` (sharded by rows, or the same on every rank) what this rank writes, and make the file's
     header.
     """
-    held, places = {}, {}
+    rows, places = {}, {}
     for name, value in tensors.items():
-        first, last = held_rows(value)
+        first, last = local_row_range(value)
         if first < last and (hasattr(value, "full_tensor") or ranks.leader):
-            held[name] = local(value.detach())
+            rows[name] = local_part(value.detach())
             places[name] = {"shape": list(value.shape), "first": first}
-    return held, {HEADER: canonical_json({"ranks": ranks.world, "tensors": places})}
+    return rows, {HEADER: canonical_json({"ranks": ranks.world, "tensors": places})}
 
 
 class ShardReader:
@@ -226,10 +228,10 @@ class ShardReader:
                     f"{path} is one of {others} ranks' files, and {shard_name(0)} one of {ranks}: "
                     "they are not of one checkpoint"
                 )
-        for name, found in self.pieces.items():
-            found.sort()
-            ends = [0, *(last for _, last, _ in found)]
-            if [first for first, _, _ in found] != ends[:-1] or ends[-1] != _rows(self.shapes[name]):
+        for name, parts in self.pieces.items():
+            parts.sort()
+            ends = [0, *(last for _, last, _ in parts)]
+            if [first for first, _, _ in parts] != ends[:-1] or ends[-1] != _rows(self.shapes[name]):
                 raise PlumblineError(f"{directory}: rows of {name} are missing from its files, or in two of them")
 
     def _read_header(self, path: Path) -> int:
@@ -240,12 +242,12 @@ class ShardReader:
                 for name, place in header["tensors"].items():
                     shape, first = torch.Size(place["shape"]), place["first"]
                     rows = file.get_slice(name)
-                    held, dtype = rows.get_shape(), rows.get_dtype()
-                    if self.shapes.setdefault(name, shape) != shape or held[1:] != list(shape[1:]):
+                    rows_shape, dtype = rows.get_shape(), rows.get_dtype()
+                    if self.shapes.setdefault(name, shape) != shape or rows_shape[1:] != list(shape[1:]):
                         raise ValueError(f"{name} has another shape here")
                     if self.dtypes.setdefault(name, dtype) != dtype:
                         raise ValueError(f"{name} is {dtype} here, and {self.dtypes[name]} in another rank's file")
-                    self.pieces.setdefault(name, []).append((first, first + _rows(held), path))
+                    self.pieces.setdefault(name, []).append((first, first + _rows(rows_shape), path))
             return int(header["ranks"])
         except FileNotFoundError:
             raise PlumblineError(f"{path} is missing") from None
@@ -262,15 +264,15 @@ class ShardReader:
 
     def read(self, name: str, first: int, last: int) -> torch.Tensor:
         """Read rows `first` to `last` (exclusive) of a tensor, on the CPU; a tensor of no dimensions is one row."""
-        found = []
+        parts = []
         for begins, ends, path in self.pieces[name]:
             start, stop = max(first, begins) - begins, min(last, ends) - begins
             if start < stop:
                 with safe_open(path, framework="pt") as file:
                     if not self.shapes[name]:
                         return file.get_tensor(name)
-                    found.append(file.get_slice(name)[start:stop])
-        return torch.cat(found) if found else torch.empty(0, *self.shapes[name][1:])
+                    parts.append(file.get_slice(name)[start:stop])
+        return torch.cat(parts) if parts else torch.empty(0, *self.shapes[name][1:])
 
     def whole(self, name: str) -> torch.Tensor:
         """Read a tensor in one piece, on the CPU."""
@@ -279,7 +281,7 @@ class ShardReader:
     @torch.no_grad()
     def fill(self, name: str, value: torch.Tensor) -> None:
         """Fill `value`, sharded or not, with as much of a tensor as this rank holds."""
-        local(value).copy_(self.read(name, *held_rows(value)))
+        local_part(value).copy_(self.read(name, *local_row_range(value)))
 
 
 def _rows(shape: torch.Size | list[int]) -> int:

@@ -16,8 +16,10 @@ def build(specs: tuple[dict[str, Any], ...]) -> list[Intervention]:
     Each is ``{"name": ..., every option}``, as the spec checked it.
     """
     hooks = []
-    for given in specs:
-        hook = load("intervention", given["name"])(**{key: value for key, value in given.items() if key != "name"})
-        hook.name = given["name"]
+    for intervention in specs:
+        hook = load("intervention", intervention["name"])(
+            **{key: value for key, value in intervention.items() if key != "name"}
+        )
+        hook.name = intervention["name"]
         hooks.append(hook)
     return hooks

@@ -56,7 +56,7 @@ class Intervention:
     def attach(self, run: InterventionInputs) -> None:
         """Attach the intervention to a run. Called once, before anything else; the optimizer is made afterwards."""
 
-    def at_once(self, step: int) -> bool:
+    def needs_loss(self, step: int) -> bool:
         """Whether the loss of step `step` must be known to be finite before the step's update.
 
         Every earlier loss must then be known before the step begins. Asked before `begin`, and the same on every rank.
@@ -111,7 +111,7 @@ class Intervention:
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore what `state` gave."""
 
-    def measured(self) -> list[tuple[int, str, float, float | None]]:
+    def measurements(self) -> list[tuple[int, str, float, float | None]]:
         """Give what was read so far, for the frame of probes: step, name, value and null, in the order of the steps."""
         return []
 

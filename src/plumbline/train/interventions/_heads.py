@@ -17,8 +17,8 @@ from plumbline.model.attention import Attention
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.component import build
 from plumbline.model.context import ForwardContext
-from plumbline.model.distributed import full
-from plumbline.model.roles import QUERY_KEY, roles
+from plumbline.model.distributed import gather_full
+from plumbline.model.roles import QUERY_KEY, collect_roles
 from plumbline.specs.spec import ModelSpec
 from plumbline.train.interventions._base import InterventionInputs
 
@@ -56,13 +56,13 @@ class QueryKeyMatrices:
             PlumblineError: the projections are of neither kind, or logits are not linear in the weights of a head.
         """
         spec = run.spec.model
-        by_layer = [_of_layer(run.model, layer) for layer in range(spec.layers)]
-        self.kind = _kind(by_layer, spec, intervention)
+        by_layer = [_query_key_names(run.model, layer) for layer in range(spec.layers)]
+        self.kind = _find_kind(by_layer, spec, intervention)
         self.heads, self.groups = spec.heads, run.model.blocks[0].attention.mixer.groups
         counts = {"heads": self.heads, "groups": self.groups, "whole": 1}
         self.blocks = {role: counts[cut] for role, cut in KINDS[self.kind].items()}
         self.names = {
-            role: [own[role] + _biases(run.model, layer, role) for layer, own in enumerate(by_layer)]
+            role: [own[role] + _bias_names(run.model, layer, role) for layer, own in enumerate(by_layer)]
             for role in self.blocks
         }
         parameters = dict(run.model.named_parameters())
@@ -76,13 +76,13 @@ class QueryKeyMatrices:
         """
         return {
             role: torch.stack([
-                NORMS[norm](full(self.parameters[own[0]].detach()).unflatten(0, (self.blocks[role], -1)))
+                NORMS[norm](gather_full(self.parameters[own[0]].detach()).unflatten(0, (self.blocks[role], -1)))
                 for own in layers
             ])
             for role, layers in self.names.items()
         }  # fmt: skip
 
-    def rows(self, by_role: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    def spread_over_rows(self, by_role: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Spread a number for each block (L, N) of some roles over rows: parameter name -> one for each of its rows
         (X,).
 
@@ -105,14 +105,14 @@ class QueryKeyMatrices:
         if self.kind == "latent":
             root_LH = gamma_LH.sqrt()
             return {"query_up": root_LH, "key_up": root_LH, "query_rotary": gamma_LH}
-        root_LG = self.over_group(gamma_LH).amin(-1).sqrt()
-        return {"query": gamma_LH / self.per_head(root_LG), "key": root_LG}
+        root_LG = self.split_by_group(gamma_LH).amin(-1).sqrt()
+        return {"query": gamma_LH / self.repeat_for_heads(root_LG), "key": root_LG}
 
-    def over_group(self, values_LH: torch.Tensor) -> torch.Tensor:
+    def split_by_group(self, values_LH: torch.Tensor) -> torch.Tensor:
         """Sort a number for each query head (L, H) by the group that the head belongs to (L, G, H / G)."""
         return values_LH.unflatten(1, (self.groups, -1))
 
-    def per_head(self, values_LG: torch.Tensor) -> torch.Tensor:
+    def repeat_for_heads(self, values_LG: torch.Tensor) -> torch.Tensor:
         """Give each query head the number of its group (L, G): (L, H)."""
         return values_LG.repeat_interleave(self.heads // self.groups, dim=1)
 
@@ -143,65 +143,65 @@ class _Layer:
     def __init__(self, spec: ModelSpec) -> None:
         with torch.device("cpu"):
             self.attention, self.positions = Attention(spec, 0), build("positions", spec)
-            self.x_BTD = _made_up(1, 3, spec.width)
-            self.attention_mask = AttentionMask.of(torch.zeros(1, 3, dtype=torch.int64), None, None)
-        self.roles = roles(self.attention)
+            self.x_BTD = _synthetic_values(1, 3, spec.width)
+            self.attention_mask = AttentionMask.for_call(torch.zeros(1, 3, dtype=torch.int64), None, None)
+        self.roles = collect_roles(self.attention)
         for value in self.attention.parameters():
-            value.copy_(_made_up(*value.shape))
+            value.copy_(_synthetic_values(*value.shape))
 
     def parameters(self, role: str) -> list[nn.Parameter]:
         """Matrix and bias of a role."""
         return [
             value
             for name, value in self.attention.named_parameters()
-            if role in (self.roles[name].role, self.roles[name].of)
+            if role in (self.roles[name].role, self.roles[name].owner)
         ]
 
     def logits(self) -> torch.Tensor:
         """Scaled scores (B, H, Q, K) of a few tokens."""
-        found: list[torch.Tensor] = []
+        scores: list[torch.Tensor] = []
         mixer = self.attention.mixer
-        handle = mixer.register_forward_pre_hook(lambda _, given: found.append(mixer.scores(given[0], given[1])))
+        handle = mixer.register_forward_pre_hook(lambda _, inputs: scores.append(mixer.scores(inputs[0], inputs[1])))
         self.attention(self.x_BTD, ForwardContext(attention_mask=self.attention_mask, cache=None), self.positions)
         handle.remove()
-        return found[0]
+        return scores[0]
 
 
-def _made_up(*shape: int) -> torch.Tensor:
+def _synthetic_values(*shape: int) -> torch.Tensor:
     """Values between -1 and 1 that depend on the shape alone."""
     count = torch.Size(shape).numel()
     return (torch.arange(count, dtype=torch.float64) * 1.7 + 1.0).sin().float().reshape(shape)
 
 
-def _of_layer(model: nn.Module, layer: int) -> dict[str, list[str]]:
+def _query_key_names(model: nn.Module, layer: int) -> dict[str, list[str]]:
     """Role -> names of a layer's matrices of queries and keys that have it."""
-    found: dict[str, list[str]] = {}
+    names_by_role: dict[str, list[str]] = {}
     for name, role in model.parameter_roles.items():
         if role.layer == layer and role.role in QUERY_KEY:
-            found.setdefault(role.role, []).append(name)
-    return found
+            names_by_role.setdefault(role.role, []).append(name)
+    return names_by_role
 
 
-def _biases(model: nn.Module, layer: int, of: str) -> list[str]:
-    """Names of the biases beside a layer's matrix of the role `of`."""
-    return [name for name, role in model.parameter_roles.items() if (role.layer, role.of) == (layer, of)]
+def _bias_names(model: nn.Module, layer: int, matrix_role: str) -> list[str]:
+    """Names of the biases beside a layer's matrix of the role `matrix_role`."""
+    return [name for name, role in model.parameter_roles.items() if (role.layer, role.owner) == (layer, matrix_role)]
 
 
-def _kind(by_layer: list[dict[str, list[str]]], spec: ModelSpec, intervention: str) -> Kind:
+def _find_kind(by_layer: list[dict[str, list[str]]], spec: ModelSpec, intervention: str) -> Kind:
     """The kind whose roles every layer has, one matrix each.
 
     Raises:
         PlumblineError: there is none.
     """
-    found = [sorted(role for role, names in own.items() for _ in names) for own in by_layer]
-    for kind, known in KINDS.items():
-        if all(own == sorted(known) for own in found):
+    layer_roles = [sorted(role for role, names in own.items() for _ in names) for own in by_layer]
+    for kind, kind_roles in KINDS.items():
+        if all(own == sorted(kind_roles) for own in layer_roles):
             return kind
     raise PlumblineError(
         f"interventions: {intervention}: in model.projections {spec.slot('projections').name!r}, the matrices of a "
-        f"layer's queries and keys have the roles {found[0]}, and what is known is one each of "
-        f"{' or '.join(str([*known]) for known in KINDS.values())}; leave the intervention out, or choose projections "
-        "'grouped_query' or 'latent'"
+        f"layer's queries and keys have the roles {layer_roles[0]}, and what is known is one each of "
+        f"{' or '.join(str([*kind_roles]) for kind_roles in KINDS.values())}; leave the intervention out, or choose "
+        "projections 'grouped_query' or 'latent'"
     )
 
 

@@ -1,7 +1,7 @@
 """Decides when an intervention ends, by a rule over scores that were read on a grid of evaluations.
 
 Imports no torch. The trainer follows the rule while it trains; a table replays other rules over the scores that a run
-logged. Both call `follow`. Sources: premature study, section 2 (the rule), appendix F (its variants).
+logged. Both call `apply_rule`. Sources: premature study, section 2 (the rule), appendix F (its variants).
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class ReleaseRule:
         )
 
 
-def follow(
+def apply_rule(
     scores: Iterable[tuple[int, float, float]], rule: ReleaseRule, total_steps: int
 ) -> Iterator[ReleaseEvaluation]:
     """Apply an online rule to each of the `scores`, which are (step, score, null) in the order of the steps.
@@ -129,7 +129,7 @@ def follow(
         )
 
 
-def release_step(scores: Iterable[tuple[int, float, float]], rule: ReleaseRule, total_steps: int) -> int | None:
+def find_release_step(scores: Iterable[tuple[int, float, float]], rule: ReleaseRule, total_steps: int) -> int | None:
     """Find the step (number of updates made) after which the intervention ends; None where that has not come yet.
 
     Args:
@@ -140,10 +140,12 @@ def release_step(scores: Iterable[tuple[int, float, float]], rule: ReleaseRule, 
     if rule.release == "fixed":
         return round(rule.release_at * total_steps)
     end = round(rule.window_end * total_steps)
-    return next((min(found.step, end) for found in follow(scores, rule, total_steps) if found.released), None)
+    return next(
+        (min(evaluation.step, end) for evaluation in apply_rule(scores, rule, total_steps) if evaluation.released), None
+    )
 
 
-def ramped(step: int, released: int | None, rule: ReleaseRule, total_steps: int) -> float:
+def ramp_share(step: int, released: int | None, rule: ReleaseRule, total_steps: int) -> float:
     """Compute how far back to normal step `step` (1-based) is: 0 until the release, then linear in steps up to 1.
 
     The first step after the release is already one part of the way, and the last step of the ramp is at 1.

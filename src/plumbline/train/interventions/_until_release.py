@@ -12,8 +12,14 @@ import torch
 from plumbline.core.errors import PlumblineError
 from plumbline.probes.lower_copy import lower_copy_score
 from plumbline.train.interventions._base import Intervention, InterventionInputs
-from plumbline.train.interventions._release_rule import ReleaseEvaluation, ReleaseRule, follow, ramped, release_step
-from plumbline.train.randomness import preserved
+from plumbline.train.interventions._release_rule import (
+    ReleaseEvaluation,
+    ReleaseRule,
+    apply_rule,
+    find_release_step,
+    ramp_share,
+)
+from plumbline.train.randomness import preserve_random_state
 
 #: The name of the score in the frame of probes.
 SCORE = "release_score"
@@ -69,7 +75,7 @@ class UntilRelease(Intervention):
         self.run, self.steps = run, run.spec.train.steps
         self.rule = replace(self.rule, context=run.spec.model.context)
         self.due = set(self.rule.evaluations(self.steps))
-        self.released = release_step([], self.rule, self.steps)
+        self.released = find_release_step([], self.rule, self.steps)
         if self.due:
             self._read_sequences()
         run.progress.say(f"{self.name}: {self.rule.describe()}")
@@ -79,7 +85,7 @@ class UntilRelease(Intervention):
         self.separator = pack.separator
         self.tokens_BT = torch.from_numpy(pack.rows(np.arange(self.sequences)))
 
-    def at_once(self, step: int) -> bool:
+    def needs_loss(self, step: int) -> bool:
         """Return True in steps before which the rule is evaluated.
 
         Between them the share follows from the step's number.
@@ -88,13 +94,13 @@ class UntilRelease(Intervention):
 
     def begin(self, step: int) -> None:
         """Evaluate the rule after `step` - 1 updates, if it is due then."""
-        made = step - 1
-        if made not in self.due or (self.scores and self.scores[-1][0] >= made):
+        updates = step - 1
+        if updates not in self.due or (self.scores and self.scores[-1][0] >= updates):
             return
-        self.scores.append((made, *self.run.ranks.broadcast(self._score())))
-        found = list(follow(self.scores, self.rule, self.steps))[-1]
-        before, self.released = self.released, release_step(self.scores, self.rule, self.steps)
-        self._log(found, just_released=before is None and self.released is not None)
+        self.scores.append((updates, *self.run.ranks.broadcast(self._score())))
+        evaluation = list(apply_rule(self.scores, self.rule, self.steps))[-1]
+        before, self.released = self.released, find_release_step(self.scores, self.rule, self.steps)
+        self._log(evaluation, just_released=before is None and self.released is not None)
 
     def _score(self) -> tuple[float, float]:
         """Score and null on this rank; random states and the model's mode are as they were.
@@ -103,7 +109,7 @@ class UntilRelease(Intervention):
             PlumblineError: no token comes twice, so there is no such score (it is seen before the first step).
         """
         device = self.run.ranks.device
-        with preserved(device):
+        with preserve_random_state(device):
             score, null = lower_copy_score(
                 self.run.model,
                 self.tokens_BT.to(device),
@@ -117,20 +123,21 @@ class UntilRelease(Intervention):
             )
         return score, null
 
-    def _log(self, found: ReleaseEvaluation, just_released: bool) -> None:
-        details = {"score": _or_none(found.score), "null": found.null, "limit": found.limit}
-        details |= {"counter": found.counter, "released": found.released}
-        self.run.progress.event("release_score", found.step, intervention=self.name, **details)
+    def _log(self, evaluation: ReleaseEvaluation, just_released: bool) -> None:
+        details = {"score": _finite_or_none(evaluation.score), "null": evaluation.null, "limit": evaluation.limit}
+        details |= {"counter": evaluation.counter, "released": evaluation.released}
+        self.run.progress.event("release_score", evaluation.step, intervention=self.name, **details)
         if just_released:
-            forced = "" if found.counter >= self.rule.patience else ", forced"
+            forced = "" if evaluation.counter >= self.rule.patience else ", forced"
             self.run.progress.say(
-                f"{self.name}: released after step {found.step} ({found.step / self.steps:.2%} of training{forced}): "
-                f"lower-copy score {found.score:.5f}, null {found.null:.5f}, limit {found.limit:.5f}"
+                f"{self.name}: released after step {evaluation.step} ({evaluation.step / self.steps:.2%} of "
+                f"training{forced}): lower-copy score {evaluation.score:.5f}, null {evaluation.null:.5f}, limit "
+                f"{evaluation.limit:.5f}"
             )
 
     def share(self, step: int) -> float:
         """Compute how far back to normal step `step` is: 0 until the release, 1 from the end of the ramp on."""
-        return ramped(step, self.released, self.rule, self.steps)
+        return ramp_share(step, self.released, self.rule, self.steps)
 
     def towards_one(self, multiplier: float, step: int) -> float:
         """Give `multiplier` until the release, then in equal parts to exactly 1."""
@@ -139,20 +146,20 @@ class UntilRelease(Intervention):
 
     def state(self) -> dict[str, Any]:
         """Give the scores so far, which decide everything, and for people where the rule stands."""
-        found = list(follow(self.scores, self.rule, self.steps))
+        evaluations = list(apply_rule(self.scores, self.rule, self.steps))
         return {
-            "scores": [[step, _or_none(score), null] for step, score, null in self.scores],
-            "counter": found[-1].counter if found else 0,
+            "scores": [[step, _finite_or_none(score), null] for step, score, null in self.scores],
+            "counter": evaluations[-1].counter if evaluations else 0,
             "released": self.released,
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore the scores so far, and follow the rule over them again."""
         self.scores = [(step, math.nan if score is None else score, null) for step, score, null in state["scores"]]
-        self.released = release_step(self.scores, self.rule, self.steps)
+        self.released = find_release_step(self.scores, self.rule, self.steps)
         assert self.released == state["released"], "the same rule over the same scores"
 
-    def measured(self) -> list[tuple[int, str, float, float | None]]:
+    def measurements(self) -> list[tuple[int, str, float, float | None]]:
         """Give the scores so far, each with its null."""
         return [(step, SCORE, score, null) for step, score, null in self.scores]
 
@@ -164,11 +171,13 @@ class UntilRelease(Intervention):
             return {"released": None, "fraction": None, "why": None}
         why: str = self.rule.release
         if why == "online":
-            found = next(found for found in follow(self.scores, self.rule, self.steps) if found.released)
-            why = "score" if found.counter >= self.rule.patience else "forced"
+            evaluation = next(
+                evaluation for evaluation in apply_rule(self.scores, self.rule, self.steps) if evaluation.released
+            )
+            why = "score" if evaluation.counter >= self.rule.patience else "forced"
         return {"released": self.released, "fraction": self.released / self.steps, "why": why}
 
 
-def _or_none(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     """JSON has no NaN and no infinities."""
     return value if math.isfinite(value) else None

@@ -53,7 +53,7 @@ class EntropyFloor(UntilRelease):
             raise PlumblineError(f"interventions: entropy_floor.weight ({weight:g}) must be 0 or more")
         self.floor, self.full_weight = floor, weight
         self.active = self.watching = False
-        self.seen: dict[int, tuple[torch.Tensor, torch.Tensor, AttentionMask]] = {}
+        self.inputs: dict[int, tuple[torch.Tensor, torch.Tensor, AttentionMask]] = {}
 
     def attach(self, run: InterventionInputs) -> None:
         """Watch the upper layers' mixers, to see the queries and keys of each forward pass.
@@ -73,12 +73,12 @@ class EntropyFloor(UntilRelease):
                     f"{run.spec.model.slot('mixer').name!r} are not the softmax of its scores, and only for these is "
                     "the entropy known; use the mixer 'softmax', or leave the intervention out"
                 )
-            mixer.register_forward_pre_hook(functools.partial(self._see, layer))
-        run.model.register_forward_pre_hook(self._start)
+            mixer.register_forward_pre_hook(functools.partial(self._record_inputs, layer))
+        run.model.register_forward_pre_hook(self._begin_forward)
 
-    def at_once(self, step: int) -> bool:
+    def needs_loss(self, step: int) -> bool:
         """Return True also while the term has a weight: each micro-batch asks whether the term is zero."""
-        return super().at_once(step) or self.weight(step) > 0
+        return super().needs_loss(step) or self.weight(step) > 0
 
     def begin(self, step: int) -> None:
         """Evaluate the rule, and note whether the term has a weight in this step."""
@@ -89,28 +89,28 @@ class EntropyFloor(UntilRelease):
         """Compute the weight of the term in step `step`."""
         return (1.0 - self.share(step)) * self.full_weight
 
-    def _start(self, model: torch.nn.Module, given: Any) -> None:
+    def _begin_forward(self, model: torch.nn.Module, inputs: Any) -> None:
         """A forward call of the whole model begins: watch it, if it is one of training."""
-        self.seen.clear()
+        self.inputs.clear()
         self.watching = self.active and model.training
 
-    def _see(self, layer: int, mixer: torch.nn.Module, given: Any) -> None:
+    def _record_inputs(self, layer: int, mixer: torch.nn.Module, inputs: Any) -> None:
         # Layers that are computed again for the gradient go by here as well; the watch is over by then.
         if self.watching:
-            q_BHQW, k_BGKW, _, attention_mask, _ = given
-            self.seen[layer] = (q_BHQW, k_BGKW, attention_mask)
+            q_BHQW, k_BGKW, _, attention_mask, _ = inputs
+            self.inputs[layer] = (q_BHQW, k_BGKW, attention_mask)
 
     def extra_loss(self, step: int, tokens_BT: torch.Tensor) -> torch.Tensor | None:
         """Compute the term for the micro-batch whose forward pass was the last; None where it is zero."""
         if not self.active:
             return None
         self.watching = False
-        seen = {layer: self.seen.pop(layer) for layer in self.mixers}
-        entropies = [normalised_entropy(self.mixers[layer], *given) for layer, given in seen.items()]
-        lack = self.floor - torch.stack(entropies).mean()
-        if lack.item() <= 0:  # its gradient is zero, and half of the cost
+        calls = {layer: self.inputs.pop(layer) for layer in self.mixers}
+        entropies = [normalised_entropy(self.mixers[layer], *inputs) for layer, inputs in calls.items()]
+        shortfall = self.floor - torch.stack(entropies).mean()
+        if shortfall.item() <= 0:  # its gradient is zero, and half of the cost
             return None
-        return self.weight(step) * lack
+        return self.weight(step) * shortfall
 
 
 def normalised_entropy(
@@ -159,7 +159,7 @@ def is_softmax(mixer: Mixer, heads: int, width: int) -> bool:
     device = torch.device("cpu")
     q_BHTW = torch.linspace(-3.0, 4.0, heads * 5 * width, device=device).sin().reshape(1, heads, 5, width)
     k_BGTW = torch.linspace(-5.0, 2.0, mixer.groups * 5 * width, device=device).cos().reshape(1, mixer.groups, 5, width)
-    attention_mask = AttentionMask.of(torch.zeros(1, 5, dtype=torch.int64, device=device), None, None)
+    attention_mask = AttentionMask.for_call(torch.zeros(1, 5, dtype=torch.int64, device=device), None, None)
     for size in (1.0, 1000.0):  # a cap is not felt by small scores
         expected = masked_softmax(mixer.scores(size * q_BHTW, k_BGTW), attention_mask)
         weights = mixer.weights(size * q_BHTW, k_BGTW, attention_mask)

@@ -28,7 +28,7 @@ class Freeze(Intervention):
     ) -> None:  # fmt: skip
         self.role = role
 
-    def at_once(self, step: int) -> bool:
+    def needs_loss(self, step: int) -> bool:
         """Return False: the multiplier is always 0, and nothing is read."""
         return False
 

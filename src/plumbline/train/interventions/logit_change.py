@@ -14,7 +14,7 @@ from plumbline.probes import ProbedDecoder
 from plumbline.probes._scores import AttentionScores
 from plumbline.specs.components import component
 from plumbline.train.interventions._base import Intervention, InterventionInputs
-from plumbline.train.randomness import preserved
+from plumbline.train.randomness import preserve_random_state
 
 #: Names in the frame of probes.
 CHANGE, LARGEST_CHANGE, LARGEST = "logit_change", "logit_change_max", "logit_max"
@@ -51,7 +51,7 @@ class LogitChange(Intervention):
             )
         self.every, self.sequences, self.layer, self.head = every, sequences, layer, head
         self.before: AttentionScores | None = None
-        self.found: list[tuple[int, float | None, float | None, float | None]] = []
+        self.changes: list[tuple[int, float | None, float | None, float | None]] = []
 
     def attach(self, run: InterventionInputs) -> None:
         """Choose the head, and read the held-out sequences.
@@ -61,15 +61,15 @@ class LogitChange(Intervention):
                 such scores.
         """
         self.run, spec, pack = run, run.spec.model, run.validation
-        self.layer = self._chosen("layer", self.layer, spec.layers // 2, spec.layers)
-        self.head = self._chosen("head", self.head, (spec.heads - 1) // 2, spec.heads)
+        self.layer = self._resolve_index("layer", self.layer, spec.layers // 2, spec.layers)
+        self.head = self._resolve_index("head", self.head, (spec.heads - 1) // 2, spec.heads)
         self.tokens_BT = torch.from_numpy(pack.rows(np.arange(self.sequences)))
         self.subject = ProbedDecoder(run.model)
-        with self.subject.watched("scores", self.layer, lambda *given: None):
+        with self.subject.watch("scores", self.layer, lambda *values: None):
             run.progress.say(f"logit_change: of layer {self.layer}, head {self.head} (counted from 0)")
 
     @staticmethod
-    def _chosen(option: str, value: int, middle: int, count: int) -> int:
+    def _resolve_index(option: str, value: int, middle: int, count: int) -> int:
         if not -1 <= value < count:
             raise PlumblineError(
                 f"interventions: logit_change.{option} ({value}): the model has {option}s 0 to {count - 1}; -1 is the "
@@ -77,68 +77,70 @@ class LogitChange(Intervention):
             )
         return middle if value == -1 else value
 
-    def _due(self, step: int) -> bool:
+    def _is_due(self, step: int) -> bool:
         return step % self.every == 0 or step == self.run.spec.train.steps
 
-    def at_once(self, step: int) -> bool:
+    def needs_loss(self, step: int) -> bool:
         """Return True in steps in which logits are read."""
-        return self._due(step)
+        return self._is_due(step)
 
     def begin(self, step: int) -> None:
         """Read z_before, in steps in which logits are read."""
-        self.before = self._scores() if self._due(step) else None
+        self.before = self._scores() if self._is_due(step) else None
 
     def end(self, step: int) -> None:
         """Read z_after, in steps in which logits are read; all ranks get rank 0's numbers."""
         if self.before is None:
             return
         after = self._scores()
-        mean, largest = change(self.before, after)
+        mean, largest = measure_change(self.before, after)
         numbers = self.run.ranks.broadcast((mean, largest, after.rows.maximum.max().item()))
-        self.found.append((step, *(value if math.isfinite(value) else None for value in numbers)))
+        self.changes.append((step, *(value if math.isfinite(value) else None for value in numbers)))
         self.before = None
 
     @torch.no_grad()
     def _scores(self) -> AttentionScores:
         """Of the head on the sequences, one of which is fed at a time, in float64."""
-        kept: list[AttentionScores] = []
+        sequence_scores: list[AttentionScores] = []
         device, model = self.run.ranks.device, self.run.model
         with contextlib.ExitStack() as stack:
-            stack.enter_context(preserved(device))
+            stack.enter_context(preserve_random_state(device))
             stack.callback(model.train, model.training)
-            stack.enter_context(self.subject.watched("scores", self.layer, lambda _, scores: kept.append(scores)))
+            stack.enter_context(
+                self.subject.watch("scores", self.layer, lambda _, scores: sequence_scores.append(scores))
+            )
             model.eval()
             for tokens_T in self.tokens_BT.to(device):
                 self.subject.logits(tokens_T[None, :-1])
-        group = self.head * kept[0].k_BGTW.shape[1] // self.run.spec.model.heads
+        group = self.head * sequence_scores[0].k_BGTW.shape[1] // self.run.spec.model.heads
         return AttentionScores(
-            torch.cat([scores.q_BHTW[:, [self.head]] for scores in kept]).double(),
-            torch.cat([scores.k_BGTW[:, [group]] for scores in kept]).double(),
+            torch.cat([scores.q_BHTW[:, [self.head]] for scores in sequence_scores]).double(),
+            torch.cat([scores.k_BGTW[:, [group]] for scores in sequence_scores]).double(),
             1.0,
         )
 
     def state(self) -> dict[str, Any]:
         """Give the values so far; both sides of one are read within a step, so that no checkpoint comes between."""
-        return {"found": [list(entry) for entry in self.found]}
+        return {"found": [list(entry) for entry in self.changes]}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore the values so far."""
-        self.found = [tuple(entry) for entry in state["found"]]
+        self.changes = [tuple(entry) for entry in state["found"]]
 
-    def measured(self) -> list[tuple[int, str, float, float | None]]:
+    def measurements(self) -> list[tuple[int, str, float, float | None]]:
         """Give the values so far; one that is no finite number is NaN."""
         return [
             (step, name, math.nan if value is None else value, None)
-            for step, *values in self.found
+            for step, *values in self.changes
             for name, value in zip((CHANGE, LARGEST_CHANGE, LARGEST), values, strict=True)
         ]
 
     def report(self, step: int) -> dict[str, Any]:
         """Say which layer and head were read, and how often."""
-        return {"layer": self.layer, "head": self.head, "evaluations": len(self.found)}
+        return {"layer": self.layer, "head": self.head, "evaluations": len(self.changes)}
 
 
-def change(before: AttentionScores, after: AttentionScores) -> tuple[float, float]:
+def measure_change(before: AttentionScores, after: AttentionScores) -> tuple[float, float]:
     """Compute mean and maximum of |z_after - z_before| over visible entries.
 
     The difference is itself a product: q' k' - q k = [q', q] [k', -k], so that it is read like any scores.

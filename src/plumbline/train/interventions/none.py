@@ -10,6 +10,6 @@ from plumbline.train.interventions._base import Intervention
 class NoIntervention(Intervention):
     """Changes nothing at any of the points."""
 
-    def at_once(self, step: int) -> bool:
+    def needs_loss(self, step: int) -> bool:
         """Return False: nothing is read or changed."""
         return False

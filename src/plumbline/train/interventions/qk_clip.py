@@ -9,7 +9,7 @@ import torch
 
 from plumbline.core.errors import PlumblineError
 from plumbline.model.attention_mask import AttentionMask
-from plumbline.model.distributed import local, local_rows
+from plumbline.model.distributed import local_part, local_rows
 from plumbline.model.mixers._base import Mixer
 from plumbline.specs.components import component
 from plumbline.train.interventions._base import Intervention, InterventionInputs
@@ -42,7 +42,7 @@ class QKClip(Intervention):
         if threshold <= 0:
             raise PlumblineError(f"interventions: qk_clip.threshold ({threshold:g}) must be above 0")
         self.threshold = threshold
-        self.seen: dict[int, tuple[torch.Tensor, torch.Tensor, AttentionMask]] = {}
+        self.inputs: dict[int, tuple[torch.Tensor, torch.Tensor, AttentionMask]] = {}
         self.watching = False
         self.steps: list[tuple[int, float, int]] = []
 
@@ -61,8 +61,8 @@ class QKClip(Intervention):
                     "softmax of its scores, and only for these is a threshold known; use the mixer 'softmax', or leave "
                     "the intervention out"
                 )
-            mixer.register_forward_pre_hook(functools.partial(self._see, layer))
-        run.model.register_forward_pre_hook(self._start)
+            mixer.register_forward_pre_hook(functools.partial(self._record_inputs, layer))
+        run.model.register_forward_pre_hook(self._begin_forward)
         self.heads = QueryKeyMatrices(run, "qk_clip")
 
     def begin(self, step: int) -> None:
@@ -70,23 +70,23 @@ class QKClip(Intervention):
         shape = (len(self.mixers), self.heads.heads)
         self.largest_LH = torch.full(shape, float("-inf"), dtype=torch.float64, device=self.run.ranks.device)
 
-    def _start(self, model: torch.nn.Module, given: Any) -> None:
+    def _begin_forward(self, model: torch.nn.Module, inputs: Any) -> None:
         """A forward call of the whole model begins: watch it, if it is one of training."""
-        self.seen.clear()
+        self.inputs.clear()
         self.watching = model.training
 
-    def _see(self, layer: int, mixer: torch.nn.Module, given: Any) -> None:
+    def _record_inputs(self, layer: int, mixer: torch.nn.Module, inputs: Any) -> None:
         # Layers that are computed again for the gradient go by here as well; the watch is over by then.
         if self.watching:
-            q_BHQW, k_BGKW, _, attention_mask, _ = given
-            self.seen[layer] = (q_BHQW, k_BGKW, attention_mask)
+            q_BHQW, k_BGKW, _, attention_mask, _ = inputs
+            self.inputs[layer] = (q_BHQW, k_BGKW, attention_mask)
 
     @torch.no_grad()
     def extra_loss(self, step: int, tokens_BT: torch.Tensor) -> torch.Tensor | None:
         """Note the largest logits of the micro-batch whose forward pass was the last; no term is added."""
         self.watching = False
         for layer, mixer in enumerate(self.mixers):
-            largest_H = largest_scores(mixer, *self.seen.pop(layer))
+            largest_H = largest_scores(mixer, *self.inputs.pop(layer))
             self.largest_LH[layer] = torch.maximum(self.largest_LH[layer], largest_H)
         return None
 
@@ -102,9 +102,9 @@ class QKClip(Intervention):
     def clip(self, gamma_LH: torch.Tensor) -> None:
         """Scale weights so that the logits of head h of layer l become gamma_lh times what they are."""
         scales = self.heads.scales(gamma_LH.to(self.run.ranks.device))
-        for name, scale_X in self.heads.rows(scales).items():
+        for name, scale_X in self.heads.spread_over_rows(scales).items():
             parameter = self.heads.parameters[name]
-            local(parameter).mul_(local_rows(scale_X, parameter))
+            local_part(parameter).mul_(local_rows(scale_X, parameter))
 
     def state(self) -> dict[str, Any]:
         """Give the largest logit and the clipped heads of every step; nothing else outlives a step."""
@@ -114,7 +114,7 @@ class QKClip(Intervention):
         """Restore the largest logit and the clipped heads of every step so far."""
         self.steps = [tuple(entry) for entry in state["steps"]]
 
-    def measured(self) -> list[tuple[int, str, float, float | None]]:
+    def measurements(self) -> list[tuple[int, str, float, float | None]]:
         """Give the largest logit and the number of clipped heads of every step."""
         return [
             entry
@@ -140,9 +140,9 @@ def largest_scores(
     mixer: Mixer, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, attention_mask: AttentionMask
 ) -> torch.Tensor:
     """Compute each head's largest scaled score (H,) of visible entries, with its sign, in float32 or wider."""
-    found = []
+    maxima = []
     for start, stop in mixer.spans(q_BHQW.shape[2]):
         part = attention_mask.rows(start, stop)
         scores_BHQK = mixer.scores(q_BHQW[:, :, start:stop], k_BGKW[:, :, : part.key_positions_BK.shape[1]])
-        found.append(scores_BHQK.masked_fill_(~part.mask_B1QK, float("-inf")).amax(dim=(0, 2, 3)))
-    return torch.stack(found).amax(0)
+        maxima.append(scores_BHQK.masked_fill_(~part.mask_B1QK, float("-inf")).amax(dim=(0, 2, 3)))
+    return torch.stack(maxima).amax(0)

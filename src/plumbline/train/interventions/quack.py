@@ -24,7 +24,7 @@ class Quack(Intervention):
 
     To first order a logit changes by dq k + q dk: a rate that falls as the other side's weights grow keeps both terms
     as large as they were. Biases go with their matrix. Source: quack study, algorithm 1 (a norm for each head) and
-    algorithm 2 (latent attention, with the products of norms that a matrix is multiplied with, see `latent`).
+    algorithm 2 (latent attention, with the products of norms that a matrix is multiplied with, see `latent_ratios`).
     Interpretations of ours: a key head that several query heads share takes the smallest of their ratios; a ratio is at
     most `largest_ratio` (the rate has no bound as weights go to zero, which the paper's lemma excludes), and how often
     that was felt is reported; the norms of latents, where a model has them, change nothing here, as in the algorithm.
@@ -91,7 +91,7 @@ class Quack(Intervention):
         every = every.clamp(max=torch.finfo(torch.float64).max)  # JSON has no infinities
         self.range = torch.stack([torch.minimum(self.range[0], every.min()), torch.maximum(self.range[1], every.max())])
         limited = {role: self.tau * ratio_LN.clamp(max=self.largest_ratio) for role, ratio_LN in ratios.items()}
-        return self.heads.rows(limited)
+        return self.heads.spread_over_rows(limited)
 
     def state(self) -> dict[str, Any]:
         """Give the norms at the start and the counters of ratios."""
@@ -110,10 +110,12 @@ class Quack(Intervention):
                 role: torch.tensor(norms_LN, dtype=torch.float64, device=device)
                 for role, norms_LN in state["start"].items()
             }
-            held = {role: tuple(norms_LN.shape) for role, norms_LN in self.start.items()}
+            shapes = {role: tuple(norms_LN.shape) for role, norms_LN in self.start.items()}
             blocks = {role: (len(self.heads.names[role]), count) for role, count in self.heads.blocks.items()}
-            if held != blocks:
-                raise PlumblineError(f"interventions: quack: norms at the start of {held}, and the model has {blocks}")
+            if shapes != blocks:
+                raise PlumblineError(
+                    f"interventions: quack: norms at the start of {shapes}, and the model has {blocks}"
+                )
         self.clamped = torch.tensor(state["clamped"], dtype=torch.int64, device=device)
         self.range = torch.tensor(state["range"], dtype=torch.float64, device=device)
 
@@ -123,23 +125,23 @@ class Quack(Intervention):
         return {"ratio_lowest": lowest, "ratio_highest": highest, "ratios_clamped": int(self.clamped)}
 
 
-def grouped(heads: QueryKeyMatrices, now: ByRole, start: ByRole) -> ByRole:
+def grouped_ratios(heads: QueryKeyMatrices, now: ByRole, start: ByRole) -> ByRole:
     """Compute the ratios of algorithm 1, and of shared heads of keys: role -> ratio (L, N), 1 where norms are the
     start's.
     """
     of_query_LH, of_key_LG = start["query"] / now["query"], start["key"] / now["key"]
-    return {"query": heads.per_head(of_key_LG), "key": heads.over_group(of_query_LH).amin(-1)}
+    return {"query": heads.repeat_for_heads(of_key_LG), "key": heads.split_by_group(of_query_LH).amin(-1)}
 
 
-def latent(heads: QueryKeyMatrices, now: ByRole, start: ByRole) -> ByRole:
+def latent_ratios(heads: QueryKeyMatrices, now: ByRole, start: ByRole) -> ByRole:
     """Compute the ratios of algorithm 2 (latent attention): role -> ratio (L, N), 1 where norms are those of the
     start.
     """
-    prices, first = _prices(now), _prices(start)
+    prices, first = _norm_products(now), _norm_products(start)
     return {role: first[role] / price_LN for role, price_LN in prices.items()}
 
 
-def _prices(norms: ByRole) -> ByRole:
+def _norm_products(norms: ByRole) -> ByRole:
     """What a matrix is multiplied with on the way to a logit (L, N), as a product of norms: the reciprocal of its rate
     in algorithm 2. A logit of head h is x W_dq^T (W_uq,h^T W_uk,h W_dkv + W_qr,h^T W_kr) x^T, positions left out; what
     all heads share goes by the largest of them, and W_dq by the larger of the two terms."""
@@ -158,4 +160,4 @@ def _prices(norms: ByRole) -> ByRole:
 
 
 #: Kind of projections -> its algorithm.
-RATIOS = {"grouped": grouped, "latent": latent}
+RATIOS = {"grouped": grouped_ratios, "latent": latent_ratios}

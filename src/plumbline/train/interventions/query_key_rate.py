@@ -36,13 +36,13 @@ class QueryKeyRate(Intervention):
                 f"(model.projections {run.spec.model.slot('projections').name!r}); leave it out"
             )
 
-    def at_once(self, step: int) -> bool:
+    def needs_loss(self, step: int) -> bool:
         """Return False: the multiplier is constant, and nothing is read."""
         return False
 
     def label(self, name: str, role: ParameterRole) -> str | None:
         """Label the matrices that make queries and keys, and their biases."""
-        return "query_key" if {role.role, role.of} & QUERY_KEY else None
+        return "query_key" if {role.role, role.owner} & QUERY_KEY else None
 
     def before_step(self, step: int) -> dict[str, float]:
         """Give the multiplier `tau` for the labelled parameters."""

@@ -60,16 +60,16 @@ class SlowQueryKey(UntilRelease):
         """
         super().attach(run)
         self.first_layer = 0 if self.half == "all" else run.spec.model.layers // 2
-        found = {role.role for role in run.model.parameter_roles.values() if self._selects(role)}
+        present_roles = {role.role for role in run.model.parameter_roles.values() if self._selects(role)}
         for role in self.roles:
-            if role not in found:
+            if role not in present_roles:
                 raise PlumblineError(
                     f"interventions: slow_query_key.roles: no layer from {self.first_layer} on has a parameter of role "
                     f"{role!r} in this model; leave it out"
                 )
 
     def _selects(self, role: ParameterRole) -> bool:
-        chosen = role.role in self.roles or (self.include_bias and role.of in self.roles)
+        chosen = role.role in self.roles or (self.include_bias and role.owner in self.roles)
         return chosen and role.layer is not None and role.layer >= self.first_layer
 
     def label(self, name: str, role: ParameterRole) -> str | None:

@@ -23,16 +23,16 @@ from plumbline.model.distributed import RankGroup
 LATE_ALONE, LATE_AMONG_RANKS = 8, 2
 
 
-def steps_late(asked: int | None, ranks: RankGroup, can_skip: bool) -> int:
-    """Choose how many steps late losses are read where `asked` (None: not said) are asked for.
+def choose_lag(requested: int | None, ranks: RankGroup, can_skip: bool) -> int:
+    """Choose how many steps late losses are read where `requested` (None: not said) are asked for.
 
     0 is before the step's update. A processor has no queue. An optimizer that cannot skip on the device needs an answer
     before every update.
     """
     if not can_skip:
         return 0
-    if asked is not None:
-        return asked
+    if requested is not None:
+        return requested
     if ranks.device.type == "cpu":
         return 0
     return LATE_ALONE if ranks.world == 1 else LATE_AMONG_RANKS
@@ -79,35 +79,35 @@ class DeferredMetrics:
         return len(self._unread)
 
     def add(
-        self, loss: torch.Tensor, grad_norm: torch.Tensor, *, stop: bool, save: bool, **known: Any
+        self, loss: torch.Tensor, grad_norm: torch.Tensor, *, stop: bool, save: bool, **facts: Any
     ) -> torch.Tensor | None:
         """Add a step's numbers, and return `skip` for its update.
 
         `loss` is this rank's part of the mean loss, `stop` and `save` are this rank's wishes: summed over the ranks.
-        `known` is the rest of the StepMetrics. Nothing here waits for the device.
+        `facts` is the rest of the StepMetrics. Nothing here waits for the device.
         """
         wishes = [torch.full((), float(wish), dtype=torch.float64, device=loss.device) for wish in (stop, save)]
         summed = torch.stack([loss.double(), *wishes])
-        self.ranks.add_up(summed)
+        self.ranks.sum_in_place(summed)
         values = torch.cat([summed, grad_norm.double().reshape(1)])
         if self.skip is not None:
             self.skip = torch.maximum(self.skip, 1.0 - values.isfinite().all().float())
-        self._unread.append((known, sent(values)))
+        self._unread.append((facts, start_copy(values)))
         return self.skip
 
     def read(self, late: int) -> Iterator[StepMetrics]:
         """Read the numbers of all but the last `late` steps; waits for the device as far as it must."""
         while len(self._unread) > late:
-            known, arrived = self._unread.popleft()
+            facts, arrived = self._unread.popleft()
             loss, stop, save, grad_norm = arrived()
-            yield StepMetrics(**known, loss=loss, grad_norm=grad_norm, stop=stop > 0, save=save > 0)
+            yield StepMetrics(**facts, loss=loss, grad_norm=grad_norm, stop=stop > 0, save=save > 0)
 
     def drop(self) -> None:
         """Forget the steps whose numbers nobody has looked at."""
         self._unread.clear()
 
 
-def sent(values: torch.Tensor) -> Callable[[], list[float]]:
+def start_copy(values: torch.Tensor) -> Callable[[], list[float]]:
     """Send values to the host, without waiting; the function that is returned waits for them."""
     if values.device.type == "cpu":
         return values.tolist

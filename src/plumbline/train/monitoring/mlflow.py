@@ -1,9 +1,9 @@
-"""Shows a run to MLflow while it trains, where that is asked for (--mlflow): a process of its own follows the file of
+"""Shows a run to MLflow while it trains, if that is requested (--mlflow): a separate process follows the file of
 scalars that every trainer writes.
 
 MLflow and not another service, since it needs no account and no server: a folder will do, and `mlflow ui` shows it.
 Its import, its retries (which draw from Python's random numbers) and its waiting never reach the trainer, which starts
-this module, and waits `PATIENCE` seconds for it at its own end. What cannot be told MLflow is said once, and tried
+this module, and waits `PATIENCE` seconds for it at its own end. What MLflow does not take is reported once, and sent
 again while the run continues, and when it is started again: the file keeps it.
 
 A run that continues after a stop continues in MLflow as well: `mlflow.json` in the state directory names the one there,
@@ -34,7 +34,7 @@ RECORD = "mlflow.json"
 EVERY, AGAIN, PATIENCE = 5.0, 60.0, 20.0
 #: Told in one go: MLflow takes a thousand values, of which a line has three, and a hundred parameters.
 LINES, PARAMETERS = 300, 100
-#: Short, since it is tried again; no reports to MLflow's makers; and a folder, which MLflow 3 wants said, may do.
+#: Short, since it is tried again; no reports to MLflow's makers; and a folder, which MLflow 3 refuses by default.
 DEFAULTS = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
@@ -43,21 +43,21 @@ DEFAULTS = {
 }
 
 
-def without_password(uri: str) -> str:
+def strip_password(uri: str) -> str:
     """Give a tracking URI as it may stand in a log."""
     parts = urlsplit(uri)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 @contextlib.contextmanager
-def mirrored(where: str, state: Path, spec: RunSpec) -> Iterator[None]:
+def follow_run(tracking: str, state: Path, spec: RunSpec) -> Iterator[None]:
     """Have MLflow see a run while this block carries it out, which continues whatever becomes of that.
 
     Args:
-        where: a tracking URI, or a folder.
+        tracking: a tracking URI, or a folder.
         state: the run's state directory.
     """
-    uri = where if "://" in where else Path(where).absolute().as_uri()
+    uri = tracking if "://" in tracking else Path(tracking).absolute().as_uri()
     command = [sys.executable, "-m", "plumbline.train.monitoring.mlflow", uri, str(state), spec.to_json()]
     try:
         # In a session of its own: a Ctrl-C for the trainer lets it tell the end, which is that of its input.
@@ -74,12 +74,12 @@ def mirrored(where: str, state: Path, spec: RunSpec) -> Iterator[None]:
         try:
             follower.wait(PATIENCE)
         except subprocess.TimeoutExpired:
-            said = f"MLflow has not taken the last values in {PATIENCE:g} s; training does not wait for it"
-            print(f"{spec.key}: {said}", file=sys.stderr)
+            message = f"MLflow has not taken the last values in {PATIENCE:g} s; training does not wait for it"
+            print(f"{spec.key}: {message}", file=sys.stderr)
 
 
 class MLflowFollower:
-    """Tells MLflow what a run's file of scalars says."""
+    """Sends the values in a run's file of scalars to MLflow."""
 
     def __init__(self, uri: str, state: Path, spec: RunSpec) -> None:
         self.uri, self.state, self.spec = uri, state, spec
@@ -87,43 +87,43 @@ class MLflowFollower:
         self.client: Any = None
         self.run = ""
         self.offset = 0
-        self.told: dict[str, int] = {}  # the last step of which MLflow has a value, by name
-        self.said = False
+        self.last_steps: dict[str, int] = {}  # the last step of which MLflow has a value, by name
+        self.warned = False
 
     def follow(self) -> None:
-        """Tell what comes, until standard input has ended and all is told, or cannot be told."""
+        """Send new values until standard input has ended and all are sent, or cannot be sent."""
         wait, ended = 0.0, False
         while not ended:
             ended = bool(select.select([sys.stdin], [], [], wait)[0])
             try:
-                self._tell(ended)
+                self._send(ended)
                 wait = EVERY
             except ImportError as error:
-                self._say(f"{error}; in a clone of Plumbline: pip install '.[mlflow]'")
+                self._warn_once(f"{error}; in a clone of Plumbline: pip install '.[mlflow]'")
                 return
             except Exception as error:  # whatever MLflow raises
-                self._say(f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+                self._warn_once(f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
                 wait = AGAIN
 
-    def _say(self, words: str) -> None:
-        if not self.said:
-            uri = without_password(self.uri)
-            said = words.replace(self.uri, uri)
-            print(f"{self.spec.key}: MLflow ({uri}): {said}. The run continues", file=sys.stderr)
-        self.said = True
+    def _warn_once(self, text: str) -> None:
+        if not self.warned:
+            uri = strip_password(self.uri)
+            message = text.replace(self.uri, uri)
+            print(f"{self.spec.key}: MLflow ({uri}): {message}. The run continues", file=sys.stderr)
+        self.warned = True
 
-    def _tell(self, ended: bool) -> None:
+    def _send(self, ended: bool) -> None:
         if self.client is None:
             self._open()
         for lines in self._unread():
             self._log(lines)
             self.offset += sum(map(len, lines))
         if ended:
-            done = self.told.get("loss", 0) >= self.spec.train.steps
+            done = self.last_steps.get("loss", 0) >= self.spec.train.steps
             self.client.set_terminated(self.run, status="FINISHED" if done else "KILLED")
 
     def _unread(self) -> Iterator[list[bytes]]:
-        """Whole lines that were not told yet, `LINES` at a time."""
+        """Yield the whole lines that were not sent yet, `LINES` at a time."""
         if (self.state / SCALARS).exists():  # from the first step on
             with open(self.state / SCALARS, "rb") as file:
                 file.seek(self.offset)
@@ -133,17 +133,17 @@ class MLflowFollower:
     def _log(self, lines: list[bytes]) -> None:
         from mlflow.entities import Metric
 
-        told, metrics = dict(self.told), []
+        last_steps, metrics = dict(self.last_steps), []
         for line in lines:
             with contextlib.suppress(ValueError):  # only half written, by a trainer that was killed
-                said = json.loads(line)
-                for name, value in said["values"].items():
-                    if said["step"] > told.get(name, -1):
-                        told[name] = said["step"]
-                        metrics.append(Metric(name, value, said["time"], said["step"]))
+                row = json.loads(line)
+                for name, value in row["values"].items():
+                    if row["step"] > last_steps.get(name, -1):
+                        last_steps[name] = row["step"]
+                        metrics.append(Metric(name, value, row["time"], row["step"]))
         if metrics:
             self.client.log_batch(self.run, metrics=metrics)
-        self.told = told
+        self.last_steps = last_steps
 
     def _open(self) -> None:
         """Find the run there: the one that an earlier start made, or a new one."""
@@ -160,7 +160,7 @@ class MLflowFollower:
             self.run = json.loads(earlier)["run"]
             client.update_run(self.run, status="RUNNING")
             for name in client.get_run(self.run).data.metrics:
-                self.told[name] = max(metric.step for metric in client.get_metric_history(self.run, name))
+                self.last_steps[name] = max(metric.step for metric in client.get_metric_history(self.run, name))
         except (ValueError, MlflowException) as error:  # none, or one that was deleted, or is another tracker's
             if isinstance(error, MlflowException) and error.error_code != "RESOURCE_DOES_NOT_EXIST":
                 raise
@@ -174,34 +174,34 @@ class MLflowFollower:
         from mlflow.entities import Param
 
         tags = {"plumbline.run_id": self.spec.run_id, "plumbline.preset": self.spec.preset}
-        experiment = _experiment(client, f"plumbline/{self.spec.preset}/{self.spec.study}")
+        experiment = _find_experiment(client, f"plumbline/{self.spec.preset}/{self.spec.study}")
         run = client.create_run(experiment, run_name=self.spec.key, tags=tags).info.run_id
         content = {key: value for key, value in self.spec.to_dict().items() if key != "components"}
-        parameters = [Param(*entry) for entry in _flat(content)]
+        parameters = [Param(*entry) for entry in _flatten(content)]
         for begin in range(0, len(parameters), PARAMETERS):
             client.log_batch(run, params=parameters[begin : begin + PARAMETERS])
         return str(run)
 
 
-def _experiment(client: Any, name: str) -> str:
+def _find_experiment(client: Any, name: str) -> str:
     from mlflow.exceptions import MlflowException
 
-    found = client.get_experiment_by_name(name)
-    if found is None:
+    experiment = client.get_experiment_by_name(name)
+    if experiment is None:
         try:
             return str(client.create_experiment(name))
         except MlflowException:  # another run of the same study came first
-            found = client.get_experiment_by_name(name)
-            if found is None:
+            experiment = client.get_experiment_by_name(name)
+            if experiment is None:
                 raise
-    return str(found.experiment_id)
+    return str(experiment.experiment_id)
 
 
-def _flat(content: Any, name: str = "") -> Iterator[tuple[str, str]]:
+def _flatten(content: Any, name: str = "") -> Iterator[tuple[str, str]]:
     """A spec as names and texts."""
     if isinstance(content, dict) and content:
         for key, value in content.items():
-            yield from _flat(value, f"{name}.{key}" if name else key)
+            yield from _flatten(value, f"{name}.{key}" if name else key)
     else:
         yield name, json.dumps(content) if isinstance(content, (list, dict)) else str(content)
 
@@ -213,10 +213,10 @@ def main() -> None:
     parser.add_argument("uri", help="tracking URI")
     parser.add_argument("state", type=Path, help="state directory of the run")
     parser.add_argument("spec", help="its spec, as JSON text")
-    given = parser.parse_args()
+    options = parser.parse_args()
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
-    MLflowFollower(given.uri, given.state, RunSpec.from_json(given.spec)).follow()
+    MLflowFollower(options.uri, options.state, RunSpec.from_json(options.spec)).follow()
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from plumbline.model.distributed import RankGroup
 
 #: What a peak is called in a start's entry, by the kind of device it is counted on.
-WORDS = {"cuda": "allocated by torch on the device", "cpu": "resident, beside its packages"}
+MEASURES = {"cuda": "allocated by torch on the device", "cpu": "resident, beside its packages"}
 _KEYS = ("peak_memory_bytes", "peak_memory_of")
 
 
@@ -29,40 +29,40 @@ def begin(ranks: RankGroup) -> None:
         torch.cuda.reset_peak_memory_stats(ranks.device)
 
 
-def recorded(ranks: RankGroup, packages: int, *, alone: bool = False) -> dict[str, Any]:
+def report_peak(ranks: RankGroup, packages: int, *, alone: bool = False) -> dict[str, Any]:
     """Report the most bytes until now, and what they are of, for the record of a start: the largest of all ranks.
 
     Args:
-        packages: what `held` said before there was a model.
+        packages: what `count_resident_bytes` returned before there was a model.
         alone: of this rank alone, since the others may have failed; else all ranks call this.
     """
     device = ranks.device
     if device.type == "cuda":
         import torch
 
-        mine = torch.cuda.max_memory_allocated(device)
+        own_bytes = torch.cuda.max_memory_allocated(device)
     else:
-        mine = resident() - packages
-    most = mine if alone else int(ranks.max([float(mine)])[0])
-    return dict(zip(_KEYS, (most, WORDS[device.type]), strict=True))
+        own_bytes = resident() - packages
+    most = own_bytes if alone else int(ranks.max([float(own_bytes)])[0])
+    return dict(zip(_KEYS, (most, MEASURES[device.type]), strict=True))
 
 
-def of_starts(starts: Iterable[dict[str, Any]]) -> dict[str, Any]:
+def find_largest_peak(starts: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """Find the largest memory that a run's starts recorded; None where none did, one that was killed for instance."""
-    told = [entry for entry in starts if entry.get(_KEYS[0]) is not None]
-    largest = max(told, key=lambda entry: entry[_KEYS[0]], default={})
+    recorded_starts = [entry for entry in starts if entry.get(_KEYS[0]) is not None]
+    largest = max(recorded_starts, key=lambda entry: entry[_KEYS[0]], default={})
     return {key: largest.get(key) for key in _KEYS}
 
 
-def in_words(facts: dict[str, Any]) -> str:
+def format_memory(facts: dict[str, Any]) -> str:
     """Say what a manifest or a start's record has on memory: "514 MB resident, beside its packages"."""
     most = facts.get(_KEYS[0])
     return "not recorded" if most is None else f"{most / 1e6:,.0f} MB {facts[_KEYS[1]]}"
 
 
-def held() -> int:
+def count_resident_bytes() -> int:
     """Return the bytes that this process has resident now."""
-    return _told("VmRSS") or resident()
+    return _read_status_bytes("VmRSS") or resident()
 
 
 def resident() -> int:
@@ -71,18 +71,18 @@ def resident() -> int:
     Linux's `getrusage` begins with what the process that started this one had, so that a trainer would be as large as
     its Snakemake: the kernel's own count is taken where there is one.
     """
-    if found := _told("VmHWM"):
-        return found
+    if status_bytes := _read_status_bytes("VmHWM"):
+        return status_bytes
     import resource
 
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else 1024 * most
 
 
-def _told(name: str) -> int | None:
+def _read_status_bytes(name: str) -> int | None:
     """A number of bytes from the kernel's page on this process."""
     try:
-        found = re.search(rf"^{name}:\s*(\d+) kB$", Path("/proc/self/status").read_text(encoding="ascii"), re.MULTILINE)
+        match = re.search(rf"^{name}:\s*(\d+) kB$", Path("/proc/self/status").read_text(encoding="ascii"), re.MULTILINE)
     except OSError:
         return None
-    return 1024 * int(found[1]) if found else None
+    return 1024 * int(match[1]) if match else None

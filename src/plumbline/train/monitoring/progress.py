@@ -1,4 +1,4 @@
-"""Tells a person, `operate.status`, and whoever follows its scalars (MLflow, TensorBoard) how a run is doing; nothing
+"""Reports how a run is doing, for people, `operate.status` and readers of its scalars (MLflow, TensorBoard); nothing
 else reads this."""
 
 from __future__ import annotations
@@ -134,17 +134,18 @@ class TrainingProgress:
         rate = (step - self.reported[0]) * self.tokens_per_step / (now - self.reported[1])
         left = (now - self.began[1]) / (step - self.began[0]) * (self.steps - step)
         self.reported = (step, now)
-        self.event("step", step, loss=_number(loss), grad_norm=_number(grad_norm), learning_rate=learning_rate,
+        self.event("step", step, loss=_finite_or_none(loss), grad_norm=_finite_or_none(grad_norm),
+                   learning_rate=learning_rate,
                    tokens_per_second=round(rate, 1), eta_seconds=round(left, 1))  # fmt: skip
         self._line(
             f"step {step}/{self.steps}  loss {loss:.4f}  grad {grad_norm:.3g}  lr {learning_rate:.2e}  "
-            f"{rate:,.0f} tokens/s  ETA {_duration(left)}"
+            f"{rate:,.0f} tokens/s  ETA {_format_duration(left)}"
         )
 
     def validation(self, step: int, loss: float) -> None:
         """Report a validation loss."""
         self._scalars(step, {"validation_loss": loss})
-        self.event("validation", step, loss=_number(loss))
+        self.event("validation", step, loss=_finite_or_none(loss))
 
     def _scalars(self, step: int, values: dict[str, float]) -> None:
         for sink in list(self.sinks):
@@ -173,12 +174,12 @@ class TrainingProgress:
                 self.say(f"{type(sink).__name__} may lack its last values ({error})")
 
 
-def _number(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     """JSON has no NaN and no infinities."""
     return round(value, 6) if abs(value) < float("inf") else None
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     minutes, rest = divmod(int(seconds + 0.5), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from plumbline.probes import ProbeValue, rows, write
+from plumbline.probes import ProbeValue, make_rows, write_frame
 from plumbline.specs.spec import ProbeSpec, RunSpec
 
 #: As the ``metrics`` frame; a checkpoint keeps the rows so far in this form, too.
@@ -65,7 +65,7 @@ class RunMetrics:
         pairs = [[row[0], row[3]] for row in self.rows if row[1] == "train" and np.isfinite(row[3])]
         return pairs[-steps:]
 
-    def so_far(self) -> RunMetrics:
+    def copy(self) -> RunMetrics:
         """Copy the rows, for a checkpoint to which none is added any more."""
         return RunMetrics(list(self.rows))
 
@@ -92,7 +92,7 @@ class OnlineProbes:
         self.spec = spec
         self.probes = [probe for probe in spec.probes if probe.every]
         self.probe_values: list[tuple[int, ProbeValue]] = []
-        self.measured: list[tuple[int, ProbeValue]] = []
+        self.measurements: list[tuple[int, ProbeValue]] = []
 
     def due(self, step: int) -> list[ProbeSpec]:
         """List the probes that are still to be read after `step`."""
@@ -107,13 +107,13 @@ class OnlineProbes:
         )
         self.probe_values += [(step, probe_value) for probe_value in probe_values]
 
-    def add_measured(self, measured: Iterable[tuple[int, str, float, float | None]]) -> None:
+    def add_measurements(self, measurements: Iterable[tuple[int, str, float, float | None]]) -> None:
         """Add the values that interventions read (they keep them themselves meanwhile): step, name, value and null."""
-        self.measured += [
-            (step, ProbeValue(probe=name, value=value, null=null)) for step, name, value, null in measured
+        self.measurements += [
+            (step, ProbeValue(probe=name, value=value, null=null)) for step, name, value, null in measurements
         ]
 
-    def so_far(self) -> OnlineProbes:
+    def copy(self) -> OnlineProbes:
         """Copy the values so far, for a checkpoint to which none is added any more."""
         same = OnlineProbes(self.spec)
         same.probe_values = list(self.probe_values)
@@ -122,5 +122,5 @@ class OnlineProbes:
     def write(self, path: Path) -> None:
         """Write all values as the run's frame of online probes."""
         steps = self.spec.train.steps
-        found = [(step, step / steps, probe_value) for step, probe_value in self.probe_values + self.measured]
-        write(path, rows(self.spec.run_id, "online", found), {"run_id": self.spec.run_id})
+        values = [(step, step / steps, probe_value) for step, probe_value in self.probe_values + self.measurements]
+        write_frame(path, make_rows(self.spec.run_id, "online", values), {"run_id": self.spec.run_id})

@@ -9,16 +9,16 @@ from typing import Any
 import torch
 from torch.optim.adamw import adamw
 
-from plumbline.model.distributed import local
+from plumbline.model.distributed import local_part
 
 
 @contextlib.contextmanager
-def undone_where(skip: torch.Tensor | None, value: torch.Tensor) -> Iterator[None]:
+def undo_if(skip: torch.Tensor | None, value: torch.Tensor) -> Iterator[None]:
     """Undo what a ``with`` block does to `value` in place, where `skip` is 1; the host does not ask for it."""
-    before = None if skip is None else local(value).clone()
+    before = None if skip is None else local_part(value).clone()
     yield
     if skip is not None:
-        local(value).copy_(torch.where(skip > 0, before, local(value)))
+        local_part(value).copy_(torch.where(skip > 0, before, local_part(value)))
 
 
 class OptimizerBase:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from plumbline.model.float32_widening import widened
+from plumbline.model.float32_widening import widen
 
 Coefficients = tuple[float, float, float]
 
@@ -26,7 +26,7 @@ POLAR_EXPRESS: tuple[Coefficients, ...] = (
 EPS = 1e-7
 
 
-def orthogonalised(
+def orthogonalise(
     matrix: torch.Tensor, coefficients: tuple[Coefficients, ...], margin: float = 1.0, *, narrow: bool = False
 ) -> torch.Tensor:
     """Return `matrix` (rows, columns) with its singular values moved to about 1, in float32 or wider.
@@ -34,7 +34,7 @@ def orthogonalised(
     X <- a X + (b X X^T + c (X X^T)^2) X for each (a, b, c), from X = matrix / (margin |matrix|_F). `narrow`: the
     products, and X between them, are in bfloat16, as in the originals; otherwise all is in float32 or wider.
     """
-    wide = widened(matrix)
+    wide = widen(matrix)
     tall = wide.shape[0] > wide.shape[1]
     x = wide.T if tall else wide  # the smaller of the two Gram matrices
     x = x / (x.norm() * margin).clamp(min=EPS)

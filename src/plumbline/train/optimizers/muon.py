@@ -8,12 +8,12 @@ from typing import Any, Literal
 import torch
 
 from plumbline.core.errors import PlumblineError
-from plumbline.model.distributed import full
+from plumbline.model.distributed import gather_full
 from plumbline.model.roles import ATTENTION, ORTHOGONALISED, ParameterRole
 from plumbline.specs.components import component
 from plumbline.specs.spec import OptimizerSpec
-from plumbline.train.optimizers._base import OptimizerBase, undone_where
-from plumbline.train.optimizers._orthogonal import POLAR_EXPRESS, QUINTIC, orthogonalised
+from plumbline.train.optimizers._base import OptimizerBase, undo_if
+from plumbline.train.optimizers._orthogonal import POLAR_EXPRESS, QUINTIC, orthogonalise
 
 
 @component
@@ -62,21 +62,21 @@ class Muon(OptimizerBase):
         beta2: float = 0.95,
         eps: float = 1e-8,
     ) -> None:
-        super().__init__([part for group in groups for part in _by_kind(group, decay_matrices)])
+        super().__init__([part for group in groups for part in _split_group(group, decay_matrices)])
         self.momentum, self.nesterov = momentum, nesterov
-        self.polynomials = _polynomials(coefficients, steps)
+        self.polynomials = _choose_polynomials(coefficients, steps)
         self.margin = 1.01 if coefficients == "polar_express" else 1.0
         self.scale = SCALES[scale]
         self.ratio, self.beta1, self.beta2, self.eps = adamw_learning_rate_ratio, beta1, beta2, eps
         self.others = [group for group in self.param_groups if not group["orthogonalised"]]
-        self.group_of = {
+        self.groups_by_matrix = {
             value: group for group in self.param_groups if group["orthogonalised"] for value in group["params"]
         }
-        given = [
+        members = [
             (value, role) for group in self.param_groups if group["orthogonalised"]
             for value, role in zip(group["params"], group["roles"], strict=True)
         ]  # fmt: skip
-        self.stacks = _stacks(given) if matrices == "concatenated" else [[value] for value, _ in given]
+        self.stacks = _stack_matrices(members) if matrices == "concatenated" else [[value] for value, _ in members]
 
     @torch.no_grad()
     def step(self, skip: torch.Tensor | None = None) -> None:
@@ -98,15 +98,15 @@ class Muon(OptimizerBase):
         """Update the matrices of a stack. Each keeps its own learning rate: they may be in groups of their own."""
         if not stack:
             return
-        directions = torch.cat([full(self._direction(value, skip)) for value in stack])
+        directions = torch.cat([gather_full(self._direction(value, skip)) for value in stack])
         narrow = self.narrow and directions.device.type != "cpu"
-        updates = orthogonalised(directions, self.polynomials, self.margin, narrow=narrow)
+        updates = orthogonalise(directions, self.polynomials, self.margin, narrow=narrow)
         updates.mul_(self.scale(*directions.shape))
         for value, update in zip(stack, updates.split([value.shape[0] for value in stack]), strict=True):
-            group = self.group_of[value]
-            with undone_where(skip, value):
+            group = self.groups_by_matrix[value]
+            with undo_if(skip, value):
                 value.mul_(1 - group["lr"] * group["weight_decay"])
-                value.add_(_placed(update, value), alpha=-group["lr"])
+                value.add_(_shard_like(update, value), alpha=-group["lr"])
 
     def _direction(self, value: torch.Tensor, skip: torch.Tensor | None) -> torch.Tensor:
         """The momentum of a matrix after this step's gradient was taken in."""
@@ -115,7 +115,7 @@ class Muon(OptimizerBase):
         if value not in self.state:
             self.state[value] = {"momentum_buffer": torch.zeros_like(value)}
         buffer = self.state[value]["momentum_buffer"]
-        with undone_where(skip, buffer):
+        with undo_if(skip, buffer):
             buffer.lerp_(gradient, 1 - self.momentum)
         return gradient.lerp(buffer, self.momentum) if self.nesterov else buffer
 
@@ -128,7 +128,7 @@ SCALES = {
 }
 
 
-def _by_kind(group: dict[str, Any], decay_matrices: bool) -> list[dict[str, Any]]:
+def _split_group(group: dict[str, Any], decay_matrices: bool) -> list[dict[str, Any]]:
     """A group in two: what is orthogonalised, and the rest."""
     parts = []
     for orthogonal in (True, False):
@@ -147,11 +147,11 @@ def _by_kind(group: dict[str, Any], decay_matrices: bool) -> list[dict[str, Any]
     return parts
 
 
-def _stacks(given: list[tuple[torch.Tensor, ParameterRole]]) -> list[list[torch.Tensor]]:
+def _stack_matrices(matrices: list[tuple[torch.Tensor, ParameterRole]]) -> list[list[torch.Tensor]]:
     """The matrices that are orthogonalised as one: attention's four by layer, every other by itself."""
-    alone = [[value] for value, role in given if role.role not in ATTENTION]
+    alone = [[value] for value, role in matrices if role.role not in ATTENTION]
     by_layer: dict[int | None, list[tuple[int, torch.Tensor]]] = {}
-    for value, role in given:
+    for value, role in matrices:
         if role.role in ATTENTION:
             by_layer.setdefault(role.layer, []).append((ATTENTION.index(role.role), value))
     stacks = []
@@ -168,17 +168,17 @@ def _stacks(given: list[tuple[torch.Tensor, ParameterRole]]) -> list[list[torch.
     return stacks + alone
 
 
-def _polynomials(coefficients: str, steps: int) -> tuple[tuple[float, float, float], ...]:
-    known = {"quintic": (QUINTIC,) * steps, "polar_express": POLAR_EXPRESS[: max(steps, 0)]}[coefficients]
-    if not known or len(known) != steps:
+def _choose_polynomials(coefficients: str, steps: int) -> tuple[tuple[float, float, float], ...]:
+    polynomials = {"quintic": (QUINTIC,) * steps, "polar_express": POLAR_EXPRESS[: max(steps, 0)]}[coefficients]
+    if not polynomials or len(polynomials) != steps:
         raise PlumblineError(
             f"optimizer.steps: {steps} steps of orthogonalisation; at least 1, and at most {len(POLAR_EXPRESS)} with "
             "`coefficients: polar_express`"
         )
-    return known
+    return polynomials
 
 
-def _placed(update: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+def _shard_like(update: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     """A whole update, sharded as the parameter is."""
     update = update.to(value.dtype)
     if not hasattr(value, "full_tensor"):

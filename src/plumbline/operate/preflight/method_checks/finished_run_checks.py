@@ -92,7 +92,7 @@ class TrainedModel:
         self.validated = Mode(half=self.half, compiled=compiled)
         self.trained = Mode(training=True, gradients=True, half=self.half, compiled=compiled)
 
-    def of_tokens(self, tokens_BT: torch.Tensor, mode: Mode | None = None) -> np.ndarray:
+    def select_tokens(self, tokens_BT: torch.Tensor, mode: Mode | None = None) -> np.ndarray:
         """The loss of each token after its sequence's first (B, T - 1), in batches as it was validated."""
         with (mode or self.validated).of(self.model), torch.no_grad():
             return np.concatenate(
@@ -101,14 +101,14 @@ class TrainedModel:
 
     def of_sequences(self, tokens_BT: torch.Tensor) -> np.ndarray:
         """The loss of each sequence (B,)."""
-        return self.of_tokens(tokens_BT).mean(axis=1)
+        return self.select_tokens(tokens_BT).mean(axis=1)
 
     def early(self, tokens_BT: torch.Tensor) -> str | None:
         """State by how much tokens are predicted better when they are there already; None if they are not."""
         decoded = decoded_losses.decode_losses(self.model, tokens_BT)
         for mode in dict.fromkeys((Mode(), self.validated)):
             if message := decoded_losses.describe_early_tokens(
-                self.of_tokens(tokens_BT, mode), decoded, half=mode.half
+                self.select_tokens(tokens_BT, mode), decoded, half=mode.half
             ):
                 return f"{message}{mode.words}"
         return None

@@ -20,7 +20,7 @@ import torch
 
 from plumbline.model.cache import DecodingCache
 from plumbline.model.decoder import Decoder, create
-from plumbline.model.roles import roles
+from plumbline.model.roles import collect_roles
 from plumbline.operate.preflight.method_checks import leaks, trained_size_checks
 from plumbline.operate.preflight.method_checks.leaks import LONG, create_moved_model
 from plumbline.specs.checked_models import TrainedSize
@@ -206,7 +206,7 @@ def check_start(spec: ModelSpec, baseline: ModelSpec) -> str | None:
     if torch.equal(model.embedding, other.embedding):
         return "two seeds give the same embedding"
     theirs = create(baseline, init_seed=5)
-    values, declared, expected = dict(theirs.named_parameters()), roles(theirs), roles(model)
+    values, declared, expected = dict(theirs.named_parameters()), collect_roles(theirs), collect_roles(model)
     same_scale = (spec.init_std, spec.residual_init_scaling) == (baseline.init_std, baseline.residual_init_scaling)
     for name, value in model.named_parameters():
         alike = name in values and values[name].shape == value.shape and declared[name].init == expected[name].init

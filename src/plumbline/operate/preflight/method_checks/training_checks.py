@@ -29,7 +29,7 @@ from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, sha256_file
 from plumbline.core.stop_request import StopRequest
-from plumbline.model.distributed import ranks
+from plumbline.model.distributed import join_ranks
 from plumbline.model.numerics import numerics
 from plumbline.specs import components
 from plumbline.specs.spec import RunSpec
@@ -37,7 +37,7 @@ from plumbline.train import held_out_loss as held_out_reading
 from plumbline.train.interventions import Intervention
 from plumbline.train.learning_rate import make_schedule
 from plumbline.train.loop import TrainingLoop
-from plumbline.train.pretrain import pretrain, untrained
+from plumbline.train.pretrain import build_loop, pretrain
 from plumbline.train.trainer_settings import TrainerSettings
 
 #: Steps of a run that is tried: at least, and at most.
@@ -264,9 +264,9 @@ def check_held_out(spec: RunSpec, settings: Sequence[TrainerSettings]) -> str | 
     """Check a run that is trained with each of two held-out packs and one training pack."""
     if not spec.interventions and not any(probe.every for probe in spec.probes):
         return None
-    with ranks("cpu") as group:
+    with join_ranks("cpu") as group:
         numerics(group.device)
-        loops = [untrained(spec, one, StopRequest(), group) for one in (*settings, settings[1])]
+        loops = [build_loop(spec, one, StopRequest(), group) for one in (*settings, settings[1])]
         names = [hook.name for hook in loops[0].parts.interventions]
         declared = [hook.name for hook in loops[0].parts.interventions if hook.held_out != "none"]
         states: list[list[Any]] = []
