@@ -277,8 +277,8 @@ def test_the_ledger_section_counts_tries_and_not_lines(tmp_path: Path) -> None:
     assert len(ledger.read(place)) == 3, "the announcement is a line"
     assert section(made).startswith(
         "1 try against `transfer/base/baseline` in `validation_loss`, this page's among them; 20 were announced "
-        "(`planned_tries:`) and are corrected for from the first on: every p is multiplied by 20. 1 more, against other "
-        "baselines "
+        "(`planned_tries:`) and are corrected for from the first on: every p is multiplied by 20. 1 more, against "
+        "other baselines "
         "or in other metrics, are not counted here."
     )
     page = made.page.read_text()
