@@ -13,7 +13,7 @@ import torch.utils.deterministic
 from plumbline.core.errors import PlumblineError
 from plumbline.core.numeric_environment import list_recorded
 from plumbline.evaluate.score_models import score
-from plumbline.export.check_export import checked
+from plumbline.export.check_export import compare_logits
 from plumbline.model.decoder import create
 from plumbline.model.distributed import join_ranks
 from plumbline.model.next_token_loss import ROWS
@@ -161,7 +161,7 @@ def test_an_environment_that_narrows_products(packs: Path, tmp_path: Path, monke
         lambda: train(run_spec(), settings(packs, tmp_path / "narrow")),
         lambda: numerics(torch.device("cpu")),  # probes
         lambda: score(None, "name", None, "acc", "cpu"),
-        lambda: checked(tmp_path, None, code=False, absent=()),
+        lambda: compare_logits(tmp_path, None, code=False, absent=()),
         lambda: measure(study_config.load("quack", "demo"), "step_time", tmp_path / "step_time.parquet", print),
     ):
         with pytest.raises(PlumblineError, match="ONEDNN_DEFAULT_FPMATH_MODE=BF16 in the environment"):

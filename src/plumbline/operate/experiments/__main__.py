@@ -46,20 +46,20 @@ def arguments() -> command_line.Parser:
     verbs = parser.add_subparsers(dest="verb", required=True)
     _try(verbs)
     _confirm(verbs)
-    for verb, words in (
+    for verb, purpose in (
         ("noise", "what is known of the noise of a run, and what so many seeds resolve"),
         ("log", "every decision, and what was tried without one"),
         ("page", "the page of an experiment again"),
     ):
-        one = verbs.add_parser(verb, help=words, description=f"Prints {words}.")
-        _where(one)
-        one.add_argument("--json", action="store_true", help="print one object")
+        parser_of_verb = verbs.add_parser(verb, help=purpose, description=f"Prints {purpose}.")
+        _where(parser_of_verb)
+        parser_of_verb.add_argument("--json", action="store_true", help="print one object")
         if verb == "log":
-            words = "take the newest keep back, a mistake: the baseline is again what it was, with its runs"
-            one.add_argument("--long", action="store_true", help="with the sentence of each decision")
-            one.add_argument("--forget", metavar="NAME", help=words)
+            purpose = "take the newest keep back, a mistake: the baseline is again what it was, with its runs"
+            parser_of_verb.add_argument("--long", action="store_true", help="with the sentence of each decision")
+            parser_of_verb.add_argument("--forget", metavar="NAME", help=purpose)
         if verb == "page":
-            one.add_argument(
+            parser_of_verb.add_argument(
                 "name", nargs="?", help="the words of -m, or a number or name in plumbline log; default: newest"
             )
     return parser
@@ -75,8 +75,8 @@ def _try(verbs: Any) -> None:
     )
     add = parser.add_argument
     parser.set_defaults(flags=[])
-    what = "a method of the study (or METHOD.VARIANT), or a file of your own; none in a folder with plumbline.toml"
-    add("what", nargs="?", metavar="METHOD|FILE.yaml", completer=names.or_files(names.methods), help=what)
+    choice = "a method of the study (or METHOD.VARIANT), or a file of your own; none in a folder with plumbline.toml"
+    add("what", nargs="?", metavar="METHOD|FILE.yaml", completer=names.or_files(names.methods), help=choice)
     folder = parser.add_argument_group("in a folder with plumbline.toml")
     folder.add_argument("-m", "--message", metavar="WORDS", help="what is tried, in a few words")
     folder.add_argument("--commit", action="store_true", help="commit what is kept (else nothing is ever committed)")
@@ -162,57 +162,58 @@ def main() -> int:
         return _main(parsed(sys.argv[1:]))
 
 
-def _main(given: argparse.Namespace) -> int:
-    folder = folder_meant(given)
-    if folder is not None and given.verb == "try" and given.message in (None, "", "baseline"):
+def _main(options: argparse.Namespace) -> int:
+    folder = folder_meant(options)
+    if folder is not None and options.verb == "try" and options.message in (None, "", "baseline"):
         raise UsageError("say in a few words what is tried, other than baseline: plumbline try -m 'halve the batch'")
     if folder is not None:
         from plumbline.operate.experiments import folder_verbs
 
-        if given.verb == "try":
-            _refuse(given, OF_A_STUDY, f"is of METHOD|FILE.yaml, and {folder / TRAINER_FILE} has a trainer of its own")
-        return folder_verbs.run(given, folder)
-    if given.verb == "log" and given.forget:
+        if options.verb == "try":
+            study = f"is of METHOD|FILE.yaml, and {folder / TRAINER_FILE} has a trainer of its own"
+            _refuse(options, OF_A_STUDY, study)
+        return folder_verbs.run(options, folder)
+    if options.verb == "log" and options.forget:
         raise UsageError(f"--forget is of a folder with {TRAINER_FILE}: no keep of a study's method moves a baseline")
-    if given.verb == "try":
-        if given.what is None:
+    if options.verb == "try":
+        if options.what is None:
             raise UsageError(
                 "try what? Name a method or a file (plumbline ls methods; plumbline try qknorm), or try the training "
                 f"script of a folder with {TRAINER_FILE}, which neither this one nor one above it has: "
                 'plumbline setup-trainer "python train.py" writes it'
             )
-        if _trainer_folder() is not None and (given.flags or " " in given.what):
-            flags = f" -- {shlex.join(given.flags)}" if given.flags else ""
-            raise UsageError(f"words go behind -m: plumbline try -m {shlex.quote(given.what)}{flags}")
-        _refuse(given, OF_A_FOLDER, f"is of a folder with {TRAINER_FILE}, and {given.what!r} names a method")
-    if given.verb in ("try", "confirm"):
+        if _trainer_folder() is not None and (options.flags or " " in options.what):
+            flags = f" -- {shlex.join(options.flags)}" if options.flags else ""
+            raise UsageError(f"words go behind -m: plumbline try -m {shlex.quote(options.what)}{flags}")
+        _refuse(options, OF_A_FOLDER, f"is of a folder with {TRAINER_FILE}, and {options.what!r} names a method")
+    if options.verb in ("try", "confirm"):
         for module in ("torch", "snakemake"):
             if find_spec(module) is None:
                 raise ModuleNotFoundError(name=module)
     from plumbline.operate.experiments import study_verbs
 
-    return study_verbs.run(given)
+    return study_verbs.run(options)
 
 
-def parsed(words: list[str]) -> argparse.Namespace:
+def parsed(line: list[str]) -> argparse.Namespace:
     """Read a command line; what follows `--` is the trainer's."""
-    at = words.index("--") if "--" in words else len(words)
+    at = line.index("--") if "--" in line else len(line)
     parser = arguments()
-    given, unknown = parser.parse_known_args(words[:at])
+    options, unknown = parser.parse_known_args(line[:at])
     if unknown:
-        if given.verb == "try" and _trainer_folder() is not None:
-            _refuse_flags(words[:at], given, unknown)
+        if options.verb == "try" and _trainer_folder() is not None:
+            _refuse_flags(line[:at], options, unknown)
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    if at < len(words):
-        given.flags = words[at + 1 :]
-        if given.verb != "try":
-            raise UsageError(f"plumbline {given.verb} takes no flags for the trainer's command")
-    return given
+    if at < len(line):
+        options.flags = line[at + 1 :]
+        if options.verb != "try":
+            raise UsageError(f"plumbline {options.verb} takes no flags for the trainer's command")
+    return options
 
 
-def folder_meant(given: argparse.Namespace) -> Path | None:
+def folder_meant(options: argparse.Namespace) -> Path | None:
     """The folder whose trainer is meant: the working directory, or the nearest above it, that has a plumbline.toml."""
-    if getattr(given, "what", None) or given.preset or given.config:
+    if getattr(options, "what", None) or options.preset or options.config:
         return None
     return _trainer_folder()
 
@@ -222,11 +223,11 @@ def _trainer_folder() -> Path | None:
     return next((folder for folder in (here, *here.parents) if (folder / TRAINER_FILE).is_file()), None)
 
 
-def _refuse_flags(words: list[str], given: argparse.Namespace, unknown: list[str]) -> None:
+def _refuse_flags(line: list[str], given: argparse.Namespace, unknown: list[str]) -> None:
     """Refuse flags of a trainer before `--`, with the command that was meant."""
     options = {option for option in unknown if option.startswith("-")}
     flags = []
-    for word, following in zip(words, [*words[1:], "-"]):
+    for word, following in zip(line, [*line[1:], "-"]):
         if word in options:
             flags += [word] if following.startswith("-") else [word, following]
     message = shlex.quote(given.message) if given.message else "WORDS"
@@ -236,11 +237,11 @@ def _refuse_flags(words: list[str], given: argparse.Namespace, unknown: list[str
     )
 
 
-def _refuse(given: argparse.Namespace, names: tuple[str, ...], why: str) -> None:
+def _refuse(options: argparse.Namespace, names: tuple[str, ...], why: str) -> None:
     for name in names:
-        if getattr(given, name):
-            said = "--" if name == "flags" else f"--{name}"
-            raise UsageError(f"{said} {why}; leave out one of the two")
+        if getattr(options, name):
+            flag = "--" if name == "flags" else f"--{name}"
+            raise UsageError(f"{flag} {why}; leave out one of the two")
 
 
 if __name__ == "__main__":

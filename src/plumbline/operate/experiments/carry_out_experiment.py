@@ -116,36 +116,36 @@ def confirm(source: ExperimentSource) -> int:
         return told(decision, source.place.page(terms.name), as_json=source.given.json)
 
 
-def _entry(source: ExperimentSource, asked: ExperimentQuestion, test: str) -> LedgerEntry:
-    arms = [source.trainer.method(BASELINE), source.trainer.method(asked.candidate)]
+def _entry(source: ExperimentSource, question: ExperimentQuestion, test: str) -> LedgerEntry:
+    arms = [source.trainer.method(BASELINE), source.trainer.method(question.candidate)]
     return LedgerEntry(
         kind="try",
-        name=asked.name,
+        name=question.name,
         fingerprint=sha256_text(canonical_json(arms)),
         baseline=source.baseline_name,
-        metric=asked.metric,
+        metric=question.metric,
         test=test,
         commit=source.record["arms"][0]["commit"] if "arms" in source.record else "",
     )
 
 
-def with_own_page(asked: ExperimentQuestion, record: Mapping[str, Any]) -> ExperimentQuestion:
+def with_own_page(question: ExperimentQuestion, record: Mapping[str, Any]) -> ExperimentQuestion:
     """Name a question by the code of its arms and by its rule too, so that no other try writes over its page."""
-    what = [record.get("trainer"), record["methods"], record["design"]]
-    return replace(asked, name=f"{asked.name}-{sha256_text(canonical_json(what))[:8]}")
+    parts = [record.get("trainer"), record["methods"], record["design"]]
+    return replace(question, name=f"{question.name}-{sha256_text(canonical_json(parts))[:8]}")
 
 
 def settle_try(
-    source: ExperimentSource, asked: ExperimentQuestion, checks: Mapping[str, Any] | None = None
+    source: ExperimentSource, request: ExperimentQuestion, checks: Mapping[str, Any] | None = None
 ) -> SettledExperiment:
     """Settle a try by what the ledger has of its session.
 
     Raises:
         PlumblineError: its runs were looked at by another rule, or it is none that its session has room for.
     """
-    entry, ledger = _entry(source, asked, fix_design.write_rule(asked)), source.place.tried()
-    level = fix_design.find_session_level(asked, entry, ledger)
-    question = replace(asked, alpha=level, bank_since=fix_design.count_runs_at_last_keep(entry, ledger))
+    entry, ledger = _entry(source, request, fix_design.write_rule(request)), source.place.tried()
+    level = fix_design.find_session_level(request, entry, ledger)
+    question = replace(request, alpha=level, bank_since=fix_design.count_runs_at_last_keep(entry, ledger))
     terms, plan = fix_design.fix_design(question, source.trainer, source.bank)
     fix_design.require_announced(entry, plan, source.trainer, source.bank, ledger)
     return SettledExperiment(terms=terms, plan=plan, entry=entry, checks=checks or {})
@@ -180,17 +180,17 @@ def gather_evidence(decision: Decision, trainer: Trainer) -> Evidence:
     return Evidence(metric=decision.terms.metric, runs=runs)
 
 
-def require_plausible(decision: Decision, words: str | None, *, looked_at: bool) -> Decision:
-    """Keep nothing for a gain that no modification had (`words`: which), before somebody says that it was looked at."""
-    if words is None:
+def require_plausible(decision: Decision, reason: str | None, *, looked_at: bool) -> Decision:
+    """Keep nothing for a gain that no modification had (`reason`: which), before somebody has looked at it."""
+    if reason is None:
         return decision
-    found = replace(decision, checks={**decision.checks, "implausible": {decision.terms.candidate: words}})
+    flagged = replace(decision, checks={**decision.checks, "implausible": {decision.terms.candidate: reason}})
     if looked_at:
         return replace(
-            found, notes=(*found.notes, "So large a gain was said to have been looked at (--accept-implausible).")
+            flagged, notes=(*flagged.notes, "So large a gain was said to have been looked at (--accept-implausible).")
         )
-    found = replace(found, verdict=Outcome.IMPLAUSIBLE, more=None)
-    return replace(found, sentence=write_sentence(found))
+    flagged = replace(flagged, verdict=Outcome.IMPLAUSIBLE, more=None)
+    return replace(flagged, sentence=write_sentence(flagged))
 
 
 def tell_decided(decision: Decision) -> None:

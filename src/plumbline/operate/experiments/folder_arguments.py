@@ -17,25 +17,25 @@ from plumbline.verdict.own_trainer.snapshot import Arm, Repository
 from plumbline.verdict.own_trainer.trainer_file import TrainerFile
 
 
-def require_baseline(given: argparse.Namespace, repository: Repository) -> None:
+def require_baseline(options: argparse.Namespace, repository: Repository) -> None:
     """Refuse a baseline that names no commit.
 
     Raises:
         UsageError: it names none; the branch or tag that is most like it is named.
     """
-    if given.baseline is not None and not repository.has(given.baseline):
-        known = repository.names()
+    if options.baseline is not None and not repository.has(options.baseline):
+        names = repository.names()
         raise UsageError(
-            f"--baseline: {given.baseline!r} names no commit of {repository.top}{nearest(given.baseline, known)} (git "
-            "log --all --oneline lists them)"
+            f"--baseline: {options.baseline!r} names no commit of {repository.top}{nearest(options.baseline, names)} "
+            "(git log --all --oneline lists them)"
         )
 
 
-def arms_of(given: argparse.Namespace, baseline: FolderBaseline) -> tuple[Arm, Arm]:
+def arms_of(options: argparse.Namespace, baseline: FolderBaseline) -> tuple[Arm, Arm]:
     """The candidate and what it is compared with; the baseline's flags are the candidate's too."""
     repository = baseline.repository
-    other = baseline.arm if given.baseline is None else repository.arm(given.baseline)
-    candidate = repository.candidate([*other.flags, *given.flags], words=given.message)
+    other = baseline.arm if options.baseline is None else repository.arm(options.baseline)
+    candidate = repository.candidate([*other.flags, *options.flags], words=options.message)
     if candidate.method == other.method:
         raise PlumblineError(
             f"there is nothing to try: the working tree is the baseline ({other.words}, {other.commit[:7]}); change "
@@ -44,28 +44,32 @@ def arms_of(given: argparse.Namespace, baseline: FolderBaseline) -> tuple[Arm, A
     return candidate, other
 
 
-def question_of(given: argparse.Namespace, baseline: FolderBaseline, candidate: Arm, other: Arm) -> ExperimentQuestion:
+def question_of(
+    options: argparse.Namespace, baseline: FolderBaseline, candidate: Arm, other: Arm
+) -> ExperimentQuestion:
     """What is asked of a candidate: as the command line says, and else as `plumbline.toml` does."""
-    asked = baseline.file.decide
-    order = "paired" if given.paired else "interleaved" if given.interleave_baseline else None
-    order = order or ("paired" if asked.paired else "interleaved" if asked.interleave_baseline else "bank")
+    settings = baseline.file.decide
+    order = "paired" if options.paired else "interleaved" if options.interleave_baseline else None
+    order = order or ("paired" if settings.paired else "interleaved" if settings.interleave_baseline else "bank")
     name = f"{slug(candidate.words)}-{candidate.method}-against-{other.method}"
     name += "" if order == "bank" else f"-{order}"
     question = question_again(baseline, candidate, other, name, baseline.file.metric.called)
     return replace(
         question,
-        bank=given.baseline_runs or asked.baseline_runs,
-        most=given.max_runs or asked.max_runs,
-        alpha=asked.alpha if given.alpha is None else given.alpha,
-        minimum_gain=asked.minimum_gain if given.minimum_gain is None else given.minimum_gain,
-        target_gain_sigmas=given.target_gain_sigmas or asked.target_gain_sigmas,
+        bank=options.baseline_runs or settings.baseline_runs,
+        most=options.max_runs or settings.max_runs,
+        alpha=settings.alpha if options.alpha is None else options.alpha,
+        minimum_gain=settings.minimum_gain if options.minimum_gain is None else options.minimum_gain,
+        target_gain_sigmas=options.target_gain_sigmas or settings.target_gain_sigmas,
         plan=order,  # type: ignore[arg-type]
-        session=given.session or asked.session,
-        planned_tries=given.planned_tries
-        or (asked.planned_tries if given.session in (None, asked.session) else 0)
+        session=options.session or settings.session,
+        planned_tries=options.planned_tries
+        or (settings.planned_tries if options.session in (None, settings.session) else 0)
         or None,
-        first_seed=baseline.first_seed if given.first_seed is None else given.first_seed,
-        fresh_runs=asked.baseline_runs if given.baseline is None else 0,  # with --baseline no keep moves the baseline
+        first_seed=baseline.first_seed if options.first_seed is None else options.first_seed,
+        fresh_runs=settings.baseline_runs
+        if options.baseline is None
+        else 0,  # with --baseline no keep moves the baseline
     )
 
 
@@ -90,9 +94,9 @@ def question_again(baseline: FolderBaseline, candidate: Arm, other: Arm, name: s
     )
 
 
-def slug(words: str) -> str:
+def slug(text: str) -> str:
     """Words as a part of a file's name."""
-    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:40] or "try"
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40] or "try"
 
 
 def require_trust(file: TrainerFile, agreed: bool, verb: str) -> None:

@@ -160,27 +160,27 @@ class FolderBaseline:
 
     def take_bank(self, trainer: CommandTrainer, bank: Bank, size: int, first_seed: int) -> list[ArmRun]:
         """Have the baseline's runs from a seed on made that are not there, and return all of them."""
-        made = [run for run in bank.list_runs(trainer.group, trainer.method(BASELINE)) if run.seed >= first_seed]
-        seeds = [run.seed for run in made if run.outcome not in TRIED_AGAIN]
-        again = [run.seed for run in made if run.outcome in TRIED_AGAIN]
-        taken = bank.list_seeds(trainer.group)
-        new = islice((seed for seed in count(first_seed) if seed not in taken), size)
+        runs = [run for run in bank.list_runs(trainer.group, trainer.method(BASELINE)) if run.seed >= first_seed]
+        seeds = [run.seed for run in runs if run.outcome not in TRIED_AGAIN]
+        again = [run.seed for run in runs if run.outcome in TRIED_AGAIN]
+        used = bank.list_seeds(trainer.group)
+        new = islice((seed for seed in count(first_seed) if seed not in used), size)
         return self._take_runs(trainer, bank, BASELINE, [*seeds, *[*again, *new][: max(0, size - len(seeds))]])
 
     def _take_runs(self, trainer: CommandTrainer, bank: Bank, arm: str, seeds: list[int]) -> list[ArmRun]:
         """Have an arm's runs of these seeds made that are not there, up to the first that has no value."""
         method = trainer.method(arm)
-        made = {run.seed: run for run in bank.list_runs(trainer.group, method) if run.outcome not in TRIED_AGAIN}
-        known = [made[seed] for seed in seeds if seed in made]
-        for run in trainer.run([(arm, seed) for seed in seeds if seed not in made]):
+        by_seed = {run.seed: run for run in bank.list_runs(trainer.group, method) if run.outcome not in TRIED_AGAIN}
+        runs = [by_seed[seed] for seed in seeds if seed in by_seed]
+        for run in trainer.run([(arm, seed) for seed in seeds if seed not in by_seed]):
             bank.append(trainer.group, method, run, LOOP)
-            known.append(run)
-            said = f"{run.value:.6g}" if run.has_value else f"{run.outcome}: {run.why}"
+            runs.append(run)
+            result = f"{run.value:.6g}" if run.has_value else f"{run.outcome}: {run.why}"
             took = f" ({format_seconds(run.seconds)})" if run.seconds is not None else ""
-            self.tell(f"{trainer.arms[arm].words}, seed {run.seed}: {said}{took}; run {len(known)} of {len(seeds)}")
+            self.tell(f"{trainer.arms[arm].words}, seed {run.seed}: {result}{took}; run {len(runs)} of {len(seeds)}")
             if not run.has_value:
                 break
-        return known
+        return runs
 
     def beside_next(self, bank: Bank, ledger: Ledger) -> dict[str, int]:
         """Count the baseline's runs that the next try is compared with, by the trainer's group in the bank."""
@@ -250,41 +250,46 @@ class FolderBaseline:
             message: the words of the try.
             asked_first_seed: the first seed that it was asked with.
         """
-        arm, known = decision.terms.candidate, self.said.get("fresh_runs", {})
-        key, begun = _key(trainer, arm), known.get(_key(trainer, arm), {})
+        arm, fresh_runs = decision.terms.candidate, self.said.get("fresh_runs", {})
+        key, begun = _key(trainer, arm), fresh_runs.get(_key(trainer, arm), {})
         seeds: list[int] = begun.get("seeds", [])
         if min(seeds, default=0) <= max(run.seed for run in decision.runs if run.arm != BASELINE):
             seeds = list(islice(count(max({*bank.list_seeds(trainer.group), *seeds}) + 1), decision.terms.fresh_runs))
         page, against = decision.terms.name, trainer.method(BASELINE)
         begun = _Fresh(seeds=seeds, page=page, message=message, first_seed=asked_first_seed, baseline=against)
-        self._say(fresh_runs=known | {key: begun})
+        self._say(fresh_runs=fresh_runs | {key: begun})
         self.tell(f"{arm}: runs again with fresh seeds before it becomes the baseline")
         decided = decide_by_fresh_runs(decision, self._take_runs(trainer, bank, arm, seeds))
         if decided.verdict == Outcome.CANNOT_BE_JUDGED:  # made elsewhere: there are others, next time
-            self._say(fresh_runs={one: fresh for one, fresh in known.items() if one != key})
+            self._say(fresh_runs={one: fresh for one, fresh in fresh_runs.items() if one != key})
         return decided
 
     def kept_by(self, message: str, flags: list[str]) -> str | None:
         """The page of the try that made the baseline, where these are its words and the working tree is its code."""
-        kept = self.said.get("kept", {})
-        if (kept.get("message"), kept.get("flags")) != (message, flags):
+        keep = self.said.get("kept", {})
+        if (keep.get("message"), keep.get("flags")) != (message, flags):
             return None
-        return str(kept["page"]) if self.repository.candidate(self.arm.flags).method == self.arm.method else None
+        return str(keep["page"]) if self.repository.candidate(self.arm.flags).method == self.arm.method else None
 
     def is_head(self, arm: Arm) -> bool:
         """Whether an arm's code is what was committed last."""
         return self.repository.arm("HEAD").tree == arm.tree
 
-    def move(self, arm: Arm, decision: Decision, asked: dict[str, Any]) -> str:
-        """Let what was kept be the baseline, with its fresh runs for a bank; says so. `asked`: what kept it."""
+    def move(self, arm: Arm, decision: Decision, request: dict[str, Any]) -> str:
+        """Let what was kept be the baseline, with its fresh runs for a bank; says so. `request`: what kept it."""
         if "start" not in self.said:
             self.repository.hold("start", self.arm.commit)
             self._say(start=self.arm.record)
         keeps = self.said.get("keeps", [])
-        if not keeps or keeps[-1]["page"] != asked["page"]:  # else it was killed before the baseline was moved
-            keep = {"words": arm.words, "page": asked["page"], "before": self.arm.record, "first_seed": self.first_seed}
+        if not keeps or keeps[-1]["page"] != request["page"]:  # else it was killed before the baseline was moved
+            keep = {
+                "words": arm.words,
+                "page": request["page"],
+                "before": self.arm.record,
+                "first_seed": self.first_seed,
+            }
             first_seed = min(run.seed for run in decision.fresh)
-            self._say(first_seed=first_seed, kept=asked, keeps=[*keeps, keep])
+            self._say(first_seed=first_seed, kept=request, keeps=[*keeps, keep])
         self.folder.move_baseline(self.repository, arm)
         mean = statistics.fmean(decision.fresh_values)
         flags = f", with {' '.join(arm.flags)} from now on" if arm.flags else ""
@@ -316,17 +321,17 @@ class FolderBaseline:
             PlumblineError: it was; the parts that differ are named.
         """
         trainer = self.trainer()
-        made = [run for run in bank.list_runs(trainer.group, trainer.method(BASELINE)) if run.seed >= self.first_seed]
-        if not made or self.file.where.profile:
+        runs = [run for run in bank.list_runs(trainer.group, trainer.method(BASELINE)) if run.seed >= self.first_seed]
+        if not runs or self.file.where.profile:
             return
         here: dict[str, str] = dict(fingerprint.machine(self.file.where.devices[0]))
-        if told := fingerprint.data(self.file.folder, self.file.run.data):
-            here["data"] = told
-        result = read_result(self.folder.runs / f"{made[-1].run_id}.result.json")
+        if digest := fingerprint.data(self.file.folder, self.file.run.data):
+            here["data"] = digest
+        result = read_result(self.folder.runs / f"{runs[-1].run_id}.result.json")
         there = dict(result.fingerprint) if result is not None else here
         names = sorted({*here, "gpu", "driver", "data"} & {*here, *there})
         differ = [f"{key}: {there.get(key, 'none')}, {here.get(key, 'none')}" for key in names]
-        if differ := [words for words, key in zip(differ, names) if there.get(key) != here.get(key)]:
+        if differ := [label for label, key in zip(differ, names) if there.get(key) != here.get(key)]:
             raise PlumblineError(f"the baseline cannot be compared with: {ELSEWHERE.format('; '.join(differ))}")
 
     def _say(self, **more: Any) -> None:
@@ -355,11 +360,13 @@ def commit(repository: Repository, arm: Arm) -> str:
     names = [*repository.tracked(FOLDER, ROWS, AUTO), *repository.of_a_loop(), *repository.printed_to()]
     left_out = [f":(top,exclude,literal){name}" for name in names]
     with repository.index_kept() as keep:
-        for words in (["add", "--all", "--", ":/", *left_out], ["commit", "--message", arm.words]):
-            done = subprocess.run(["git", *words], cwd=repository.top, capture_output=True, text=True, errors="replace")
+        for command in (["add", "--all", "--", ":/", *left_out], ["commit", "--message", arm.words]):
+            done = subprocess.run(
+                ["git", *command], cwd=repository.top, capture_output=True, text=True, errors="replace"
+            )
             if done.returncode:
-                said = (done.stderr or done.stdout).strip().splitlines() or ["nothing; a hook may have refused it"]
-                raise PlumblineError(f"nothing was committed: git {words[0]} says: {said[-1]}")
+                lines = (done.stderr or done.stdout).strip().splitlines() or ["nothing; a hook may have refused it"]
+                raise PlumblineError(f"nothing was committed: git {command[0]} says: {lines[-1]}")
         keep()
     return f"Committed: {arm.words}{f' (with {NAME}, which was new)' if new else ''}"
 
@@ -382,8 +389,8 @@ def _row(trainer: CommandTrainer, decision: Decision, arm: str, commit: str) -> 
     runs = [run for run in decision.runs if run.arm == arm]
     values = decision.baseline_values if arm == BASELINE else decision.fresh_values or decision.candidate_values
     mean, memory = sum(values) / max(1, len(values)), trainer.memory_gb(runs) or 0.0
-    said = (commit, f"{mean:.6f}", f"{memory:.1f}")
+    cells = (commit, f"{mean:.6f}", f"{memory:.1f}")
     if arm == BASELINE:
-        return (*said, STATUS[Outcome.KEEP], decision.terms.baseline, str(len(values)), "")
+        return (*cells, STATUS[Outcome.KEEP], decision.terms.baseline, str(len(values)), "")
     p = "" if decision.estimate is None else f"{decision.estimate.p:.3g}"
-    return (*said, STATUS[decision.verdict], arm, str(len(values)), p)
+    return (*cells, STATUS[decision.verdict], arm, str(len(values)), p)

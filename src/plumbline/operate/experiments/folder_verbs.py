@@ -57,19 +57,19 @@ from plumbline.verdict.own_trainer.trainer_file import INJECT, NAME, load
 WHY = "it was kept, and taken back as a mistake (plumbline log --forget)"
 
 
-def run(given: argparse.Namespace, root: Path) -> int:
+def run(options: argparse.Namespace, root: Path) -> int:
     """Run a verb in a folder, and return its exit code."""
-    if given.verb in ("try", "confirm"):
-        return (try_ if given.verb == "try" else confirm)(given, root)
-    if given.verb == "log" and given.forget:
-        return forget(given.forget, root)
+    if options.verb in ("try", "confirm"):
+        return (try_ if options.verb == "try" else confirm)(options, root)
+    if options.verb == "log" and options.forget:
+        return forget(options.forget, root)
     place = place_of(root)
-    if given.verb == "page":
-        return print_page(given, place)
+    if options.verb == "page":
+        return print_page(options, place)
     baseline = FolderBaseline(load(root), Folder(root), Repository(root), tell)
-    if given.verb == "log":
-        return print_log(given, place, baseline.arm)
-    return print_noise(given, place, baseline.beside_next(place.bank(), place.tried()))
+    if options.verb == "log":
+        return print_log(options, place, baseline.arm)
+    return print_noise(options, place, baseline.beside_next(place.bank(), place.tried()))
 
 
 def place_of(root: Path) -> ExperimentFolders:
@@ -84,64 +84,64 @@ def place_of(root: Path) -> ExperimentFolders:
     )
 
 
-def _baseline(given: argparse.Namespace, root: Path) -> FolderBaseline:
+def _baseline(options: argparse.Namespace, root: Path) -> FolderBaseline:
     """The baseline of a folder whose command may be run."""
     file = load(root)
-    require_trust(file, given.trust, given.verb)
+    require_trust(file, options.trust, options.verb)
     return FolderBaseline(file, Folder(root), Repository(root), tell)
 
 
-def try_(given: argparse.Namespace, root: Path) -> int:
+def try_(options: argparse.Namespace, root: Path) -> int:
     """Run the working tree, or other flags, against the baseline until it is decided."""
-    baseline = _baseline(given, root)
-    require_baseline(given, baseline.repository)
-    if given.dry_run:
-        return _try_of(given, baseline, place_of(root).bank()).print_plan()
-    with Folder(root).held(shlex.join(["plumbline", "try", "-m", given.message])):
+    baseline = _baseline(options, root)
+    require_baseline(options, baseline.repository)
+    if options.dry_run:
+        return _try_of(options, baseline, place_of(root).bank()).print_plan()
+    with Folder(root).held(shlex.join(["plumbline", "try", "-m", options.message])):
         bank = place_of(root).bank()
         baseline.folder.baseline(baseline.repository)
-        if (page := baseline.kept_by(given.message, given.flags)) is not None:
-            return _finish_keep(given, baseline, place_of(root).page(page))
+        if (page := baseline.kept_by(options.message, options.flags)) is not None:
+            return _finish_keep(options, baseline, place_of(root).page(page))
         baseline.require_same_machine(bank)
-        source = _try_of(given, baseline, bank)
+        source = _try_of(options, baseline, bank)
         source.mind()
         return carry_out_experiment.try_candidate(source)
 
 
-def _try_of(given: argparse.Namespace, baseline: FolderBaseline, bank: Bank) -> FolderSource:
-    candidate, other = arms_of(given, baseline)
-    question = question_of(given, baseline, candidate, other)
-    return FolderSource(given, baseline, candidate, other, question, bank)
+def _try_of(options: argparse.Namespace, baseline: FolderBaseline, bank: Bank) -> FolderSource:
+    candidate, other = arms_of(options, baseline)
+    question = question_of(options, baseline, candidate, other)
+    return FolderSource(options, baseline, candidate, other, question, bank)
 
 
-def _finish_keep(given: argparse.Namespace, baseline: FolderBaseline, page: Path) -> int:
+def _finish_keep(options: argparse.Namespace, baseline: FolderBaseline, page: Path) -> int:
     """Tell of the try that made the baseline, and do what a kill or a hook left undone of it."""
     decision = decision_records.read(page.with_suffix(".json"))
     tell_decided(decision)
-    wanted = given.commit and not baseline.is_head(baseline.arm)
-    if not wanted:
+    commits = options.commit and not baseline.is_head(baseline.arm)
+    if not commits:
         append_rows(baseline.trainer(), decision)
     committed = partial(commit, baseline.repository, baseline.arm)
-    rest = [lambda: _with_rows(committed, baseline.trainer(), decision)] if wanted else []
-    return _told(partial(told, decision, page, as_json=given.json), rest, as_json=given.json)
+    rest = [lambda: _with_rows(committed, baseline.trainer(), decision)] if commits else []
+    return _told(partial(told, decision, page, as_json=options.json), rest, as_json=options.json)
 
 
-def confirm(given: argparse.Namespace, root: Path) -> int:
+def confirm(options: argparse.Namespace, root: Path) -> int:
     """Run what was kept again with fresh seeds: all of it against the start, or one try against its baseline."""
-    baseline = _baseline(given, root)
-    with Folder(root).held(shlex.join(["plumbline", "confirm", *([given.name] if given.name else [])])):
+    baseline = _baseline(options, root)
+    with Folder(root).held(shlex.join(["plumbline", "confirm", *([options.name] if options.name else [])])):
         bank = place_of(root).bank()
-        if given.name is None:
+        if options.name is None:
             candidate, other, together = baseline.arm, baseline.first, baseline.kept_since_first
             if len(together) > 1:  # the gain is that of all of them, and no name of one may stand for it
                 candidate = replace(candidate, words=" + ".join(together))
         else:
-            arms = place_of(root).named(given.name, kept=True).asked["arms"]
+            arms = place_of(root).named(options.name, kept=True).asked["arms"]
             (candidate, other), together = map(baseline.repository.recalled, arms), ()
         name = f"{slug(candidate.words)}-{candidate.method}-against-{other.method}.confirmed"
         measured = baseline.file.metric.held_out or baseline.file.metric.called
         question = replace(question_again(baseline, candidate, other, name, measured), together=together)
-        source = FolderSource(given, baseline, candidate, other, question, bank)
+        source = FolderSource(options, baseline, candidate, other, question, bank)
         source.trainer.held_out = bool(baseline.file.metric.held_out)
         return carry_out_experiment.confirm(source)
 
@@ -188,12 +188,12 @@ class FolderSource:
         candidate, other, trainer, bank = self.candidate, self.other, self.trainer, self.bank
         print_plan = partial(command_line.print_plan, as_json=self.given.json)
         question = with_own_page(self.question, self.record)
-        if (known := self.find_decision(question)) is not None:
-            return print_plan(f"{decided_as(known)}: {known.sentence}", runs_at_most=0, seconds_at_most=0.0)
+        if (decision := self.find_decision(question)) is not None:
+            return print_plan(f"{decided_as(decision)}: {decision.sentence}", runs_at_most=0, seconds_at_most=0.0)
         self.check(question)
         settled = settle_try(self, question)
-        theirs = [one for step, _ in settled.plan.steps for one in step if one[0] == BASELINE]
-        there = sum(bank.find_run(trainer.run_id(*one)) is not None for one in theirs)
+        theirs = [run for step, _ in settled.plan.steps for run in step if run[0] == BASELINE]
+        there = sum(bank.find_run(trainer.run_id(*run)) is not None for run in theirs)
         command = f"{question.trainer} {shlex.join(candidate.flags)}".strip()
         expected, missing, seconds = self._expected(settled)
         plan = (
@@ -212,12 +212,12 @@ class FolderSource:
         missing = sum(bank.find_run(trainer.run_id(*one)) is None for one in runs)
         theirs = bank.list_runs(trainer.group, trainer.method(BASELINE))
         past = [run.seconds for run in theirs if run.seconds and run.value is not None]
-        said = f"At most {format_count(missing, 'run')} to be made"
+        text = f"At most {format_count(missing, 'run')} to be made"
         if not past:
-            return f"{said}; how long one takes is known when the first has been made.", missing, None
+            return f"{text}; how long one takes is known when the first has been made.", missing, None
         took = statistics.median(past) * math.ceil(missing / trainer.at_once)
         return (
-            f"{said}: {rough_duration(took)}, by the median of {format_count(len(past), 'run')} of the baseline.",
+            f"{text}: {rough_duration(took)}, by the median of {format_count(len(past), 'run')} of the baseline.",
             missing,
             took,
         )
@@ -237,14 +237,19 @@ class FolderSource:
         """
         candidate, baseline = self.record["methods"]
         for path in self.place.pages.glob(f"*-{candidate}-against-{baseline}*.json"):
-            known = decision_records.read(path)
-            if any(known.asked.get(key) != self.record[key] for key in ("trainer", "methods")) or known.terms.claim:
+            decision = decision_records.read(path)
+            if (
+                any(decision.asked.get(key) != self.record[key] for key in ("trainer", "methods"))
+                or decision.terms.claim
+            ):
                 continue
-            same = known.asked.get("design") == self.record["design"]
-            same = same and known.verdict in STATUS and known.verdict != Outcome.CRASHED
-            unread = known.verdict == Outcome.KEEP and question.fresh_runs and not known.fresh  # kept with --baseline
-            if (known.is_unconfirmed or (same and not unread)) and path.with_suffix(".md").exists():
-                return known
+            same = decision.asked.get("design") == self.record["design"]
+            same = same and decision.verdict in STATUS and decision.verdict != Outcome.CRASHED
+            unread = (
+                decision.verdict == Outcome.KEEP and question.fresh_runs and not decision.fresh
+            )  # kept with --baseline
+            if (decision.is_unconfirmed or (same and not unread)) and path.with_suffix(".md").exists():
+                return decision
         return None
 
     def check(self, question: ExperimentQuestion) -> tuple[list[str], dict[str, Any]]:
@@ -271,12 +276,12 @@ class FolderSource:
         """Print what was decided, let a keep be the baseline, write its row, commit it if that is wanted, and say what
         is next. All of it is done again where a try was killed in it.
         """
-        given, baseline, trainer = self.given, self.baseline, self.trainer
+        options, baseline, trainer = self.given, self.baseline, self.trainer
         line, is_keep = "", decision.verdict == Outcome.KEEP
-        if is_keep and given.baseline is None:
-            asked = {"message": given.message, "flags": given.flags, "page": decision.terms.name}
-            line = baseline.move(self.candidate, decision, asked)
-        later = given.commit and is_keep  # the row names the commit, which is yet to be made
+        if is_keep and options.baseline is None:
+            request = {"message": options.message, "flags": options.flags, "page": decision.terms.name}
+            line = baseline.move(self.candidate, decision, request)
+        later = options.commit and is_keep  # the row names the commit, which is yet to be made
         if not later:
             append_rows(trainer, decision)
         log = self._lost_log(decision)
@@ -284,7 +289,7 @@ class FolderSource:
         page = self.place.page(decision.terms.name)
         follow = partial(self._next, decision, log)
         rest = (lambda: line, (lambda: _with_rows(follow, trainer, decision)) if later else follow)
-        return _told(partial(told, decision, page, as_json=given.json, **more), rest, as_json=given.json)
+        return _told(partial(told, decision, page, as_json=options.json, **more), rest, as_json=options.json)
 
     def _next(self, decision: Decision, log: Path | None) -> str:
         """Say what is next for whoever made the change."""
@@ -376,10 +381,10 @@ def forget(name: str, root: Path) -> int:
         trainer, bank = baseline.trainer(), place.bank()
         runs = bank.list_runs(trainer.group, before.method)
         there = sum(run.seed >= baseline.first_seed for run in runs)
-        said = (
+        message = (
             f"The baseline is {before.words} ({before.commit[:7]}) again, with its {format_count(there, 'run')}; "
             f"{decision.terms.candidate} stands in the log as taken back, and in results.tsv as discard."
         )
         mine = "Your files and commits are as they were: git restore FILE or git revert COMMIT undoes the change."
-        print(fold_lines(visible(f"{said}\n{mine}"), sys.stdout))
+        print(fold_lines(visible(f"{message}\n{mine}"), sys.stdout))
     return 0

@@ -66,12 +66,12 @@ def write(request: VerdictInputs) -> str:
     groups = list(mine.study.definition["runs"])
     if request.expected_runs:
         require_expected(request.expected_runs, mine.study, groups)
-    found = checks_report.read_report(request.checks, fingerprint_checks(mine))
-    if found is None:
-        found = checks_report.make_report(mine)
-        if checks_report.can_be_kept(found):
-            files.atomic_write_json(request.checks, found)
-    checks_report.require_no_failure(found, mine.path)
+    report = checks_report.read_report(request.checks, fingerprint_checks(mine))
+    if report is None:
+        report = checks_report.make_report(mine)
+        if checks_report.can_be_kept(report):
+            files.atomic_write_json(request.checks, report)
+    checks_report.require_no_failure(report, mine.path)
     suite = mine.study.suite
     frames = load_runs(
         list_expected_runs(None, mine.study, groups, request.work),
@@ -79,30 +79,30 @@ def write(request: VerdictInputs) -> str:
         average=suite.average if suite else "",
         scores=suite is not None,
     )
-    seen = FinishedRunReader(mine, frames)
-    seen.require_there()
-    unpaid = judged(seen, {})  # no noise to judge by is no try
-    seen.require_gains_at_the_end(unpaid)
-    found = found | {"trained_weights": finished_run_checks.causality(mine, request.work, seen.completed)}
-    loss, preset = seen.deciding.name == "validation_loss", mine.study.preset
-    found["implausible"] = {
-        method: words
-        for method, one in unpaid.items()
+    reader = FinishedRunReader(mine, frames)
+    reader.require_there()
+    unpaid = judged(reader, {})  # no noise to judge by is no try
+    reader.require_gains_at_the_end(unpaid)
+    report = report | {"trained_weights": finished_run_checks.causality(mine, request.work, reader.completed)}
+    loss, preset = reader.deciding.name == "validation_loss", mine.study.preset
+    report["implausible"] = {
+        method: reason
+        for method, comparison in unpaid.items()
         if (
-            words := implausible_gain.describe_implausible_gain(
-                one.gain, one.sigma, one.freedom, one.mean_baseline, preset, loss=loss
+            reason := implausible_gain.describe_implausible_gain(
+                comparison.gain, comparison.sigma, comparison.freedom, comparison.mean_baseline, preset, loss=loss
             )
         )
     }
     with _entered(request) as ledger:
         corrected = ledger_costs.counted(ledger, ledger_costs.entries(mine))
         result = own_page.VerdictContents(
-            seen=seen,
-            judged=judged(seen, corrected),
-            found=found,
+            seen=reader,
+            judged=judged(reader, corrected),
+            found=report,
             tries=corrected,
             ledger=ledger,
-            orders=[*decision_accuracy.printed(mine.study.code), *_own_orders(seen, request.page)],
+            orders=[*decision_accuracy.printed(mine.study.code), *_own_orders(reader, request.page)],
             page=request.page,
         )
         page = own_page.page(result)
@@ -113,15 +113,17 @@ def write(request: VerdictInputs) -> str:
     return page.sentence
 
 
-def judged(seen: FinishedRunReader, corrected: dict[str, int]) -> dict[str, BaselineComparison]:
+def judged(reader: FinishedRunReader, corrected: dict[str, int]) -> dict[str, BaselineComparison]:
     """Judge every method that can be by the deciding metric.
 
     `corrected`: baseline -> what p is multiplied by.
     """
     return {
-        method: seen.judged(method, seen.deciding, tries_=corrected.get(ledger_costs.baseline(seen.mine, method), 1))
-        for method in seen.mine.against
-        if not seen.unjudged(method)
+        method: reader.judged(
+            method, reader.deciding, tries_=corrected.get(ledger_costs.baseline(reader.mine, method), 1)
+        )
+        for method in reader.mine.against
+        if not reader.unjudged(method)
     }
 
 
@@ -130,10 +132,10 @@ def _entered(request: VerdictInputs) -> AbstractContextManager[Ledger]:
     return ledgers.append_provisionally(request.ledger, ledger_costs.entries(request.mine))
 
 
-def _own_orders(seen: FinishedRunReader, page: Path) -> list[decision_accuracy.DecisionAccuracy]:
+def _own_orders(reader: FinishedRunReader, page: Path) -> list[decision_accuracy.DecisionAccuracy]:
     """The pairs that these runs themselves order at both scales; and with them those of earlier pages."""
-    mine, label, orders = seen.mine, seen.deciding.label, []
-    here = _at_both(seen)
+    mine, label, orders = reader.mine, reader.deciding.label, []
+    here = _at_both(reader)
     if here is not None:
         base, larger = ({method: each[place] for method, each in here["means"].items()} for place in (0, 1))
         own_order = decision_accuracy.ordered(base, larger, source="the runs of this page", metric=label)
@@ -141,51 +143,54 @@ def _own_orders(seen: FinishedRunReader, page: Path) -> list[decision_accuracy.D
     before = [
         entry
         for entry in decision_accuracy.of_pages(page.parent, without=mine.name)
-        if (entry["study"], entry["metric"], entry["scales"][0]) == (mine.study.code, seen.deciding.name, mine.scale)
+        if (entry["study"], entry["metric"], entry["scales"][0]) == (mine.study.code, reader.deciding.name, mine.scale)
     ]
     every = decision_accuracy.pooled([*before, *([here] if here else [])], label) if before else None
     return [*orders, *([every] if every else [])]
 
 
-def _at_both(seen: FinishedRunReader) -> dict[str, Any] | None:
+def _at_both(reader: FinishedRunReader) -> dict[str, Any] | None:
     """Means by method at both scales, of methods of which no run diverged; None where no larger scale was asked for."""
-    mine = seen.mine
+    mine = reader.mine
     if mine.larger is None:
         return None
     scales, means = [mine.scale, mine.larger], {}
     for method in mine.compared:
-        values = [seen.values(seen.deciding, scale, method) for scale in scales]
-        if all(values) and not any(seen.diverged(scale, method) for scale in scales):
+        values = [reader.values(reader.deciding, scale, method) for scale in scales]
+        if all(values) and not any(reader.diverged(scale, method) for scale in scales):
             study = mine.runs(mine.scale, method)[0].spec.study
             means[f"{study}/{method}"] = [sum(each.values()) / len(each) for each in values]
-    return {"study": mine.study.code, "metric": seen.deciding.name, "scales": scales, "means": means}
+    return {"study": mine.study.code, "metric": reader.deciding.name, "scales": scales, "means": means}
 
 
 def _numbers(result: own_page.VerdictContents, sentence: str) -> dict[str, Any]:
     """Every number of the page, and the runs that it is from."""
-    seen, mine = result.seen, result.seen.mine
+    reader, mine = result.seen, result.seen.mine
     runs = {
         key: {"run_id": row["run_id"], "outcome": row["outcome"]}
-        | {one.name: seen.values(one, row["scale"], row["method"]).get(str(row["seed"])) for one in seen.metrics}
-        for key, row in seen.frames.runs.iterrows()
+        | {
+            metric.name: reader.values(metric, row["scale"], row["method"]).get(str(row["seed"]))
+            for metric in reader.metrics
+        }
+        for key, row in reader.frames.runs.iterrows()
     }
     return to_json_value(
         {
             "sentence": sentence,
             "preset": mine.study.preset,
             "scale": mine.scale,
-            "decides": seen.deciding.name,
+            "decides": reader.deciding.name,
             "against": mine.against,
             "asked": mine.asked
             | {"published": files.format_path(mine.asked["published"]) if mine.asked["published"] else ""},
             "methods": {method: comparison_to_json(each) for method, each in result.judged.items()},
-            "not judged": {method: why for method in mine.against if (why := seen.unjudged(method))},
-            "diverged": {method: lost for method in mine.compared if (lost := seen.diverged(mine.scale, method))},
+            "not judged": {method: why for method in mine.against if (why := reader.unjudged(method))},
+            "diverged": {method: lost for method in mine.compared if (lost := reader.diverged(mine.scale, method))},
             "tries": result.tries,
             "ledger": {"length": len(result.ledger), "head": result.ledger.head},
             "checks": result.found,
-            "orders": [dataclasses.asdict(one) for one in result.orders],
-            decision_accuracy.KEY: _at_both(seen),
+            "orders": [dataclasses.asdict(metric) for metric in result.orders],
+            decision_accuracy.KEY: _at_both(reader),
             "runs": runs,
         }
     )
@@ -209,21 +214,23 @@ def arguments() -> Parser:
 
 def main() -> None:
     """Write the page of a user's own file, and print its first sentence."""
-    given = arguments().parse_args()
-    if given.out.suffix != ".md":
-        raise PlumblineError(f"--out {given.out} must end in .md; the numbers go next to it, in a file ending in .json")
-    mine = own.load(given.mine, given.preset, source=given.documents_source)
-    work = given.work or Path("work") / given.preset
+    options = arguments().parse_args()
+    if options.out.suffix != ".md":
+        raise PlumblineError(
+            f"--out {options.out} must end in .md; the numbers go next to it, in a file ending in .json"
+        )
+    mine = own.load(options.mine, options.preset, source=options.documents_source)
+    work = options.work or Path("work") / options.preset
     request = VerdictInputs(
         mine=mine,
         work=work,
-        checks=given.checks or work / "verdict" / mine.name / "checks.json",
-        ledger=given.ledger or given.out.with_name("ledger.jsonl"),
-        page=given.out,
-        expected_runs=given.expected_runs_digest,
-        fingerprint=given.fingerprint,
+        checks=options.checks or work / "verdict" / mine.name / "checks.json",
+        ledger=options.ledger or options.out.with_name("ledger.jsonl"),
+        page=options.out,
+        expected_runs=options.expected_runs_digest,
+        fingerprint=options.fingerprint,
     )
-    print(f"{write(request)}\n\n{given.out}")
+    print(f"{write(request)}\n\n{options.out}")
 
 
 if __name__ == "__main__":

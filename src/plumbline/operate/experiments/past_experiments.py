@@ -75,11 +75,11 @@ class ExperimentFolders:
     def withdraw(self, name: str, why: str) -> None:
         """Take a keep back that was a mistake, in its page and in the ledger."""
         decision, entries = decision_records.read(self.pages / f"{name}.json"), self.tried().entries
-        entry = next(one for one in reversed(entries) if one.name == name and one.verdict)
+        entry = next(each for each in reversed(entries) if each.name == name and each.verdict)
         lost = replace(decision, verdict=Outcome.CANNOT_BE_JUDGED, estimate=None, p=None, at=process_record.now())
         lost = replace(lost, sentence=write_sentence(lost, reason=why))
-        said = replace(entry, verdict=lost.verdict, sentence=lost.sentence, at=lost.at)
-        with ledgers.append_provisionally(self.ledger, [said]) as ledger:
+        withdrawal = replace(entry, verdict=lost.verdict, sentence=lost.sentence, at=lost.at)
+        with ledgers.append_provisionally(self.ledger, [withdrawal]) as ledger:
             lost = replace(lost, ledger=ledgers.write_statement(ledger, self.pages))
             decision_page.write(lost, self.page(name))
 
@@ -93,34 +93,34 @@ class ExperimentFolders:
         Raises:
             PlumblineError: there is none.
         """
-        known = self.decisions()
+        decisions = self.decisions()
         if name is not None:
-            there = {path.stem: path for path in known}
-            words = {} if name in there else self._by_words(known, claims=claims and not kept)
-            if name.isdecimal() and name not in words:
-                words = self._by_number(there)
-            if name not in {**there, **words}:
-                like = nearest(name, [*there, *words]) or "; plumbline log lists them"
+            there = {path.stem: path for path in decisions}
+            by_words = {} if name in there else self._by_words(decisions, claims=claims and not kept)
+            if name.isdecimal() and name not in by_words:
+                by_words = self._by_number(there)
+            if name not in {**there, **by_words}:
+                like = nearest(name, [*there, *by_words]) or "; plumbline log lists them"
                 raise PlumblineError(f"there is no experiment {name!r} {self.where}{like}")
-            decision = decision_records.read({**there, **words}[name])
+            decision = decision_records.read({**there, **by_words}[name])
             if kept and (decision.verdict != Outcome.KEEP or decision.terms.claim):
-                which = "is a claim" if decision.terms.claim else f"ended as '{decision.verdict}'"
+                reason = "is a claim" if decision.terms.claim else f"ended as '{decision.verdict}'"
                 raise PlumblineError(
-                    f"{name} {which}, and only what a try kept is run again for a claim: fresh seeds for what was not "
+                    f"{name} {reason}, and only what a try kept is run again for a claim: fresh seeds for what was not "
                     "kept are a second chance that nothing paid for"
                 )
             return decision
-        for path in reversed(known):
+        for path in reversed(decisions):
             decision = decision_records.read(path)
             if not kept or (decision.verdict == Outcome.KEEP and not decision.terms.claim):
                 return decision
-        what = "that was kept" if kept else "yet"
-        raise PlumblineError(f"{self.lacking}there is no experiment {what} {self.where}: {self.first}")
+        kind = "that was kept" if kept else "yet"
+        raise PlumblineError(f"{self.lacking}there is no experiment {kind} {self.where}: {self.first}")
 
     def _by_number(self, there: Mapping[str, Path]) -> dict[str, Path]:
         """Find the decisions by the numbers of their tries, which a ledger never changes."""
-        tried = (one for one in self.tried().entries if one.is_try)
-        return {str(number): there[one.name] for number, one in enumerate(tried, start=1) if one.name in there}
+        tried = (entry for entry in self.tried().entries if entry.is_try)
+        return {str(number): there[entry.name] for number, entry in enumerate(tried, start=1) if entry.name in there}
 
     @staticmethod
     def _by_words(paths: list[Path], *, claims: bool) -> dict[str, Path]:
@@ -129,22 +129,22 @@ class ExperimentFolders:
         return {terms.candidate: path for path, terms in decisions if claims or not terms.claim}
 
 
-def noise(bank: Bank, beside: Mapping[str, int]) -> list[dict[str, Any]]:
+def noise(bank: Bank, baseline_runs: Mapping[str, int]) -> list[dict[str, Any]]:
     """Compute what the bank says of sigma: for each trainer and budget, on each machine, and what seeds resolve.
 
-    `beside`: of a trainer and budget the baseline's runs that the next candidate is compared with, where it is known;
-    else it is those of the newest candidate.
+    `baseline_runs`: trainer and budget -> the baseline's runs that the next candidate is compared with, if that is
+    known; else it is those of the newest candidate.
     """
-    found = []
-    for group in sorted({one.group for one in bank.runs}):
+    rows = []
+    for group in sorted({run.group for run in bank.runs}):
         for fingerprint, values in sorted(bank.group_values(group).items()):
-            runs = beside.get(group) or _beside_newest(bank, group) or max(map(len, values))
-            found.append(_row(group, fingerprint, values, runs))
-    return [row for row in found if row is not None]
+            runs = baseline_runs.get(group) or _beside_newest(bank, group) or max(map(len, values))
+            rows.append(_row(group, fingerprint, values, runs))
+    return [row for row in rows if row is not None]
 
 
 def _beside_newest(bank: Bank, group: str) -> int:
-    return next((len(one.beside) for one in reversed(bank.runs) if one.group == group and one.beside), 0)
+    return next((len(run.beside) for run in reversed(bank.runs) if run.group == group and run.beside), 0)
 
 
 def _row(group: str, fingerprint: str, values: list[list[float]], runs: int) -> dict[str, Any] | None:
@@ -165,11 +165,13 @@ def _row(group: str, fingerprint: str, values: list[list[float]], runs: int) -> 
     }
 
 
-def print_noise(given: argparse.Namespace, place: ExperimentFolders, beside: Mapping[str, int] | None = None) -> int:
-    """Print the noise of every trainer and budget; `beside`: the baseline's runs of the next try, where it is known."""
+def print_noise(
+    options: argparse.Namespace, place: ExperimentFolders, baseline_runs: Mapping[str, int] | None = None
+) -> int:
+    """Print the noise of every trainer and budget; `baseline_runs`: those of the next try, if they are known."""
     bank = place.bank()
-    rows = noise(bank, beside or {})
-    if given.json:
+    rows = noise(bank, baseline_runs or {})
+    if options.json:
         print(json.dumps({"noise": rows}))
         return 0
     if not rows:
@@ -178,39 +180,39 @@ def print_noise(given: argparse.Namespace, place: ExperimentFolders, beside: Map
         )
     for row in rows:
         sigma, trainer = row["sigma"], row["group"].replace(" {flags}", "")
-        said = (
+        text = (
             f"{visible(trainer)}: sigma {format_value(sigma, sigma)} (95 % interval {format_value(row['low'], sigma)} "
             f"to {format_value(row['high'], sigma)}), from {row['runs']} runs of {format_count(row['arms'], 'arm')}. "
             f"Beside {row['bank']} runs of the baseline, a gain is found with 80 % chance at .05, one-sided:"
         )
-        print(fold_lines(said, sys.stdout))
+        print(fold_lines(text, sys.stdout))
         _print(
             ["runs of a candidate", *SEEDS], [["gain", *(format_value(row["resolves"][str(k)], sigma) for k in SEEDS)]]
         )
     return 0
 
 
-def print_log(given: argparse.Namespace, place: ExperimentFolders, now: Arm | None = None) -> int:
+def print_log(options: argparse.Namespace, place: ExperimentFolders, now: Arm | None = None) -> int:
     """Print every decision, and what was tried without one; `now`: what is the baseline, where that moves."""
-    known = place.tried()
-    decided = {(one.name, one.test): one for one in known.entries if one.verdict}
-    tried = [one for one in known.entries if one.is_try]
+    ledger = place.tried()
+    decided = {(entry.name, entry.test): entry for entry in ledger.entries if entry.verdict}
+    tried = [entry for entry in ledger.entries if entry.is_try]
     rows = [
-        {"number": number} | _logged(one, decided.get((one.name, one.test)), place, now)
-        for number, one in enumerate(tried, start=1)
+        {"number": number} | _logged(entry, decided.get((entry.name, entry.test)), place, now)
+        for number, entry in enumerate(tried, start=1)
     ]
-    if given.json:
-        print(json.dumps({"log": rows, "ledger": str(known.path), "length": len(known), "head": known.head}))
+    if options.json:
+        print(json.dumps({"log": rows, "ledger": str(ledger.path), "length": len(ledger), "head": ledger.head}))
         return 0
     if not rows:
-        raise PlumblineError(f"{place.lacking}{known.path}: nothing was tried yet; {place.first}")
+        raise PlumblineError(f"{place.lacking}{ledger.path}: nothing was tried yet; {place.first}")
     heads = ("#", "when (UTC)", "what was tried", "against", "runs", "gain", "verdict")
     _print(heads, [_cells(row) for row in rows], whole=("#", "when (UTC)", "runs", "gain", "verdict"))
     if any(row["page"] for row in rows):
         print(fold_lines("The page of a row: plumbline page NUMBER", sys.stdout))
     if now is not None:
         print(fold_lines(visible(f"* the baseline now: {now.words} ({now.commit[:7]})"), sys.stdout))
-    if given.long:
+    if options.long:
         for row in rows:
             if row["sentence"]:
                 print(fold_lines(visible(f"{row['name']}: {row['sentence']}"), sys.stdout))
@@ -227,34 +229,34 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def _logged(
-    one: ledgers.LedgerEntry, decided: ledgers.LedgerEntry | None, place: ExperimentFolders, now: Arm | None
+    entry: ledgers.LedgerEntry, decided: ledgers.LedgerEntry | None, place: ExperimentFolders, now: Arm | None
 ) -> dict[str, Any]:
-    found = {
-        "name": one.name,
-        "kind": one.kind,
-        "baseline": one.baseline,
-        "metric": one.metric,
-        "verdict": decided.verdict if decided else "no decision" if one.kind == "try" else one.kind,
+    row = {
+        "name": entry.name,
+        "kind": entry.kind,
+        "baseline": entry.baseline,
+        "metric": entry.metric,
+        "verdict": decided.verdict if decided else "no decision" if entry.kind == "try" else entry.kind,
         "exit_code": Outcome(decided.verdict).exit_code if decided else None,
-        "commit": one.commit,
+        "commit": entry.commit,
         "sentence": decided.sentence if decided else "",
         "at": decided.at if decided else "",
     }
-    known: dict[str, Any] = {"tried": one.name, "against": "", "runs": 0, "baseline_runs": 0, "gain": ""}
-    known |= {"claim": False, "is_baseline": False, "page": ""}
-    path = place.page(one.name).with_suffix(".json")
-    if one.kind == "try" and path.exists():
+    facts: dict[str, Any] = {"tried": entry.name, "against": "", "runs": 0, "baseline_runs": 0, "gain": ""}
+    facts |= {"claim": False, "is_baseline": False, "page": ""}
+    path = place.page(entry.name).with_suffix(".json")
+    if entry.kind == "try" and path.exists():
         decision = decision_records.read(path)
         terms, estimate = decision.terms, decision.estimate
-        known |= {"tried": terms.candidate, "against": terms.baseline, "claim": terms.claim}
-        known["page"] = str(path.with_suffix(".md"))
-        if decision.sentence == found["sentence"]:  # else it is of another rule, whose page this was
-            known |= {"runs": len(decision.candidate_values), "baseline_runs": len(decision.baseline_values)}
-            known["gain"] = "" if estimate is None else format_value(estimate.median, decision.looks[-1].sigma)
+        facts |= {"tried": terms.candidate, "against": terms.baseline, "claim": terms.claim}
+        facts["page"] = str(path.with_suffix(".md"))
+        if decision.sentence == row["sentence"]:  # else it is of another rule, whose page this was
+            facts |= {"runs": len(decision.candidate_values), "baseline_runs": len(decision.baseline_values)}
+            facts["gain"] = "" if estimate is None else format_value(estimate.median, decision.looks[-1].sigma)
             methods = decision.asked.get("methods", [""])
-            made = now is not None and not terms.claim and methods[0] == now.method
-            known["is_baseline"] = made and decision.verdict == Outcome.KEEP
-    return found | known
+            is_baseline = now is not None and not terms.claim and methods[0] == now.method
+            facts["is_baseline"] = is_baseline and decision.verdict == Outcome.KEEP
+    return row | facts
 
 
 def _print(heads: Sequence[object], rows: Sequence[Sequence[str]], whole: Sequence[str] = ()) -> None:
@@ -267,14 +269,14 @@ def _print(heads: Sequence[object], rows: Sequence[Sequence[str]], whole: Sequen
     Console(markup=False, emoji=False, highlight=False).print(table)
 
 
-def print_page(given: argparse.Namespace, place: ExperimentFolders) -> int:
+def print_page(options: argparse.Namespace, place: ExperimentFolders) -> int:
     """Write a page again from its numbers, and print it."""
-    decision = place.named(given.name)
+    decision = place.named(options.name)
     page = place.page(decision.terms.name)
     decision_page.write(decision, page)
     text = page.read_text(encoding="utf-8")
     print(
-        json.dumps(decision_page.decision_to_json(decision)) if given.json else fold_lines(text, sys.stdout), end="\n"
+        json.dumps(decision_page.decision_to_json(decision)) if options.json else fold_lines(text, sys.stdout), end="\n"
     )
     return 0
 

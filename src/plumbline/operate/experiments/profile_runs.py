@@ -57,18 +57,18 @@ class ProfileRuns:
         """
         from plumbline.project import snakemake_internals
 
-        ours, found = package_data.folder() / "profiles", []
+        ours, folders = package_data.folder() / "profiles", []
         for name in (word.strip() for word in self.file.where.profile.split(",")):
             tried = (str(self.file.folder / name), name, str(ours / name))
             path = next(filter(None, map(snakemake_internals.find_profile, tried)), None)
             if path is None:
-                known = sorted(each.name for each in ours.iterdir() if each.is_dir())
+                names = sorted(each.name for each in ours.iterdir() if each.is_dir())
                 raise PlumblineError(
-                    f"{self.file.path}: where.profile: there is no profile {name!r}{nearest(name, known)}: neither "
-                    f"{self.file.folder / name}, nor one of your own for Snakemake, nor one of {known}"
+                    f"{self.file.path}: where.profile: there is no profile {name!r}{nearest(name, names)}: neither "
+                    f"{self.file.folder / name}, nor one of your own for Snakemake, nor one of {names}"
                 )
-            found.append(path.absolute())
-        return found
+            folders.append(path.absolute())
+        return folders
 
     @cached_property
     def said(self) -> dict[str, object]:
@@ -81,13 +81,13 @@ class ProfileRuns:
 
         from plumbline.project import snakemake_internals
 
-        said: dict[str, object] = {}
+        settings: dict[str, object] = {}
         for path in self.profiles:
             try:
-                said |= snakemake_internals.read_profile(path)
+                settings |= snakemake_internals.read_profile(path)
             except ConfigFileParserException as error:
                 raise PlumblineError(f"{path}: {error}; fix that file") from error
-        return said
+        return settings
 
     @property
     def at_once(self) -> int:
@@ -144,8 +144,8 @@ class ProfileRuns:
         """Hold the folder's jobs by an open file, which Snakemake then holds too."""
         self.folder.make()
         path = self.folder.own / "jobs.lock"
-        held = "a try was killed here, and its Snakemake still makes the runs that it was at"
-        return locks.hold(path, f"{held} (it has {path} open): waiting for it", must=True)
+        message = "a try was killed here, and its Snakemake still makes the runs that it was at"
+        return locks.hold(path, f"{message} (it has {path} open): waiting for it", must=True)
 
 
 def _say(results: Mapping[Path, Path], tell: Callable[[str], None]) -> None:

@@ -74,23 +74,29 @@ class SeenMetric:
     @property
     def direction(self) -> str:
         """Whether lower or higher is better, by the words of the name."""
-        words = re.split(r"[^a-z0-9]+", self.name.lower())
-        return "higher" if any(word in HIGHER for word in words) else "lower"
+        parts = re.split(r"[^a-z0-9]+", self.name.lower())
+        return "higher" if any(word in HIGHER for word in parts) else "lower"
 
 
 def metrics(log: Path, folder: Path) -> list[SeenMetric]:
     """List the metrics that a run said, the likeliest first: `METRIC` lines, known names in its log, rows of JSON."""
     lines = list(islice(backwards(log), LINES))[::-1]
-    found = {one.name: one for one in (*_rows(folder), *_in_lines(lines), *_announced(lines))}
-    return sorted(found.values(), key=lambda one: (not one.announced, _rank(one.name), one.name.startswith("best_")))
+    by_name = {metric.name: metric for metric in (*_rows(folder), *_in_lines(lines), *_announced(lines))}
+    return sorted(
+        by_name.values(), key=lambda metric: (not metric.announced, _rank(metric.name), metric.name.startswith("best_"))
+    )
 
 
-def only_of_training(seen: list[SeenMetric]) -> str:
+def only_of_training(candidates: list[SeenMetric]) -> str:
     """Say that nothing but a training loss was seen, where that is so."""
-    if not seen or any(one.announced or _plain(one.name) not in OF_TRAINING for one in seen):
+    if not candidates or any(metric.announced or _plain(metric.name) not in OF_TRAINING for metric in candidates):
         return ""
-    what = "a training loss" if any(_plain(one.name) == "train loss" for one in seen) else "what may be a training loss"
-    return f"only {what} was seen: a change that overfits would be kept; name another with --metric"
+    kind = (
+        "a training loss"
+        if any(_plain(metric.name) == "train loss" for metric in candidates)
+        else "what may be a training loss"
+    )
+    return f"only {kind} was seen: a change that overfits would be kept; name another with --metric"
 
 
 def _rank(name: str) -> int:
@@ -111,17 +117,17 @@ def _in_lines(lines: list[str]) -> list[SeenMetric]:
     """Known names with a number after them: at the begin of a line, or within one; the last value, and the best one
     where something beside the name says so. A number belongs to the first of the known names that it follows.
     """
-    seen: list[SeenMetric] = []
-    taken: set[tuple[int, int]] = set()
-    for known in KNOWN:
-        first, *rest = known.split()
+    candidates: list[SeenMetric] = []
+    spans: set[tuple[int, int]] = set()
+    for form in KNOWN:
+        first, *rest = form.split()
         spelled = re.escape(first) + "".join(f"[ _/]{re.escape(word)}" for word in rest)
         after = r"([\"']?\s*[:=]?\s*[\"']?)"
-        number = _FRACTION if known in BARE else _NUMBER
+        number = _FRACTION if form in BARE else _NUMBER
         within = re.compile(rf"(?<![\w/])(?<!train )({spelled}){after}({number})(?![\w.])", re.IGNORECASE)
         places = [place for row, line in enumerate(lines) for place in _places(within, row, line)]
-        places = [each for each in places if each.at not in taken]
-        taken |= {each.at for each in places}
+        places = [each for each in places if each.at not in spans]
+        spans |= {each.at for each in places}
         ordinary = {each.shape for each in places if not each.is_best}
         best = [each for each in places if each.is_best and not (each.is_marked and each.shape in ordinary)]
         last = [each for each in places if each not in best]
@@ -129,9 +135,9 @@ def _in_lines(lines: list[str]) -> list[SeenMetric]:
             if pattern := _pattern(chosen, lines, best=bool(prefix)) if chosen else "":
                 match = chosen[-1].match
                 plain = prefix + re.sub(r"[ /]", "_", match[1])
-                said = {"pattern": pattern} | ({"name": plain} if plain != match[1] else {})
-                seen.append(SeenMetric(name=plain, said=said, text=match[3], line=match.string.strip()))
-    return seen
+                setting = {"pattern": pattern} | ({"name": plain} if plain != match[1] else {})
+                candidates.append(SeenMetric(name=plain, said=setting, text=match[3], line=match.string.strip()))
+    return candidates
 
 
 @dataclass(frozen=True)
@@ -178,8 +184,8 @@ def _pattern(chosen: list[_Place], lines: list[str], *, best: bool) -> str:
     name, between, _ = match.groups()
     number = r"(\S+)" if match.string[match.end() :][:1] in ("", " ", ",") else r"([-+.\w]+)"
     spaces = r"\s*" if between.strip() else r"\s+"
-    words = name + spaces.join(re.split(r"\s+", between)) + number
-    plain = ("^" if not match.start() else r"\b") + words
+    pattern = name + spaces.join(re.split(r"\s+", between)) + number
+    plain = ("^" if not match.start() else r"\b") + pattern
     own = {each.at for each in chosen}
     others = [
         hit[0]
@@ -188,11 +194,11 @@ def _pattern(chosen: list[_Place], lines: list[str], *, best: bool) -> str:
         if (row, each.start(1)) not in own and (hit := _BESIDE.search(line[: each.start()]))
     ]
     behind = "".join(f"(?<!{_literal(text)})" for text in dict.fromkeys(others))
-    linewise = rf"^(?{'=' if best else '!'}.*\b(?i:best|lowest|highest)\b).*\b{words}"
+    linewise = rf"^(?{'=' if best else '!'}.*\b(?i:best|lowest|highest)\b).*\b{pattern}"
     if best:
-        forms = [plain, *([rf"\b{_literal(chosen[-1].qualifier)}{words}"] if chosen[-1].qualifier else []), linewise]
+        forms = [plain, *([rf"\b{_literal(chosen[-1].qualifier)}{pattern}"] if chosen[-1].qualifier else []), linewise]
     else:
-        forms = [plain, rf"(?<![\w/]){behind}{words}", linewise]
+        forms = [plain, rf"(?<![\w/]){behind}{pattern}", linewise]
     return next((form for form in forms if _reads_only(form, own, lines)), "")
 
 
@@ -210,7 +216,7 @@ def _literal(text: str) -> str:
 
 def _rows(folder: Path) -> list[SeenMetric]:
     """Known names in files of JSON that the run wrote: in rows, or one object."""
-    found = []
+    candidates = []
     files = [path for pattern in ("*.jsonl", "*.json", "*/*.jsonl") for path in folder.glob(pattern)]
     for path in sorted(path for path in files if path.is_file() and not path.is_symlink()):
         for row in whole(path) or map(read_row, backwards(path, MOST)):
@@ -218,10 +224,12 @@ def _rows(folder: Path) -> list[SeenMetric]:
                 file = path.relative_to(folder).as_posix()
                 for key, value in row.items():
                     if _rank(key) < len(KNOWN) and (text := _written(value, bare=key.lower() in BARE)):
-                        said = {"json": f"{file}:{key}"}
-                        found.append(SeenMetric(name=key, said=said, text=text, line=f"{file}: {json.dumps(row)}"))
+                        setting = {"json": f"{file}:{key}"}
+                        candidates.append(
+                            SeenMetric(name=key, said=setting, text=text, line=f"{file}: {json.dumps(row)}")
+                        )
                 break
-    return found
+    return candidates
 
 
 def _written(value: object, *, bare: bool) -> str:
@@ -235,13 +243,13 @@ def _written(value: object, *, bare: bool) -> str:
 def script(command: str, folder: Path) -> Path | None:
     """The script that a command runs; None where it names none that is in the folder."""
     try:
-        words = shlex.split(command)
+        parts = shlex.split(command)
     except ValueError:
         return None
-    for before, word in zip(["", *words], words):
-        named = folder / (f"{word.replace('.', '/')}.py" if before == "-m" else word)
-        if named.suffix in (".py", ".sh") and named.is_file():
-            return named
+    for before, word in zip(["", *parts], parts):
+        path = folder / (f"{word.replace('.', '/')}.py" if before == "-m" else word)
+        if path.suffix in (".py", ".sh") and path.is_file():
+            return path
     return None
 
 
@@ -266,11 +274,11 @@ def seed(path: Path | None) -> tuple[str, str]:
 
 def missed(log_lines: list[str], folder: Path, ignored: list[str]) -> list[str]:
     """What git ignores and a failed run missed, by the paths that its log names: with what lies beside it."""
-    words = [word for line in log_lines for word in re.split(r"""[\s"'(),;:=\[\]]+""", line) if word]
-    found = {one for one in ignored if any(_has_parts(Path(word).parts, Path(one).parts) for word in words)}
-    beside = {Path(one).parent for one in found if not (folder / one).is_dir()}
-    found |= {one for one in ignored if Path(one).parent in beside and not (folder / one).is_dir()}
-    return sorted(one.rstrip("/") for one in found)
+    parts = [word for line in log_lines for word in re.split(r"""[\s"'(),;:=\[\]]+""", line) if word]
+    names = {name for name in ignored if any(_has_parts(Path(word).parts, Path(name).parts) for word in parts)}
+    beside = {Path(name).parent for name in names if not (folder / name).is_dir()}
+    names |= {name for name in ignored if Path(name).parent in beside and not (folder / name).is_dir()}
+    return sorted(name.rstrip("/") for name in names)
 
 
 def _has_parts(path: tuple[str, ...], parts: tuple[str, ...]) -> bool:

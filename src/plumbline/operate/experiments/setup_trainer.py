@@ -69,54 +69,54 @@ def main() -> int:
         return _main(_parsed(sys.argv[1:]))
 
 
-def _parsed(words: list[str]) -> argparse.Namespace:
+def _parsed(line: list[str]) -> argparse.Namespace:
     parser = arguments()
-    given, unknown = parser.parse_known_args(words)
-    if unknown and given.command and " " not in given.command:
-        command = " ".join(words[words.index(given.command) :])
+    options, unknown = parser.parse_known_args(line)
+    if unknown and options.command and " " not in options.command:
+        command = " ".join(line[line.index(options.command) :])
         raise UsageError(f'quote the command: plumbline setup-trainer "{command}"')
-    return given if not unknown else parser.parse_args(words)
+    return options if not unknown else parser.parse_args(line)
 
 
-def _main(given: argparse.Namespace) -> int:
+def _main(options: argparse.Namespace) -> int:
     root = Path.cwd()
     there = (root / NAME).exists()
-    if given.command and there and (differ := _unlike(given, load(root))):
+    if options.command and there and (differ := _unlike(options, load(root))):
         raise PlumblineError(
             f"{root / NAME} is there, and is never written over; it says another {differ}: edit it, or remove it; "
             "plumbline setup-trainer without a command takes its baseline's runs"
         )
-    if not given.command and not there:
+    if not options.command and not there:
         raise PlumblineError(f'{root} has no {NAME}; name what trains: plumbline setup-trainer "python train.py"')
     repository, folder = Repository(root), Folder(root)
-    if given.dry_run:
-        print(f"{root / NAME} is there; the baseline would be run" if there else _dry(given, root))
+    if options.dry_run:
+        print(f"{root / NAME} is there; the baseline would be run" if there else _dry(options, root))
         return 0
     with folder.held("plumbline setup-trainer"):
         if there:
             file = load(root)
             # Whoever types the command agrees to it; a profile's commands are others.
-            require_trust(file, given.trust or (bool(given.command) and not file.where.profile), "setup-trainer")
+            require_trust(file, options.trust or (bool(options.command) and not file.where.profile), "setup-trainer")
         else:
             try:
-                file = _written(given, repository, folder)
+                file = _written(options, repository, folder)
             finally:
                 folder.remove_copies(repository)
-        return _take(file, folder, repository, again=given.again)
+        return _take(file, folder, repository, again=options.again)
 
 
-def _unlike(given: argparse.Namespace, file: TrainerFile) -> str:
+def _unlike(options: argparse.Namespace, file: TrainerFile) -> str:
     """What of a command line a `plumbline.toml` says otherwise; empty where it may have been written by these words, so
     that a set-up that was stopped goes on by them.
     """
-    run, said = file.run, file.metric
+    run, metric_part = file.run, file.metric
     is_same = {
-        "command": run.command in (given.command, _with_flags(given.command)),
-        "--metric": given.metric in (None, said.called, said.json),
-        "--direction": given.direction in (None, said.direction),
-        "--seed": given.seed in (None, run.seed),
-        "--share": set(given.share) <= set(run.share),
-        "--timeout": given.timeout in (None, run.timeout),
+        "command": run.command in (options.command, _with_flags(options.command)),
+        "--metric": options.metric in (None, metric_part.called, metric_part.json),
+        "--direction": options.direction in (None, metric_part.direction),
+        "--seed": options.seed in (None, run.seed),
+        "--share": set(options.share) <= set(run.share),
+        "--timeout": options.timeout in (None, run.timeout),
     }
     return next((name for name, same in is_same.items() if not same), "")
 
@@ -133,34 +133,34 @@ def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: b
     runs = baseline.take_bank(baseline.trainer(), bank, file.decide.baseline_runs, baseline.first_seed)
     if lost := [run for run in runs if not run.has_value]:
         remedy = f"put that right in {NAME}, or in the code, and commit that; then plumbline setup-trainer again"
-        words = f"the baseline's seed {lost[0].seed} {lost[0].outcome}: {lost[0].why}; "
-        raise _refusal([words], folder.log(baseline.arm.method, lost[0].seed), remedy)
+        reason = f"the baseline's seed {lost[0].seed} {lost[0].outcome}: {lost[0].why}; "
+        raise _refusal([reason], folder.log(baseline.arm.method, lost[0].seed), remedy)
     place = place_of(file.folder)
     print_noise(argparse.Namespace(json=False), place, baseline.beside_next(bank, place.tried()))
     print("Next: change something, and: plumbline try -m 'what was changed'")
     return 0
 
 
-def _written(given: argparse.Namespace, repository: Repository, folder: Folder) -> TrainerFile:
+def _written(options: argparse.Namespace, repository: Repository, folder: Folder) -> TrainerFile:
     """Make the first run, write `plumbline.toml` by what it said, and keep the run as the baseline's first."""
     root = repository.folder
-    (way, why), share = _seed(given, root), list(given.share)
+    (way, why), share = _seed(options, root), list(options.share)
     tell(f'seed = "{way}": {why}')
     ignored = _ignored(root)
     head = repository.arm("HEAD").commit[:7]
     tell(f"the baseline is the commit {head}: what has changed since is what plumbline try will try")
-    program = Path(shlex.split(given.command)[0])  # of an environment of the folder's own
+    program = Path(shlex.split(options.command)[0])  # of an environment of the folder's own
     if len(program.parts) > 1 and not program.is_absolute():
         is_ignored = subprocess.run(["git", "check-ignore", "-q", program.parts[0]], cwd=root).returncode == 0
         share += [program.parts[0]] if is_ignored else []
-    if said := warn_of_own_tree(repository, "HEAD", given.command):
-        tell(said)
+    if warning := warn_of_own_tree(repository, "HEAD", options.command):
+        tell(warning)
     output: list[str] = []
     for _ in range(TRIES):
-        draft = _file(given, root, way, share, output, {"name": "metric"})
+        draft = _file(options, root, way, share, output, {"name": "metric"})
         result, copy = _first_run(draft, folder, repository)
-        wanted = [name for name in result.opened if not (copy / name).exists() and (root / name).exists()]
-        missed = setup_guesses.missed([*wanted, *(result.tail if result.exit_code else ())], root, ignored)
+        names = [name for name in result.opened if not (copy / name).exists() and (root / name).exists()]
+        missed = setup_guesses.missed([*names, *(result.tail if result.exit_code else ())], root, ignored)
         missed = [entry for entry in missed if entry not in (*share, *output)]
         if not missed:
             break
@@ -173,30 +173,32 @@ def _written(given: argparse.Namespace, repository: Repository, folder: Folder) 
                 tell(f"the run missed what git ignores: share = [{json.dumps(entry)}]")
                 share.append(entry)
     log = Path(result.log)
-    seen = setup_guesses.metrics(log, copy)
-    chosen = _chosen(seen, given.metric, copy)
+    candidates = setup_guesses.metrics(log, copy)
+    chosen = _chosen(candidates, options.metric, copy)
     if chosen is not None and not math.isfinite(metric.number(chosen.text) or 0.0):
-        others = ", ".join(f"--metric {other.name}" for other in seen if other is not chosen)
+        others = ", ".join(f"--metric {other.name}" for other in candidates if other is not chosen)
         choice = f"; or name another metric ({others})" if others else ""
         remedy = f"put that right in the code, commit that, and repeat the command{choice}"
-        words = f"the baseline diverged: {chosen.name} is {chosen.text}{_in_line(chosen)}"
-        raise _refusal([words, f"nothing was written; {remedy}. "], log)
+        reason = f"the baseline diverged: {chosen.name} is {chosen.text}{_in_line(chosen)}"
+        raise _refusal([reason, f"nothing was written; {remedy}. "], log)
     if result.exit_code:
-        raise _refusal([f"{given.command}: {result.why}", "nothing was written. "], log)
+        raise _refusal([f"{options.command}: {result.why}", "nothing was written. "], log)
     if chosen is None:
-        words = f"{given.command} {_nothing(seen, given.metric)}"
-        raise _refusal([words, "", _toml(draft), "nothing was written. "], log)
-    part = chosen.said | {"direction": given.direction or chosen.direction}
-    file = _file(given, root, way, share, output, part)
-    if into := [name for name in result.written if any(_is_below(name, one, repository) for one in share)]:
+        reason = f"{options.command} {_nothing(candidates, options.metric)}"
+        raise _refusal([reason, "", _toml(draft), "nothing was written. "], log)
+    part = chosen.said | {"direction": options.direction or chosen.direction}
+    file = _file(options, root, way, share, output, part)
+    if into := [
+        name for name in result.written if any(_is_below(name, folder_name, repository) for folder_name in share)
+    ]:
         tell(f"mind: each run writes to what is shared, which is your own file: {', '.join(into[:3])}")
     tell(f"metric: {chosen.name}, {chosen.text}, {file.metric.direction} is better{_in_line(chosen)}")
-    if given.metric is None and (said := setup_guesses.only_of_training(seen)):
-        tell(f"  mind: {said}")
-    for one in seen:
-        if one is not chosen:
-            tell(f"  also seen: --metric {one.name}, {one.text}{_in_line(one)}")
-    if len(seen) > 1:
+    if options.metric is None and (warning := setup_guesses.only_of_training(candidates)):
+        tell(f"  mind: {warning}")
+    for folder_name in candidates:
+        if folder_name is not chosen:
+            tell(f"  also seen: --metric {folder_name.name}, {folder_name.text}{_in_line(folder_name)}")
+    if len(candidates) > 1:
         tell(f"  for another one: rm {NAME}, and plumbline setup-trainer COMMAND --metric NAME")
     if file.run.seed == INJECT:
         counted = ", ".join(f"{name} x {number}" for name, number in result.shifted.items()) or "no call was seen"
@@ -239,25 +241,27 @@ def _keep_run(file: TrainerFile, folder: Folder, repository: Repository, result:
         )
     read_of_log = {"value": read.value, "text": read.text, "others": read.others}
     ended = {"outcome": "finished", "why": "", "signs": end.signs, "place": end.place, "interval": end.interval}
-    kept = msgspec.structs.replace(result, run_id=run_id, **read_of_log, **ended)
-    atomic_write_json(folder.runs / f"{run_id}.result.json", msgspec.to_builtins(kept))
+    result_of_file = msgspec.structs.replace(result, run_id=run_id, **read_of_log, **ended)
+    atomic_write_json(folder.runs / f"{run_id}.result.json", msgspec.to_builtins(result_of_file))
     repository.remove(folder.copy(result.run_id))
 
 
-def _seed(given: argparse.Namespace, root: Path) -> tuple[str, str]:
-    return (given.seed, "as asked") if given.seed else setup_guesses.seed(setup_guesses.script(given.command, root))
+def _seed(options: argparse.Namespace, root: Path) -> tuple[str, str]:
+    return (
+        (options.seed, "as asked") if options.seed else setup_guesses.seed(setup_guesses.script(options.command, root))
+    )
 
 
-def _chosen(seen: list[SeenMetric], name: str | None, copy: Path) -> SeenMetric | None:
+def _chosen(candidates: list[SeenMetric], name: str | None, copy: Path) -> SeenMetric | None:
     if name is not None and ":" in name:
         text = metric.read(MetricPart(json=name), copy, copy).text
         return SeenMetric(name=name.rpartition(":")[2], said={"json": name}, text=text) if text else None
-    return next((one for one in seen if name in (None, one.name)), None)
+    return next((metric_seen for metric_seen in candidates if name in (None, metric_seen.name)), None)
 
 
-def _nothing(seen: list[SeenMetric], name: str | None) -> str:
+def _nothing(candidates: list[SeenMetric], name: str | None) -> str:
     if name is not None:
-        return f"did not say {name} (seen: {', '.join(one.name for one in seen) or 'nothing'})"
+        return f"did not say {name} (seen: {', '.join(candidate.name for candidate in candidates) or 'nothing'})"
     return (
         "said no metric that is known by its name: print a line METRIC name=value, or name a file that the run writes "
         f"(--metric out.json:eval.loss), or write this as {NAME}, with a pattern of yours:"
@@ -270,11 +274,16 @@ def _is_below(name: str, entry: str, repository: Repository) -> bool:
 
 
 def _file(
-    given: argparse.Namespace, root: Path, way: str, share: list[str], output: list[str], said: dict[str, str]
+    options: argparse.Namespace,
+    root: Path,
+    way: str,
+    share: list[str],
+    output: list[str],
+    metric_settings: dict[str, str],
 ) -> TrainerFile:
-    run: dict[str, object] = {"command": _with_flags(given.command), "seed": way, "share": share, "output": output}
-    run |= {"timeout": given.timeout} if given.timeout else {}
-    return parsed({"run": run, "metric": said}, root / NAME)
+    run: dict[str, object] = {"command": _with_flags(options.command), "seed": way, "share": share, "output": output}
+    run |= {"timeout": options.timeout} if options.timeout else {}
+    return parsed({"run": run, "metric": metric_settings}, root / NAME)
 
 
 def _with_flags(command: str) -> str:
@@ -283,14 +292,14 @@ def _with_flags(command: str) -> str:
 
 def _ignored(root: Path) -> list[str]:
     """What git ignores in the folder, whole folders as one."""
-    words = ["git", "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"]
-    listed = subprocess.run(words, cwd=root, capture_output=True, text=True, errors="surrogateescape").stdout
-    return [one for one in listed.split("\0") if one and not set(Path(one).parts) & set(NOT_SHARED)]
+    command = ["git", "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"]
+    listed = subprocess.run(command, cwd=root, capture_output=True, text=True, errors="surrogateescape").stdout
+    return [path for path in listed.split("\0") if path and not set(Path(path).parts) & set(NOT_SHARED)]
 
 
-def _in_line(one: SeenMetric) -> str:
+def _in_line(candidate: SeenMetric) -> str:
     """Where a value was read, as a run's log has it."""
-    line = " ".join(one.line.split())
+    line = " ".join(candidate.line.split())
     return f": the last in {visible(line if len(line) <= 100 else f'{line[:99]}...')!r}" if line else ""
 
 
@@ -300,30 +309,30 @@ def _refusal(lines: list[str], log: Path, *more: str) -> PlumblineError:
     return PlumblineError("\n".join([*lines[:-1], f"{lines[-1]}{log} ends with:", *tail, *more]))
 
 
-def _dry(given: argparse.Namespace, root: Path) -> str:
-    way, why = _seed(given, root)
-    file = _file(given, root, way, list(given.share), [], {"name": given.metric or "metric"})
+def _dry(options: argparse.Namespace, root: Path) -> str:
+    way, why = _seed(options, root)
+    file = _file(options, root, way, list(options.share), [], {"name": options.metric or "metric"})
     return f"{_toml(file)}\n# seed: {why}; the metric is what the first run says"
 
 
 def _toml(file: TrainerFile) -> str:
     """Write what is not as it is anyway; what decides stands there to be seen."""
-    run, said, decide = file.run, file.metric, file.decide
+    run, metric_part, decide = file.run, file.metric, file.decide
     lines = ["[run]", f"command = {_text(run.command)}", f"seed = {_text(run.seed)}"]
     for key, names in (("share", run.share), ("output", run.output)):
         lines += [f"{key} = [{', '.join(map(_text, names))}]"] if names else []
     lines += [f"timeout = {_text(run.timeout)}"] if run.timeout else []
     lines += ['# size = "124M parameters, 3,000 steps"  # in your words, for the sentence to quote', "", "[metric]"]
-    lines += [f"{key} = {_text(value)}" for key in ("pattern", "json", "name") if (value := getattr(said, key))]
-    lines += [f"direction = {_text(said.direction)}", "", "[decide]"]
-    for setting, words in (
+    lines += [f"{key} = {_text(value)}" for key in ("pattern", "json", "name") if (value := getattr(metric_part, key))]
+    lines += [f"direction = {_text(metric_part.direction)}", "", "[decide]"]
+    for setting, comment in (
         (f"alpha = {decide.alpha:g}", "chance that a change that does nothing is kept, one-sided"),
         (f"minimum_gain = {decide.minimum_gain:g}", "a gain must exceed this, in the metric's units"),
         (f"max_runs = {decide.max_runs}", "of a change, at most; it mostly needs fewer"),
         (f"baseline_runs = {decide.baseline_runs}", "beside which it is judged; they are used again"),
         (f"session = {_text(decide.session)}", "what alpha holds for: each change by itself; fwer: all that are tried"),
     ):
-        lines.append(f"{setting:<20}# {words}")
+        lines.append(f"{setting:<20}# {comment}")
     return "\n".join(lines) + "\n"
 
 

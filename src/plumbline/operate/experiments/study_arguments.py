@@ -17,36 +17,36 @@ from plumbline.specs.yaml_files import load_config, load_study, read_yaml, studi
 from plumbline.verdict.decision.outcome import BANK, BASELINE, MOST, ExperimentQuestion
 
 
-def arms_asked(given: argparse.Namespace, config: dict[str, Any]) -> tuple[Project, dict[str, Any]]:
+def arms_asked(options: argparse.Namespace, config: dict[str, Any]) -> tuple[Project, dict[str, Any]]:
     """The project, and `config.experiment` without its seeds."""
-    own = given.what.endswith((".yaml", ".yml"))
-    name = _extended(given.what) if own else given.study or config["main_study"]
+    own = options.what.endswith((".yaml", ".yml"))
+    name = _extended(options.what) if own else options.study or config["main_study"]
     if name not in (there := studies()):
         raise PlumblineError(f"--study: there is no study {name!r}{nearest(name, there)} (there are {there})")
-    mine = given.what if own else ""
+    mine = options.what if own else ""
     project = load(config | {"studies": [name], "main_study": name, "mine": mine, "experiment": {}})
     if project.mine is not None:
-        method, against, study = _of_file(given, project), given.baseline, project.mine.study
+        method, against, study = _of_file(options, project), options.baseline, project.mine.study
         against = against or project.mine.against[method]
-        scale = given.scale or project.mine.scale
+        scale = options.scale or project.mine.scale
     else:
         study = project.study(name)
-        method, against = given.what, given.baseline or study.reference
-        if given.study is None:
+        method, against = options.what, options.baseline or study.reference
+        if options.study is None:
             _require_of_study(method, study, there)
         if against is None:
             raise PlumblineError(f"the study {name!r} has no reference; name the baseline with --baseline")
-        here = [one for one, presets in study.definition["scales"].items() if study.preset in presets]
-        scale = given.scale or here[0]
-    asked: dict[str, Any] = {"study": study.name, "scale": scale, "method": method, "against": against}
-    if given.vary_by_seed not in (None, experiment_runs.INITIALISATION):
-        asked["vary"] = given.vary_by_seed
-    if given.time_budget:
-        asked |= _fitted(given, project, study, method, against)
-    elif given.steps:
+        here = [scale_name for scale_name, presets in study.definition["scales"].items() if study.preset in presets]
+        scale = options.scale or here[0]
+    experiment: dict[str, Any] = {"study": study.name, "scale": scale, "method": method, "against": against}
+    if options.vary_by_seed not in (None, experiment_runs.INITIALISATION):
+        experiment["vary"] = options.vary_by_seed
+    if options.time_budget:
+        experiment |= _fitted(options, project, study, method, against)
+    elif options.steps:
         read = project.corpora[study.corpus]
-        asked |= experiment_runs.budget(study, scale, given.steps, read, project.runs.values())
-    return project, asked
+        experiment |= experiment_runs.budget(study, scale, options.steps, read, project.runs.values())
+    return project, experiment
 
 
 def _require_of_study(method: str, study: Study, there: list[str]) -> None:
@@ -60,13 +60,13 @@ def _require_of_study(method: str, study: Study, there: list[str]) -> None:
 
 
 def _extended(path: str) -> str:
-    said = read_yaml(Path(path))
-    if not isinstance(said, dict) or not isinstance(said.get("extends"), str):
+    content = read_yaml(Path(path))
+    if not isinstance(content, dict) or not isinstance(content.get("extends"), str):
         raise PlumblineError(f"{path}: says no `extends:`; name the study whose method or baseline it changes")
-    return str(said["extends"])
+    return str(content["extends"])
 
 
-def _of_file(given: argparse.Namespace, project: Project) -> str:
+def _of_file(options: argparse.Namespace, project: Project) -> str:
     """The method of a user's own file that is meant."""
     mine = project.mine
     assert mine is not None
@@ -76,57 +76,59 @@ def _of_file(given: argparse.Namespace, project: Project) -> str:
             f"`snakemake results/verdict/{mine.name}.md --config mine={mine.path}` reads; try reads {METRIC}"
         )
     there = list(mine.against)
-    if given.method is None and len(there) == 1:
+    if options.method is None and len(there) == 1:
         return there[0]
-    if given.method not in there:
+    if options.method not in there:
         raise PlumblineError(f"{mine.path} has the methods {there}; name one with --method")
-    return str(given.method)
+    return str(options.method)
 
 
-def _fitted(given: argparse.Namespace, project: Project, study: Study, method: str, against: str) -> dict[str, Any]:
+def _fitted(options: argparse.Namespace, project: Project, study: Study, method: str, against: str) -> dict[str, Any]:
     """The scale and the budget that fit a time."""
     from plumbline.plan import fit_to_time
 
-    bank, most = _sizes(given)
-    found = fit_to_time.fitted(project, study, method, against, given.time_budget, runs=bank + most, scale=given.scale)
-    print(found.words, file=sys.stderr)
-    return found.given
+    bank, most = _sizes(options)
+    fit = fit_to_time.fitted(
+        project, study, method, against, options.time_budget, runs=bank + most, scale=options.scale
+    )
+    print(fit.words, file=sys.stderr)
+    return fit.given
 
 
-def _sizes(given: argparse.Namespace) -> tuple[int, int]:
-    bank, most = (3, 3) if given.quick else (BANK, MOST)
-    return given.baseline_runs or bank, given.max_runs or most
+def _sizes(options: argparse.Namespace) -> tuple[int, int]:
+    bank, most = (3, 3) if options.quick else (BANK, MOST)
+    return options.baseline_runs or bank, options.max_runs or most
 
 
-def arms_of(project: Project, asked: dict[str, Any], words: list[str]) -> StudyArms:
+def arms_of(project: Project, experiment: dict[str, Any], snakemake_words: list[str]) -> StudyArms:
     """Make the two arms, and look up how many of their runs the machine has devices for at once."""
     from plumbline.plan import machines
 
-    arms = StudyArms(project=project, given=asked, candidate=asked["method"], words=words)
+    arms = StudyArms(project=project, given=experiment, candidate=experiment["method"], words=snakemake_words)
     runs = [arms.run_of(arm) for arm in (BASELINE, arms.candidate)]  # refuses what cannot be meant
     return replace(arms, at_once=machines.load(project.config["machine"]).runs_at_once(runs))
 
 
-def question_of(given: argparse.Namespace, project: Project, arms: StudyArms) -> ExperimentQuestion:
+def question_of(options: argparse.Namespace, project: Project, arms: StudyArms) -> ExperimentQuestion:
     """Say what is asked of a candidate: what decides, and how many runs there are."""
-    mine, asked = project.mine, arms.given
-    bank, most = _sizes(given)
-    minimum = mine.asked["minimum_gain"] if mine and given.minimum_gain is None else given.minimum_gain or 0.0
-    paired = given.paired or bool(mine and mine.asked["paired"] and not given.interleave_baseline)
-    order = "paired" if paired else "interleaved" if given.interleave_baseline else "bank"
-    name = f"{asked['study']}-{arms.spec.scale}-{asked['method']}-against-{asked['against']}"
+    mine, experiment = project.mine, arms.given
+    bank, most = _sizes(options)
+    minimum = mine.asked["minimum_gain"] if mine and options.minimum_gain is None else options.minimum_gain or 0.0
+    paired = options.paired or bool(mine and mine.asked["paired"] and not options.interleave_baseline)
+    order = "paired" if paired else "interleaved" if options.interleave_baseline else "bank"
+    name = f"{experiment['study']}-{arms.spec.scale}-{experiment['method']}-against-{experiment['against']}"
     name += "" if order == "bank" else f"-{order}"
     rule = {
-        "alpha": given.alpha,
-        "target_gain_sigmas": given.target_gain_sigmas,
-        "session": given.session,
-        "planned_tries": given.planned_tries,
-        "first_seed": given.first_seed,
+        "alpha": options.alpha,
+        "target_gain_sigmas": options.target_gain_sigmas,
+        "session": options.session,
+        "planned_tries": options.planned_tries,
+        "first_seed": options.first_seed,
     }
     return ExperimentQuestion(
         name=name,
-        baseline=asked["against"],
-        candidate=asked["method"],
+        baseline=experiment["against"],
+        candidate=experiment["method"],
         metric=METRIC,
         higher=False,
         bank=bank,
@@ -152,25 +154,25 @@ def describe_arms(arms: StudyArms) -> dict[str, Any]:
     }
 
 
-def configuration_of(given: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+def configuration_of(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     """The configuration, and the user's own words for Snakemake's --config. A dry run, and a budget that is to fit a
     time, are estimated for the machine that `plumbline plan` takes."""
     from plumbline.plan import machines
     from plumbline.project import config_arguments
 
-    profiles = [config_arguments.profile_file(one) for one in getattr(given, "profile", [])]
-    of_profiles = [word for one in profiles for word in config_arguments.profile_words(one)]
+    profiles = [config_arguments.profile_file(profile) for profile in getattr(options, "profile", [])]
+    of_profiles = [word for profile in profiles for word in config_arguments.profile_words(profile)]
     config = load_config()
-    if of_profiles or given.config:
-        config = config_arguments.changed(config, [*of_profiles, *given.config])
-    if given.preset:
-        config["preset"] = given.preset
-    if getattr(given, "dry_run", False) or getattr(given, "time_budget", None):
-        named = any(word.startswith("machine=") for word in [*of_profiles, *given.config])
-        config = machines.for_preset(config, machine_is_named=named)
-    return config, ["--config", *given.config] if given.config else []
+    if of_profiles or options.config:
+        config = config_arguments.changed(config, [*of_profiles, *options.config])
+    if options.preset:
+        config["preset"] = options.preset
+    if getattr(options, "dry_run", False) or getattr(options, "time_budget", None):
+        is_named = any(word.startswith("machine=") for word in [*of_profiles, *options.config])
+        config = machines.for_preset(config, machine_is_named=is_named)
+    return config, ["--config", *options.config] if options.config else []
 
 
-def profile_words(given: argparse.Namespace) -> list[str]:
+def profile_words(options: argparse.Namespace) -> list[str]:
     """Spell the Snakemake profiles as words of its command line."""
-    return [word for one in given.profile for word in ("--profile", one)]
+    return [word for profile in options.profile for word in ("--profile", profile)]

@@ -33,49 +33,49 @@ if TYPE_CHECKING:
     from plumbline.verdict.decision.bank import Bank
 
 
-def run(given: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run a verb, and return its exit code."""
-    if given.verb == "try":
-        return try_(given)
-    if given.verb == "confirm":
-        return confirm(given)
+    if options.verb == "try":
+        return try_(options)
+    if options.verb == "confirm":
+        return confirm(options)
     from plumbline.operate.experiments.past_experiments import VIEWS
 
-    config = configuration_of(given)[0]
+    config = configuration_of(options)[0]
     project = load(config | {"studies": [config["main_study"]], "mine": "", "experiment": {}})
-    return VIEWS[given.verb](given, _place(project))
+    return VIEWS[options.verb](options, _place(project))
 
 
-def try_(given: argparse.Namespace) -> int:
+def try_(options: argparse.Namespace) -> int:
     """Run a change against its baseline until it is decided."""
-    config, words = configuration_of(given)
-    project, asked = arms_asked(given, config)
-    arms = arms_of(project, asked, [*words, *profile_words(given)])
-    source = StudySource(given, arms, question_of(given, project, arms), given.accept_implausible)
-    if given.dry_run:
+    config, snakemake_words = configuration_of(options)
+    project, experiment = arms_asked(options, config)
+    arms = arms_of(project, experiment, [*snakemake_words, *profile_words(options)])
+    source = StudySource(options, arms, question_of(options, project, arms), options.accept_implausible)
+    if options.dry_run:
         if failing := source.check(source.question)[0]:
             return command_line.print_refusal([*failing, source.plan], Outcome.CANNOT_BE_JUDGED.exit_code)
         return command_line.print_plan(
-            source.plan, as_json=given.json, candidate=arms.candidate, baseline=source.baseline_name
+            source.plan, as_json=options.json, candidate=arms.candidate, baseline=source.baseline_name
         )
     from plumbline.operate.experiments.carry_out_experiment import try_candidate  # numpy, which a dry run needs not
 
     return try_candidate(source)
 
 
-def confirm(given: argparse.Namespace) -> int:
+def confirm(options: argparse.Namespace) -> int:
     """Run what was kept again with fresh seeds."""
     from plumbline.operate.experiments import carry_out_experiment
 
-    configuration = configuration_of(given)[0]
+    configuration = configuration_of(options)[0]
     place = _place(load(configuration))
-    kept = place.named(given.name, kept=True)
-    asked, terms = kept.asked, kept.terms
-    config = load_config() | {"preset": asked["preset"], "mine": asked["mine"], "experiment": {}}
-    config |= {"studies": [asked["study"]], "main_study": asked["study"], "work": configuration["work"]}
+    decision = place.named(options.name, kept=True)
+    request, terms = decision.asked, decision.terms
+    config = load_config() | {"preset": request["preset"], "mine": request["mine"], "experiment": {}}
+    config |= {"studies": [request["study"]], "main_study": request["study"], "work": configuration["work"]}
     project = load(config)
-    arms = arms_of(project, asked["experiment"], profile_words(given))
-    if [arms.method(BASELINE), arms.method(arms.candidate)] != asked["methods"]:
+    arms = arms_of(project, request["experiment"], profile_words(options))
+    if [arms.method(BASELINE), arms.method(arms.candidate)] != request["methods"]:
         raise PlumblineError(
             f"{terms.name}: its code is no longer what was kept; plumbline try {arms.candidate} tries what is "
             "there now, and git brings back what was kept"
@@ -89,9 +89,9 @@ def confirm(given: argparse.Namespace) -> int:
         minimum_gain=terms.minimum_gain,
         **describe_arms(arms),
     )
-    looked_at = given.accept_implausible or bool(kept.checks.get("implausible"))
-    source = StudySource(given, arms, question, looked_at, f"plumbline confirm {terms.name}")
-    source.place, source.record = place, dict(asked)
+    looked_at = options.accept_implausible or bool(decision.checks.get("implausible"))
+    source = StudySource(options, arms, question, looked_at, f"plumbline confirm {terms.name}")
+    source.place, source.record = place, dict(request)
     return carry_out_experiment.confirm(source)
 
 
@@ -216,7 +216,7 @@ class StudySource:
         from plumbline.verdict import implausible_gain
         from plumbline.verdict.decision.decision_sentences import write_sentence
 
-        held, arms = dict[str, str](), self.trainer
+        repeats, arms = dict[str, str](), self.trainer
         work, candidate = Path(arms.project.paths.work), decision.terms.candidate
         there = {
             arm: [
@@ -230,16 +230,16 @@ class StudySource:
             (BASELINE, decision.terms.baseline, None),
             (candidate, candidate, there[BASELINE][0]),
         ):
-            seen = finished_run_checks.check_arm(there[arm], work, baseline)
-            if seen.leak is not None:
+            check = finished_run_checks.check_arm(there[arm], work, baseline)
+            if check.leak is not None:
                 why = (
-                    f"with the weights that {label} was trained to ({seen.key}), {seen.leak}; what was gained may be "
+                    f"with the weights that {label} was trained to ({check.key}), {check.leak}; what was gained may be "
                     "the tokens that it was to predict"
                 )
                 refused = replace(decision, verdict=Outcome.CANNOT_BE_JUDGED, estimate=None, p=None, more=None)
                 return replace(refused, sentence=write_sentence(refused, reason=why))
-            held[label] = seen.words
-        decision = replace(decision, checks={**decision.checks, "trained_weights": held})
+            repeats[label] = check.words
+        decision = replace(decision, checks={**decision.checks, "trained_weights": repeats})
         terms, at, values = decision.terms, decision.looks[-1], decision.baseline_values
         mean = sum(values) / len(values)
         words = implausible_gain.describe_implausible_gain(
