@@ -79,7 +79,7 @@ class JudgedMetric:
     """
 
     values: pd.Series
-    compute_verdicts: pd.DataFrame
+    verdicts: pd.DataFrame
     floor: NoiseFloor
     methods: int
     spread: float
