@@ -82,7 +82,7 @@ class JudgedMetric:
     """
 
     values: pd.Series
-    compute_verdicts: pd.DataFrame
+    verdicts: pd.DataFrame
     floor: NoiseFloor
     methods: int
     spread: float
@@ -92,7 +92,7 @@ class JudgedMetric:
 
     @property
     def signal(self) -> float:
-        """The methods' spread in units of the seeds'; for what noise alone gives see `signal_of_noise`."""
+        """The methods' spread in units of the seeds'; for what noise alone gives see `spread_by_chance`."""
         return self.spread / self.floor.sigma if self.floor.usable else math.nan
 
 

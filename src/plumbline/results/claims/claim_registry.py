@@ -79,7 +79,7 @@ class ClaimChecks(dict[str, ClaimCheck]):
 
         `near`: how near each value must be. `compare`: the rule of `plumbline.results.claims.claim_checkers` by which
         values are compared with the printed ones, if it is not that of the claim's kind. `effect`: a rule (of
-        `signs` or `said`) without which the claim is not reproduced, whatever else agrees.
+        `signs` or `statements`) without which the claim is not reproduced, whatever else agrees.
         """
 
         assert all(isinstance(name, str) for name in ids), "a check of its function's name is registered by of()"
