@@ -268,7 +268,7 @@ def in_use() -> list[DecisionRule]:
     return [DecisionRule(name=name, promise=None, design=terms, decide=decide) for name, terms, decide in rows]
 
 
-def greedy(rng: np.random.Generator, tries: int, sessions: int) -> tuple[np.ndarray, np.ndarray]:
+def draw_greedy_keeps(rng: np.random.Generator, tries: int, sessions: int) -> tuple[np.ndarray, np.ndarray]:
     """autoresearch's loop over nulls: keeps, and the gain that it shows at its end, in sigma."""
     best, keeps = rng.standard_normal(sessions), np.zeros(sessions)
     start = best

@@ -64,14 +64,14 @@ def fresh_runs(page: RatesPage) -> None:
         cells = []
         for wide in WIDTHS if past_df else (1.0,):
             keeps = draw_keeps(design, page.worlds, wide=wide)
-            cells.append(_both(keeps))
+            cells.append(_format_keeps(keeps))
             if wide == 1.0:
                 page.share(keeps.kept, 0.05, f"nulls of the looks, {past_df} past df")
         cells = cells if past_df else [f"{cells[0]}, at any width", "", "", "", ""]
         real = [draw_keeps(design, page.worlds, gain=gain) for gain in GAINS[1:]]
         runs = [draw_keeps(design, page.worlds).runs, real[1].runs]
         of = f"and of past runs, {past_df} df" if past_df else "of the bank and the candidate (ours)"
-        rows.append((of, *cells, *map(_both, real), " / ".join(f"{each.mean():.1f}" for each in runs)))
+        rows.append((of, *cells, *map(_format_keeps, real), " / ".join(f"{each.mean():.1f}" for each in runs)))
     page.table(
         "Fresh runs after a keep, and whose sigma decides",
         f"What the looks keep, and what {FRESH} fresh runs confirm (one-sided p of a t test against the same bank at "
@@ -95,7 +95,9 @@ def fresh_runs(page: RatesPage) -> None:
         gains = keeps.gain[keeps.confirmed]
         covered = np.abs(gains - gain) <= keeps.reach[keeps.confirmed]
         every = np.abs(keeps.gain - gain) <= keeps.reach
-        rows.append((title, f"{gain:g}", _both(keeps), f"{gains.mean():.2f}", page.share(covered), page.share(every)))
+        rows.append(
+            (title, f"{gain:g}", _format_keeps(keeps), f"{gains.mean():.2f}", page.share(covered), page.share(every))
+        )
     page.table(
         "The gain that fresh runs tell",
         f"The mean of {FRESH} fresh runs less that of the bank, with an interval of 90 %. The fresh runs are chosen "
@@ -106,5 +108,5 @@ def fresh_runs(page: RatesPage) -> None:
     )
 
 
-def _both(keeps: DrawnKeeps) -> str:
+def _format_keeps(keeps: DrawnKeeps) -> str:
     return f"{keeps.kept.mean():.3f}, {keeps.confirmed.mean():.3f}"

@@ -13,7 +13,7 @@ from decision_rules.rules_and_noise_laws import (
     WORLDS,
     DecisionRule,
     NoiseLaw,
-    greedy,
+    draw_greedy_keeps,
     green,
     in_use,
     ours,
@@ -122,7 +122,7 @@ def rules_in_use(page: RatesPage) -> None:
         ],
         rows,
     )
-    keeps, shown = greedy(rng_of("greedy"), 50, sessions)
+    keeps, shown = draw_greedy_keeps(rng_of("greedy"), 50, sessions)
     after = [f"{page.share(green(rng_of('green', tries), tries, sessions))} after {tries}" for tries in (3, 10, 50)]
     page.parts.append(
         f"A loop that keeps what is better than the best so far: of 50 nulls it keeps {keeps.mean():.2f} ± "

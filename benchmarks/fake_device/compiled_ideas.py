@@ -142,7 +142,7 @@ def section(
     return [
         *table(columns, lines),
         "",
-        f"{'One' if alone else 'No idea'} of these is enough. "
+        f"{'One' if alone else 'No one'} of these is enough. "
         f"All {len(IDEAS)} together come to at most {without(list(IDEAS))}. The {len(ours)} "
         f"that are ours to do (all but {', '.join(idea.label for idea in rest)}) come to at most {without(ours)}. Of "
         f"these, {len(tested)} can be made and tested whole without a device, at most {without(tested)}; of the other "

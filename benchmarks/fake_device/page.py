@@ -75,7 +75,7 @@ def page(rows: list[dict[str, Any]], wrong: list[str]) -> str:
             f"Interventions (`{attached_hooks.FOLDER}`) may wait where they ask for a step's loss at once: "
             f"{_places(rows, 'declared_waits') or 'none does'}.",
             "",
-            f"Float32 products, which are listed: {_single(rows) or 'none'}.",
+            f"Float32 products, which are listed: {_list_single_products(rows) or 'none'}.",
             *[f"- `{file}`: {why}" for file, why in method_rows.SINGLE_PRODUCTS.items()],
             "",
         ]
@@ -148,7 +148,7 @@ def _too_large(rows: list[dict[str, Any]], runs: dict[str, Run], machine: machin
     return [head, "", *lines] if lines else [f"{head} none."]
 
 
-def _single(rows: Iterable[dict[str, Any]]) -> str:
+def _list_single_products(rows: Iterable[dict[str, Any]]) -> str:
     study = study_config.load("transfer", "paper")
     counted = [(row["method"], sum(row["single_products"].values())) for row in rows]
     names = {name: name if "/" in name else study.label(name) for name, _ in counted}

@@ -15,13 +15,13 @@ RISING = ("early_norm", "init_norm", "middle_norm", "late_norm")
 
 def audit(ledger: AuditRows) -> None:
     """All rows of the paper."""
-    examples(ledger)
-    norms(ledger)
-    layers(ledger)
-    sizes(ledger)
+    check_examples(ledger)
+    check_norms(ledger)
+    check_layers(ledger)
+    check_sizes(ledger)
 
 
-def examples(ledger: AuditRows) -> None:
+def check_examples(ledger: AuditRows) -> None:
     """The prerequisites' arithmetic: softmax, dot products, norms of vectors."""
     check, prose = ledger.check, ledger.prose
     vectors = {row: ledger.table("examples").line(row).exactly() for row in ledger.table("examples").rows}
@@ -37,7 +37,7 @@ def examples(ledger: AuditRows) -> None:
         check(name, label, "Prerequisites 3", prose(name), sqrt(total(vectors[name] ** 2)))
 
 
-def norms(ledger: AuditRows) -> None:
+def check_norms(ledger: AuditRows) -> None:
     """The initial norm, and the norms of the picture next to it."""
     check, prose = ledger.check, ledger.prose
     start = prose("init_norm")
@@ -55,7 +55,7 @@ def norms(ledger: AuditRows) -> None:
     )
 
 
-def layers(ledger: AuditRows) -> None:
+def check_layers(ledger: AuditRows) -> None:
     """Places of layers in the caption, and what the examples say of their own numbers."""
     check, prose = ledger.check, ledger.prose
     count = prose("layers")
@@ -73,7 +73,7 @@ def layers(ledger: AuditRows) -> None:
     )
 
 
-def sizes(ledger: AuditRows) -> None:
+def check_sizes(ledger: AuditRows) -> None:
     """Tokens and parameters."""
     check, prose = ledger.check, ledger.prose
     where = "Experimental Analysis"

@@ -4,7 +4,7 @@ Four kinds, of `src`, `studies`, `tests` and `benchmarks`, or of the paths that 
 
 - blank variables: what is bound (a variable, a parameter, a field) to a word that holds for anything (`found`, `one`);
 - participles: functions that are called by a participle alone (`named`), or by one before what it is of
-  (`named_rows`); properties and fixtures are nouns, and may;
+  (`gated_overhead`); properties and fixtures are nouns, and may;
 - prepositions: parameters called `of`, `by`, `how`;
 - odd words: places in comments, docstrings and messages of a turn that English has a plainer one for.
 

@@ -10,14 +10,14 @@ from plumbline.published.printed_number import exact
 
 def audit(ledger: AuditRows) -> None:
     """Rows of sections 5.5 and 5.6 and appendix C."""
-    attribution(ledger)
-    single_changes(ledger)
+    check_attribution(ledger)
+    check_single_changes(ledger)
     check_repeats(ledger)
-    table_5(ledger)
-    residual_writes(ledger)
+    check_table_5(ledger)
+    check_residual_writes(ledger)
 
 
-def attribution(ledger: AuditRows) -> None:
+def check_attribution(ledger: AuditRows) -> None:
     """Tables 3 and 4, and section 5.5 and 5.6."""
     check, copy, prose = ledger.check, ledger.copy, ledger.prose
     t3, t4 = ledger.table("table3"), ledger.table("table4")
@@ -32,7 +32,7 @@ def attribution(ledger: AuditRows) -> None:
     check("llama_gain", label, "sec 5.5", prose("llama_gain"), gain)
 
 
-def single_changes(ledger: AuditRows) -> None:
+def check_single_changes(ledger: AuditRows) -> None:
     """What section 5.5 says of the order of Table 3's rows."""
     check, t3 = ledger.check, ledger.table("table3")
     for column in ("logit_3pct", "entropy_3pct"):
@@ -79,7 +79,7 @@ def check_repeats(ledger: AuditRows) -> None:
         copy(f"{it}_b4", label, "B.4, table 3", printed, t3["gpt", f"{it}_3pct"])
 
 
-def table_5(ledger: AuditRows) -> None:
+def check_table_5(ledger: AuditRows) -> None:
     """The order of Table 5's statistics of attention, next to the diagnostics."""
     check, prose, t3, t5 = ledger.check, ledger.prose, ledger.table("table3"), ledger.table("table5")
     # Appendix C trains these models to 20 % of the budget: other runs than the diagnostics', with other values. Their
@@ -110,7 +110,7 @@ def table_5(ledger: AuditRows) -> None:
         )
 
 
-def residual_writes(ledger: AuditRows) -> None:
+def check_residual_writes(ledger: AuditRows) -> None:
     """By how much a gated layer writes less than a GELU layer."""
     check, prose, t5 = ledger.check, ledger.prose, ledger.table("table5")
     for gate in ("swiglu", "geglu"):

@@ -12,14 +12,14 @@ from .named_functions import nearest_evaluation, one_of_runs, release_checkpoint
 
 def audit(ledger: AuditRows) -> None:
     """Rows of appendices D to G."""
-    entropy_floor(ledger)
-    table_7(ledger)
-    table_8(ledger)
-    table_9(ledger)
-    table_10(ledger)
+    check_entropy_floor(ledger)
+    check_table_7(ledger)
+    check_table_8(ledger)
+    check_table_9(ledger)
+    check_table_10(ledger)
 
 
-def entropy_floor(ledger: AuditRows) -> None:
+def check_entropy_floor(ledger: AuditRows) -> None:
     """Table 6, whose reference rows are shortened copies of Table 9's."""
     check, copy, t6, t9 = ledger.check, ledger.copy, ledger.table("table6"), ledger.table("table9")
     for arm in ("entropy_floor", "intervention"):
@@ -36,7 +36,7 @@ def entropy_floor(ledger: AuditRows) -> None:
     copy("t6_gain_copy", label, "tables 6, 9", t6["intervention", "ppl_reduction"], original)
 
 
-def table_7(ledger: AuditRows) -> None:
+def check_table_7(ledger: AuditRows) -> None:
     """Global learning-rate control."""
     check, t7 = ledger.check, ledger.table("table7")
     for arm in t7.rows:
@@ -50,7 +50,7 @@ def table_7(ledger: AuditRows) -> None:
     ledger.copy("half_lr_ppl", label, "sec 5.1", ledger.prose("half_lr_ppl"), original)
 
 
-def table_8(ledger: AuditRows) -> None:
+def check_table_8(ledger: AuditRows) -> None:
     """Release checkpoints on a grid of evaluations every 0.5 % of whole steps."""
     check, prose, t8 = ledger.check, ledger.prose, ledger.table("table8")
     tokens, batch = prose("tokens"), prose("batch_tokens")
@@ -75,7 +75,7 @@ def table_8(ledger: AuditRows) -> None:
     ledger.copy("t8_maturity", label, "sec 2, table 8", start, prose("maturity_pct"))
 
 
-def table_9(ledger: AuditRows) -> None:
+def check_table_9(ledger: AuditRows) -> None:
     """Fixed releases next to the adaptive rule."""
     check, t1, t9 = ledger.check, ledger.table("table1"), ledger.table("table9")
     for arm in ("intervention", "fixed_3pct", "fixed_6pct"):
@@ -107,7 +107,7 @@ def table_9(ledger: AuditRows) -> None:
         )
 
 
-def table_10(ledger: AuditRows) -> None:
+def check_table_10(ledger: AuditRows) -> None:
     """The multiplier sweep."""
     check, t10 = ledger.check, ledger.table("table10")
     for column, moves, direction in (

@@ -12,16 +12,16 @@ from .named_functions import sd_of_mean
 
 def audit(ledger: AuditRows) -> None:
     """Rows of the main result and its larger replication."""
-    table_1(ledger)
-    table_2(ledger)
-    table_11(ledger)
+    check_table_1(ledger)
+    check_table_2(ledger)
+    check_table_11(ledger)
 
 
-def table_1(ledger: AuditRows) -> None:
+def check_table_1(ledger: AuditRows) -> None:
     """270M, three pairs."""
     check, prose, t1 = ledger.check, ledger.prose, ledger.table("table1")
-    _levels(ledger, "table1", "t1", "loss", "ppl")
-    _differences(ledger, "table1", "t1", ("loss", "ppl", "tokens_to_baseline_loss_b"))
+    _check_levels(ledger, "table1", "t1", "loss", "ppl")
+    _check_differences(ledger, "table1", "t1", ("loss", "ppl", "tokens_to_baseline_loss_b"))
     budget = t1["control", "tokens_to_baseline_loss_b_mean"].exactly()
     needed, needed_sd = (t1["intervention", f"tokens_to_baseline_loss_b_{it}"] for it in ("mean", "std"))
     saving, saving_pct = t1["intervention", "token_saving_m_mean"], t1["intervention", "token_saving_pct_mean"]
@@ -36,7 +36,7 @@ def table_1(ledger: AuditRows) -> None:
     ledger.copy("tokens_saved_intro", label, "sec 1", prose("tokens_saved_pct_intro"), saving_pct)
 
 
-def table_2(ledger: AuditRows) -> None:
+def check_table_2(ledger: AuditRows) -> None:
     """Downstream tasks."""
     check, prose, t2 = ledger.check, ledger.prose, ledger.table("table2")
     tasks = [task for task in t2.rows if task != "mean"]
@@ -66,11 +66,11 @@ def table_2(ledger: AuditRows) -> None:
     check("pairs", "run-task comparisons", "sec 5.2", prose("pairs"), pairs)
 
 
-def table_11(ledger: AuditRows) -> None:
+def check_table_11(ledger: AuditRows) -> None:
     """0.7B, three pairs."""
     prose, t11 = ledger.prose, ledger.table("table11")
-    _levels(ledger, "table11", "t11", "final_loss", "final_ppl")
-    _differences(ledger, "table11", "t11", ("final_loss", "final_ppl", "tokens_to_target_b"))
+    _check_levels(ledger, "table11", "t11", "final_loss", "final_ppl")
+    _check_differences(ledger, "table11", "t11", ("final_loss", "final_ppl", "tokens_to_target_b"))
     for name, column in (("ppl_gain_0p7b", "final_ppl_mean"), ("tokens_saved_0p7b", "tokens_to_target_b_mean")):
         gain = abs(t11["difference", column])
         ledger.check(name, f"{column} difference in the text", "sec 5.1", prose(name), gain)
@@ -78,7 +78,7 @@ def table_11(ledger: AuditRows) -> None:
     ledger.copy("t11_budget", label, "App J, table 11", prose("tokens_0p7b_b"), budget)
 
 
-def _levels(ledger: AuditRows, name: str, prefix: str, loss: str, ppl: str) -> None:
+def _check_levels(ledger: AuditRows, name: str, prefix: str, loss: str, ppl: str) -> None:
     """Perplexity against loss for arms that print mean and sd of both over three runs."""
     table, n, where = ledger.table(name), ledger.prose("seeds"), name.replace("table", "table ")
     for arm in ("control", "intervention"):
@@ -92,7 +92,7 @@ def _levels(ledger: AuditRows, name: str, prefix: str, loss: str, ppl: str) -> N
         ledger.check(f"{prefix}_ppl_sd_{arm}", label, where, sd_ppl, mean_ppl * sd)
 
 
-def _differences(ledger: AuditRows, name: str, prefix: str, columns: tuple[str, ...]) -> None:
+def _check_differences(ledger: AuditRows, name: str, prefix: str, columns: tuple[str, ...]) -> None:
     """The difference row of a table with mean and sd, from its two arms."""
     table, where = ledger.table(name), name.replace("table", "table ")
     for column in columns:

@@ -12,12 +12,12 @@ from .named_functions import rho_geglu, rho_swiglu
 
 def audit(ledger: AuditRows) -> None:
     """Rows of sections 4 and 6, appendices H and I."""
-    decoders(ledger)
-    constants(ledger)
-    table_12(ledger)
+    check_decoders(ledger)
+    check_constants(ledger)
+    check_table_12(ledger)
 
 
-def decoders(ledger: AuditRows) -> None:
+def check_decoders(ledger: AuditRows) -> None:
     """Parameter counts and matched widths."""
     check, prose = ledger.check, ledger.prose
     base, llama, large = (
@@ -35,7 +35,7 @@ def decoders(ledger: AuditRows) -> None:
     check("ffn_match", label, "sec 4", prose("ffn_single"), 3 * prose("ffn_gated") / 2)
 
 
-def constants(ledger: AuditRows) -> None:
+def check_constants(ledger: AuditRows) -> None:
     """Theorem 2's ratios and Corollary 3's factor."""
     check, prose = ledger.check, ledger.prose
     m, r, nu = prose("ffn_single"), prose("ffn_gated"), prose("nu")
@@ -56,7 +56,7 @@ def constants(ledger: AuditRows) -> None:
     check("fourfold", "factor of the multiplier 0.25", "corollary 3", prose("fourfold"), 1 / prose("alpha"))
 
 
-def table_12(ledger: AuditRows) -> None:
+def check_table_12(ledger: AuditRows) -> None:
     """Immature energies and locality ratios."""
     check, prose, t12 = ledger.check, ledger.prose, ledger.table("table12")
     for arm in t12.rows:

@@ -25,10 +25,10 @@ def audit(ledger: AuditRows) -> None:
     ratio = prose("ffn_single") / prose("width")
     ffn = ratio * prose("width_0p7b")
     check("ffn_0p7b", label, "sec 4, App H", prose("ffn_0p7b"), ffn, basis="other interpretation")
-    references(ledger)
+    check_references(ledger)
 
 
-def references(ledger: AuditRows) -> None:
+def check_references(ledger: AuditRows) -> None:
     """References to sections, corollaries and tables against where these are."""
     table = ledger.table("references")
     where, about = table.words("where"), table.words("about")

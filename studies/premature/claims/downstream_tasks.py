@@ -72,7 +72,7 @@ def downstream_wins(e: Evidence, claim: PaperClaim) -> Values:
 FLAT = 0.25
 
 
-def _largest(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
+def _judge_largest(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
     """By the order of the largest gains; `partly` at most where the task that is called flat is not."""
     verdict, why = order("order")(claim, measured)
     if measured.values["flat"] == claim.values["flat"]:
@@ -80,7 +80,7 @@ def _largest(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]
     return "partly" if verdict == "reproduced" else verdict, f"{why}; {claim.values['flat']} is not nearly flat"
 
 
-@CHECKS.of(compare=_largest)
+@CHECKS.of(compare=_judge_largest)
 def downstream_largest(e: Evidence, claim: PaperClaim) -> Values:
     """Order the tasks by their paired difference, as many as the claim names, and decide whether the task that it calls
     flat is nearly so."""

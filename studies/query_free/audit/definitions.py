@@ -15,11 +15,11 @@ from . import decoder_sizes
 
 def audit(ledger: AuditRows) -> None:
     """Rows of section 6, Figure 2 and appendices 8.1, 8.3."""
-    clamping(ledger)
-    inverse_of_layernorm(ledger)
-    slices(ledger)
+    check_clamping(ledger)
+    check_inverse_of_layernorm(ledger)
+    check_slices(ledger)
     check_unchanged(ledger)
-    distances(ledger)
+    check_distances(ledger)
 
 
 @audit_function("E min(s^2, 1) = 1 - 3 sqrt(r^2 - 1) / (4 pi), s^2 of the Marchenko-Pastur law on [0, r^2 = 4]")
@@ -31,7 +31,7 @@ def clamped_trace(squared_high: Interval) -> Interval:
     return 1 - 3 * iv.sqrt(squared_high - 1) / (4 * iv.pi)
 
 
-def clamping(ledger: AuditRows) -> None:
+def check_clamping(ledger: AuditRows) -> None:
     """Appendix 8.3.1: what clamping leaves of the trace, and what it moves."""
     check, prose = ledger.check, ledger.prose
     spread = prose("singular_squared_high")
@@ -42,7 +42,7 @@ def clamping(ledger: AuditRows) -> None:
     check("clamping_cost", label, "App 8.3.1", exact(0), sqrt(spread) - 1)
 
 
-def inverse_of_layernorm(ledger: AuditRows) -> None:
+def check_inverse_of_layernorm(ledger: AuditRows) -> None:
     """Lemma 8.2: c = (s / r) z, with s = r sqrt(eps) / sqrt(d - r^2), against the inverse two lines below it."""
     d = exact(ledger.settings.whole("model", "d"), "d")
     r, epsilon = exact(1, "r"), exact(1, "eps")
@@ -52,7 +52,7 @@ def inverse_of_layernorm(ledger: AuditRows) -> None:
     ledger.check("lemma_8_2_step", label, "App 8.3, lemma 8.2", exact(1), step / inverse)
 
 
-def slices(ledger: AuditRows) -> None:
+def check_slices(ledger: AuditRows) -> None:
     """Appendix 8.1: how many entries the slice (x_m, ..., x_n) has, m = a d_k and n = (a + 1) d_k."""
     d_k, a = exact(decoder_sizes.decoder(ledger.settings).head_width, "d_k"), exact(1, "a")
     label = "entries of (x_m, ..., x_n) for m = a d_k, n = (a + 1) d_k, against a head's"
@@ -75,7 +75,7 @@ def check_unchanged(ledger: AuditRows) -> None:
         ledger.check(name, label, "sec 6, table 2", printed, other, basis="other interpretation")
 
 
-def distances(ledger: AuditRows) -> None:
+def check_distances(ledger: AuditRows) -> None:
     """Figure 2: no prediction with a relative error e is further off than 1 - sqrt(1 - e^2) by the cosine."""
     check, prose = ledger.check, ledger.prose
     largest = 1 - sqrt(1 - (prose("transfer_linear_low_pct") / 100) ** 2)

@@ -27,13 +27,13 @@ LABELS = {
 
 def audit(ledger: AuditRows) -> None:
     """Rows of sections 1, 5 and 6."""
-    table_2(ledger)
-    shares(ledger)
-    tokens(ledger)
-    learning_rates(ledger)
+    check_table_2(ledger)
+    check_shares(ledger)
+    check_tokens(ledger)
+    check_learning_rates(ledger)
 
 
-def table_2(ledger: AuditRows) -> None:
+def check_table_2(ledger: AuditRows) -> None:
     """Counts, percentages and copies of Table 2."""
     check, copy, prose, t2 = ledger.check, ledger.copy, ledger.prose, ledger.table("table2")
     losses = {config: t2[config, "val_loss_60k"] for config in LABELS}
@@ -82,7 +82,7 @@ def table_2(ledger: AuditRows) -> None:
         copy(f"equal_{config}", text, "sec 5.1", equal, t2[config, "non_embedding_params_m"])
 
 
-def shares(ledger: AuditRows) -> None:
+def check_shares(ledger: AuditRows) -> None:
     """What W_Q is a share of."""
     check, prose, t2 = ledger.check, ledger.prose, ledger.table("table2")
     size = decoder_sizes.decoder(ledger.settings)
@@ -98,7 +98,7 @@ def shares(ledger: AuditRows) -> None:
     check("non_emb_pct", "fewer non-embedding parameters", "sec 5.1", prose("non_emb_pct"), fewer)
 
 
-def tokens(ledger: AuditRows) -> None:
+def check_tokens(ledger: AuditRows) -> None:
     """Training and validation tokens."""
     check, prose = ledger.check, ledger.prose
     steps, per_step, training = prose("steps_k"), prose("tokens_per_step"), prose("tokens_b")
@@ -118,7 +118,7 @@ def tokens(ledger: AuditRows) -> None:
     check("validation", "validation tokens, in millions", "sec 5.1", prose("validation_tokens_m"), sequences / MILLION)
 
 
-def learning_rates(ledger: AuditRows) -> None:
+def check_learning_rates(ledger: AuditRows) -> None:
     """Section 6's ratios from Table 2's rates."""
     check, prose, t2 = ledger.check, ledger.prose, ledger.table("table2")
     peak, least = ({config: t2[config, f"{end}_lr"].exactly() for config in LABELS} for end in ("peak", "min"))

@@ -11,12 +11,12 @@ from . import counterexamples, decoder_sizes
 
 def audit(ledger: AuditRows) -> None:
     """Rows of appendices 8.2 to 8.4."""
-    scores(ledger)
-    basis_transfer(ledger)
-    statements(ledger)
+    check_scores(ledger)
+    check_basis_transfer(ledger)
+    check_statements(ledger)
 
 
-def scores(ledger: AuditRows) -> None:
+def check_scores(ledger: AuditRows) -> None:
     """Appendix 8.2: standard deviation of scores at init."""
     check, prose = ledger.check, ledger.prose
     size = decoder_sizes.decoder(ledger.settings)
@@ -30,7 +30,7 @@ def scores(ledger: AuditRows) -> None:
     check("score_ratio_inverse", "its inverse", "App 8.2", prose("score_ratio_inverse"), 1 / ratio)
 
 
-def basis_transfer(ledger: AuditRows) -> None:
+def check_basis_transfer(ledger: AuditRows) -> None:
     """Appendix 8.3 and 8.4."""
     check, prose = ledger.check, ledger.prose
     linear, mlp = ({end: prose(f"transfer_{kind}_{end}_pct") for end in ("low", "high")} for kind in ("linear", "mlp"))
@@ -46,7 +46,7 @@ def basis_transfer(ledger: AuditRows) -> None:
     check("sigma_max", label, "App 8.3.1", prose("sigma_max"), sqrt(prose("singular_squared_high")))
 
 
-def statements(ledger: AuditRows) -> None:
+def check_statements(ledger: AuditRows) -> None:
     """Statements of appendix 8 that are false as they are quantified or worded, by counterexamples."""
     check = ledger.check
     label = f"of {counterexamples.DRAWS} drawn weights, those with the same function at another Z, Z - Z' invertible"

@@ -41,12 +41,12 @@ Z_IN_TEXT = (
 
 def audit(ledger: AuditRows) -> None:
     """Rows of sections 3.3, 4.1, 4.4, 6 and appendix E.4."""
-    noise_floor(ledger)
-    table_2(ledger)
-    survivors(ledger)
+    check_noise_floor(ledger)
+    check_table_2(ledger)
+    check_survivors(ledger)
 
 
-def noise_floor(ledger: AuditRows) -> None:
+def check_noise_floor(ledger: AuditRows) -> None:
     """Section 3.3, 4.4 and appendix E.4."""
     check, copy, prose, floor = ledger.check, ledger.copy, ledger.prose, ledger.table("noise_floor")
     sigma = floor["baseline", "climb_avg_std"]
@@ -65,15 +65,15 @@ def noise_floor(ledger: AuditRows) -> None:
     check("sigma_from_z", "sigma behind Table 2's z, from its first and last row", "table 2", sigma, expected)
     label = "Softpick's row of Table 2 is its first seed, not the mean of its three"
     ledger.copy("t2_softpick_seed", label, "table 2, sec 4.4", t2[first, "climb_avg"], seeds(ledger, first)[0])
-    welch(ledger)
+    check_welch(ledger)
     for method in ("qknorm", "softpick"):
-        method_p_values(ledger, method)
+        check_method_p_values(ledger, method)
     label = "Pr(Softpick <= baseline) in the bootstrap"
     share = share_of_overlap(seeds(ledger, "softpick"), seeds(ledger, "baseline"))
     check("bootstrap_probability", label, "sec 3.3", prose("bootstrap_probability"), share)
 
 
-def welch(ledger: AuditRows) -> None:
+def check_welch(ledger: AuditRows) -> None:
     """Softpick's Welch test from its seeds, and from its means and spreads."""
     check, floor = ledger.check, ledger.table("noise_floor")
     a, b = seeds(ledger, "softpick"), seeds(ledger, "baseline")
@@ -87,7 +87,7 @@ def welch(ledger: AuditRows) -> None:
     check("welch_t_softpick_summary", "Welch t of Softpick from means and sd", "sec 4.4", t, expected)
 
 
-def method_p_values(ledger: AuditRows, method: str) -> None:
+def check_method_p_values(ledger: AuditRows, method: str) -> None:
     """p of a method's printed t and Stouffer Z, and the tasks that go into the latter."""
     check, prose, floor = ledger.check, ledger.prose, ledger.table("noise_floor")
     spread, sigma = floor[method, "climb_avg_std"], floor["baseline", "climb_avg_std"]
@@ -105,7 +105,7 @@ def method_p_values(ledger: AuditRows, method: str) -> None:
     ledger.copy(f"stouffer_total_{method}", label, "App E.4", printed, prose("tasks"))
 
 
-def table_2(ledger: AuditRows) -> None:
+def check_table_2(ledger: AuditRows) -> None:
     """Every delta, z and corrected p of Table 2, and the copies of its numbers in the text."""
     check, copy, prose, t2 = ledger.check, ledger.copy, ledger.prose, ledger.table("table2")
     baseline, sigma = t2["baseline", "climb_avg"], ledger.table("noise_floor")["baseline", "climb_avg_std"]
@@ -136,7 +136,7 @@ def table_2(ledger: AuditRows) -> None:
         copy(f"z_text_{method}", f"z of {method} in the text", printed.where, printed, t2[method, "z"])
 
 
-def survivors(ledger: AuditRows) -> None:
+def check_survivors(ledger: AuditRows) -> None:
     """How many methods pass |z| > 2 and the three corrections."""
     check, prose, t2 = ledger.check, ledger.prose, ledger.table("table2")
     z, line, m, alpha = t2.column("z"), prose("z_line"), prose("m"), prose("alpha")

@@ -10,13 +10,13 @@ from plumbline.published.printed_number import exact
 
 def audit(ledger: AuditRows) -> None:
     """Rows of sections 1 to 3, and of references to tables and sections."""
-    years(ledger)
-    sizes(ledger)
-    headings(ledger)
-    references(ledger)
+    check_years(ledger)
+    check_sizes(ledger)
+    check_headings(ledger)
+    check_references(ledger)
 
 
-def years(ledger: AuditRows) -> None:
+def check_years(ledger: AuditRows) -> None:
     """Dates of the works that the methods are taken from, as section 2.2 cites them."""
     check, prose, years = ledger.check, ledger.prose, ledger.table("cited_works").column("year").exactly()
     narang = prose("narang_year")
@@ -35,7 +35,7 @@ def years(ledger: AuditRows) -> None:
     check("disjoint", label, "sec 2.1; Narang et al. 2021", exact(0), both, basis="outside source")
 
 
-def sizes(ledger: AuditRows) -> None:
+def check_sizes(ledger: AuditRows) -> None:
     """Sizes of cited work against the range of sizes and the criterion of inclusion."""
     check, prose = ledger.check, ledger.prose
     label = "sizes of today over T5-base, said to be ten times it"
@@ -46,7 +46,7 @@ def sizes(ledger: AuditRows) -> None:
     check("softpick_criterion", label, "sec 3.1, 4.4", exact(1), meets, basis="other interpretation")
 
 
-def headings(ledger: AuditRows) -> None:
+def check_headings(ledger: AuditRows) -> None:
     """Labels of soft and hard in section 2.2's headings against those of Table 1."""
     check, t1, t2 = ledger.check, ledger.table("table1"), ledger.table("table2")
     heading, label = ledger.table("cited_works").words("heading"), t1.words("soft_hard")
@@ -72,7 +72,7 @@ def headings(ledger: AuditRows) -> None:
     check("tasks_rows", "tasks of the suite, in Table 5", "sec 3.4, table 5", ledger.prose("tasks"), tasks)
 
 
-def references(ledger: AuditRows) -> None:
+def check_references(ledger: AuditRows) -> None:
     """References to tables and sections against where these are."""
     table = ledger.table("references")
     where, about = table.words("where"), table.words("about")

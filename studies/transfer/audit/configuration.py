@@ -18,12 +18,12 @@ from . import decoder_sizes
 
 def audit(ledger: AuditRows) -> None:
     """All rows that follow from the stated configuration."""
-    heads_and_scales(ledger)
-    tokens(ledger)
-    initial_values(ledger)
+    check_heads_and_scales(ledger)
+    check_tokens(ledger)
+    check_initial_values(ledger)
 
 
-def heads_and_scales(ledger: AuditRows) -> None:
+def check_heads_and_scales(ledger: AuditRows) -> None:
     """Head counts that two sections print differently, and what "3B" means."""
     check, copy, prose = ledger.check, ledger.copy, ledger.prose
     heads = prose("heads")
@@ -47,7 +47,7 @@ def heads_and_scales(ledger: AuditRows) -> None:
     check("cost_parameters", label, "sec 5.1", prose("sweep_cost_ratio"), ratio, basis="other interpretation")
 
 
-def tokens(ledger: AuditRows) -> None:
+def check_tokens(ledger: AuditRows) -> None:
     """Training tokens and packs."""
     check, prose, packs = ledger.check, ledger.prose, ledger.table("data_packs")
     steps, exponent, context = prose("steps"), prose("log2_tokens_per_step"), prose("context")
@@ -92,7 +92,7 @@ def shards_at_one_length(sequences: Interval, other_sequences: Interval, other_s
     return iv.mpf(math.ceil(low(sequences) / length))
 
 
-def initial_values(ledger: AuditRows) -> None:
+def check_initial_values(ledger: AuditRows) -> None:
     """Appendix B's values at step 0."""
     check, prose = ledger.check, ledger.prose
     n, reference = prose("context"), prose("ssmax_reference")

@@ -12,11 +12,11 @@ from .base_scale import seeds
 
 def audit(ledger: AuditRows) -> None:
     """Rows of sections 3.1, 4.2 and 4.3."""
-    counts(ledger)
-    effects(ledger)
+    check_counts(ledger)
+    check_effects(ledger)
 
 
-def counts(ledger: AuditRows) -> None:
+def check_counts(ledger: AuditRows) -> None:
     """Counts of methods by module, from Table 1."""
     check, prose, t1 = ledger.check, ledger.prose, ledger.table("table1")
     categories, kinds = list(t1.words("category").values()), list(t1.words("soft_hard").values())
@@ -34,7 +34,7 @@ def counts(ledger: AuditRows) -> None:
     check("modifications_tested", "modifications tested", "abstract, sec 1", prose("modifications_tested"), tested)
 
 
-def effects(ledger: AuditRows) -> None:
+def check_effects(ledger: AuditRows) -> None:
     """How many attention and residual methods lie beyond the noise, and how far."""
     check, prose = ledger.check, ledger.prose
     t1, t2, line = ledger.table("table1"), ledger.table("table2"), prose("z_line")
@@ -57,10 +57,10 @@ def effects(ledger: AuditRows) -> None:
     check("residual_improving", label, "sec 4.3", prose("residual_improving"), count(z > line))
     label = "residual methods below z = -2"
     check("residual_worse", label, "sec 4.3", prose("residual_worse"), count(z < -line))
-    spans(ledger, t2.column("climb_avg", attention))
+    check_spans(ledger, t2.column("climb_avg", attention))
 
 
-def spans(ledger: AuditRows, scores: PrintedColumn) -> None:
+def check_spans(ledger: AuditRows, scores: PrintedColumn) -> None:
     """How far the attention methods' scores spread, in units of the noise."""
     check, prose = ledger.check, ledger.prose
     hi, lo, width = prose("span_high"), prose("span_low"), prose("span_over_width")

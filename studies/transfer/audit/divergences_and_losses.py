@@ -13,13 +13,13 @@ from .base_scale import seeds
 
 def audit(ledger: AuditRows) -> None:
     """Rows of section 5.3 and appendices D and E."""
-    table_5(ledger)
-    divergences(ledger)
-    losses(ledger)
-    failure_signatures(ledger)
+    check_table_5(ledger)
+    check_divergences(ledger)
+    check_losses(ledger)
+    check_failure_signatures(ledger)
 
 
-def table_5(ledger: AuditRows) -> None:
+def check_table_5(ledger: AuditRows) -> None:
     """The same configuration on two devices."""
     check, prose, t5 = ledger.check, ledger.prose, ledger.table("table5")
     for task in t5.rows:
@@ -43,9 +43,9 @@ def table_5(ledger: AuditRows) -> None:
         check(name, label, "App D", prose(name), count(higher))
 
 
-def divergences(ledger: AuditRows) -> None:
+def check_divergences(ledger: AuditRows) -> None:
     """Table 6 next to the text and the caption of Figure 1."""
-    hybrid_norm(ledger)
+    check_hybrid_norm(ledger)
     copy, prose, t6 = ledger.copy, ledger.prose, ledger.table("table6")
     rise, start, nan = t6["ssmax", "grad_rise_steps"].exactly(), prose("ssmax_rise_start"), prose("ssmax_nan")
     for name, label, end in (
@@ -65,7 +65,7 @@ def divergences(ledger: AuditRows) -> None:
     copy("peak_step", label, "sec 5.3", prose("peak_step"), prose("warmup_steps"))
 
 
-def hybrid_norm(ledger: AuditRows) -> None:
+def check_hybrid_norm(ledger: AuditRows) -> None:
     """HybridNorm's three divergences."""
     check, prose, t6 = ledger.check, ledger.prose, ledger.table("table6")
     rows = [row for row in t6.rows if row.partition("#")[0] == "hybrid_norm"]
@@ -88,7 +88,7 @@ def hybrid_norm(ledger: AuditRows) -> None:
         ledger.copy(f"divergence_{seed}", label, "fig 1 caption, table 6", printed, nan)
 
 
-def losses(ledger: AuditRows) -> None:
+def check_losses(ledger: AuditRows) -> None:
     """Table 7 and the loss gaps of appendix E."""
     check, prose, t2, t7 = ledger.check, ledger.prose, ledger.table("table2"), ledger.table("table7")
     base = t7["baseline", "val_loss"]
@@ -123,7 +123,7 @@ def losses(ledger: AuditRows) -> None:
     check("range_points", label, "E.1", prose("range_points"), 100 * (largest(scores) - smallest(scores)))
 
 
-def failure_signatures(ledger: AuditRows) -> None:
+def check_failure_signatures(ledger: AuditRows) -> None:
     """Appendix E.2's per-task losses against the drops of the average they must add up to."""
     check, prose, t2 = ledger.check, ledger.prose, ledger.table("table2")
     replacement, subtraction, residual = (

@@ -11,11 +11,11 @@ from plumbline.published.printed_number import exact
 
 def audit(ledger: AuditRows) -> None:
     """Rows of sections 5.1 and 5.2."""
-    table_3(ledger)
-    runs_at_3b(ledger)
+    check_table_3(ledger)
+    check_runs_at_3b(ledger)
 
 
-def table_3(ledger: AuditRows) -> None:
+def check_table_3(ledger: AuditRows) -> None:
     """Table 3: deltas, ranks, and what is said of their order."""
     check, copy, prose = ledger.check, ledger.copy, ledger.prose
     t2, t3 = ledger.table("table2"), ledger.table("table3")
@@ -38,10 +38,10 @@ def table_3(ledger: AuditRows) -> None:
     for group, name in ((improvers, "positive_kept"), (failures, "negative_kept")):
         same_signs = count(t2.column("delta", group) * t3.column("delta_3b", group) > 0)
         check(name, "signs that are the same at 1.2B and 3B", "sec 5.2", prose(name), same_signs)
-    rank_correlation(ledger, improvers)
+    check_rank_correlation(ledger, improvers)
 
 
-def rank_correlation(ledger: AuditRows, improvers: list[str]) -> None:
+def check_rank_correlation(ledger: AuditRows, improvers: list[str]) -> None:
     """Spearman's rho of the seven improvers, and its p."""
     check, prose, t3 = ledger.check, ledger.prose, ledger.table("table3")
     rho, p, n = prose("spearman_rho"), prose("spearman_p"), prose("spearman_n")
@@ -57,7 +57,7 @@ def rank_correlation(ledger: AuditRows, improvers: list[str]) -> None:
     check("spearman_p_recomputed", label, "sec 5.2, table 3", p, recomputed)
 
 
-def runs_at_3b(ledger: AuditRows) -> None:
+def check_runs_at_3b(ledger: AuditRows) -> None:
     """How many runs there were at 3B, and what they cost."""
     check, prose = ledger.check, ledger.prose
     completed, candidates, diverged = prose("completed_3b"), prose("candidates_3b"), prose("diverged_3b")

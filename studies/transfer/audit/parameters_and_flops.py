@@ -15,12 +15,12 @@ FLOPS = "F = 3 sum_l (2 s^2 d + 2 s weights_l)"
 
 def audit(ledger: AuditRows) -> None:
     """Rows of Table 4 and of what is said about it."""
-    parameters(ledger)
-    flops(ledger)
-    differences(ledger)
+    check_parameters(ledger)
+    check_flops(ledger)
+    check_differences(ledger)
 
 
-def parameters(ledger: AuditRows) -> None:
+def check_parameters(ledger: AuditRows) -> None:
     """Parameter counts of all methods: in the interpretation that fits, and as the words have it where that is
     another."""
     check, t4, size = ledger.check, ledger.table("table4"), decoder_sizes.base(ledger.settings)
@@ -41,7 +41,7 @@ def _percent_added(extra: int, base: int) -> Expression:
     return 100 * exact(extra, "extra") / exact(base, "counted_baseline")
 
 
-def flops(ledger: AuditRows) -> None:
+def check_flops(ledger: AuditRows) -> None:
     """FLOPs of all methods by appendix C.1, from each one's matrices."""
     check, t4, size = ledger.check, ledger.table("table4"), decoder_sizes.base(ledger.settings)
     context = ledger.settings.whole("model_1p2b", "context")
@@ -74,7 +74,7 @@ def _percent_more(extra: int, base: int) -> Expression:
     return 100 * (exact(base + extra, "F") / exact(base, "F_baseline") - 1)
 
 
-def differences(ledger: AuditRows) -> None:
+def check_differences(ledger: AuditRows) -> None:
     """What is said of Table 4's columns."""
     check, copy, prose, t4 = ledger.check, ledger.copy, ledger.prose, ledger.table("table4")
     params, flops = t4.column("delta_params_pct"), t4.column("delta_flops_pct")

@@ -15,12 +15,12 @@ CORRELATION = 0.1
 
 def audit(ledger: AuditRows) -> None:
     """Rows of section 3.3, Reproducibility and appendix E.4."""
-    stouffer(ledger)
-    bootstrap_z(ledger)
-    query_key_norm(ledger)
+    check_stouffer(ledger)
+    check_bootstrap_z(ledger)
+    check_query_key_norm(ledger)
 
 
-def stouffer(ledger: AuditRows) -> None:
+def check_stouffer(ledger: AuditRows) -> None:
     """A sum of n correlated z has the variance n (1 + (n - 1) r), so that Z is smaller and p larger than for r = 0."""
     floor, n = ledger.table("noise_floor"), ledger.prose("tasks")
     spread = sqrt(1 + (n - 1) * CORRELATION)
@@ -33,7 +33,7 @@ def stouffer(ledger: AuditRows) -> None:
         ledger.check(f"stouffer_correlated_{method}", label, "E.4", printed, expected)
 
 
-def bootstrap_z(ledger: AuditRows) -> None:
+def check_bootstrap_z(ledger: AuditRows) -> None:
     """Softpick's z if the bootstrap over the three seeds produced it, as Reproducibility has it.
 
     A value drawn of three has the sd s sqrt(2 / 3), and a mean of three such values that over sqrt(3).
@@ -53,7 +53,7 @@ def bootstrap_z(ledger: AuditRows) -> None:
         )
 
 
-def query_key_norm(ledger: AuditRows) -> None:
+def check_query_key_norm(ledger: AuditRows) -> None:
     """QK-Norm's three seeds are not printed: their mean follows from Welch's t, and how far one can lie from it."""
     floor, n, base = ledger.table("noise_floor"), ledger.prose("seeds"), ledger.table("table2")["baseline", "climb_avg"]
     sd, sigma = floor["qknorm", "climb_avg_std"], floor["baseline", "climb_avg_std"]

@@ -170,15 +170,15 @@ def lead(
     small, larger = study.scale_label(BASE), study.scale_label(LARGE)
     if all_pairs.pairs:
         sentences.append(
-            f"Decision accuracy, {small} for {larger}: {_share(all_pairs)}; of those that {small} tells apart (p <= "
-            f"{LEVEL}, one pair at a time), {_share(pairs_apart)}."
+            f"Decision accuracy, {small} for {larger}: {_describe_order(all_pairs)}; of those that {small} tells apart "
+            f"(p <= {LEVEL}, one pair at a time), {_describe_order(pairs_apart)}."
         )
     for name, text in (("printed_z", "z of accuracy at 1.2B (Table 2)"), ("printed_3b", "accuracy at 3B (Table 3)")):
         if agreements[name].pairs:
-            sentences.append(f"Beside the paper's {text}: {_share(agreements[name])}.")
+            sentences.append(f"Beside the paper's {text}: {_describe_order(agreements[name])}.")
     last = agreements["printed_3b_diverged_last"]
     if last.pairs > agreements["printed_3b"].pairs:
-        sentences.append(f"With those last that diverge there in the paper (Table 6): {_share(last)}.")
+        sentences.append(f"With those last that diverge there in the paper (Table 6): {_describe_order(last)}.")
     return sentences
 
 
@@ -211,7 +211,7 @@ def _better(differences: ScaleDifferences) -> Mapping[str, float]:
     return {str(method): -float(value) for method, value in differences.means.items()}
 
 
-def _share(order: OrderAgreement) -> str:
+def _describe_order(order: OrderAgreement) -> str:
     if not order.pairs:
         return "no pair"
     text = f"{order.alike:g} of {order.pairs} pairs of {order.methods} methods in the same order ({order.share:.0%}"
