@@ -119,7 +119,7 @@ def planned(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple
     work, seen = tmp_path_factory.mktemp("work"), list[tuple[Any, Project, list[Any]]]()
 
     def told(workflow: Any, project: Project) -> bool:
-        seen.append((workflow, project, snakemake_internals.needed_jobs(workflow)))
+        seen.append((workflow, project, snakemake_internals.list_needed_jobs(workflow)))
         return True
 
     project = load(load_config() | {"preset": "paper", "machine": "h100", "work": str(work)})

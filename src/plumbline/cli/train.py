@@ -17,7 +17,7 @@ from plumbline.core.files import parse_json
 from plumbline.core.stop_request import StopRequest
 from plumbline.project import load
 from plumbline.specs.spec import RunSpec
-from plumbline.specs.spec_changes import changed
+from plumbline.specs.spec_changes import change_spec
 from plumbline.specs.yaml_files import PRESETS, load_config
 from plumbline.train.trainer_settings import TrainerSettings
 
@@ -68,7 +68,7 @@ def main() -> int:
     if given.config:
         from plumbline.project import config_arguments
 
-        config = config_arguments.changed(config, given.config)
+        config = config_arguments.change_config(config, given.config)
     if given.preset:
         config["preset"] = given.preset
     project = load(config)
@@ -78,7 +78,7 @@ def main() -> int:
             f"there is no run {given.run!r} at preset {project.name} (plumbline ls runs lists them){known}"
         )
     run = project.runs[given.run]
-    spec = changed(run.spec, given.changes)
+    spec = change_spec(run.spec, given.changes)
     if spec.data != run.spec.data or spec.model.context != run.spec.model.context:
         raise PlumblineError(
             f"--set: packs are cut for the study's own data and context ({run.spec.data}, "

@@ -83,12 +83,12 @@ def fingerprint(manifest: dict[str, Any]) -> str:
     return sha256_text(canonical_json(parts | {"shards": shards}))
 
 
-def beside_tokenizer(tokenizer: Path) -> Path:
+def packs_folder(tokenizer: Path) -> Path:
     """Name the folder of the packs that were cut with a corpus's tokenizer.json."""
     return tokenizer.absolute().parent.parent / PACKS
 
 
-def of_fingerprint(folder: Path, expected: str | None) -> tuple[Path, dict[str, Any]] | None:
+def find_pack(folder: Path, expected: str | None) -> tuple[Path, dict[str, Any]] | None:
     """Find the manifest of the pack with a fingerprint among the packs of a corpus, shards or no shards.
 
     None where there is none; what is no manifest is passed over.

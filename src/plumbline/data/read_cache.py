@@ -128,7 +128,7 @@ class StreamCache:
 
     def _found_other(self, folder: Path) -> None:
         """Meet a folder of something else than is asked for."""
-        print(_unused(folder), file=sys.stderr)
+        print(_describe_unused(folder), file=sys.stderr)
 
     def _begin(self) -> None:
         self.at, self.tally, self.measured = START, StreamTotals(), None
@@ -253,7 +253,7 @@ class StreamCache:
                 shutil.rmtree(path)
 
 
-def _unused(folder: Path) -> str:
+def _describe_unused(folder: Path) -> str:
     """That a folder is of something else than is asked for."""
     try:
         asked = json.loads((folder / _CURSOR).read_text(encoding="utf-8"))["asked"]

@@ -94,9 +94,9 @@ def verify_files(listed: ChecksumList) -> int:
             file = stack.enter_context(open(record.with_name(f"{record.name}.lock"), "ab"))
             locks.lock(file, wait=True)
         except OSError as error:
-            _unrecorded(listed, record, error)
+            _warn_unrecorded(listed, record, error)
             return _read_through(listed, {}, {})
-        known = _recorded(record)
+        known = _read_record(record)
         found: Record = {}
         try:
             return _read_through(listed, known, found)
@@ -155,7 +155,7 @@ def _facts(status: os.stat_result, sha256: str, listed: ChecksumList) -> dict[st
     }
 
 
-def _recorded(record: Path) -> Record:
+def _read_record(record: Path) -> Record:
     """What was verified before. A record that is no record vouches for nothing: everything is read."""
     try:
         content = parse_json(record.read_bytes())
@@ -168,10 +168,10 @@ def _write(listed: ChecksumList, record: Path, content: Record) -> None:
     try:
         atomic_write_json(record, content)
     except OSError as error:
-        _unrecorded(listed, record, error)
+        _warn_unrecorded(listed, record, error)
 
 
-def _unrecorded(listed: ChecksumList, record: Path, error: OSError) -> None:
+def _warn_unrecorded(listed: ChecksumList, record: Path, error: OSError) -> None:
     print(
         f"{record}: {error.strerror}: cannot record that {listed.manifest} was verified, so the next start reads all "
         "its files again",

@@ -63,7 +63,7 @@ def remark(workflow: Any) -> None:
         return
     _fingerprint.cache_clear()
     _sha256.cache_clear()
-    found = [job for job in snakemake_internals.all_jobs(workflow) if stale(job, lambda job: True)]
+    found = [job for job in snakemake_internals.list_all_jobs(workflow) if stale(job, lambda job: True)]
     if found:
         print(
             f"the inputs of these came out differently: {names(found)}. The same command again rebuilds them",

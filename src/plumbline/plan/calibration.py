@@ -64,7 +64,7 @@ def calibrate(project: Project, machine: Machine, sizes: Sizes, runs: Iterable[R
     memory: dict[tuple[str, str], int] = {}
     starts, evaluations, read = [], [], {}
     for run in runs:
-        manifest = finished(run, work)
+        manifest = read_finished(run, work)
         if manifest is None or not machine.made(manifest):
             continue
         seconds, size = manifest["wall_seconds"], sizes(run.spec.model)
@@ -106,7 +106,7 @@ def group(run: Run) -> tuple[str, str]:
     return run.spec.study, own_scale(run.spec.scale)
 
 
-def finished(run: Run, work: Path) -> dict[str, Any] | None:
+def read_finished(run: Run, work: Path) -> dict[str, Any] | None:
     """Read the manifest of a run that was trained under this very spec; None where it was not.
 
     A manifest that is damaged, or may not be read, is a warning, and the run counts as one that is to be done.

@@ -170,7 +170,7 @@ def tokenizer(project: Project, name: str) -> DataJobCost:
     """
     kind, megabytes = project.corpora[name].tokenizer.kind, project.corpora[name].tokenizer.training_megabytes
     units = {"words_m": distinct_words(megabytes) / 1e6, "training_mb": megabytes}
-    units["stored_mb"] = _stored_mb(project, name) if kind == "byte_level_bpe" else 0.0
+    units["stored_mb"] = _estimate_stored_mb(project, name) if kind == "byte_level_bpe" else 0.0
     return _cost(project, "tokenizer", units, True, disk=1e7)
 
 
@@ -179,7 +179,7 @@ def tokenize(project: Project, name: str) -> DataJobCost:
     shards, text, total = project.preset["tokenize_shards"], text_bytes(project, name), tokens(project, name)
     made = _entry(project.corpora[name]) * (total or 0.0) / shards
     units = {"remembered": 1.0, "shard_mb": (text or 0.0) / 1e6 / shards, "tokens_mb": made / 1e6}
-    units["stored_mb"] = _stored_mb(project, name)
+    units["stored_mb"] = _estimate_stored_mb(project, name)
     return _cost(project, "tokenize", units, text is not None, disk=made)
 
 
@@ -196,7 +196,7 @@ def pack(project: Project, name: str, context: int) -> DataJobCost:
     return _cost(project, "pack", units, total is not None, disk=size)
 
 
-def _stored_mb(project: Project, name: str) -> float:
+def _estimate_stored_mb(project: Project, name: str) -> float:
     """MB of a corpus's documents."""
     return STORED * (text_bytes(project, name) or 0.0) / 1e6
 

@@ -13,7 +13,7 @@ from typing import Any
 from plumbline.core.errors import PlumblineError, warn_once
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.plan import data_stage, machines, model_counts
-from plumbline.plan.calibration import Calibration, calibrate, finished, group
+from plumbline.plan.calibration import Calibration, calibrate, group, read_finished
 from plumbline.plan.job_needs import LEAST_MB, Need, amount, inside_evaluation, need
 from plumbline.plan.machines import Machine
 from plumbline.plan.model_counts import ModelCost, Sizes, probe_points, training_operations
@@ -147,7 +147,7 @@ class RunEstimator:
 
     def trained(self, run: Run) -> bool:
         """Whether a run has been trained to its end under its present spec."""
-        return finished(run, self.work) is not None
+        return read_finished(run, self.work) is not None
 
     def scored(self, run: Run) -> bool:
         """Whether a run has been trained and evaluated."""

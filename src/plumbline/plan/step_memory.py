@@ -84,7 +84,7 @@ def bucket_bytes(parameters: int, ranks: int) -> int:
     return parameters if ranks > 1 else 0
 
 
-def sent_bytes(parameters: int, ranks: int) -> int:
+def count_sent_bytes(parameters: int, ranks: int) -> int:
     """Bytes that a rank sends in a step, and receives as many, where ranks pass on parts in a ring.
 
     Whole models exchange gradients: parts of sums, then the sums. Sharded ones exchange parts of the gradients' sums,
@@ -96,7 +96,7 @@ def sent_bytes(parameters: int, ranks: int) -> int:
     return ceil(2 * parameters * (ranks - 1) / ranks)
 
 
-def sent_in_words(machine: Machine, runs: Iterable[tuple[Run, float]]) -> str:
+def describe_sent(machine: Machine, runs: Iterable[tuple[Run, float]]) -> str:
     """Say what a rank sends at most in a step, by size class; empty where no run has several GPUs.
 
     Args:
@@ -104,7 +104,7 @@ def sent_in_words(machine: Machine, runs: Iterable[tuple[Run, float]]) -> str:
     """
     most: dict[str, int] = {}
     for run, parameters in runs:
-        most[run.size] = max(most.get(run.size, 0), sent_bytes(ceil(parameters), machine.devices_of(run)))
+        most[run.size] = max(most.get(run.size, 0), count_sent_bytes(ceil(parameters), machine.devices_of(run)))
     words = [f"{size} {byte_size(most[size])}" for size in machine.devices if most.get(size)]
     return ", ".join(words) if machine.device == "cuda" else ""
 
@@ -195,10 +195,10 @@ def in_words(machine: Machine, runs: Iterable[Run]) -> list[str]:
     unknown = sum(one.bytes is None for _, one in found)
     if unknown:
         said.append(f"Not counted: the steps of {unknown} runs, which get the micro-batch of their size all the same.")
-    return said + _left_to_trainers(machine, runs)
+    return said + _describe_unstated(machine, runs)
 
 
-def _left_to_trainers(machine: Machine, runs: Iterable[Run]) -> list[str]:
+def _describe_unstated(machine: Machine, runs: Iterable[Run]) -> list[str]:
     """Say what steps take of the GPUs of a machine that states no micro-batch for them, as they were counted."""
     room, taken = machine.memory_gib * 2**30 - SPARE, dict[tuple[str, int], list[int]]()
     for run in runs:
@@ -223,7 +223,7 @@ def micro_batch_flag(wildcards: Any) -> str:
 
     Nothing where its step would not fit the machine's memory: the trainer then takes the largest that does.
     """
-    loaded = profiles.loaded()
+    loaded = profiles.load_configuration()
     run = loaded.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed)
     found = of_device(machines.load(loaded.config["machine"], loaded.root), run)
     return "" if found is None or found.asked is None else f"--micro-batch {found.asked}"

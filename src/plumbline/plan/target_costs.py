@@ -222,7 +222,7 @@ def runs_bytes(estimator: RunEstimator, runs: list[Run]) -> float:
     return sum(estimator.disk_bytes(run) for run in runs)
 
 
-def published(estimator: RunEstimator, root: Path) -> pd.DataFrame:
+def compare_published(estimator: RunEstimator, root: Path) -> pd.DataFrame:
     """Set the hours of a run that a study's paper prints next to the estimate for this machine, a row a scale.
 
     Read from the paper's running text, where it has `nodes_<scale>` and `hours_<scale>` or `days_<scale>`; they are
@@ -231,10 +231,10 @@ def published(estimator: RunEstimator, root: Path) -> pd.DataFrame:
     """
     paper = estimator.project.name == "paper"
     studies = estimator.project.studies.values() if paper else []
-    return pd.DataFrame([found for study in studies for found in _published_rows(estimator, study, root)])
+    return pd.DataFrame([found for study in studies for found in _read_published(estimator, study, root)])
 
 
-def _published_rows(estimator: RunEstimator, study: Study, root: Path) -> list[dict[str, object]]:
+def _read_published(estimator: RunEstimator, study: Study, root: Path) -> list[dict[str, object]]:
     from plumbline.published.printed_numbers import PrintedNumbers
 
     printed = PrintedNumbers.of(study.name, root)

@@ -224,7 +224,7 @@ def _encode(checkpoint: LoadedCheckpoint, words: str, tokenizer: Path | None) ->
 def _load_tokens(path: Path, context: int) -> np.ndarray:
     """Ids from a .npy: sequences as they are, cut to the context, or one long line of tokens."""
     try:
-        found = npy.mapped(path)
+        found = npy.map_array(path)
     except (OSError, ValueError) as error:
         raise PlumblineError(f"--token-ids: {path} cannot be read as an array ({error})") from error
     if not np.issubdtype(found.dtype, np.integer) or found.ndim not in (1, 2):

@@ -151,11 +151,11 @@ class Fingerprints:
             asked.append(self.configuration.preset["tokenize_shards"])
         if kind == "pack":
             asked += [read["packs"] if split == "train" else read["validation"], read["sequences_per_shard"]]
-        made = _joined(kind, asked)
+        made = _join(kind, asked)
         budgeted = self.inputs.budget_tokens(name) if kind == "documents" else None
         if budgeted is None:
             return made
-        found_short = hub_read_budget.short(Path(self.paths.corpus(name)) / "documents")
+        found_short = hub_read_budget.read_short(Path(self.paths.corpus(name)) / "documents")
         verb, _, rest = made.partition("-")
         return f"{sha256_text(canonical_json([verb, budgeted, read['tokenizer'], found_short]))[:16]}-{rest}"
 
@@ -167,7 +167,7 @@ class Fingerprints:
     def _hub(self, name: str) -> dict[str, Any]:
         """The data set that a corpus asks the hub for; to write down the commit that it was read at changes nothing."""
         asked = self.configuration.corpora[name].hub
-        commit = hub.locked(Path(self.paths.corpus(name)) / "documents", asked.path, asked.configuration)
+        commit = hub.read_locked_commit(Path(self.paths.corpus(name)) / "documents", asked.path, asked.configuration)
         read: dict[str, Any] = msgspec.to_builtins(asked)
         return read | {"revision": ""} if asked.revision == commit else read
 
@@ -186,7 +186,7 @@ class Fingerprints:
             _sizes(self.inputs.item_files(suite)),
             documents,
         ]
-        return _joined("items", asked)
+        return _join("items", asked)
 
     def scores(self, suite: str) -> str:
         """Fingerprint the scores of a suite, as `corpus` does, without run, items and tokenizer, which are files."""
@@ -195,7 +195,7 @@ class Fingerprints:
             self.configuration.preset["evaluation"]["limit"],
             self.configuration.config["evaluation"]["metric"],
         ]
-        return _joined("scores", asked)
+        return _join("scores", asked)
 
     def suite_content(self, name: str, *, sources: bool = False) -> Any:
         """What of a suite decides scores and their average, with `sources` its items too: everything but workloads,
@@ -275,7 +275,7 @@ class Fingerprints:
         return sha256_text(canonical_json([code_hash.tree_hash(files), self.configuration.config]))[:16]
 
 
-def _joined(kind: str, asked: Any) -> str:
+def _join(kind: str, asked: Any) -> str:
     return f"{_verb_code(kind)}-{sha256_text(canonical_json(asked))[:16]}"
 
 

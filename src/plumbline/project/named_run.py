@@ -62,7 +62,7 @@ def find(run: str | Path, preset: str | None, suite: str | None = None) -> Named
             f"{run} has not finished at preset {project.name}; "
             f"snakemake {outcome} --config preset={project.name} makes it"
         )
-    known = nearest(name, [*project.runs, *_finished(work)])
+    known = nearest(name, [*project.runs, *_list_finished(work)])
     at = _where_else(project, name)
     raise PlumblineError(
         f"{run} is no folder, and no run at preset {project.name} (plumbline ls runs lists them){at or known}"
@@ -89,7 +89,7 @@ def _with_its_files(folder: Path, suite: str | None) -> NamedRun:
     return NamedRun(folder, tokenizer, scores, items.parent if items else None, pack)
 
 
-def _finished(work: Path) -> list[str]:
+def _list_finished(work: Path) -> list[str]:
     """Names of the finished runs of a preset's folder of work."""
     return [path.parent.relative_to(work / "runs").as_posix() for path in work.glob(f"runs/*/*/*/*/{_OUTCOME}")]
 

@@ -10,7 +10,7 @@ from plumbline.project.configuration import Configuration
 from plumbline.project.paths import RESULTS, WorkflowPaths
 from plumbline.project.planned_measurements import PlannedMeasurements
 from plumbline.specs import study_folders
-from plumbline.specs.study_config import Run, expected_digest
+from plumbline.specs.study_config import Run, hash_expected_runs
 from plumbline.specs.yaml_files import papers
 
 #: Ending of the file that stands for a target of each kind.
@@ -65,12 +65,12 @@ class StudyTargets:
 
         The hash alone is in the rule's parameters; the job finds out which runs they are.
         """
-        return expected_digest(self.runs(study, target))
+        return hash_expected_runs(self.runs(study, target))
 
     def study_expected(self, study: str) -> str:
         """Hash the runs of a study on which its claims rest."""
         found = self.configuration.studies[study]
-        return expected_digest(found.group(*found.claimed_groups))
+        return hash_expected_runs(found.group(*found.claimed_groups))
 
     def claims_files(self, study: str) -> list[str]:
         """List the files that the claims of a study rest on.
@@ -80,7 +80,7 @@ class StudyTargets:
         """
         paths = {path for target in self.configuration.studies[study].claimed for path in self.files(study, target)}
         rates = self._beside(study, study_folders.RATES)
-        paths |= {study_folders.shown(rates, self.configuration.root)} if rates.exists() else set()
+        paths |= {study_folders.format_path(rates, self.configuration.root)} if rates.exists() else set()
         return sorted(paths | set(self.printed_files(study)))
 
     def printed_files(self, study: str, names: list[str] | None = None) -> list[str]:
@@ -92,12 +92,12 @@ class StudyTargets:
         code_of = self.configuration.studies[study].code if study in self.configuration.studies else study
         root = self.configuration.root
         folder = study_folders.folder(code_of, root) / study_folders.PUBLISHED
-        known = {path.stem: study_folders.shown(path, root) for path in sorted(folder.glob("*"))}
+        known = {path.stem: study_folders.format_path(path, root) for path in sorted(folder.glob("*"))}
         for name in names or ():
             if name not in known:
                 raise PlumblineError(
                     f"{study_folders.yaml_of(study, root)}: targets: published: there is no {name!r} in "
-                    f"{study_folders.shown(folder, root)}{nearest(name, known)} (there are {sorted(known)})"
+                    f"{study_folders.format_path(folder, root)}{nearest(name, known)} (there are {sorted(known)})"
                 )
         return [known[name] for name in (known if names is None else names)]
 
@@ -148,7 +148,7 @@ class StudyTargets:
         for study in papers(self.configuration.root):
             found += self.printed_files(study)
             beside = [self._beside(study, f"{name}.yaml") for name in ("findings", "unchecked_numbers", "sentences")]
-            found += [study_folders.shown(path, self.configuration.root) for path in beside if path.exists()]
+            found += [study_folders.format_path(path, self.configuration.root) for path in beside if path.exists()]
         return found
 
     def _beside(self, study: str, file: str) -> Path:

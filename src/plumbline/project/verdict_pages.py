@@ -7,7 +7,7 @@ from pathlib import Path
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.project.configuration import Configuration
 from plumbline.project.paths import VERDICTS, WorkflowPaths
-from plumbline.specs.study_config import expected_digest
+from plumbline.specs.study_config import hash_expected_runs
 
 
 class VerdictPages:
@@ -39,7 +39,7 @@ class VerdictPages:
 
     def expected(self) -> str:
         """Hash the runs that the verdict's page needs."""
-        return expected_digest(list(self.configuration.mine.study.runs.values())) if self.configuration.mine else ""
+        return hash_expected_runs(list(self.configuration.mine.study.runs.values())) if self.configuration.mine else ""
 
     def refuse(self, path: str) -> None:
         """Refuse a path of a verdict's page that no user's file was given for; other paths pass.

@@ -68,7 +68,7 @@ def _configuration(given: argparse.Namespace) -> dict[str, Any]:
     if given.config:
         from plumbline.project import config_arguments
 
-        config = config_arguments.changed(config, given.config)
+        config = config_arguments.change_config(config, given.config)
     return config | ({"preset": given.preset} if given.preset else {})
 
 

@@ -135,7 +135,7 @@ def _imports(path: Path) -> tuple[Path, ...]:
     for node in _statements(parse(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and (module := imported_from(node, path, own)):
+        elif isinstance(node, ast.ImportFrom) and (module := resolve_import(node, path, own)):
             # What is imported may be a module itself, or a name of one.
             names |= {module} | {f"{module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and is_study(own):
@@ -174,7 +174,7 @@ def _of_the_package(path: Path) -> bool:
     return path.is_relative_to(PACKAGE) and not path.is_relative_to(PACKAGE / package_data.COPY)
 
 
-def imported_from(node: ast.ImportFrom, path: Path, own: Path) -> str:
+def resolve_import(node: ast.ImportFrom, path: Path, own: Path) -> str:
     """The full name of the module in ``from MODULE import ...``; empty where a relative import leads out of its
     package.
 

@@ -48,6 +48,6 @@ class Paper(ClosedStruct, frozen=True, kw_only=True):
         return f'{self.kind_words}"{self.short}"' + (f" ({whose})" if whose else "")
 
 
-def named(study: str, paper: Paper | None) -> str:
+def name_study(study: str, paper: Paper | None) -> str:
     """A study with its paper, as a line above tables and pages."""
     return f"Study `{study}`: {paper}." if paper else f"Study `{study}`."

@@ -10,7 +10,7 @@ from plumbline.specs import sweep
 from plumbline.specs.yaml_files import load_study
 
 
-def extended(definition: dict[str, Any], path: str, root: Path) -> dict[str, Any]:
+def complete_study(definition: dict[str, Any], path: str, root: Path) -> dict[str, Any]:
     """Complete a study's YAML (`definition`) from the study that it extends; one that extends none is given back as it
     is.
 
@@ -53,7 +53,7 @@ def extended(definition: dict[str, Any], path: str, root: Path) -> dict[str, Any
                     entry | {"methods": list(definition["methods"]), "seeds": definition.get("seeds", entry["seeds"])}
                 )
             elif entry["methods"] != "variants":
-                methods = [method for method in sweep.named_runs(parent, entry, path) if method in references]
+                methods = [method for method in sweep.list_named_runs(parent, entry, path) if method in references]
                 kept_entries += [entry | {"methods": methods}] if methods else []
         if kept_entries:
             runs[group] = kept_entries

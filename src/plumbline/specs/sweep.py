@@ -41,7 +41,7 @@ def points(name: str, entry: dict[str, Any]) -> dict[str, Point]:
     return {f"{name}.{_spell(point)}": point for point in grid if point}
 
 
-def named_runs(definition: dict[str, Any], entry: dict[str, Any], where: str) -> list[str]:
+def list_named_runs(definition: dict[str, Any], entry: dict[str, Any], where: str) -> list[str]:
     """The methods, variants, sweep points and arms that an entry of `runs` names; a swept method becomes all of its
     points.
 

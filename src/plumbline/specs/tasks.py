@@ -177,7 +177,7 @@ class Task(ClosedStruct, frozen=True, kw_only=True):
         return self.metric if policy == "acc_norm_where_defined" else "acc"
 
 
-def known(root: Path = ROOT) -> list[str]:
+def list_tasks(root: Path = ROOT) -> list[str]:
     """Names of all tasks: the files of config/tasks."""
     return sorted(path.stem for path in (root / "config" / "tasks").glob("*.yaml"))
 
@@ -190,7 +190,7 @@ def task(name: str, root: Path = ROOT, where: str = "") -> Task:
     """
     path = root / "config" / "tasks" / f"{name}.yaml"
     if not path.is_file():
-        there = known(root)
+        there = list_tasks(root)
         raise PlumblineError(
             f"{where}there is no task {name!r}{nearest(name, there)} (config/tasks has {there}); "
             f"write config/tasks/{name}.yaml, as config/tasks/README.md says"

@@ -37,7 +37,7 @@ def documents(
     Args:
         corpus: whose documents they are, for messages.
         path: a data set's name on the hub, or a local folder with the same layout, which needs no revision or network.
-        revision: the commit that `pinned` gives.
+        revision: the commit that `pin_revision` gives.
         at: the place from which to read on.
 
     Raises:
@@ -62,7 +62,7 @@ def documents(
             yield Document(id=identity, source=name, text=text, group=identity, end=end)
 
 
-def pinned(*, corpus: str, path: str, configuration: str, revision: str, out: Path) -> str:
+def pin_revision(*, corpus: str, path: str, configuration: str, revision: str, out: Path) -> str:
     """The commit that a corpus is read at: `revision`, or what an empty one meant when `out` was first filled.
 
     The newest commit is asked for once and written to `LOCK` in `out` before anything is read, so that an interrupted
@@ -78,7 +78,7 @@ def pinned(*, corpus: str, path: str, configuration: str, revision: str, out: Pa
         raise PlumblineError(
             f"{where}: {revision!r} is not a full commit hash (40 hex digits); branches and tags can move"
         )
-    known = locked(out, path, configuration)
+    known = read_locked_commit(out, path, configuration)
     if revision:
         if known not in (None, revision):
             print(
@@ -95,7 +95,7 @@ def pinned(*, corpus: str, path: str, configuration: str, revision: str, out: Pa
     return known
 
 
-def locked(out: Path, path: str, configuration: str) -> str | None:
+def read_locked_commit(out: Path, path: str, configuration: str) -> str | None:
     """The commit that `LOCK` in `out` names for a data set; None where there is no lock, or it is of another data set.
 
     Raises:

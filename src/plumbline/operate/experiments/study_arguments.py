@@ -88,7 +88,9 @@ def _fitted(given: argparse.Namespace, project: Project, study: Study, method: s
     from plumbline.plan import fit_to_time
 
     bank, most = _sizes(given)
-    found = fit_to_time.fitted(project, study, method, against, given.time_budget, runs=bank + most, scale=given.scale)
+    found = fit_to_time.fit_budget(
+        project, study, method, against, given.time_budget, runs=bank + most, scale=given.scale
+    )
     print(found.words, file=sys.stderr)
     return found.given
 
@@ -162,7 +164,7 @@ def configuration_of(given: argparse.Namespace) -> tuple[dict[str, Any], list[st
     of_profiles = [word for one in profiles for word in config_arguments.profile_words(one)]
     config = load_config()
     if of_profiles or given.config:
-        config = config_arguments.changed(config, [*of_profiles, *given.config])
+        config = config_arguments.change_config(config, [*of_profiles, *given.config])
     if given.preset:
         config["preset"] = given.preset
     if getattr(given, "dry_run", False) or getattr(given, "time_budget", None):

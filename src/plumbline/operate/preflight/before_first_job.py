@@ -28,7 +28,7 @@ def watch(workflow: Any, project: Project) -> None:
 
     def built() -> None:
         if snakemake_internals.makes_files(workflow) and not dry_run.tell(workflow, project):
-            check(project, snakemake_internals.needed_jobs(workflow))
+            check(project, snakemake_internals.list_needed_jobs(workflow))
 
     if snakemake_internals.is_main_process(workflow):
         snakemake_internals.on_dag_built(workflow, built)
@@ -91,7 +91,7 @@ def _asked(project: Project, jobs: list[Any]) -> dry_run.DryRun:
 
 def started(workflow: Any, project: Project) -> None:
     """Enter what is about to be trained; called when a run begins, which a dry run never does."""
-    enter(_asked(project, snakemake_internals.needed_jobs(workflow)))
+    enter(_asked(project, snakemake_internals.list_needed_jobs(workflow)))
 
 
 def enter(asked: dry_run.DryRun) -> None:

@@ -233,7 +233,7 @@ def _tensors(directory: Path) -> Iterator[tuple[str, str, torch.Tensor]]:
 
 
 def _require_rows(path: Path, row: np.dtype) -> None:
-    found = npy.mapped(path)
+    found = npy.map_array(path)
     if found.dtype != row or found.ndim != 1:
         raise DamagedCheckpoint(f"{path.name} holds {found.dtype} of shape {found.shape}, not rows of {row}")
 

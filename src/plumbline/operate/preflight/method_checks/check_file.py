@@ -26,7 +26,7 @@ from plumbline.operate.preflight.dry_run import DryRun
 from plumbline.operate.preflight.method_checks import checks_report
 from plumbline.project import Project
 from plumbline.specs import corpus, study_config
-from plumbline.specs.checked_models import fingerprint_checks, of_experiment
+from plumbline.specs.checked_models import fingerprint_checks, make_own_methods_file
 from plumbline.specs.own_methods_file import OwnMethodsFile, load
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.yaml_files import PRESETS
@@ -120,7 +120,7 @@ def main() -> None:
     keep_memory()  # large tensors are made and dropped by the hundred
     if given.experiment is not None:
         study = study_config.load(given.experiment["study"], given.preset, source=given.documents_source)
-        mine = of_experiment(given.experiment, study, source=given.documents_source)
+        mine = make_own_methods_file(given.experiment, study, source=given.documents_source)
         assert mine is not None, "whoever asks has looked"
     else:
         mine = load(given.mine, given.preset, source=given.documents_source)
