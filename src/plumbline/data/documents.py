@@ -97,7 +97,7 @@ def gather(
         PlumblineError: two documents share an id, or one side of the split is empty.
     """
     out.mkdir(parents=True, exist_ok=True)
-    (out / "documents.json").unlink(missing_ok=True)  # it vouches for the files beside it, which now change
+    (out / "documents.json").unlink(missing_ok=True)  # it vouches for the files next to it, which now change
     for leftover in [*out.glob(f"{SHUFFLES}*"), *out.glob(f"{copies.SCRATCH}*")]:  # of killed processes
         shutil.rmtree(leftover)
     budget = about.get("budget")
@@ -290,7 +290,7 @@ def _open_local_cache(options: argparse.Namespace, collections: list[dict[str, s
     if options.max_documents or options.max_megabytes or not all(name.endswith((".jsonl", ".txt")) for name in names):
         return None
     request = {
-        "folder": options.local_texts_folder.resolve().name,  # the source of text files beside one another
+        "folder": options.local_texts_folder.resolve().name,  # the source of text files next to one another
         "files": {collection["name"]: collection["sha256"] for collection in collections},
         "validation_percent": options.validation_percent,
         "held_out_by": options.held_out_by,

@@ -135,7 +135,7 @@ def describe_spent(corpus: str, spent: dict[str, Any]) -> str:
 
 
 def read_short(out: Path) -> dict[str, Any] | None:
-    """Read `hub.short` in `out`: a data set and the bytes of text that would have been enough; None where there is
+    """Read `hub.short` in `out`: a data set and the bytes of text that would have been enough; None if there is
     none.
 
     Raises:

@@ -195,7 +195,7 @@ class StreamCache:
         atomic_write_json(self.folder / _CURSOR, content | {"sha256": sha256})
 
     def before(self, split: str) -> Path | None:
-        """The finished documents of one side from an earlier fetch, to which the new ones are added; None where there
+        """The finished documents of one side from an earlier fetch, to which the new ones are added; None if there
         are none.
 
         Raises:

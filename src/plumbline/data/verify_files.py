@@ -2,7 +2,7 @@
 before a node trains on them, the documents of a corpus before they are read.
 
 A file is read and hashed, unless its inode, size, mtime and ctime are those that it had when it was last found right
-on this machine. The record of that lies beside the manifest, in `.verified/<host name>.json`, and serves every pack
+on this machine. The record of that lies next to the manifest, in `.verified/<host name>.json`, and serves every pack
 that shares the shards.
 
 What this misses: bits that rot on the disk without the file being written (nothing of the inode changes), and rot of
@@ -36,7 +36,7 @@ from plumbline.data.progress import ProgressCounter
 FOLDER = ".verified"
 _PIECE = 1 << 20
 
-#: What the file beside documents that has their checksums is called.
+#: What the file next to documents that has their checksums is called.
 DOCUMENTS = "documents.json"
 
 #: What is known of files, by their names in the manifest.
@@ -60,9 +60,9 @@ class ChecksumList:
 
 
 def verify_documents(path: Path) -> str | None:
-    """Verify a file of documents by the documents.json beside it, as `verify_files` does; returns its SHA-256.
+    """Verify a file of documents by the documents.json next to it, as `verify_files` does; returns its SHA-256.
 
-    None for a file by itself, beside which there is none.
+    None for a file by itself, next to which there is none.
 
     Raises:
         PlumblineError: its bytes are not those that were written, or documents.json is damaged.

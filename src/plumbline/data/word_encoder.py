@@ -30,7 +30,7 @@ _TOGETHER = 4096
 #: Whitespace of ASCII, and what follows it up to the next.
 _SPACE = " \t\n\v\f\r"
 _WORD = re.compile(r"[ \t-\r]*[^ \t-\r]+|[ \t-\r]+")
-#: What any version of Unicode calls whitespace, or Python does, but for ASCII's.
+#: What any version of Unicode calls whitespace, or Python does, except for ASCII's.
 _OTHER_ASCII = "\x1c\x1d\x1e\x1f"
 _OTHER = re.compile("[^\\S \t-\r]|[\u180e\u200b\ufeff]")
 _PRE_TOKENIZER = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}

@@ -151,7 +151,7 @@ def describe_expected(project: Project, study: Study, runs: Sequence[Run]) -> st
     not needed.
     """
     prices = estimator(project, calibrate_on=[*project.runs.values(), *_earlier(project, study.code)])
-    to_do = [run for run in runs if not prices.trained(run)]
+    to_do = [run for run in runs if not prices.is_trained(run)]
     if not to_do:
         return "Nothing is to be trained: all runs are there."
     rounds = math.ceil(len(to_do) / prices.machine.runs_at_once(to_do))

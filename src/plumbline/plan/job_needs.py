@@ -52,11 +52,11 @@ class Need:
         """Wall seconds, of which a disk takes none."""
         return max(self.cpu_seconds, self.waits)
 
-    def asked_mb(self, attempt: int = 1, least: int = LEAST_SMALL_MB) -> int:
+    def choose_mb(self, attempt: int = 1, least: int = LEAST_SMALL_MB) -> int:
         """Choose the memory to ask for at an attempt: an attempt before it may have been killed for want of some."""
         return max(least, ceil(attempt * MEMORY_MARGIN * self.megabytes))
 
-    def asked_minutes(self) -> int:
+    def choose_minutes(self) -> int:
         """Choose the time limit."""
         return max(LEAST_MINUTES, ceil(TIME_MARGIN * self.seconds / 60) + SPARE_MINUTES)
 

@@ -111,7 +111,7 @@ class Machine(MachineEntry, frozen=True, kw_only=True):
 
     @property
     def step_times(self) -> Relative:
-        """Relative step times, each component's measured one before what is reckoned."""
+        """Relative step times, each component's measured one before what is estimated."""
         measured = {} if self.measured_step_time is None else self.measured_step_time.relative
         slots = [*self.relative_step_time, *(slot for slot in measured if slot not in self.relative_step_time)]
         return {slot: self.relative_step_time.get(slot, {}) | measured.get(slot, {}) for slot in slots}
@@ -127,7 +127,7 @@ class Machine(MachineEntry, frozen=True, kw_only=True):
         return 1.0 + sum(_find_stated(times, *chosen[slot]) - 1.0 for slot, times in step_times.items())
 
     def updating(self, devices: int) -> int:
-        """Give the number of devices, of so many, whose updates count beside the tokens that are read.
+        """Give the number of devices, of so many, whose updates count in addition to the tokens that are read.
 
         None of processors: their stated speed is of whole steps, and Muon's products are done at twice that there.
         """
@@ -147,7 +147,7 @@ class Machine(MachineEntry, frozen=True, kw_only=True):
         return self.devices[run.size]
 
     def runs_at_once(self, runs: Iterable[Run]) -> int:
-        """Count how many of such runs stand beside each other, with the devices of each."""
+        """Count how many of such runs stand next to each other, with the devices of each."""
         return max(1, self.devices_at_once // max(self.devices_of(run) for run in runs))
 
     def made(self, manifest: dict[str, object]) -> bool:

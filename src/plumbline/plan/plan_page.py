@@ -46,7 +46,7 @@ def markdown(priced: RunEstimator, frame: pd.DataFrame) -> str:
 
 
 def beside_papers(priced: RunEstimator) -> str:
-    """Write the section that sets what the papers say they cost next to the plan; empty where none says it."""
+    """Write the section that sets what the papers say they cost next to the plan; empty if none says it."""
     beside = compare_published(priced, ROOT)
     if not len(beside):
         return ""

@@ -1,4 +1,4 @@
-"""Shows a plan as one page of 80 columns: what each stage takes, where the time goes, and what of it is reckoned.
+"""Shows a plan as one page of 80 columns: what each stage takes, where the time goes, and what of it is estimated.
 
 Every figure of such a page is an estimate: of data jobs by measured laws, of runs by a stated or measured speed.
 """
@@ -26,7 +26,7 @@ from plumbline.specs.study_config import Run
 def terminal(priced: RunEstimator, frame: pd.DataFrame) -> str:
     """Write the page; `frame` is the plan's table, whose rows of whole studies it shows last."""
     project, classes = priced.project, target_costs.run_classes(priced)
-    to_do = [run for run in project.runs.values() if not priced.trained(run)]
+    to_do = [run for run in project.runs.values() if not priced.is_trained(run)]
     making = [_Corpus.of(project, name) for name in data_stage.to_make(project, to_do)]
     making.sort(key=lambda one: one.most, reverse=True)
     parts = [
@@ -155,7 +155,7 @@ def _cells(one: DataRule) -> list[str]:
 
 
 def _wall(rules: list[DataRule]) -> float | None:
-    """Seconds of all rules that a training waits for; None where one is not known."""
+    """Seconds of all rules that a training waits for; None if one is not known."""
     walls = [one.seconds for one in rules]
     known = [wall for wall in walls if wall is not None]
     return sum(known) if len(known) == len(walls) else None
@@ -280,7 +280,7 @@ def list_assumptions(priced: RunEstimator, making: list[_Corpus]) -> list[str]:
 def _list_unmeasured(priced: RunEstimator) -> list[tuple[Run, float]]:
     """The runs that are to do whose speed was not measured, with the bytes of their parameters."""
     runs = [run for run in priced.project.runs.values() if group(run) not in priced.calibration.speed]
-    return [(run, priced.size(run).parameters * WEIGHT_BYTES) for run in runs if not priced.trained(run)]
+    return [(run, priced.size(run).parameters * WEIGHT_BYTES) for run in runs if not priced.is_trained(run)]
 
 
 def _what_runs_are(priced: RunEstimator) -> str:

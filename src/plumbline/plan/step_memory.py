@@ -1,7 +1,7 @@
 """Says how much of a device's memory a training step takes, and what its ranks send one another.
 
 A step of each kind was counted without a device (benchmarks/fake_device.jsonl): of one rank that holds the model whole,
-with one micro-batch. What several ranks and micro-batches add is reckoned here; none of it is measured.
+with one micro-batch. What several ranks and micro-batches add is estimated here; none of it is measured.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class StepCount:
 
         It is an upper bound: gradients are added to a pass whose peak may hold some already. The gradients of the
         micro-batches before are there in every pass but the first. DDP keeps a copy of them in its buckets. Shards are
-        a part each of weights, gradients and moments; a whole model is gathered beside them, and gradients that were
+        a part each of weights, gradients and moments; a whole model is gathered next to them, and gradients that were
         not exchanged yet are whole.
         """
         if sharded:
@@ -97,7 +97,7 @@ def count_sent_bytes(parameters: int, ranks: int) -> int:
 
 
 def describe_sent(machine: Machine, runs: Iterable[tuple[Run, float]]) -> str:
-    """Say what a rank sends at most in a step, by size class; empty where no run has several GPUs.
+    """Say what a rank sends at most in a step, by size class; empty if no run has several GPUs.
 
     Args:
         runs: with the bytes of their parameters.
@@ -139,7 +139,7 @@ def counts() -> dict[str, StepCount]:
 class DeviceMemory:
     """What a run's step takes of one device with the micro-batch that the machine states for its size.
 
-    `bytes` is None where no such step was counted, or with another micro-batch.
+    `bytes` is None if no such step was counted, or with another micro-batch.
     """
 
     micro_batch: int
@@ -159,7 +159,7 @@ class DeviceMemory:
 
 
 def of_device(machine: Machine, run: Run) -> DeviceMemory | None:
-    """Reckon what a run's step takes of one of the machine's devices; None where it states no micro-batch."""
+    """Reckon what a run's step takes of one of the machine's devices; None if it states no micro-batch."""
     stated = machine.micro_batch.get(run.size)
     if stated is None:
         return None

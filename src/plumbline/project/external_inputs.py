@@ -119,7 +119,7 @@ class ExternalInputs:
         """Compute how many tokens are read of a hub's data set at most; None for all of it, and for other sources.
 
         They are what the largest packs of both sides take at the longest context, with what packing discards of each
-        (less than a sequence), and held-out text beside that of training.
+        (less than a sequence), and held-out text next to that of training.
         """
         read, context = self.configuration.corpora[name], max(self.configuration.contexts[name], default=0)
         sizes = [size for size in read.packs.values() if size is not None]

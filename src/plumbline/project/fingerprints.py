@@ -1,4 +1,4 @@
-"""Fingerprints what a product is made of beside files: its code, and the parts of YAML that it shows."""
+"""Fingerprints what a product is made of in addition to files: its code, and the parts of YAML that it shows."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ class Fingerprints:
         else:
             parts.append(self._said(study, kind))
         if kind in ("table", "figure", "claims"):
-            parts.append(self.targets.study_expected(study) if target is None else self.targets.expected(study, target))
+            parts.append(
+                self.targets.hash_claimed_runs(study) if target is None else self.targets.hash_runs(study, target)
+            )
             parts.append({} if target is None else self.configuration.studies[study].definition["targets"][target])
             if builds_models:  # those of the paper's own size, whatever the preset: the vocabulary is the corpus's
                 corpus = read_yaml(
@@ -240,7 +242,7 @@ class Fingerprints:
             labels,
             counted,
             cited,
-            self.verdicts.expected(),
+            self.verdicts.hash_runs(),
         ]
         return sha256_text(canonical_json([code_hash.tree_hash(files), asked]))[:16]
 

@@ -11,7 +11,7 @@ from plumbline.data.manifest import pack_folder
 from plumbline.project.project import Project, load
 from plumbline.specs.yaml_files import load_config
 
-#: The help of an argument that a run is named by, and of `--preset` beside it.
+#: The help of an argument that a run is named by, and of `--preset` next to it.
 HELP = "such as transfer/base/qknorm/s42 (plumbline ls runs), or the folder of one"
 PRESET_HELP = "of a run by its name (default: config/config.yaml's)"
 #: The file that a finished run ends with.
@@ -21,7 +21,7 @@ _OUTCOME = "outcome.json"
 @dataclass(frozen=True, slots=True)
 class NamedRun:
     """A run's folder, with the tokenizer, the scores, the folder of items and the manifest of the held-out pack that
-    the workflow made for the run (None where they are not known, or not there).
+    the workflow made for the run (None if they are not known, or not there).
     """
 
     folder: Path

@@ -9,7 +9,7 @@ from plumbline.project.paths import WorkflowPaths
 from plumbline.project.planned_measurements import PlannedMeasurements
 
 #: Training tokens from which a run is compiled. Those of the studies that read fewer take a GPU a minute at most, as
-#: long as compiling does; those that read more take hours (both reckoned).
+#: long as compiling does; those that read more take hours (both estimated).
 LONG_RUN = 100_000_000
 #: What this process loaded last: a profile's expressions see a job's wildcards and nothing else.
 _LOADED: Configuration | None = None

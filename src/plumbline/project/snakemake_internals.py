@@ -102,7 +102,7 @@ def profile_files(argv: Sequence[str]) -> list[Path]:
 
 
 def find_profile(profile: str) -> Path | None:
-    """Find the file of a profile that is named as for --profile; None where there is none."""
+    """Find the file of a profile that is named as for --profile; None if there is none."""
     from snakemake.cli import get_profile_dir
 
     found = get_profile_dir(profile)
@@ -257,7 +257,7 @@ def compares_parameters(workflow: Any) -> bool:
 
 
 def makes_files(workflow: Any) -> bool:
-    """Whether jobs are run, or would be but for a dry run; not with --summary, --rulegraph, --unlock, --touch."""
+    """Whether jobs are run, or would be except for a dry run; not with --summary, --rulegraph, --unlock, --touch."""
     return workflow.execution_settings is not None and not workflow.touch
 
 

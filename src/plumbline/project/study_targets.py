@@ -58,16 +58,16 @@ class StudyTargets:
             paths += [self.paths.examples(run) for run in runs]
         if "probes" in entry["reads"]:
             paths += [self.paths.probes(run) for run in runs]
-        return paths + self.measurements.files(study, target) + self.printed_files(study, entry["published"])
+        return paths + self.measurements.files(study, target) + self.list_printed_files(study, entry["published"])
 
-    def expected(self, study: str, target: str) -> str:
+    def hash_runs(self, study: str, target: str) -> str:
         """Hash the runs that a target needs, so that its rule runs again when they are others.
 
         The hash alone is in the rule's parameters; the job finds out which runs they are.
         """
         return hash_expected_runs(self.runs(study, target))
 
-    def study_expected(self, study: str) -> str:
+    def hash_claimed_runs(self, study: str) -> str:
         """Hash the runs of a study on which its claims rest."""
         found = self.configuration.studies[study]
         return hash_expected_runs(found.group(*found.claimed_groups))
@@ -75,15 +75,15 @@ class StudyTargets:
     def claims_files(self, study: str) -> list[str]:
         """List the files that the claims of a study rest on.
 
-        They are what its targets read, but for targets that say otherwise, all printed numbers, and how often each
+        They are what its targets read, except for targets that say otherwise, all printed numbers, and how often each
         claim would be reproduced.
         """
         paths = {path for target in self.configuration.studies[study].claimed for path in self.files(study, target)}
         rates = self._beside(study, study_folders.RATES)
         paths |= {study_folders.format_path(rates, self.configuration.root)} if rates.exists() else set()
-        return sorted(paths | set(self.printed_files(study)))
+        return sorted(paths | set(self.list_printed_files(study)))
 
-    def printed_files(self, study: str, names: list[str] | None = None) -> list[str]:
+    def list_printed_files(self, study: str, names: list[str] | None = None) -> list[str]:
         """List the files of a study's printed numbers, all of them or those named without their ending.
 
         Raises:
@@ -140,13 +140,13 @@ class StudyTargets:
                 copies.append(f"{RESULTS}/{name}.{ENDINGS[entry['kind']]}")
         return [*made, *copies, f"{RESULTS}/audit.csv"]
 
-    def audited_files(self) -> list[str]:
+    def list_audited_files(self) -> list[str]:
         """List the files that the audit reads: printed numbers of every paper, its findings, the numbers that no
         row checks, and its sentences with a number.
         """
         found = []
         for study in papers(self.configuration.root):
-            found += self.printed_files(study)
+            found += self.list_printed_files(study)
             beside = [self._beside(study, f"{name}.yaml") for name in ("findings", "unchecked_numbers", "sentences")]
             found += [study_folders.format_path(path, self.configuration.root) for path in beside if path.exists()]
         return found
@@ -172,7 +172,7 @@ class StudyTargets:
             found += names if study == self.configuration.config["main_study"] else []
         return found
 
-    def copied_from(self, name: str) -> str:
+    def find_copy_source(self, name: str) -> str:
         """Name the file that a copy under results/ is a copy of, without its ending."""
         main = self.configuration.config["main_study"]
         whole = name in ("audit", "plan") or "/" in name

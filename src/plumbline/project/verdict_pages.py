@@ -37,7 +37,7 @@ class VerdictPages:
         paths += [self.paths.scores(run) for run in runs if run.suite]
         return paths + [self.configuration.mine.asked["published"]] * bool(self.configuration.mine.asked["published"])
 
-    def expected(self) -> str:
+    def hash_runs(self) -> str:
         """Hash the runs that the verdict's page needs."""
         return hash_expected_runs(list(self.configuration.mine.study.runs.values())) if self.configuration.mine else ""
 

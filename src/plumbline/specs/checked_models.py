@@ -68,7 +68,7 @@ def list_checked_models(mine: OwnMethodsFile, root: Path = ROOT) -> dict[str, tu
 
 
 def _small(mine: OwnMethodsFile, root: Path) -> OwnMethodsFile | None:
-    """The same methods at the small preset; None where they are not there."""
+    """The same methods at the small preset; None if they are not there."""
     try:
         if mine.experiment is None:
             return own_methods_file.load(mine.path, SMALL, root)

@@ -14,7 +14,7 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Study
 
-#: (scale, name of a method, variant, point or arm) -> what decides its weights but for the seed, as a text.
+#: (scale, name of a method, variant, point or arm) -> what decides its weights except for the seed, as a text.
 Trained = dict[tuple[str, str], str]
 
 

@@ -1,7 +1,7 @@
 """Makes the runs of an experiment: a method and its baseline, each with seeds of its own, by the study's own recipe.
 
 `config.experiment` says which (`plumbline try` writes it). Where it names no budget, the runs are those of the study's
-scale, beside its own: ``study/SCALE/method/sSEED``. What it changes of that (steps, warm-up, held-out sequences, pack,
+scale, next to its own: ``study/SCALE/method/sSEED``. What it changes of that (steps, warm-up, held-out sequences, pack,
 the order of the data) is part of the runs' specs, which then lie in a folder of their own:
 ``study/SCALE_STEPS_steps_DIGEST/method/sSEED``.
 """
@@ -95,7 +95,7 @@ def budget(study: Study, scale: str, steps: int, read: corpus.Corpus, runs: Iter
     """The budget of so many steps at a study's scale, by the keys of BUDGET.
 
     It has the scale's own share of warm-up, the scale's own pack or the smallest that holds what a run reads, and,
-    where its size is stated, the whole held-out pack but for what interventions of the project's `runs` read of it.
+    where its size is stated, the whole held-out pack except for what interventions of the project's `runs` read of it.
     """
     own = own_budget(study, scale)
     recipe, parts = study.definition["recipe"], study.definition["scales"][scale][study.preset]

@@ -70,7 +70,7 @@ class OwnMethodsFile:
 
     @property
     def larger(self) -> str | None:
-        """The larger scale at which the verdict is checked again; None where the file asks for none."""
+        """The larger scale at which the verdict is checked again; None if the file asks for none."""
         return None if self.asked["larger"] == "none" else self.asked["larger"]
 
     @property

@@ -46,7 +46,7 @@ class Run:
 
     @property
     def suite(self) -> str:
-        """The suite that it is scored on; empty where it is not scored."""
+        """The suite that it is scored on; empty if it is not scored."""
         return self.scored_by[1] if self.scored_by else self.spec.suite
 
     @property
@@ -100,12 +100,12 @@ class Study:
 
     @property
     def noise_floor(self) -> dict[str, Any] | None:
-        """The YAML's entry on the noise floor (its reference and other references); None where the study has none."""
+        """The YAML's entry on the noise floor (its reference and other references); None if the study has none."""
         return self.definition.get("noise_floor")
 
     @property
     def reference(self) -> str | None:
-        """The method that the others are compared with; None where the study has no noise floor."""
+        """The method that the others are compared with; None if the study has no noise floor."""
         return None if self.noise_floor is None else self.noise_floor["reference"]
 
     @property
@@ -116,7 +116,7 @@ class Study:
 
     @property
     def suite(self) -> suites.Suite | None:
-        """The evaluation suite; None where nothing is evaluated."""
+        """The evaluation suite; None if nothing is evaluated."""
         return suites.suite(self.definition["suite"]) if "suite" in self.definition else None
 
     @property
@@ -264,7 +264,7 @@ def has_preset(name: str, preset: str, root: Path = ROOT) -> bool:
 
 
 def paper_of(name: str, root: Path = ROOT) -> Paper | None:
-    """The paper of a study, or of the one it extends; None where a folder holds nothing but printed numbers."""
+    """The paper of a study, or of the one it extends; None if a folder holds nothing but printed numbers."""
     if not (study_folders.folder(name, root) / study_folders.YAML).is_file():
         return None
     definition = load_study(name, root)

@@ -14,7 +14,7 @@ def complete_study(definition: dict[str, Any], path: str, root: Path) -> dict[st
     """Complete a study's YAML (`definition`) from the study that it extends; one that extends none is given back as it
     is.
 
-    A suite of its own is what all of these runs are scored on, those of the other study once more, beside its own.
+    A suite of its own is what all of these runs are scored on, those of the other study in addition to its own.
     The comparison is then the reference and the study's own methods. Groups of runs of `all` methods hold these and all
     references of the noise floor, other groups the references among what they name (none where they name `variants`). A
     target is inherited if each of its groups still has a run.

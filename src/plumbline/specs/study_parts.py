@@ -76,7 +76,7 @@ def part(study: str, kind: str, root: Path = ROOT) -> ModuleType:
 
 
 def _module(study: str, kind: str, root: Path) -> Path | None:
-    """The module of a part, or its package's ``__init__``; None where there is neither."""
+    """The module of a part, or its package's ``__init__``; None if there is neither."""
     place = folder(study, root)
     return next((path for path in (place / f"{kind}.py", place / kind / "__init__.py") if path.is_file()), None)
 

@@ -24,7 +24,7 @@ from plumbline.core.structs import convert
 from plumbline.specs.components import SLOTS, available, options
 from plumbline.specs.spec import ModelSpec, OptimizerSpec, ScheduleSpec, TrainSpec
 
-#: Parts of a spec whose numbers a sweep can set, beside options of components.
+#: Parts of a spec whose numbers a sweep can set, next to options of components.
 _FIELDS: dict[str, Any] = {"model": ModelSpec, "optimizer": OptimizerSpec, "schedule": ScheduleSpec, "train": TrainSpec}
 
 #: Axis -> value.

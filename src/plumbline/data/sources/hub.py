@@ -13,7 +13,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json
 from plumbline.data.document import START, Document, StreamPosition, key
 
-#: Beside a corpus's documents: the commit that an empty revision was resolved to, of which data set.
+#: next to a corpus's documents: the commit that an empty revision was resolved to, of which data set.
 LOCK = "hub.lock"
 
 _OTHERWISE = (
@@ -96,7 +96,7 @@ def pin_revision(*, corpus: str, path: str, configuration: str, revision: str, o
 
 
 def read_locked_commit(out: Path, path: str, configuration: str) -> str | None:
-    """The commit that `LOCK` in `out` names for a data set; None where there is no lock, or it is of another data set.
+    """The commit that `LOCK` in `out` names for a data set; None if there is no lock, or it is of another data set.
 
     Raises:
         PlumblineError: the lock cannot be read.

@@ -18,7 +18,7 @@ SUFFIXES = (".jsonl", ".txt", *token_files.SUFFIXES)
 
 
 def list_readable(folder: Path) -> list[Path]:
-    """The files of a folder that this source can read, at any depth, by name; empty where there is no such folder."""
+    """The files of a folder that this source can read, at any depth, by name; empty if there is no such folder."""
     return sorted(path for suffix in SUFFIXES for path in folder.rglob(f"*{suffix}") if path.is_file())
 
 
