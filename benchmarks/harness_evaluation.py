@@ -123,7 +123,7 @@ def shares(folder: Path) -> None:
 
 def prepare(folder: Path, items: Path, sizes: dict[str, Any], limit: int) -> None:
     """A model in Hugging Face form, its spec, and the items."""
-    from plumbline.data.tokenizer import trained
+    from plumbline.data.tokenizer import train_bpe
     from plumbline.evaluate import harness_tasks
     from plumbline.model import hf_export
     from plumbline.model.decoder import create
@@ -131,7 +131,7 @@ def prepare(folder: Path, items: Path, sizes: dict[str, Any], limit: int) -> Non
     from plumbline.specs.suites import suite
 
     texts = [line for task in TASKS for line in (items / f"{task}.jsonl").read_text().splitlines()[:2000]]
-    tokenizer = trained((" ".join(strings(json.loads(text))) for text in texts), sizes["vocabulary"])
+    tokenizer = train_bpe((" ".join(strings(json.loads(text))) for text in texts), sizes["vocabulary"])
     folder.mkdir()
     tokenizer.save(str(folder / "words.json"))
     spec = ModelSpec.from_dict(sizes)

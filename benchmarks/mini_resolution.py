@@ -32,7 +32,7 @@ from scipy import optimize
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
-from plumbline.plan.model_counts import estimated
+from plumbline.plan.model_counts import estimate_cost
 from plumbline.results.runs.expected_runs import list_expected_runs
 from plumbline.results.runs.finished_runs import COMPLETED, RunFrames, load
 from plumbline.specs import study_config
@@ -76,7 +76,7 @@ def small(spec: RunSpec, share: float) -> dict[str, Any]:
         "context": model.context,
         "init_std": round(model.init_std * math.sqrt(model.width / width), 4),
     }
-    wished = estimated(model).parameters / SHRINK
+    wished = estimate_cost(model).parameters / SHRINK
     layers = min(
         range(2, model.layers + 1), key=lambda layers: abs(_parameters(spec, sizes | {"layers": layers}) - wished)
     )
@@ -285,7 +285,7 @@ def _interval(n: int) -> tuple[float, float]:
 
 
 def _parameters(spec: RunSpec, sizes: dict[str, Any]) -> int:
-    return estimated(spec.model.from_dict(spec.model.to_dict() | sizes)).parameters
+    return estimate_cost(spec.model.from_dict(spec.model.to_dict() | sizes)).parameters
 
 
 def _folder(share: float) -> Path:

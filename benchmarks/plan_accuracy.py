@@ -16,7 +16,7 @@ from machine_description import command, describe
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
-from plumbline.plan.calibration import finished, job_seconds
+from plumbline.plan.calibration import job_seconds, read_finished
 from plumbline.plan.run_estimate import RunEstimator, estimator
 from plumbline.project import load
 from plumbline.specs.study_config import Run
@@ -27,7 +27,7 @@ def compare(priced: RunEstimator, runs: list[Run]) -> pd.DataFrame:
     """Predicted and measured seconds of each job of `runs` that has been measured undisturbed."""
     rows = []
     for run in runs:
-        manifest = finished(run, priced.work)
+        manifest = read_finished(run, priced.work)
         if manifest is None or manifest["attempts"] != 1:
             continue
         for rule, predicted in (("pretrain", priced.pretrain_seconds(run)), ("evaluate", priced.evaluate_seconds(run))):

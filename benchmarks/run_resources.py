@@ -70,7 +70,7 @@ def _smoke(work: Path) -> Any:
 
 def _training(folder: Path, width: int) -> tuple[float, list[str]]:
     """Millions of parameters of a model, and the command that trains it for two steps."""
-    from plumbline.plan.model_counts import estimated
+    from plumbline.plan.model_counts import estimate_cost
     from plumbline.specs.spec import RunSpec
 
     project, run = _smoke(folder / "work")
@@ -84,7 +84,7 @@ def _training(folder: Path, width: int) -> tuple[float, list[str]]:
     arguments = ("--spec", spec, "--training-pack", project.paths.pack_manifest(run))
     arguments += ("--validation-pack", project.paths.validation_manifest(run))
     arguments += ("--state", folder / f"state{width}", "--out", folder / f"run{width}")
-    return estimated(RunSpec.from_json(str(spec)).model).parameters / 1e6, verb_command("train", *arguments)
+    return estimate_cost(RunSpec.from_json(str(spec)).model).parameters / 1e6, verb_command("train", *arguments)
 
 
 def pretrain(folder: Path) -> Step:

@@ -13,7 +13,7 @@ import yaml
 from plumbline.project import load
 from plumbline.specs import study_config
 from plumbline.specs.corpus import CorpusFile
-from plumbline.specs.spec_changes import changed
+from plumbline.specs.spec_changes import change_spec
 from plumbline.specs.study_config import overlay
 from plumbline.specs.study_files import VerdictFile
 from plumbline.specs.yaml_files import check, load_config
@@ -38,7 +38,7 @@ def command(page: str, start: str) -> list[str]:
 def test_the_command_of_another_size_can_be_meant(page: str) -> None:
     planned = load(load_config())
     words = command(page, "plumbline train")
-    spec = changed(planned.runs[words[2]].spec, [words[n + 1] for n, word in enumerate(words) if word == "--set"])
+    spec = change_spec(planned.runs[words[2]].spec, [words[n + 1] for n, word in enumerate(words) if word == "--set"])
     assert (spec.model.layers, spec.train.steps) == (6, 100)
     packs = command(page, "snakemake work/demo/corpora/climbmix/packs")[1:]
     run = planned.runs["transfer/base/baseline/s42"]

@@ -127,7 +127,7 @@ def _ranks(rows: list[dict[str, Any]], runs: dict[str, Run]) -> list[str]:
         run = runs[row["method"]]
         ranks = machines.load(method_rows.MACHINE).devices_of(run)
         parts = run.spec.sequences_per_batch // (ranks * row["sequences"])
-        sent = step_memory.sent_bytes(row["parameter_bytes"], ranks)
+        sent = step_memory.count_sent_bytes(row["parameter_bytes"], ranks)
         sentences.append(
             f"{name} on {ranks} devices sends {sent / 1e9:.3g} GB from each in a step of {parts} micro-batches, "
             f"at {row['parameter_bytes'] / 1e9:.3g} GB of parameters (`{run.key}`)."

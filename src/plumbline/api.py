@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from plumbline.results.runs.expected_runs import list_expected_runs as expected_runs  # noqa: F401
     from plumbline.results.runs.finished_runs import load as load_runs  # noqa: F401
     from plumbline.specs.spec import RunSpec as RunSpec
-    from plumbline.specs.spec_changes import changed as changed
+    from plumbline.specs.spec_changes import change_spec as change_spec
     from plumbline.specs.study_config import load as load_study  # noqa: F401
     from plumbline.specs.yaml_files import load_config as load_config
     from plumbline.train.pretrain import pretrain as pretrain
@@ -41,7 +41,7 @@ _PLACES = {
     "TrainerSettings": "plumbline.train.trainer_settings:TrainerSettings",
     "StopRequest": "plumbline.core.stop_request:StopRequest",
     "ComparisonTerms": "plumbline.verdict.comparison_terms:ComparisonTerms",
-    "changed": "plumbline.specs.spec_changes:changed",
+    "change_spec": "plumbline.specs.spec_changes:change_spec",
     "expected_runs": "plumbline.results.runs.expected_runs:list_expected_runs",
     "export_hf": "plumbline.export.write_export:export_hf",
     "judge": "plumbline.verdict.judge:judge",

@@ -61,7 +61,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = folder / "results/smoke/transfer"
     with pytest.MonkeyPatch.context() as patch:
         fingerprint = asked.fingerprints.product("transfer", "table", "table1")
-        expected = asked.targets.expected("transfer", "table1")
+        expected = asked.targets.hash_runs("transfer", "table1")
         table = words("table", "transfer", "table1", out=out / "table1.csv", fingerprint=fingerprint)
         work = ["--work", asked.paths.work, "--expected-runs-digest", expected]
         patch.setattr(sys, "argv", [*table, *work])

@@ -13,7 +13,7 @@ from plumbline.cli import GROUPS, VERBS, main
 from plumbline.cli import ls as listing
 from plumbline.core.errors import PlumblineError
 from plumbline.specs import study_config
-from plumbline.specs.spec_changes import changed
+from plumbline.specs.spec_changes import change_spec
 from plumbline.specs.yaml_files import studies
 from tests import run_in_process
 
@@ -88,12 +88,12 @@ def test_a_list_as_json(repository: Path) -> None:
 
 def test_what_is_set_is_checked_as_the_yaml_is() -> None:
     spec = study_config.load("transfer", "smoke").runs["transfer/base/softpick/s42"].spec
-    same = changed(spec, [])
+    same = change_spec(spec, [])
     assert same == spec and same.run_id == spec.run_id
-    shorter = changed(spec, ["train.steps=3", "schedule.floor=0.2"])
+    shorter = change_spec(spec, ["train.steps=3", "schedule.floor=0.2"])
     assert (shorter.train.steps, shorter.schedule.options["floor"]) == (3, 0.2) and shorter.run_id != spec.run_id
     # Another component takes its own defaults and its own code's class.
-    other = changed(spec, ["model.mixer.name=softmax_cap"])
+    other = change_spec(spec, ["model.mixer.name=softmax_cap"])
     assert other.model.slots["mixer"] == {"name": "softmax_cap", "cap": 50.0}
     assert other.components["model.mixer"] != spec.components["model.mixer"]
     for words, message in (
@@ -105,4 +105,4 @@ def test_what_is_set_is_checked_as_the_yaml_is() -> None:
         ("init_seed=3", r"no part 'init_seed'"),
     ):
         with pytest.raises(PlumblineError, match=message):
-            changed(spec, [words])
+            change_spec(spec, [words])

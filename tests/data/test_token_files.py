@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from plumbline.core.errors import PlumblineError
 from plumbline.data import documents, pack, token_files, tokenize, tokenizer
-from plumbline.data.split import held_out
+from plumbline.data.split import is_held_out
 from plumbline.data.tokenizer import Tokenizer
 from tests.data.conftest import Stages, corpus
 
@@ -142,7 +142,7 @@ def test_what_is_packed_are_the_files_tokens(stages: Stages, tmp_path: Path, nam
         assert [line["text"] for line in lines] == [
             words.decode(row[:-1]) for row in cut(found[split].tolist(), mine.end) if row
         ]
-        assert all(held_out(line["id"], 20) is (split == "validation") for line in lines)
+        assert all(is_held_out(line["id"], 20) is (split == "validation") for line in lines)
         out = tmp_path / "packs" / split
         sizes = ["--pack-size", "some=all", "--context", "16", "--document-end", str(mine.end), "--out", str(out)]
         made = [

@@ -46,7 +46,7 @@ def require(task: str, item: object) -> None:
 
 
 def test_names_that_a_task_may_have_are_those_of_the_code_and_each_is_used():
-    used = [read_task(name) for name in tasks.known()]
+    used = [read_task(name) for name in tasks.list_tasks()]
     assert set(get_args(tasks.Maker)) == set(MAKERS) == {task.proxy.maker for task in used if task.proxy}
     converters = {task.released.converter for task in used if task.released} - {None}
     assert set(get_args(tasks.Converter)) == set(convert_released.CONVERTERS) == converters

@@ -46,7 +46,7 @@ def test_a_suite_is_a_file_that_names_tasks(root: Path) -> None:
     assert mine.task("last").chance == 0
     assert suite("mine", root) is mine and hash(mine)
     write(root, MINE | {"suite": "second"}, "second")
-    assert suites.known(root) == ["mine", "second"]
+    assert suites.list_suites(root) == ["mine", "second"]
 
 
 def test_a_task_is_a_suite_of_itself(root: Path) -> None:
@@ -70,7 +70,7 @@ def test_the_suite_of_the_transfer_study() -> None:
 
 
 def test_every_task_of_every_suite_is_the_harness_s() -> None:
-    for name in tasks.known():
+    for name in tasks.list_tasks():
         task = tasks.task(name)
         assert harness_tasks.configuration(task, harness_tasks.TASK_FOLDER / task.harness)["task"] == name
         assert task.subjects is None or list(harness_tasks.TASK_FOLDER.glob(task.subjects))

@@ -27,7 +27,7 @@ READ = (
 def test_a_run_under_another_spec_is_not_done(demo: Project) -> None:
     finish(demo, demo.runs[BASELINE], seconds=30.0, run_id="0" * 16)
     priced = estimator(demo)
-    assert not priced.trained(demo.runs[BASELINE])
+    assert not priced.is_trained(demo.runs[BASELINE])
     assert priced.calibration.runs == 0
 
 
@@ -86,12 +86,12 @@ def test_an_empty_frame_of_a_run_stops_no_plan(demo: Project) -> None:
         with pytest.raises(PlumblineError, match=r"parquet is damaged: 0 bytes.*delete it"):
             frames.read(path, "metrics")
     priced = estimator(demo)
-    assert priced.trained(run) and priced.scored(run) and by_target(priced).loc["table2", "runs_done"] == 1
+    assert priced.is_trained(run) and priced.is_scored(run) and by_target(priced).loc["table2", "runs_done"] == 1
 
 
 def test_a_run_that_diverged_at_its_first_step_is_done(demo: Project) -> None:
     finish(demo, demo.runs[BASELINE], seconds=0.5, tokens=0)
-    assert estimator(demo).trained(demo.runs[BASELINE])
+    assert estimator(demo).is_trained(demo.runs[BASELINE])
 
 
 NUMBERS = ["Infinity", "-Infinity", "NaN", "0", "-3", "9" * 400, '"inf"']
@@ -106,7 +106,7 @@ def test_a_damaged_benchmark_file(demo: Project, text: str, capsys: pytest.Captu
     path = Path(demo.paths.work) / "benchmarks" / "pretrain" / "transfer.base.baseline.s42.jsonl"
     path.write_text(text)
     priced = estimator(demo)
-    assert priced.trained(run) and priced.calibration.runs == 1
+    assert priced.is_trained(run) and priced.calibration.runs == 1
     assert priced.calibration.pretrain_start is None and priced.pretrain_minutes(run) > 0
     assert f"warning: {path} is not a benchmark of a job" in capsys.readouterr().err
 

@@ -149,7 +149,7 @@ def test_a_damaged_measurement_is_to_be_made(
     path.parent.mkdir(parents=True)
     path.touch()
     measurement_file.facts_path(path).write_text(facts)
-    assert not estimator(measuring).measured(one)
+    assert not estimator(measuring).is_measured(one)
     assert "times.json does not say what times.parquet was made with" in capsys.readouterr().err
 
 

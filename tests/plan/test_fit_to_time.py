@@ -24,7 +24,7 @@ def planned(work: Path, **changes: object) -> Project:
 
 
 def fitted(whole: Project, time: str, runs: int = 13, scale: str | None = None) -> fit_to_time.FittedBudget:
-    return fit_to_time.fitted(whole, whole.study("transfer"), "qknorm", "baseline", time, runs=runs, scale=scale)
+    return fit_to_time.fit_budget(whole, whole.study("transfer"), "qknorm", "baseline", time, runs=runs, scale=scale)
 
 
 def longest(whole: Project, found: fit_to_time.FittedBudget) -> tuple[float, Run]:
@@ -81,20 +81,20 @@ def test_an_experiment_is_said_to_take_what_its_missing_runs_take(tmp_path: Path
     priced = estimator(whole)
     stage = data_stage.seconds(whole, runs)
     both = 2 * max(priced.pretrain_seconds(run) for run in runs) + stage
-    said = fit_to_time.expected(whole, study, runs)
+    said = fit_to_time.describe_expected(whole, study, runs)
     assert said.startswith("At most 4 runs are to be trained (0 of 4 are there): about ")
     assert f"about {formats.duration(both)} on one CPU core, speed stated" in said, "two at once, twice"
     cluster = planned(tmp_path, experiment=given, preset="paper", machine="h100")
-    paper = fit_to_time.expected(cluster, cluster.study("transfer"), list(cluster.experiment.runs.values()))
+    paper = fit_to_time.describe_expected(cluster, cluster.study("transfer"), list(cluster.experiment.runs.values()))
     assert " h on NVIDIA H100 SXM" in paper
     for run in runs[:3]:
         finish(whole, run, seconds=500.0, spec=run.spec.to_dict())
-    left = fit_to_time.expected(whole, study, runs)
+    left = fit_to_time.describe_expected(whole, study, runs)
     assert left.startswith("At most 1 run is to be trained (3 of 4 are there): about ")
     slower = estimator(whole, calibrate_on=runs).pretrain_seconds(runs[3]) + stage
     assert f"about {formats.duration(slower)} on one CPU core, speed measured on finished runs" in left
     finish(whole, runs[3], seconds=500.0)
-    assert fit_to_time.expected(whole, study, runs) == "Nothing is to be trained: all runs are there."
+    assert fit_to_time.describe_expected(whole, study, runs) == "Nothing is to be trained: all runs are there."
 
 
 def test_an_experiment_takes_as_long_as_its_slower_method_whichever_comes_first(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_an_experiment_takes_as_long_as_its_slower_method_whichever_comes_first(
     assert slow > 1.1 * fast and machines.load("core").devices_at_once == 2
     took = formats.duration(slow + data_stage.seconds(whole, runs))
     for order in (runs, runs[::-1]):
-        assert f"about {took} on one CPU core" in fit_to_time.expected(whole, whole.study("transfer"), order)
+        assert f"about {took} on one CPU core" in fit_to_time.describe_expected(whole, whole.study("transfer"), order)
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def planned(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple
     work, seen = tmp_path_factory.mktemp("work"), list[tuple[Any, Project, list[Any]]]()
 
     def told(workflow: Any, project: Project) -> bool:
-        seen.append((workflow, project, snakemake_internals.needed_jobs(workflow)))
+        seen.append((workflow, project, snakemake_internals.list_needed_jobs(workflow)))
         return True
 
     project = load(load_config() | {"preset": "paper", "machine": "h100", "work": str(work)})
@@ -194,8 +194,8 @@ def test_what_no_job_at_paper_makes_asks_by_the_same_laws(planned: tuple[Any, Pr
     units |= {"states_m": finished_run_checks.LARGE / 1e6}  # it has more than are held
     for name, asked in (("bundle", requests.product("bundle")), ("verdict", requests.verdict(arms))):
         need = needed(NEEDS[name], units)
-        assert need.mb <= asked.asked_mb(1) <= MOST * need.mb and asked.extrapolated
-        assert need.minutes <= asked.asked_minutes() <= MOST * need.minutes + LITTLE_MINUTES
+        assert need.mb <= asked.choose_mb(1) <= MOST * need.mb and asked.extrapolated
+        assert need.minutes <= asked.choose_minutes() <= MOST * need.minutes + LITTLE_MINUTES
     looked_at = (run_estimate.LOOKED_AT_STATES, run_estimate.LOOKED_AT_TOKENS)
     assert looked_at == (finished_run_checks.LARGE, finished_run_checks.TOKENS)
 
@@ -228,7 +228,7 @@ def test_the_plan_and_the_rules_read_these_laws_and_no_other(monkeypatch: pytest
     monkeypatch.setattr(job_needs, "laws", lambda: laws)
     after = data_stage.pack(project, "climbmix", 2048)
     assert after.megabytes == pytest.approx(2 * before.megabytes)
-    assert after.asked_mb(1) == pytest.approx(2 * before.asked_mb(1), abs=1)
+    assert after.choose_mb(1) == pytest.approx(2 * before.choose_mb(1), abs=1)
     assert target_costs.table(estimator(project))["data_memory_gb"].max() > 0
 
 

@@ -119,7 +119,7 @@ def test_a_node_of_eight_is_planned_and_priced(paper: Project) -> None:
         run = paper.runs[f"transfer/{scale}/baseline/s42"]
         times[scale] = [priced.pretrain_seconds(run) - 120 for priced in (node, cluster)]
     assert times["base"][0] == times["base"][1] and times["large"][0] == pytest.approx(2 * times["large"][1], rel=1e-3)
-    priced = by_target(estimator(paper, machines.priced(machines.load("h100_node"), 2.5))).loc["table2"]
+    priced = by_target(estimator(paper, machines.replace_price(machines.load("h100_node"), 2.5))).loc["table2"]
     beside = by_target(cluster).loc["table2"]
     assert priced["price"] == pytest.approx(2.5 * priced["device_hours"]) and pd.isna(beside["price"])
     assert priced["device_hours"] == pytest.approx(beside["device_hours"])

@@ -16,7 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from plumbline.model import decoder, flops
 from plumbline.model.decoder import on_meta
 from plumbline.plan import machines, model_counts
-from plumbline.plan.model_counts import estimated, training_tokens, update_operations
+from plumbline.plan.model_counts import estimate_cost, training_tokens, update_operations
 from plumbline.plan.run_estimate import estimator
 from plumbline.project import Project, load
 from plumbline.specs import study_config
@@ -57,7 +57,7 @@ def test_what_is_estimated_is_near_what_is_counted(scale: str, tmp_path: Path) -
     assert {run.spec.method for run in runs} >= (set(study.methods) if scale == "base" else {"attnres", "hyper"})
     known = model_counts.ModelCostLookup(model_counts.update(tmp_path / "counts.json", runs))
     for run in runs:
-        about, exact = estimated(run.spec.model), known(run.spec.model)
+        about, exact = estimate_cost(run.spec.model), known(run.spec.model)
         assert (about.exact, exact.exact) == (False, True)
         assert about.parameters == pytest.approx(exact.parameters, rel=0.03), run.key
         assert about.training == pytest.approx(exact.training, rel=0.08), run.key
@@ -135,7 +135,7 @@ def test_a_model_that_cannot_be_built_is_named_and_estimated(demo: Project, caps
     known = model_counts.update(Path(demo.paths.counts), [bad, good])
     assert list(known) == [model_counts.key(good.spec.model)]
     size = model_counts.ModelCostLookup(known)(bad.spec.model)
-    assert size == estimated(bad.spec.model)
+    assert size == estimate_cost(bad.spec.model)
     said = capsys.readouterr().err
     assert f"warning: {run.key}: its model cannot be counted" in said and "masking_heads" in said
 
@@ -184,7 +184,7 @@ def test_muons_updates_cost_every_device_of_a_gpus_run_as_much() -> None:
     """46.9 TFLOP a step at quack's paper size: a 26th of the step's own, which has as many again for each device."""
     paper = load(load_config() | {"preset": "paper", "machine": "h100"})
     run = next(run for key, run in paper.runs.items() if key.startswith("quack/mha/default"))
-    priced, known = estimator(paper), estimated(run.spec.model)
+    priced, known = estimator(paper), estimate_cost(run.spec.model)
     update = update_operations(run.spec.optimizer, known)
     assert update == pytest.approx(46.9e12, rel=0.01)
     assert priced.training_flops(run) == pytest.approx(training_tokens(run) * known.training + 5000 * update)

@@ -102,9 +102,11 @@ def test_the_words_say_what_the_plan_says(page: str, paper: Project, priced: Run
     open_ = page[page.index("## What is open") :]
     (sent,) = re.findall(r"send one another: (.*)\.", open_)
     found = [(run, 4 * priced.size(run).parameters) for run in paper.runs.values()]
-    assert step_memory.sent_in_words(priced.machine, found) == "node 8.53 GB, two_nodes 22.8 GB"
+    assert step_memory.describe_sent(priced.machine, found) == "node 8.53 GB, two_nodes 22.8 GB"
     assert numbers(sent) == ["8.5", "1.2", "22.8", "3"]
-    large = next(row for row in target_costs.published(priced, paper.root).to_dict("records") if row["run"][0] == "3")
+    large = next(
+        row for row in target_costs.compare_published(priced, paper.root).to_dict("records") if row["run"][0] == "3"
+    )
     (own,) = re.findall(r"The paper's own (.*? h)\.\n\n", page, re.S)
     longest = target_costs.run_classes(priced)[1].longest / 3600
     hours = (large["published_hours"], large["published_devices"], large["estimated_hours"])

@@ -12,7 +12,7 @@ from msgspec import structs
 from plumbline.core.errors import PlumblineError
 from plumbline.plan import machines
 from plumbline.plan.run_estimate import estimator
-from plumbline.plan.target_costs import WHOLE, makespan, published
+from plumbline.plan.target_costs import WHOLE, compare_published, makespan
 from plumbline.project import Project
 from plumbline.specs.yaml_files import ROOT
 from tests.plan.finished_run_files import BASELINE, by_target, finish
@@ -102,16 +102,16 @@ def test_time_limits_are_positive_and_at_most_a_slice(paper: Project, demo: Proj
 
 
 def test_price(paper: Project) -> None:
-    free, dear = estimator(paper), estimator(paper, machines.priced(machines.load("h100"), 2.5))
+    free, dear = estimator(paper), estimator(paper, machines.replace_price(machines.load("h100"), 2.5))
     assert by_target(free)["price"].isna().all()
     rows = by_target(dear)
     assert rows["price"].tolist() == pytest.approx((2.5 * rows["device_hours"]).tolist())
     with pytest.raises(PlumblineError, match="not negative"):
-        machines.priced(dear.machine, -1)
+        machines.replace_price(dear.machine, -1)
 
 
 def test_published_hours_stand_beside_the_estimate_at_paper_only(paper: Project, demo: Project) -> None:
-    rows = published(estimator(paper), ROOT).set_index("run")
+    rows = compare_published(estimator(paper), ROOT).set_index("run")
     assert rows["published_hours"].tolist() == [16, 72]
     assert rows["published_devices"].tolist() == [8, 16]
     assert rows.loc["1.2B Baseline", "ratio"] == pytest.approx(1.0, abs=0.15)
@@ -119,7 +119,7 @@ def test_published_hours_stand_beside_the_estimate_at_paper_only(paper: Project,
     assert rows["ratio"].tolist() == pytest.approx(
         (stated / rows["published_hours"] / rows["published_devices"]).tolist()
     )
-    assert published(estimator(demo), ROOT).empty
+    assert compare_published(estimator(demo), ROOT).empty
 
 
 def test_published_hours_need_no_noise_floor(paper: Project, tmp_path: Path) -> None:
@@ -128,11 +128,11 @@ def test_published_hours_need_no_noise_floor(paper: Project, tmp_path: Path) -> 
     definition = {key: value for key, value in study.definition.items() if key != "noise_floor"}
     plain = dataclasses.replace(paper, studies={"transfer": dataclasses.replace(study, definition=definition)})
     assert plain.studies["transfer"].reference is None
-    rows = published(estimator(plain), ROOT)
+    rows = compare_published(estimator(plain), ROOT)
     assert rows["run"].tolist() == ["1.2B Baseline", "3B Baseline"]
     (tmp_path / "studies/transfer").mkdir(parents=True)
     shutil.copy(ROOT / "studies/transfer/study.yaml", tmp_path / "studies/transfer")
-    assert published(estimator(plain), tmp_path).empty
+    assert compare_published(estimator(plain), tmp_path).empty
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def test_a_disk_that_cannot_save_a_checkpoint_in_time_is_warned_of(paper: Projec
 
 def test_what_is_made_is_not_on_the_page(demo: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data_stage, "to_make", lambda project, runs: [])
-    monkeypatch.setattr(type(estimator(demo)), "trained", lambda self, run: True)
+    monkeypatch.setattr(type(estimator(demo)), "is_trained", lambda self, run: True)
     priced = estimator(demo, calibrate_on=[])
     text = stage_page.terminal(priced, table(priced))
     assert "DATA, on processors\nNothing is to be made." in text and "RUNS" not in text and "hub" not in text

@@ -20,7 +20,7 @@ from plumbline.model.distributed import RankGroup, parallel
 from plumbline.plan import machines, model_counts, stage_page, step_memory
 from plumbline.plan.calibration import group
 from plumbline.plan.run_estimate import estimator
-from plumbline.plan.step_memory import StepCount, of_device, sent_bytes, step_kind
+from plumbline.plan.step_memory import StepCount, count_sent_bytes, of_device, step_kind
 from plumbline.plan.target_costs import table
 from plumbline.project import Project, profiles
 from tests.model_specs import run_spec
@@ -41,7 +41,7 @@ def test_what_ranks_and_micro_batches_add_to_a_counted_peak() -> None:
 
 def test_what_a_rank_sends_in_a_step() -> None:
     """Sums of gradients in two rounds, or one round of them and a gather of the parameters."""
-    assert sent_bytes(800, 1) == 0 and sent_bytes(800, 8) == 2 * 700
+    assert count_sent_bytes(800, 1) == 0 and count_sent_bytes(800, 8) == 2 * 700
 
 
 def test_the_page_says_what_ranks_send_where_no_run_was_measured(paper: Project) -> None:
@@ -49,14 +49,16 @@ def test_the_page_says_what_ranks_send_where_no_run_was_measured(paper: Project)
     run, parameters = paper.runs["transfer/large/baseline/s42"], 16 * 10**9
     cluster, node, one = (machines.load(name) for name in ("h100", "h100_node", "one_h100"))
     assert step_memory.is_sharded(cluster, run) and not step_memory.is_sharded(node, run)
-    said = [step_memory.sent_in_words(machine, [(run, parameters)]) for machine in (cluster, node, one)]
+    said = [step_memory.describe_sent(machine, [(run, parameters)]) for machine in (cluster, node, one)]
     assert said == ["two_nodes 30 GB", "two_nodes 28 GB", ""]
     priced = estimator(paper)
-    (sent,) = [line for line in stage_page.reckoned(priced, []) if "ranks send" in line]
+    (sent,) = [line for line in stage_page.list_assumptions(priced, []) if "ranks send" in line]
     assert re.search(r"takes no time here: in a step at most node 8\.\d+ GB, two_nodes 2\d\.\d GB from each$", sent)
     known = dict.fromkeys(map(group, paper.runs.values()), 1e14)
     measured = dataclasses.replace(priced, calibration=dataclasses.replace(priced.calibration, speed=known))
-    assert not [line for line in stage_page.reckoned(measured, []) if "ranks send" in line], "in what was measured"
+    assert not [line for line in stage_page.list_assumptions(measured, []) if "ranks send" in line], (
+        "in what was measured"
+    )
 
 
 def test_ddps_buckets_hold_gradients_once_more() -> None:

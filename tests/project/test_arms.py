@@ -14,7 +14,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.project import arms as arms_
 from plumbline.project.arms import StudyArms
-from plumbline.project.config_arguments import changed
+from plumbline.project.config_arguments import change_config
 from plumbline.specs.yaml_files import load_config
 from plumbline.verdict.decision.outcome import BASELINE, CRASHED, DIVERGED, FINISHED
 from plumbline.verdict.evidence import CRASH
@@ -47,7 +47,7 @@ def logged(arms: StudyArms, seed: int, text: str) -> None:
 
 def test_what_snakemake_is_asked_for_puts_these_runs_into_the_dag(arms: StudyArms) -> None:
     words = arms.configuration([(BASELINE, 42), ("softpick", 1042)])
-    again = project.load(changed(load_config(), shlex.split(shlex.join(words))))
+    again = project.load(change_config(load_config(), shlex.split(shlex.join(words))))
     assert again.experiment is not None and again.name == "smoke"
     ids = [run.spec.run_id for run in again.experiment.runs.values()]
     assert ids == [arms.run_id(BASELINE, 42), arms.run_id("softpick", 1042)]

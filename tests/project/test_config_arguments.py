@@ -64,26 +64,26 @@ ON_SITE = PAPER | {"machine": "one_h100", "evaluation": {"folder": "items", "mis
 )  # fmt: skip
 def test_a_key_that_nothing_later_names_survives(folder: Path, line: str, expected: dict[str, Any]) -> None:
     argv = shlex.split(line)
-    assert config_arguments.parsed(config_arguments.in_force(argv, snakemakes_own(argv))) == expected
+    assert config_arguments.parse_words(config_arguments.collect_words(argv, snakemakes_own(argv))) == expected
 
 
 def test_the_profile_of_the_environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SNAKEMAKE_PROFILE", "slurm")
-    assert config_arguments.in_force(["-C", "work=/s"], ["work=/s"]) == ["preset=paper", "machine=h100", "work=/s"]
+    assert config_arguments.collect_words(["-C", "work=/s"], ["work=/s"]) == ["preset=paper", "machine=h100", "work=/s"]
 
 
 def test_what_cannot_be_told_is_refused(folder: Path) -> None:
     """-n and -C as one word is Snakemake's to read, and not read here."""
     argv = ["--profile", "slurm", "-nC", "work=/s"]
     with pytest.raises(PlumblineError, match="write: --config KEY=VALUE"):
-        config_arguments.in_force(argv, snakemakes_own(argv))
+        config_arguments.collect_words(argv, snakemakes_own(argv))
 
 
 def started(words: list[str], *, main: bool = True) -> Any:
     """What a Snakefile sees of the Snakemake that reads it."""
     from snakemake.settings.types import ConfigSettings
 
-    settings = ConfigSettings(config=config_arguments.parsed(words), config_args=words)
+    settings = ConfigSettings(config=config_arguments.parse_words(words), config_args=words)
     return SimpleNamespace(config_settings=settings, is_main_process=main, globals={"config": {}})
 
 
@@ -110,18 +110,18 @@ def test_files_that_snakemake_reads_are_held_to_the_same_rules(folder: Path) -> 
         config_arguments.merge_config_arguments(started([], main=False))
     (folder / "slurm/config.v9+.yaml").write_text("config: [preset=paper]\nconfig: [machine=h100]\n")
     with pytest.raises(PlumblineError, match=r"slurm/config.v9\+.yaml:2: the key 'config' is there twice"):
-        config_arguments.in_force(["--profile", "slurm"], ["machine=h100"])
+        config_arguments.collect_words(["--profile", "slurm"], ["machine=h100"])
 
 
 def test_a_part_of_a_nested_value_leaves_the_others_alone() -> None:
     config = {"evaluation": {"source": "preset", "missing": "error"}, "work": "work"}
     words = ["evaluation={missing: proxy}", "evaluation={folder: x}", "work=w2"]
-    assert config_arguments.changed(config, words) == {
+    assert config_arguments.change_config(config, words) == {
         "evaluation": {"source": "preset", "missing": "proxy", "folder": "x"},
         "work": "w2",
     }
     with pytest.raises(PlumblineError, match=r"--config work: write KEY=VALUE"):
-        config_arguments.changed(config, ["work"])
+        config_arguments.change_config(config, ["work"])
 
 
 def test_a_key_that_stands_twice_in_one_word_is_refused() -> None:
@@ -129,14 +129,14 @@ def test_a_key_that_stands_twice_in_one_word_is_refused() -> None:
     with pytest.raises(
         PlumblineError, match=r"^--config data=\.\.\.:1: the key 'source' is there twice; keep one of them"
     ):
-        config_arguments.parsed(["data={source: local, source: hub}"])
+        config_arguments.parse_words(["data={source: local, source: hub}"])
     with pytest.raises(PlumblineError, match=r"the key 'folder' is there twice"):
-        config_arguments.parsed(["evaluation={folder: a, missing: error, folder: b}"])
-    assert config_arguments.parsed(["data={source: local}", "data={source: hub}"]) == {"data": {"source": "hub"}}
+        config_arguments.parse_words(["evaluation={folder: a, missing: error, folder: b}"])
+    assert config_arguments.parse_words(["data={source: local}", "data={source: hub}"]) == {"data": {"source": "hub"}}
 
 
 @pytest.mark.parametrize("word", ["work=scratch #2", "work=&scratch x", "work=!x y", "work=a\nb", "work= a"])
 def test_a_text_that_yaml_cuts_is_refused(word: str) -> None:
     with pytest.raises(PlumblineError, match=r"(?s)^--config work=.*: YAML reads '.*' there"):
-        config_arguments.parsed([word])
-    assert config_arguments.parsed(["work='a b#c'", "limit=1"]) == {"work": "a b#c", "limit": 1}
+        config_arguments.parse_words([word])
+    assert config_arguments.parse_words(["work='a b#c'", "limit=1"]) == {"work": "a b#c", "limit": 1}

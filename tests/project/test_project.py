@@ -121,9 +121,9 @@ def test_all_targets_are_made_and_what_is_not_is_answered() -> None:
 
 def test_a_copy_under_results_is_of_the_preset_asked_for() -> None:
     smoke, paper = planned(preset="smoke"), planned(preset="paper")
-    assert smoke.targets.copied_from("table2") == "results/smoke/transfer/table2"
-    assert paper.targets.copied_from("transfer/table2") == "results/paper/transfer/table2"
-    assert paper.targets.copied_from("audit") == "results/paper/audit"
+    assert smoke.targets.find_copy_source("table2") == "results/smoke/transfer/table2"
+    assert paper.targets.find_copy_source("transfer/table2") == "results/paper/transfer/table2"
+    assert paper.targets.find_copy_source("audit") == "results/paper/audit"
 
 
 @pytest.mark.parametrize(
@@ -420,12 +420,14 @@ def test_a_target_and_the_claims_read_measurements(root: Path) -> None:
 def test_claims_wait_for_no_run_that_is_a_table_s_alone_of_which_they_say_nothing(root: Path) -> None:
     smoke = planned(root, preset="smoke", work="/scratch/w", studies=["transfer"])
     needed = {path for path in smoke.targets.files("transfer", "variants") if "/runs/" in path or "/scores/" in path}
-    claimed, before = set(smoke.targets.claims_files("transfer")), smoke.targets.study_expected("transfer")
+    claimed, before = set(smoke.targets.claims_files("transfer")), smoke.targets.hash_claimed_runs("transfer")
     own = {path for path in needed if any(f"/{name}/" in path for name in smoke.study("transfer").variants)}
     assert own and own == needed - claimed and needed - own <= claimed
     change(root / "studies/transfer/study.yaml", targets={"variants": {"claims": True}})
     asked = planned(root, preset="smoke", work="/scratch/w", studies=["transfer"])
-    assert needed <= set(asked.targets.claims_files("transfer")) and asked.targets.study_expected("transfer") != before
+    assert (
+        needed <= set(asked.targets.claims_files("transfer")) and asked.targets.hash_claimed_runs("transfer") != before
+    )
 
 
 def test_options_of_a_measurement_remake_no_table_by_themselves(root: Path) -> None:

@@ -33,8 +33,8 @@ def replace_seed(spec: study_config.RunSpec, seed: int) -> study_config.RunSpec:
 def test_two_thousand_runs_are_a_short_word(many: Study, tmp_path: Path) -> None:
     groups = ["base", "noise_floor"]
     planned = replace(load(load_config() | {"preset": "smoke"}), studies={"transfer": many})
-    digest = planned.targets.expected("transfer", "table2")
-    assert len(digest) == 16 and digest == planned.targets.study_expected("transfer")
+    digest = planned.targets.hash_runs("transfer", "table2")
+    assert len(digest) == 16 and digest == planned.targets.hash_claimed_runs("transfer")
     require_expected(digest, many, groups)
     assert len(list_expected_runs(None, many, groups, tmp_path)) == 2000
     fewer = replace(many, runs=dict(list(many.runs.items())[1:]))
@@ -46,7 +46,7 @@ def test_the_verb_goes_by_the_source_that_the_plan_had(repository: Path, tmp_pat
     """Where documents come from is part of a run; the other source's runs are refused before anything is read."""
     config = load_config()
     local = load(config | {"preset": "smoke", "data": {"source": "local"}})
-    digest = local.targets.study_expected("transfer")
+    digest = local.targets.hash_claimed_runs("transfer")
     words = ["claims", "transfer", "--preset", "smoke", "--work", tmp_path, "--expected-runs-digest", digest]
     words += ["--out", tmp_path / "c.csv"]
     done = run_in_process.run(results.main, *words, "--documents-source", "corpus", cwd=repository)

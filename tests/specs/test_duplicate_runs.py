@@ -14,7 +14,7 @@ import yaml
 from plumbline import project
 from plumbline.core.errors import PlumblineError
 from plumbline.specs import study_config
-from plumbline.specs.duplicate_runs import unmeant
+from plumbline.specs.duplicate_runs import find_unmeant
 from plumbline.specs.yaml_files import PRESETS, ROOT, load_config, load_study, studies
 
 ORIGINAL = load_study("transfer")
@@ -38,11 +38,11 @@ def sentences(root: Path) -> Callable[..., list[str]]:
         (root / "studies/transfer/study.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
         transfer = study_config.load("transfer", "smoke", root)
         if methods is None:
-            return unmeant(transfer)
+            return find_unmeant(transfer)
         mine = {"study": "mine", "title": "Mine", "extends": "transfer", "methods": methods}
         (root / "studies/mine").mkdir(exist_ok=True)
         (root / "studies/mine/study.yaml").write_text(yaml.safe_dump(mine))
-        return unmeant(study_config.load("mine", "smoke", root), transfer)
+        return find_unmeant(study_config.load("mine", "smoke", root), transfer)
 
     return say
 
@@ -51,7 +51,7 @@ def sentences(root: Path) -> Callable[..., list[str]]:
 def test_the_studies_here_have_no_method_twice(preset: str) -> None:
     """Transfer's second hardware is the baseline again at paper size, and says so."""
     loaded = [study_config.load(name, preset) for name in studies() if study_config.has_preset(name, preset)]
-    assert [words for study in loaded for words in unmeant(study)] == []
+    assert [words for study in loaded for words in find_unmeant(study)] == []
 
 
 @pytest.mark.parametrize(

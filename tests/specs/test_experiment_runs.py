@@ -9,7 +9,7 @@ import pytest
 
 from plumbline import project
 from plumbline.core.errors import PlumblineError
-from plumbline.specs.experiment_runs import budget, load, numbers, own_budget, own_scale, scale_name
+from plumbline.specs.experiment_runs import budget, convert_numbers, load, own_budget, own_scale, scale_name
 from plumbline.specs.study_config import overlay
 from plumbline.specs.yaml_files import load_config
 
@@ -82,7 +82,7 @@ def test_a_budget_leaves_out_of_the_loss_what_interventions_read() -> None:
 def test_whole_numbers_may_come_as_texts() -> None:
     """Of a nested value of its command line Snakemake makes texts alone."""
     texts = GIVEN | {"steps": "9", "warmup_steps": "2", "validation_sequences": "16", "seeds": ["1042"]}
-    assert numbers(texts) == GIVEN
+    assert convert_numbers(texts) == GIVEN
     assert planned(texts).experiment == planned().experiment
 
 

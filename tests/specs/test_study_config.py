@@ -340,4 +340,4 @@ def test_a_study_that_extends_another_may_have_a_suite_of_its_own(mine) -> None:
     assert own.spec == before.spec and before.suite == "climb12", "trained already, and scored on another suite now"
     assert study.preset_named == "smoke, suite: premature7" and parent.preset_named == "smoke"
     alike = replace(reference, scored_by=None)
-    assert study_config.expected_digest([reference]) != study_config.expected_digest([alike])
+    assert study_config.hash_expected_runs([reference]) != study_config.hash_expected_runs([alike])

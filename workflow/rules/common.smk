@@ -148,7 +148,7 @@ def target_files(kind):
 def copied(*endings):
     """The files of this preset that a copy is made of."""
     return lambda wildcards: [
-        PROJECT.targets.copied_from(wildcards.name) + ending for ending in endings
+        PROJECT.targets.find_copy_source(wildcards.name) + ending for ending in endings
     ]
 
 
@@ -162,24 +162,24 @@ def run_mb(rule, named=run_of):
 
 def product_mb(rule):
     """Memory of a job that makes items or a product."""
-    return lambda wildcards, attempt: REQUESTS.product(rule).asked_mb(attempt)
+    return lambda wildcards, attempt: REQUESTS.product(rule).choose_mb(attempt)
 
 
 def product_minutes(rule):
     """Time limit of such a job."""
-    return lambda wildcards: REQUESTS.product(rule).asked_minutes()
+    return lambda wildcards: REQUESTS.product(rule).choose_minutes()
 
 
 def data_mb(rule):
     """Memory of a job of the data stage, by the law of what it takes."""
-    return lambda wildcards, attempt: data_stage.job(PROJECT, rule, wildcards).asked_mb(
+    return lambda wildcards, attempt: data_stage.job(PROJECT, rule, wildcards).choose_mb(
         attempt
     )
 
 
 def data_disk_mb(rule):
     """What such a job writes."""
-    return lambda wildcards: data_stage.job(PROJECT, rule, wildcards).asked_disk_mb()
+    return lambda wildcards: data_stage.job(PROJECT, rule, wildcards).choose_disk_mb()
 
 
 def data_minutes(rule):

@@ -21,7 +21,7 @@ rule measure:
     resources:
         mem_mb=lambda wildcards, attempt: REQUESTS.measurement(
             measurement_of(wildcards).device == "gpu"
-        ).asked_mb(attempt, job_needs.LEAST_MB),
+        ).choose_mb(attempt, job_needs.LEAST_MB),
         runtime=lambda wildcards: ESTIMATOR.measure_minutes(measurement_of(wildcards)),
         launch="python",
     params:

@@ -37,7 +37,7 @@ rule table:
         preset=PROJECT.name,
         work=WORK,
         source=PROJECT.config["data"]["source"],
-        expected=lambda wildcards: PROJECT.targets.expected(
+        expected=lambda wildcards: PROJECT.targets.hash_runs(
             wildcards.study, wildcards.table
         ),
         fingerprint=fingerprint("table"),
@@ -76,7 +76,7 @@ rule figure:
         preset=PROJECT.name,
         work=WORK,
         source=PROJECT.config["data"]["source"],
-        expected=lambda wildcards: PROJECT.targets.expected(
+        expected=lambda wildcards: PROJECT.targets.hash_runs(
             wildcards.study, wildcards.figure
         ),
         fingerprint=fingerprint("figure"),
@@ -114,7 +114,7 @@ rule claims:
         preset=PROJECT.name,
         work=WORK,
         source=PROJECT.config["data"]["source"],
-        expected=lambda wildcards: PROJECT.targets.study_expected(wildcards.study),
+        expected=lambda wildcards: PROJECT.targets.hash_claimed_runs(wildcards.study),
         fingerprint=fingerprint("claims"),
     shell:
         "exec {resources.launch} -m plumbline.results claims {wildcards.study:q} --preset {params.preset:q} --work {params.work:q} "
@@ -145,7 +145,7 @@ rule interpretations:
 rule audit:
     """Printed numbers that follow from other printed numbers, recomputed with rounding intervals."""
     input:
-        PROJECT.targets.audited_files(),
+        PROJECT.targets.list_audited_files(),
     output:
         csv=report(
             f"{MADE}/audit.csv",

@@ -23,10 +23,10 @@ rule verdict:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: verdict_need().asked_mb(
+        mem_mb=lambda wildcards, attempt: verdict_need().choose_mb(
             attempt, job_needs.LEAST_MB
         ),
-        runtime=lambda wildcards: verdict_need().asked_minutes(),
+        runtime=lambda wildcards: verdict_need().choose_minutes(),
     params:
         file=PROJECT.config.get("mine", ""),
         preset=PROJECT.name,
@@ -34,7 +34,7 @@ rule verdict:
         source=PROJECT.config["data"]["source"],
         checks=PROJECT.paths.verdict_checks,
         ledger=PROJECT.paths.verdict_ledger,
-        expected=PROJECT.verdicts.expected(),
+        expected=PROJECT.verdicts.hash_runs(),
         fingerprint=PROJECT.fingerprints.verdict(),
     shell:
         "exec python -m plumbline.operate.experiments.own_verdict {params.file:q} --preset {params.preset:q} --work {params.work:q} "

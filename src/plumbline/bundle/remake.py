@@ -91,7 +91,7 @@ def _make_command(
     source = ["--preset", config["preset"], "--documents-source", config["data"]["source"]]
     if kind == "interpretations":
         return ["plumbline.results.interpretations", study, *source, "--items-source", project.evaluation_source, *out]
-    runs = project.targets.expected(study, target) if target else project.targets.study_expected(study)
+    runs = project.targets.hash_runs(study, target) if target else project.targets.hash_claimed_runs(study)
     read = ["--work", request.work, "--expected-runs-digest", runs]
     if request.called != request.work:
         read += ["--work-shown-as", request.called]

@@ -17,7 +17,7 @@ from plumbline.core.stop_request import StopRequest
 from plumbline.project import load
 from plumbline.specs import name_completers
 from plumbline.specs.spec import RunSpec
-from plumbline.specs.spec_changes import changed
+from plumbline.specs.spec_changes import change_spec
 from plumbline.specs.yaml_files import PRESETS, load_config
 from plumbline.train.trainer_settings import TrainerSettings
 
@@ -69,7 +69,7 @@ def main() -> int:
     if options.config:
         from plumbline.project import config_arguments
 
-        config = config_arguments.changed(config, options.config)
+        config = config_arguments.change_config(config, options.config)
     if options.preset:
         config["preset"] = options.preset
     project = load(config)
@@ -79,7 +79,7 @@ def main() -> int:
             f"there is no run {options.run!r} at preset {project.name} (plumbline ls runs lists them){suggestion}"
         )
     run = project.runs[options.run]
-    spec = changed(run.spec, options.changes)
+    spec = change_spec(run.spec, options.changes)
     if spec.data != run.spec.data or spec.model.context != run.spec.model.context:
         raise PlumblineError(
             f"--set: packs are cut for the study's own data and context ({run.spec.data}, "

@@ -28,7 +28,7 @@ _SEQUENCE = re.compile(
 
 
 def strip_escapes(text: str) -> str:
-    """Take out escape sequences and control characters but for tabs and line ends, and what a backspace took back.
+    """Take out escape sequences and control characters except for tabs and line ends, and what a backspace took back.
 
     Args:
         text: of any number of lines; bytes that are no UTF-8 as lone surrogates (`errors="surrogateescape"`), by which

@@ -39,7 +39,7 @@ def write(product: str | Path, fingerprint: str, *, companions: Iterable[Path] =
 
     Args:
         fingerprint: the fingerprint; empty for a file made by hand, of whose code and settings nothing is known.
-        companions: further files of the product beside it, such as a figure's numbers; their SHA-256 is written too.
+        companions: further files of the product next to it, such as a figure's numbers; their SHA-256 is written too.
         facts: further entries of the small file, such as hashes of what the product was made from. Without a
             fingerprint and facts no small file is left.
     """
@@ -53,7 +53,7 @@ def write(product: str | Path, fingerprint: str, *, companions: Iterable[Path] =
 
 def read_verified(product: str | Path) -> dict[str, Any]:
     """Read what the small file next to `product` says, once the product is known to be the file that it was written
-    for; empty where there is no small file.
+    for; empty if there is no small file.
 
     Raises:
         PlumblineError: the product has other bytes, or the small file says something else than was written.
@@ -95,7 +95,7 @@ def require_as_written(path: str | Path, facts: Mapping[str, Any], remedy: str) 
 
 
 def require_sealed(path: str | Path, facts: Mapping[str, Any], remedy: str) -> None:
-    """Refuse facts beside a product or a table as `require_as_written` does, and those that lost their SHA-256: the
+    """Refuse facts next to a product or a table as `require_as_written` does, and those that lost their SHA-256: the
     versions that write `files` there write it too.
 
     Raises:
@@ -122,7 +122,7 @@ def is_unchanged(product: str | Path) -> bool:
 
 
 def read(path: str | Path) -> dict[str, Any] | None:
-    """The content of a JSON file; None where there is no file, it may not be read, or it holds no mapping.
+    """The content of a JSON file; None if there is no file, it may not be read, or it holds no mapping.
 
     Raises:
         PlumblineError: the file system fails, so that nobody knows what is in it.

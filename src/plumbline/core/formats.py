@@ -51,7 +51,7 @@ def rough_duration(seconds: float) -> str:
 
 
 def clock(seconds: float | None) -> str:
-    """Write a time as ``h:mm:ss``; empty where nothing is known."""
+    """Write a time as ``h:mm:ss``; empty if nothing is known."""
     if seconds is None:
         return ""
     minutes, rest = divmod(int(seconds), 60)

@@ -22,7 +22,7 @@ def machine() -> str:
 
 
 def boot() -> str | None:
-    """The id that the running kernel drew when it started; None where the system does not tell it."""
+    """The id that the running kernel drew when it started; None if the system does not tell it."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

@@ -84,7 +84,7 @@ _NARROWS_NOTHING = {
 
 
 def find_treatment(name: str) -> Treatment | None:
-    """Look up what is done about a variable; None where it has nothing to do with numbers."""
+    """Look up what is done about a variable; None if it has nothing to do with numbers."""
     fitting = [pattern for pattern in TREATMENTS if _fits(name, pattern)]
     return TREATMENTS[max(fitting, key=len)] if fitting else None
 
@@ -99,7 +99,7 @@ def list_narrowing(environment: Mapping[str, str] = os.environ) -> list[str]:
 
 
 def explain_refusal(environment: Mapping[str, str] = os.environ) -> str | None:
-    """Say why nothing is computed in this environment, with the remedy; None where nothing is in the way."""
+    """Say why nothing is computed in this environment, with the remedy; None if nothing is in the way."""
     settings = list_narrowing(environment)
     if not settings:
         return None

@@ -10,7 +10,7 @@ NAMES = {"darwin": "macOS", "win32": "Windows"}
 
 
 def explain_unsupported_system() -> str | None:
-    """What to use instead, where Plumbline cannot run on this system; None where it can."""
+    """What to use instead, where Plumbline cannot run on this system; None if it can."""
     if sys.platform == "linux":
         return None
     name = NAMES.get(sys.platform, platform.system() or sys.platform)

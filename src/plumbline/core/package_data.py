@@ -49,7 +49,7 @@ def is_project(root: Path) -> bool:
 
 
 def source_tree() -> Path | None:
-    """The repository that this package lies in; None where it was installed from a wheel."""
+    """The repository that this package lies in; None if it was installed from a wheel."""
     root = PACKAGE.parents[1]
     return root if PACKAGE.parent.name == "src" and (root / "Snakefile").is_file() and is_project(root) else None
 
@@ -72,7 +72,7 @@ def list_files(root: Path) -> Iterator[Path]:
 
 
 def read_built_commit() -> dict[str, Any]:
-    """`git_commit` and `git_dirty` of the source tree that this wheel was built from; None where not recorded."""
+    """`git_commit` and `git_dirty` of the source tree that this wheel was built from; None if not recorded."""
     try:
         content = json.loads((PACKAGE / COPY / BUILT).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -44,7 +44,7 @@ def explain_denial(path: str | Path) -> str:
 def explain_umask(folder: Path) -> str | None:
     """Warn that the umask of this process takes from a shared folder's group the access that the folder grants it.
 
-    None where `folder` is not shared by its group, or the umask takes nothing.
+    None if `folder` is not shared by its group, or the umask takes nothing.
     """
     status, umask = folder.stat(), _umask()
     shared = stat.S_ISGID | stat.S_IWGRP
@@ -65,7 +65,7 @@ def _umask() -> int:
 
 
 def find_home() -> Path | None:
-    """This user's home folder; None where HOME is not set and the system knows no user of this number."""
+    """This user's home folder; None if HOME is not set and the system knows no user of this number."""
     try:
         return Path.home()
     except RuntimeError:

@@ -22,7 +22,7 @@ MODULES = frozenset(
 
 
 def explain_missing_package(error: ModuleNotFoundError, command: str) -> PlumblineError | None:
-    """The sentence for a `command` that a module of the extra is missing for; None where it is another module."""
+    """The sentence for a `command` that a module of the extra is missing for; None if it is another module."""
     if error.name not in MODULES:
         return None
     return PlumblineError(f"{command} needs {error.name}, which is not installed: {INSTALL}")

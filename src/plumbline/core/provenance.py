@@ -23,7 +23,7 @@ PACKAGES = ("plumbline-lm", "torch", "numpy", "safetensors", "pandas", "pyarrow"
 def describe_code() -> dict[str, Any]:
     """Where the code is from, its commit, and whether it was changed since; determined once per process.
 
-    For an installed wheel that is the commit that it was built from; None where nothing records it (`code_sha256`
+    For an installed wheel that is the commit that it was built from; None if nothing records it (`code_sha256`
     identifies the code in any case).
     """
     tree = package_data.source_tree()

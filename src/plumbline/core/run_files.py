@@ -72,7 +72,7 @@ def id_of_spec(spec: Mapping[str, Any]) -> str:
 def require(folder: Path, manifest: Mapping[str, Any], name: str) -> str | None:
     """Compute the SHA-256 of a file in a run's folder, and compare it with the one that the trainer wrote down.
 
-    None where the manifest, of an earlier version, has none.
+    None if the manifest, of an earlier version, has none.
 
     Raises:
         PlumblineError: it has not the bytes that the trainer wrote.
@@ -135,7 +135,7 @@ def read_points_index(run: Path) -> dict[str, Any]:
 
 
 def read_export_record(folder: Path) -> dict[str, Any]:
-    """Read what an earlier export says of itself; empty where there is none."""
+    """Read what an earlier export says of itself; empty if there is none."""
     try:
         record = parse_json((folder / EXPORT_RECORD).read_bytes())
     except (FileNotFoundError, NotADirectoryError, ValueError):

@@ -74,7 +74,7 @@ def convert(kind: Any, value: Any, where: str, known_keys: Iterable[str] | None 
 
 
 def find_fault(kind: Any, value: Any, known_keys: Iterable[str] | None = None) -> tuple[Place, str] | None:
-    """Find what is wrong with data, as the keys that lead there and a message; None where nothing is.
+    """Find what is wrong with data, as the keys that lead there and a message; None if nothing is.
 
     Keys of a mapping come first, then what stands below them.
     """
@@ -98,7 +98,7 @@ def unknown_key(key: Any, known_keys: Iterable[str]) -> str:
 
 
 def _wrong_key(kind: Any, mapping: Any, known_keys: Iterable[str] | None) -> str:
-    """What is wrong with the keys of a mapping; empty where nothing is, or it is none."""
+    """What is wrong with the keys of a mapping; empty if nothing is, or it is none."""
     if not isinstance(mapping, dict):
         return ""
     for member in _members(kind):
@@ -180,7 +180,7 @@ def _literals(kind: Any) -> list[str]:
 
 
 def _description(kind: Any) -> str:
-    """What a type says of a text that does not match its pattern, to stand behind the text; empty where nothing."""
+    """What a type says of a text that does not match its pattern, to stand behind the text; empty if nothing."""
     if get_origin(kind) is Annotated:
         metas = (meta for meta in get_args(kind)[1:] if isinstance(meta, msgspec.Meta))
         return next((meta.description for meta in metas if meta.description), "")

@@ -1,6 +1,6 @@
 """Names what is written before it gets its own name, with its owner, and removes what owners that were killed left.
 
-A temporary file or folder lies beside the file that it becomes: ``.train.jsonl.1f00a2b3_4711_123456_9c0d`` is to be
+A temporary file or folder lies next to the file that it becomes: ``.train.jsonl.1f00a2b3_4711_123456_9c0d`` is to be
 ``train.jsonl``, and is process 4711's, of a machine, boot and process namespace with that hash, which began at that
 tick. Only on that machine does the number mean anything: what another one's process left is listed by ``plumbline
 cleanup`` and removed by nobody unasked.
@@ -53,7 +53,7 @@ class TemporaryName:
 
 
 def choose_path(path: Path) -> Path:
-    """Name a temporary file or folder of this process, beside the `path` that it is to become."""
+    """Name a temporary file or folder of this process, next to the `path` that it is to become."""
     pid = os.getpid()
     return path.with_name(f".{path.name}.{_machine(pid)}_{pid}_{_read_start(pid)}_{secrets.token_hex(2)}")
 
@@ -79,7 +79,7 @@ def remove_abandoned(folder: Path) -> None:
 
 @contextmanager
 def make_folder(path: Path) -> Iterator[Path]:
-    """Make a temporary folder beside `path` for the time of a block."""
+    """Make a temporary folder next to `path` for the time of a block."""
     remove_abandoned(path.parent)
     folder = choose_path(path)
     folder.mkdir()

@@ -5,7 +5,7 @@ Compared are the lines of train.jsonl and validation.jsonl once they are written
 documents are cut, a piece of one; of token files, what lies between two document ends, as text. Two are copies if their
 texts are the same byte for byte. Near copies are not looked for.
 
-The files are read once more, and 16 bytes of BLAKE2b of each text lie beside them meanwhile: 16 bytes of disk a
+The files are read once more, and 16 bytes of BLAKE2b of each text lie next to them meanwhile: 16 bytes of disk a
 document, 1.6 GB of a hundred million, and one byte of memory where copies are left out. They are compared in parts by
 their first bits, some `PART_LINES` at a time, so that the rest of the memory (some 200 MB) depends on no corpus's size;
 only where one text is most of a corpus, its copies are in one part.
@@ -48,7 +48,7 @@ class CopyCount:
         lines: of each side.
         repeated: of each side, lines whose text an earlier line of that side has.
         shared: of each side, lines whose text the other side has too.
-        left_out: of each side, which lines the rule leaves out (N); empty where it keeps all.
+        left_out: of each side, which lines the rule leaves out (N); empty if it keeps all.
     """
 
     rule: CopyRule
@@ -72,7 +72,7 @@ class CopyCount:
 
 
 def describe(corpus: str, facts: dict[str, Any]) -> str:
-    """What documents.json says of copies, in a sentence; empty where it says nothing of them, being older."""
+    """What documents.json says of copies, in a sentence; empty if it says nothing of them, being older."""
     copies = facts.get("copies")
     if not isinstance(copies, dict):
         return ""

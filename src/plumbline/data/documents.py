@@ -37,7 +37,7 @@ from plumbline.data.pinned_packages import PACKAGED, PACKAGED_LARGE, PINS
 from plumbline.data.progress import ProgressCounter
 from plumbline.data.read_cache import LocalReadCache, StreamCache, StreamTotals
 from plumbline.data.sources import debian, local, packaged, tokens
-from plumbline.data.split import SHUFFLES, By, DocumentShuffle, held_out, rule
+from plumbline.data.split import SHUFFLES, By, DocumentShuffle, describe_rule, is_held_out
 from plumbline.data.text_cleaning import pieces
 
 SPLITS = ("train", "validation")
@@ -57,7 +57,7 @@ class DocumentSplitter:
         """Put one document on its side of the split, cut into pieces where they are asked for."""
         tally = self.tally
         unit = document.group if self._by == "group" else document.id
-        split = document.side or ("validation" if held_out(unit, self._percent) else "train")
+        split = document.side or ("validation" if is_held_out(unit, self._percent) else "train")
         parts = list(pieces(document.text, self._piece_bytes)) if self._piece_bytes else [document.text]
         for number, part in enumerate(parts):
             identity = document.id if len(parts) == 1 else f"{document.id}#{number:03d}"
@@ -97,7 +97,7 @@ def gather(
         PlumblineError: two documents share an id, or one side of the split is empty.
     """
     out.mkdir(parents=True, exist_ok=True)
-    (out / "documents.json").unlink(missing_ok=True)  # it vouches for the files beside it, which now change
+    (out / "documents.json").unlink(missing_ok=True)  # it vouches for the files next to it, which now change
     for leftover in [*out.glob(f"{SHUFFLES}*"), *out.glob(f"{copies.SCRATCH}*")]:  # of killed processes
         shutil.rmtree(leftover)
     budget = about.get("budget")
@@ -117,7 +117,7 @@ def gather(
                     f"{key(corpus, 'held_out.percent')}: {validation_percent:g}: of {tally.taken.total()} documents "
                     f"none is left for {split}; give more documents or another percentage"
                 )
-            sides[split] = _shuffled(out, split, shuffle, cache) | {
+            sides[split] = _write_side(out, split, shuffle, cache) | {
                 "documents_before_cutting": tally.taken[split],
                 "documents_of_source": dict(tally.sources[split]),
                 "text_bytes": tally.sizes[split],
@@ -134,7 +134,7 @@ def gather(
     split_by_hash = {
         "validation_percent": validation_percent,
         "held_out_by": held_out_by,
-        "split_rule": rule(validation_percent, held_out_by),
+        "split_rule": describe_rule(validation_percent, held_out_by),
     }
     manifest = split_by_hash | about | {"corpus": corpus, "splits": sides, "piece_bytes": piece_bytes}
     manifest["copies"] = copy_count.facts("pieces" if piece_bytes else "documents")
@@ -179,7 +179,7 @@ def _read(
     return splitter.tally.bytes < limit
 
 
-def _shuffled(out: Path, split: str, shuffle: DocumentShuffle, cache: StreamCache | None) -> dict[str, Any]:
+def _write_side(out: Path, split: str, shuffle: DocumentShuffle, cache: StreamCache | None) -> dict[str, Any]:
     """Write one side's lines, merged with those that were finished before; returns their number and checksum."""
     path, before = out / f"{split}.jsonl", cache.before(split) if cache else None
     if cache and before and not shuffle.documents:
@@ -200,7 +200,7 @@ def _write(path: Path, lines: Iterator[memoryview]) -> dict[str, Any]:
     return {"file": path.name, "documents": count, "sha256": digest.hexdigest()}
 
 
-def limited(source: Iterator[Document], documents: int, megabytes: float) -> Iterator[Document]:
+def limit_documents(source: Iterator[Document], documents: int, megabytes: float) -> Iterator[Document]:
     """The first documents of a source, up to a number of documents and of megabytes of text (0: no limit)."""
     size = 0
     for document in itertools.islice(source, documents or None):
@@ -210,7 +210,7 @@ def limited(source: Iterator[Document], documents: int, megabytes: float) -> Ite
         yield document
 
 
-def _packaged(options: argparse.Namespace) -> tuple[Iterator[Document], dict[str, Any]]:
+def _open_archives(options: argparse.Namespace) -> tuple[Iterator[Document], dict[str, Any]]:
     """Documents of fetched archives, and what they are."""
     names = PACKAGED if options.documents_source == "packaged" else PACKAGED_LARGE
     archives: dict[str, Path] = {}
@@ -243,7 +243,7 @@ def _packaged(options: argparse.Namespace) -> tuple[Iterator[Document], dict[str
     return stream, {"source": options.documents_source, "collections": collections}
 
 
-def _source(options: argparse.Namespace) -> tuple[Iterator[Document], dict[str, Any], StreamCache | None]:
+def _open_source(options: argparse.Namespace) -> tuple[Iterator[Document], dict[str, Any], StreamCache | None]:
     """The documents that the arguments ask for, what documents.json is to say of them, and what is kept of them."""
     licence = options.licence or "not stated"
     if options.documents_source == "local":
@@ -278,10 +278,10 @@ def _source(options: argparse.Namespace) -> tuple[Iterator[Document], dict[str, 
         return stream, about | more, None
     if options.documents_source == "hub":
         return hub_reading.source(options, licence)
-    return (*_packaged(options), None)
+    return (*_open_archives(options), None)
 
 
-def _kept_of_local(options: argparse.Namespace, collections: list[dict[str, str]]) -> LocalReadCache | None:
+def _open_local_cache(options: argparse.Namespace, collections: list[dict[str, str]]) -> LocalReadCache | None:
     """What was read before of the same files, by their hashes.
 
     None of token files, and under limits given by hand: nothing is kept of them.
@@ -290,7 +290,7 @@ def _kept_of_local(options: argparse.Namespace, collections: list[dict[str, str]
     if options.max_documents or options.max_megabytes or not all(name.endswith((".jsonl", ".txt")) for name in names):
         return None
     request = {
-        "folder": options.local_texts_folder.resolve().name,  # the source of text files beside one another
+        "folder": options.local_texts_folder.resolve().name,  # the source of text files next to one another
         "files": {collection["name"]: collection["sha256"] for collection in collections},
         "validation_percent": options.validation_percent,
         "held_out_by": options.held_out_by,
@@ -348,10 +348,10 @@ def main(arguments: list[str] | None = None) -> None:
     with contextlib.ExitStack() as stack:
         if options.documents_source == "hub":  # reads from where the folder says, and writes there while it reads
             stack.enter_context(locks.hold_folder(options.out))
-        stream, about, cache = _source(options)
+        stream, about, cache = _open_source(options)
         if options.documents_source != "hub":  # has found what is wrong by now, and made nothing
             stack.enter_context(locks.hold_folder(options.out))
-        if options.documents_source == "local" and (cache := _kept_of_local(options, about["collections"])):
+        if options.documents_source == "local" and (cache := _open_local_cache(options, about["collections"])):
             stream = local.documents(options.local_texts_folder, options.corpus, cache.at)
         about |= {
             "max_documents": options.max_documents,
@@ -359,7 +359,7 @@ def main(arguments: list[str] | None = None) -> None:
             "fingerprint": options.fingerprint,
         }
         manifest = gather(
-            limited(stream, options.max_documents, options.max_megabytes),
+            limit_documents(stream, options.max_documents, options.max_megabytes),
             options.out,
             corpus=options.corpus,
             validation_percent=options.validation_percent,
@@ -370,7 +370,7 @@ def main(arguments: list[str] | None = None) -> None:
             copy_rule=options.copies,
         )
     if "budget" in manifest:
-        print(hub_read_budget.account(options.corpus, manifest["budget"]), file=sys.stderr)
+        print(hub_read_budget.describe_spent(options.corpus, manifest["budget"]), file=sys.stderr)
     counts = ", ".join(
         f"{split}: {part['documents']:,} documents, {part['text_bytes'] / 1e6:.2f} MB"
         for split, part in manifest["splits"].items()

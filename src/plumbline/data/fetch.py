@@ -40,19 +40,18 @@ def fetch(requirement: str, sha256: str, out: Path, *, debian: bool = False, ind
         if sha256_file(out) == sha256:
             return "already there"
         with contextlib.suppress(FileNotFoundError):  # another process did, which fetches it too
-            os.replace(out, _rejected(out))
-        print(f"{out} is not {requirement} (its sha256 differs): kept as {_rejected(out)}", file=sys.stderr)
+            os.replace(out, _rejected_path(out))
+        print(f"{out} is not {requirement} (its sha256 differs): kept as {_rejected_path(out)}", file=sys.stderr)
     out.parent.mkdir(parents=True, exist_ok=True)
     with temporary_files.make_folder(out) as folder:
         archive = _download(requirement, sha256, out, folder, debian=debian, index_url=index_url)
         digest = sha256_file(archive)
         if digest != sha256:
-            os.replace(archive, _rejected(out))
+            os.replace(archive, _rejected_path(out))
             raise PlumblineError(
                 f"{requirement}: sha256 of {archive.name} is {digest}, pinned is {sha256}; the file was not used and "
-                f"is kept as {_rejected(out)}. Check the pin in plumbline/data/pinned_packages.py and the index, or "
-                "put the "
-                f"right file at {out}"
+                f"is kept as {_rejected_path(out)}. Check the pin in plumbline/data/pinned_packages.py and the index, "
+                f"or put the right file at {out}"
             )
         # Written anew, so that group and mode are those of a file made in its folder and not the downloader's.
         with open(archive, "rb") as original, open_atomically(out) as copy:
@@ -60,7 +59,7 @@ def fetch(requirement: str, sha256: str, out: Path, *, debian: bool = False, ind
     return f"fetched, {out.stat().st_size:,} bytes"
 
 
-def _rejected(out: Path) -> Path:
+def _rejected_path(out: Path) -> Path:
     return out.with_name(out.name + ".rejected")
 
 
@@ -68,7 +67,7 @@ def _download(requirement: str, sha256: str, out: Path, folder: Path, *, debian:
     """Ask the index's own client for one archive, into `folder`."""
     if debian:
         if shutil.which("apt-get") is None:
-            raise PlumblineError(_cannot(requirement, sha256, out, "apt-get is not installed"))
+            raise PlumblineError(_explain_failure(requirement, sha256, out, "apt-get is not installed"))
         command = ["apt-get", "download", requirement]
     else:
         # The pin says what we want; what this interpreter could install of it does not matter, we only read files.
@@ -81,11 +80,11 @@ def _download(requirement: str, sha256: str, out: Path, folder: Path, *, debian:
     if done.returncode != 0 or len(files) != 1:
         lines = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
         errors = [line for line in lines if re.match(r"(ERROR|E|Err):?", line)] or lines or ["no message"]
-        raise PlumblineError(_cannot(requirement, sha256, out, f"{command[0]} says: {errors[-1]}"))
+        raise PlumblineError(_explain_failure(requirement, sha256, out, f"{command[0]} says: {errors[-1]}"))
     return files[0]
 
 
-def _cannot(requirement: str, sha256: str, out: Path, why: str) -> str:
+def _explain_failure(requirement: str, sha256: str, out: Path, why: str) -> str:
     pin = PINS.get(requirement.partition("=")[0])
     without = pin.without if pin else LOCAL_CORPUS
     return (

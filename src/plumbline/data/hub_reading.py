@@ -43,7 +43,7 @@ def source(options: argparse.Namespace, licence: str) -> tuple[Iterator[Document
         The documents, what documents.json is to say of them, and what was read of them so far, None if nothing is kept.
 
     Raises:
-        PlumblineError: as `hub.documents`, `hub.pinned`, `StreamCache`, `budget.measure`; two flags that clash.
+        PlumblineError: as `hub.documents`, `hub.pin_revision`, `StreamCache`, `budget.measure`; two flags that clash.
     """
     if not options.hub_dataset:
         raise PlumblineError(f"{key(options.corpus, 'hub.path')}: missing; source hub needs a data set")
@@ -57,7 +57,7 @@ def source(options: argparse.Namespace, licence: str) -> tuple[Iterator[Document
         hashes = {path.relative_to(folder).as_posix(): sha256_file(path) for path in files}
         collection |= {"name": folder.resolve().name, "files": hashes}
     else:
-        revision = hub.pinned(
+        revision = hub.pin_revision(
             corpus=options.corpus,
             path=options.hub_dataset,
             configuration=options.hub_configuration,
@@ -115,7 +115,7 @@ def _budget(
         )
         if cache:
             cache.measured = measured
-    budget = hub_read_budget.limit(options.token_budget, measured, options.out, data_set)
+    budget = hub_read_budget.set_budget(options.token_budget, measured, options.out, data_set)
     print(
         f"{key(options.corpus, 'packs')}: {budget['tokens']:,} tokens at {budget['bytes_per_token']:.3f} bytes "
         f"(measured on the first {budget['sample_bytes'] / 1e6:,.1f} MB) and {budget['margin_percent']} % more: "

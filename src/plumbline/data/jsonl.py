@@ -19,10 +19,10 @@ def read(path: Path) -> Iterator[Document]:
     Raises:
         PlumblineError: a line is not such a document; the message names file, line and key.
     """
-    return (document for _, document in numbered(path))
+    return (document for _, document in read_numbered(path))
 
 
-def numbered(path: Path, name: str = "", after: int = 0) -> Iterator[tuple[int, Document]]:
+def read_numbered(path: Path, name: str = "", after: int = 0) -> Iterator[tuple[int, Document]]:
     """Read the same with the number of each line; the lines up to `after` were read before.
 
     Args:

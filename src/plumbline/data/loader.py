@@ -57,7 +57,7 @@ class Pack:
         context: tokens in a sequence; inputs are its first T-1 tokens, targets its last T-1.
         vocabulary: entries of the tokenizer that made it.
         dtype: type of the ids in its shards.
-        separator: id of the tokenizer's entry between documents; None where the manifest names none.
+        separator: id of the tokenizer's entry between documents; None if the manifest names none.
         tokenizer_sha256: of the tokenizer.json that made it.
     """
 

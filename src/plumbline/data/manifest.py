@@ -12,7 +12,7 @@ from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, parse_json, sha256_text
 
-#: The folder of a corpus's packs, beside that of its tokenizer.
+#: The folder of a corpus's packs, next to that of its tokenizer.
 PACKS = "packs"
 
 _Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -83,15 +83,15 @@ def fingerprint(manifest: dict[str, Any]) -> str:
     return sha256_text(canonical_json(parts | {"shards": shards}))
 
 
-def beside_tokenizer(tokenizer: Path) -> Path:
+def packs_folder(tokenizer: Path) -> Path:
     """Name the folder of the packs that were cut with a corpus's tokenizer.json."""
     return tokenizer.absolute().parent.parent / PACKS
 
 
-def of_fingerprint(folder: Path, expected: str | None) -> tuple[Path, dict[str, Any]] | None:
+def find_pack(folder: Path, expected: str | None) -> tuple[Path, dict[str, Any]] | None:
     """Find the manifest of the pack with a fingerprint among the packs of a corpus, shards or no shards.
 
-    None where there is none; what is no manifest is passed over.
+    None if there is none; what is no manifest is passed over.
     """
     for path in sorted(folder.glob("*/*/[!.]*.json")):
         try:

@@ -10,7 +10,7 @@ import numpy as np
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
-def mapped(path: Path) -> np.ndarray:
+def map_array(path: Path) -> np.ndarray:
     """Memory-map the array of a file, however long it says that it is.
 
     numpy itself reads as much as the header names and leaves what comes after it, without a word.

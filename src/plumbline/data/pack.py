@@ -148,7 +148,7 @@ def _open(path: Path, tokenizer: Tokenizer) -> np.ndarray:
     if not path.is_file():
         raise PlumblineError(f"token shard {path} is missing: {remedy}")
     try:
-        shard = npy.mapped(path)
+        shard = npy.map_array(path)
     except ValueError as error:
         raise PlumblineError(f"token shard {path} is truncated or damaged ({error}): {remedy}") from error
     if shard.ndim != 1 or shard.dtype != tokenizer.dtype or (len(shard) and shard[-1] != tokenizer.eot):
@@ -290,7 +290,7 @@ def main(arguments: list[str] | None = None) -> None:
         )
     except TooFewTokens as error:
         raise PlumblineError(
-            f"{error}{hub_read_budget.remember(options.documents, corpus, error.wanted, error.found)}"
+            f"{error}{hub_read_budget.write_short(options.documents, corpus, error.wanted, error.found)}"
         ) from error
     for name, manifest in manifests.items():
         print(

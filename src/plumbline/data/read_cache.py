@@ -128,7 +128,7 @@ class StreamCache:
 
     def _found_other(self, folder: Path) -> None:
         """Meet a folder of something else than is asked for."""
-        print(_unused(folder), file=sys.stderr)
+        print(_describe_unused(folder), file=sys.stderr)
 
     def _begin(self) -> None:
         self.at, self.tally, self.measured = START, StreamTotals(), None
@@ -195,7 +195,7 @@ class StreamCache:
         atomic_write_json(self.folder / _CURSOR, content | {"sha256": sha256})
 
     def before(self, split: str) -> Path | None:
-        """The finished documents of one side from an earlier fetch, to which the new ones are added; None where there
+        """The finished documents of one side from an earlier fetch, to which the new ones are added; None if there
         are none.
 
         Raises:
@@ -253,7 +253,7 @@ class StreamCache:
                 shutil.rmtree(path)
 
 
-def _unused(folder: Path) -> str:
+def _describe_unused(folder: Path) -> str:
     """That a folder is of something else than is asked for."""
     try:
         asked = json.loads((folder / _CURSOR).read_text(encoding="utf-8"))["asked"]

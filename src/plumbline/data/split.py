@@ -47,13 +47,13 @@ _BEFORE_TEXT, _BEFORE_TOKENS = b'", "text": "', b'", "tokens": '
 Sizes = dict[int, list[int]]
 
 
-def held_out(unit: str, percent: float) -> bool:
+def is_held_out(unit: str, percent: float) -> bool:
     """Whether the documents of a group or id named `unit` are validation data, for a share of `percent` (0-100)."""
     digest = hashlib.sha256(f"held out\n{unit}".encode()).digest()
     return int.from_bytes(digest[:8], "big") < percent / 100 * 2**64
 
 
-def rule(percent: float, by: By) -> str:
+def describe_rule(percent: float, by: By) -> str:
     """The split rule in words, as manifests store it."""
     group = "; group: what its source says belongs together, else the id" if by == "group" else ""
     return (
@@ -152,7 +152,7 @@ class DocumentShuffle:
         """
         keyed = self._keyed(after, ended)
         if before is not None:
-            keyed = heapq.merge(keyed, _keyed_lines(before), key=lambda entry: entry[0])
+            keyed = heapq.merge(keyed, _read_keyed(before), key=lambda entry: entry[0])
         last = b""
         for key, line in keyed:
             if key == last:
@@ -199,7 +199,7 @@ class DocumentShuffle:
             if size > self._sort_bytes and count > 1:
                 yield from self._split(path, crc)
             else:
-                yield from _sorted(path, crc)
+                yield from _sort_lines(path, crc)
             if ended is not None:
                 ended(number)
 
@@ -208,7 +208,7 @@ class DocumentShuffle:
         level = self._level + 1
         folder = path.with_name(f"{path.name}.split")
         inner = DocumentShuffle(folder, write_bytes=self._write_bytes, sort_bytes=self._sort_bytes, level=level)
-        for line in _written(path, crc):
+        for line in _read_written(path, crc):
             if 2 * level == _KEY:  # every hash in the file is the same
                 raise _twice(memoryview(line)[_KEY:])
             try:
@@ -245,9 +245,9 @@ def text_of(line: bytes | bytearray) -> memoryview:
     return memoryview(line)[start : len(line) - len(b'"}\n') if end < 0 else end]
 
 
-def _sorted(path: Path, crc: int) -> Iterator[tuple[bytes, memoryview]]:
+def _sort_lines(path: Path, crc: int) -> Iterator[tuple[bytes, memoryview]]:
     """Hashes and lines of a file of them, in order. A generator of its own: it ends before the next file is read."""
-    lines = sorted(_written(path, crc))
+    lines = sorted(_read_written(path, crc))
     for line in lines:
         yield bytes(line[:_KEY]), memoryview(line)[_KEY:]
 
@@ -266,7 +266,7 @@ def read_lines(file: IO[bytes]) -> Iterator[bytes | bytearray]:
         yield long
 
 
-def _written(path: Path, crc: int) -> Iterator[bytes | bytearray]:
+def _read_written(path: Path, crc: int) -> Iterator[bytes | bytearray]:
     """The lines of a file of the shuffle; at its end, what was read is compared with what was written.
 
     Raises:
@@ -284,7 +284,7 @@ def _written(path: Path, crc: int) -> Iterator[bytes | bytearray]:
         )
 
 
-def _keyed_lines(path: Path) -> Iterator[tuple[bytes, memoryview]]:
+def _read_keyed(path: Path) -> Iterator[tuple[bytes, memoryview]]:
     with open(path, "rb") as file:
         for line in read_lines(file):
             yield _key_of(json.loads(line)["id"]).hex().encode(), memoryview(line)

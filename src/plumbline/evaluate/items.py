@@ -18,7 +18,7 @@ from plumbline.core import fingerprint_file
 from plumbline.core.command_line import HIDDEN, Parser, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, atomic_write_text, parse_json, path_or_none, sha256_file
-from plumbline.data.manifest import beside_tokenizer, of_fingerprint
+from plumbline.data.manifest import find_pack, packs_folder
 from plumbline.data.verify_files import verify_documents
 from plumbline.evaluate import item_fields, item_sources, proxy_items
 from plumbline.evaluate.item_fields import Item
@@ -126,13 +126,13 @@ def require_held_out(folder: Path, tokenizer: Path, manifest: Mapping[str, Any])
     Raises:
         PlumblineError: they were made from another file of documents, by a split of its own.
     """
-    packs = beside_tokenizer(tokenizer)
+    packs = packs_folder(tokenizer)
     documents_sha256 = (fingerprint_file.read(fingerprint_file.sidecar_path(folder / INDEX)) or {}).get(
         "documents_sha256"
     )
     if documents_sha256 is None or not folder.absolute().is_relative_to(packs.parent):
         return
-    pack = of_fingerprint(packs, manifest.get("validation_fingerprint"))
+    pack = find_pack(packs, manifest.get("validation_fingerprint"))
     held_out = None if pack is None else pack[1].get("corpus", {}).get("documents_sha256")
     if pack is not None and held_out not in (None, documents_sha256):
         raise PlumblineError(

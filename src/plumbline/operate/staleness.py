@@ -68,7 +68,7 @@ def warn_of_changes(workflow: Any) -> None:
         return
     _fingerprint.cache_clear()
     _sha256.cache_clear()
-    stale_jobs = [job for job in snakemake_internals.all_jobs(workflow) if is_stale(job, lambda job: True)]
+    stale_jobs = [job for job in snakemake_internals.list_all_jobs(workflow) if is_stale(job, lambda job: True)]
     if stale_jobs:
         print(
             f"the inputs of these have changed: {format_jobs(stale_jobs)}. The same command again rebuilds them",

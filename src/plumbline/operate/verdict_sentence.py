@@ -15,7 +15,7 @@ def watch(workflow: Any) -> None:
     """Have the sentence printed where the page is there and nothing is to be made; called once, with the rules."""
 
     def built() -> None:
-        if snakemake_internals.makes_files(workflow) and not snakemake_internals.needed_jobs(workflow):
+        if snakemake_internals.makes_files(workflow) and not snakemake_internals.list_needed_jobs(workflow):
             print_sentence(workflow)
 
     if snakemake_internals.is_main_process(workflow):
@@ -24,7 +24,7 @@ def watch(workflow: Any) -> None:
 
 def print_sentence(workflow: Any) -> None:
     """Print the sentence of the verdict's page among the jobs' files, if there is one, and where the page is."""
-    jobs = [job for job in snakemake_internals.all_jobs(workflow) if job.rule.name in ("verdict", "copy_verdict")]
+    jobs = [job for job in snakemake_internals.list_all_jobs(workflow) if job.rule.name in ("verdict", "copy_verdict")]
     if jobs:  # the copy, where it was asked for, has the shorter path, and says the same
         page = min((Path(job.output.page) for job in jobs), key=lambda path: len(path.parts))
         numbers = read_json(page.with_suffix(".json"))

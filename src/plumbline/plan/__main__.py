@@ -46,7 +46,7 @@ def main() -> None:
     config = _configuration(given)
     machine = machines.load(config["machine"])
     if given.device_hour_price is not None:
-        machine = machines.priced(machine, given.device_hour_price)
+        machine = machines.replace_price(machine, given.device_hour_price)
     planned = load(config)
     known = model_counts.update(Path(planned.paths.counts), planned.runs.values())
     priced = estimator(planned, machine, sizes=model_counts.ModelCostLookup(known))
@@ -71,7 +71,7 @@ def _configuration(given: argparse.Namespace) -> dict[str, Any]:
         of_profiles = [
             word for one in given.profile for word in config_arguments.profile_words(config_arguments.profile_file(one))
         ]
-        config = config_arguments.changed(config, [*of_profiles, *given.config])
+        config = config_arguments.change_config(config, [*of_profiles, *given.config])
         named = named or any(word.startswith("machine=") for word in [*of_profiles, *given.config])
     if given.preset:
         config["preset"] = given.preset

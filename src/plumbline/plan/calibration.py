@@ -64,7 +64,7 @@ def calibrate(project: Project, machine: Machine, sizes: Sizes, runs: Iterable[R
     memory: dict[tuple[str, str], int] = {}
     starts, evaluations, read = [], [], {}
     for run in runs:
-        manifest = finished(run, work)
+        manifest = read_finished(run, work)
         if manifest is None or not machine.made(manifest):
             continue
         seconds, size = manifest["wall_seconds"], sizes(run.spec.model)
@@ -106,8 +106,8 @@ def group(run: Run) -> tuple[str, str]:
     return run.spec.study, own_scale(run.spec.scale)
 
 
-def finished(run: Run, work: Path) -> dict[str, Any] | None:
-    """Read the manifest of a run that was trained under this very spec; None where it was not.
+def read_finished(run: Run, work: Path) -> dict[str, Any] | None:
+    """Read the manifest of a run that was trained under this very spec; None if it was not.
 
     A manifest that is damaged, or may not be read, is a warning, and the run counts as one that is to be done.
     """
@@ -142,7 +142,7 @@ def finished(run: Run, work: Path) -> dict[str, Any] | None:
 
 
 def _impossible(manifest: dict[str, Any]) -> str:
-    """What is said of the first number of a manifest that no run has; empty where there is none."""
+    """What is said of the first number of a manifest that no run has; empty if there is none."""
     for name in (name for name, types in _READ.items() if int in types):
         value = manifest[name]
         if not 0 <= value < _UNBELIEVABLE or (name in _POSITIVE and value == 0):

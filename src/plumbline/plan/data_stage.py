@@ -50,7 +50,7 @@ class DataRule(NamedTuple):
 
     @property
     def seconds(self) -> float | None:
-        """Of those that wait for one another; None where the corpus's size is not known."""
+        """Of those that wait for one another; None if the corpus's size is not known."""
         return self.cost.chained(self.chained)
 
     @property
@@ -79,10 +79,10 @@ class DataJobCost:
     """What one job of the data stage takes.
 
     Attributes:
-        seconds: of the whole job; None where its size is not known.
+        seconds: of the whole job; None if its size is not known.
         verifying: of these, those of reading its input once to verify it, before it begins. A machine remembers what it
             has verified.
-        reading_writing, network: seconds that a disk and a network take while it works, one after the other, beside
+        reading_writing, network: seconds that a disk and a network take while it works, one after the other, next to
             what it computes.
         megabytes: at its peak.
         disk: bytes that it writes.
@@ -104,11 +104,11 @@ class DataJobCost:
             return None
         return START_SECONDS + self.verifying + jobs * (self.seconds - START_SECONDS - self.verifying)
 
-    def asked_mb(self, attempt: int) -> int:
+    def choose_mb(self, attempt: int) -> int:
         """Choose the memory to ask for at an attempt: an attempt before it may have been killed for want of some."""
-        return Need(self.megabytes, 0.0, 0.0, self.extrapolated).asked_mb(attempt, LEAST_MB)
+        return Need(self.megabytes, 0.0, 0.0, self.extrapolated).choose_mb(attempt, LEAST_MB)
 
-    def asked_disk_mb(self) -> int:
+    def choose_disk_mb(self) -> int:
         """Choose the disk to ask for, of executors that hand it out."""
         return round(1.1 * self.disk / 1e6) + 100
 
@@ -170,7 +170,7 @@ def tokenizer(project: Project, name: str) -> DataJobCost:
     """
     kind, megabytes = project.corpora[name].tokenizer.kind, project.corpora[name].tokenizer.training_megabytes
     units = {"words_m": distinct_words(megabytes) / 1e6, "training_mb": megabytes}
-    units["stored_mb"] = _stored_mb(project, name) if kind == "byte_level_bpe" else 0.0
+    units["stored_mb"] = _estimate_stored_mb(project, name) if kind == "byte_level_bpe" else 0.0
     return _cost(project, "tokenizer", units, True, disk=1e7)
 
 
@@ -179,7 +179,7 @@ def tokenize(project: Project, name: str) -> DataJobCost:
     shards, text, total = project.preset["tokenize_shards"], text_bytes(project, name), tokens(project, name)
     made = _entry(project.corpora[name]) * (total or 0.0) / shards
     units = {"remembered": 1.0, "shard_mb": (text or 0.0) / 1e6 / shards, "tokens_mb": made / 1e6}
-    units["stored_mb"] = _stored_mb(project, name)
+    units["stored_mb"] = _estimate_stored_mb(project, name)
     return _cost(project, "tokenize", units, text is not None, disk=made)
 
 
@@ -196,7 +196,7 @@ def pack(project: Project, name: str, context: int) -> DataJobCost:
     return _cost(project, "pack", units, total is not None, disk=size)
 
 
-def _stored_mb(project: Project, name: str) -> float:
+def _estimate_stored_mb(project: Project, name: str) -> float:
     """MB of a corpus's documents."""
     return STORED * (text_bytes(project, name) or 0.0) / 1e6
 
@@ -252,7 +252,7 @@ def up_to_pack(project: Project, name: str, pack: str) -> Project:
 
 
 def bottleneck(rules: Sequence[DataRule]) -> DataRule | None:
-    """Name the rule with most time on the path; None where a time is not known."""
+    """Name the rule with most time on the path; None if a time is not known."""
     walls = [one.seconds for one in rules]
     return None if None in walls or not rules else max(rules, key=lambda one: one.seconds or 0.0)
 

@@ -60,7 +60,7 @@ class _Price:
     parameters: int
 
 
-def fitted(
+def fit_budget(
     project: Project, study: Study, method: str, against: str, time: str, *, runs: int, scale: str | None = None
 ) -> FittedBudget:
     """Find the steps of so many runs that fit a time: at one scale, or at the largest with a token a parameter.
@@ -81,7 +81,9 @@ def fitted(
     known_scales = [name for name, presets in study.definition["scales"].items() if study.preset in presets]
     scales = [name for name in known_scales if scale in (None, name)]
     budgets = [
-        budget for name in scales if (budget := _at(prices, study, method, against, name, seconds, runs)) is not None
+        budget
+        for name in scales
+        if (budget := _fit_scale(prices, study, method, against, name, seconds, runs)) is not None
     ]
     if not budgets:
         raise PlumblineError(
@@ -92,7 +94,7 @@ def fitted(
     return next((budget for budget in reversed(budgets) if budget.per_parameter >= TOKENS_A_PARAMETER), budgets[0])
 
 
-def _at(
+def _fit_scale(
     prices: RunEstimator, study: Study, method: str, against: str, scale: str, seconds: float, runs: int
 ) -> FittedBudget | None:
     """What fits at a scale; None if fewer than FEWEST_STEPS do."""
@@ -119,14 +121,14 @@ def _at(
     return FittedBudget(given=options, seconds=all_runs, per_parameter=tokens / price.parameters, words=message)
 
 
-def expected(project: Project, study: Study, runs: Sequence[Run]) -> str:
-    """Say how many of these runs are to be trained and how long they take, with the data that they need.
+def describe_expected(project: Project, study: Study, runs: Sequence[Run]) -> str:
+    """Write how many of these runs are to be trained and how long they take, with the data that they need.
 
-    Speed is as in `fitted`; operations are counted where a plan has counted them, else estimated, so that no torch is
-    needed.
+    Speed is as in `fit_budget`; operations are counted where a plan has counted them, else estimated, so that torch is
+    not needed.
     """
     prices = estimator(project, calibrate_on=[*project.runs.values(), *_earlier(project, study.code)])
-    to_do = [run for run in runs if not prices.trained(run)]
+    to_do = [run for run in runs if not prices.is_trained(run)]
     if not to_do:
         return "Nothing is to be trained: all runs are there."
     rounds = math.ceil(len(to_do) / prices.machine.runs_at_once(to_do))

@@ -52,11 +52,11 @@ class Need:
         """Wall seconds, of which a disk takes none."""
         return max(self.cpu_seconds, self.waits)
 
-    def asked_mb(self, attempt: int = 1, least: int = LEAST_SMALL_MB) -> int:
+    def choose_mb(self, attempt: int = 1, least: int = LEAST_SMALL_MB) -> int:
         """Choose the memory to ask for at an attempt: an attempt before it may have been killed for want of some."""
         return max(least, ceil(attempt * MEMORY_MARGIN * self.megabytes))
 
-    def asked_minutes(self) -> int:
+    def choose_minutes(self) -> int:
         """Choose the time limit."""
         return max(LEAST_MINUTES, ceil(TIME_MARGIN * self.seconds / 60) + SPARE_MINUTES)
 
@@ -87,10 +87,10 @@ def need(rule: str, units: Units) -> Need:
     seconds = sum(law(step["cpu_seconds"], units) for step in steps) + law(adds.get("cpu_seconds", {}), units)
     waits = law(row.get("waits", {}).get("seconds", {}), units)
     verified, moved = (law(row.get("disk", {}).get(name, {}), units) for name in ("before", "mb"))
-    return Need(memory, max(0.0, seconds), waits, _extrapolated(row, units), verified, moved)
+    return Need(memory, max(0.0, seconds), waits, _is_extrapolated(row, units), verified, moved)
 
 
-def _extrapolated(row: Mapping[str, Any], units: Units) -> bool:
+def _is_extrapolated(row: Mapping[str, Any], units: Units) -> bool:
     """Whether a job is larger than the largest that was measured, or a part of its law is not measured at all."""
     steps = row.get("steps", {}).values()
     beyond = any(
@@ -116,7 +116,7 @@ def amount(project: Project, run: Run) -> tuple[int, float] | None:
     model, limit = run.spec.model, project.preset["evaluation"]["limit"]
     items = Path(project.paths.items(run.spec.data.corpus, run.suite))
     suite = suites.suite(run.suite, project.root)
-    return suite_size(suite, limit, items, model.context, model.vocabulary, _packaged(project, suite))
+    return suite_size(suite, limit, items, model.context, model.vocabulary, _count_packaged(project, suite))
 
 
 def inside_evaluation(amount: tuple[int, float], forward: float, flops_per_second: float) -> float:
@@ -144,7 +144,7 @@ def suite_size(
         item_counts: how many items a task will have, where they are not the published split's.
     """
     number, tokens = 0, 0.0
-    counts = (item_counts or {}) | _made(items)
+    counts = (item_counts or {}) | _read_counts(items)
     for task in suite.tasks:
         workload = task.workload
         if workload is None:
@@ -156,7 +156,7 @@ def suite_size(
     return number, tokens
 
 
-def _packaged(project: Project, suite: Suite) -> dict[str, int]:
+def _count_packaged(project: Project, suite: Suite) -> dict[str, int]:
     """Items of each task where they come from packages, and are made where no package has them."""
     if project.evaluation_source != "packaged":
         return {}
@@ -171,7 +171,7 @@ def bytes_per_token(vocabulary: int) -> float:
     return 3.1 + 0.36 * (log2(vocabulary) - 12)
 
 
-def _made(index: Path) -> dict[str, int]:
+def _read_counts(index: Path) -> dict[str, int]:
     """Items of each task that was made; none, with a warning, where the index is damaged."""
     if not index.exists():
         return {}

@@ -111,7 +111,7 @@ class Machine(MachineEntry, frozen=True, kw_only=True):
 
     @property
     def step_times(self) -> Relative:
-        """Relative step times, each component's measured one before what is reckoned."""
+        """Relative step times, each component's measured one before what is estimated."""
         measured = {} if self.measured_step_time is None else self.measured_step_time.relative
         slots = [*self.relative_step_time, *(slot for slot in measured if slot not in self.relative_step_time)]
         return {slot: self.relative_step_time.get(slot, {}) | measured.get(slot, {}) for slot in slots}
@@ -124,10 +124,10 @@ class Machine(MachineEntry, frozen=True, kw_only=True):
         step_times, model = self.step_times, run.spec.model
         chosen = {slot: (model.slot(slot).name, model.slot(slot).options) for slot in step_times if slot != "precision"}
         chosen["precision"] = (run.spec.train.precision, {})
-        return 1.0 + sum(_stated(times, *chosen[slot]) - 1.0 for slot, times in step_times.items())
+        return 1.0 + sum(_find_stated(times, *chosen[slot]) - 1.0 for slot, times in step_times.items())
 
     def updating(self, devices: int) -> int:
-        """Give the number of devices, of so many, whose updates count beside the tokens that are read.
+        """Give the number of devices, of so many, whose updates count in addition to the tokens that are read.
 
         None of processors: their stated speed is of whole steps, and Muon's products are done at twice that there.
         """
@@ -147,7 +147,7 @@ class Machine(MachineEntry, frozen=True, kw_only=True):
         return self.devices[run.size]
 
     def runs_at_once(self, runs: Iterable[Run]) -> int:
-        """Count how many of such runs stand beside each other, with the devices of each."""
+        """Count how many of such runs stand next to each other, with the devices of each."""
         return max(1, self.devices_at_once // max(self.devices_of(run) for run in runs))
 
     def made(self, manifest: dict[str, object]) -> bool:
@@ -167,7 +167,7 @@ def names_device(stated: str, name: str) -> bool:
     )
 
 
-def _stated(times: Mapping[str, float], component: str, options: Mapping[str, Any]) -> float:
+def _find_stated(times: Mapping[str, float], component: str, options: Mapping[str, Any]) -> float:
     """The time of a component, or of the component with options (`name option=value`): the most exact one stated."""
     candidates = [(0, 1.0)]
     for key, time in times.items():
@@ -205,7 +205,7 @@ def for_preset(config: dict[str, Any], *, machine_is_named: bool) -> dict[str, A
     return config | {"machine": PAPER_MACHINE}
 
 
-def priced(machine: Machine, price: float) -> Machine:
+def replace_price(machine: Machine, price: float) -> Machine:
     """Copy a machine with another price for a device-hour.
 
     Raises:

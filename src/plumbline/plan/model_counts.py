@@ -41,7 +41,7 @@ class ModelCost:
 Sizes = Callable[[ModelSpec], ModelCost]
 
 
-def estimated(model: ModelSpec) -> ModelCost:
+def estimate_cost(model: ModelSpec) -> ModelCost:
     """Estimate a model's size from its spec alone, without torch and whatever the components are.
 
     It counts embeddings, and in each layer four attention projections and a gated FFN. Operations are 6 for each weight
@@ -53,11 +53,11 @@ def estimated(model: ModelSpec) -> ModelCost:
     weights = model.layers * (attention + 3 * model.width * model.ffn_width)
     pairs = model.layers * 2 * inner * model.context
     embeddings = model.vocabulary * model.width
-    ffn = 3 * _orthogonalised(model.ffn_width, model.width)
+    ffn = 3 * _count_orthogonalising(model.ffn_width, model.width)
     narrow = model.key_value_heads * model.head_width
-    alone = 2 * _orthogonalised(inner, model.width) + 2 * _orthogonalised(narrow, model.width)
-    together = _orthogonalised(inner + 2 * narrow + model.width, model.width)
-    return sized(
+    alone = 2 * _count_orthogonalising(inner, model.width) + 2 * _count_orthogonalising(narrow, model.width)
+    together = _count_orthogonalising(inner + 2 * narrow + model.width, model.width)
+    return make_cost(
         model,
         training=6 * (weights + pairs + embeddings),
         parameters=weights + embeddings * (1 if model.tied_embeddings else 2),
@@ -67,12 +67,12 @@ def estimated(model: ModelSpec) -> ModelCost:
     )
 
 
-def _orthogonalised(rows: int, columns: int) -> int:
+def _count_orthogonalising(rows: int, columns: int) -> int:
     short, long = sorted((rows, columns))
     return 2 * short * short * (2 * long + short)
 
 
-def sized(
+def make_cost(
     model: ModelSpec, *, training: float, parameters: int, exact: bool, separate: float, concatenated: float
 ) -> ModelCost:
     """Make a model's size from the operations a token of training, of which a third are the forward pass."""
@@ -134,7 +134,7 @@ class ModelCostLookup:
         text = canonical_json(model.to_dict())
         if text not in self._sizes:
             count = self.known.get(key(model))
-            self._sizes[text] = estimated(model) if count is None else sized(model, **count, exact=True)
+            self._sizes[text] = estimate_cost(model) if count is None else make_cost(model, **count, exact=True)
         return self._sizes[text]
 
 

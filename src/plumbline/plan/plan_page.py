@@ -11,7 +11,7 @@ from tabulate import tabulate
 from plumbline.core.formats import duration, number
 from plumbline.plan import job_needs
 from plumbline.plan.run_estimate import RunEstimator
-from plumbline.plan.target_costs import NODE, memory_in_words, published, speed_in_words
+from plumbline.plan.target_costs import NODE, compare_published, memory_in_words, speed_in_words
 from plumbline.specs.yaml_files import ROOT
 
 WIDTH = 80
@@ -46,8 +46,8 @@ def markdown(priced: RunEstimator, frame: pd.DataFrame) -> str:
 
 
 def beside_papers(priced: RunEstimator) -> str:
-    """Write the section that sets what the papers say they cost next to the plan; empty where none says it."""
-    beside = published(priced, ROOT)
+    """Write the section that sets what the papers say they cost next to the plan; empty if none says it."""
+    beside = compare_published(priced, ROOT)
     if not len(beside):
         return ""
     parts = ["## Next to the paper's own figures", _beside_note(priced), _grid(_beside(beside), "pipe")]
@@ -59,7 +59,7 @@ def terminal(priced: RunEstimator, frame: pd.DataFrame) -> str:
     parts = [textwrap.fill(note, WIDTH) for note in notes(priced, frame)]
     for study, rows in frame.groupby("study", sort=False):
         parts += [f"{study}\n{_grid(_narrow(rows), 'simple', [WORD_WIDTH])}"]
-    beside = published(priced, ROOT)
+    beside = compare_published(priced, ROOT)
     if len(beside):
         widths = [WORD_WIDTH, PUBLISHED_WIDTH, WORD_WIDTH]
         parts += [textwrap.fill(_beside_note(priced), WIDTH), _grid(_beside(beside), "simple", widths)]

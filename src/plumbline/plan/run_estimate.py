@@ -13,7 +13,7 @@ from typing import Any
 from plumbline.core.errors import PlumblineError, warn_once
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.plan import data_stage, machines, model_counts
-from plumbline.plan.calibration import Calibration, calibrate, finished, group
+from plumbline.plan.calibration import Calibration, calibrate, group, read_finished
 from plumbline.plan.job_needs import LEAST_MB, Need, amount, inside_evaluation, need
 from plumbline.plan.machines import Machine
 from plumbline.plan.model_counts import ModelCost, Sizes, probe_points, training_operations
@@ -80,7 +80,7 @@ class RunEstimator:
     def evaluate_seconds(self, run: Run) -> float | None:
         """Estimate the wall seconds of a run's evaluation job on one device.
 
-        0 where its study has no suite, None where the size of a task is not known.
+        0 where its study has no suite, None if the size of a task is not known.
         """
         if not run.suite:
             return 0.0
@@ -145,19 +145,19 @@ class RunEstimator:
         whole = max(1, int(self.machine.slice_hours * 60))
         return whole if seconds is None else min(whole, ceil(margin * seconds / 60) + SPARE_MINUTES)
 
-    def trained(self, run: Run) -> bool:
+    def is_trained(self, run: Run) -> bool:
         """Whether a run has been trained to its end under its present spec."""
-        return finished(run, self.work) is not None
+        return read_finished(run, self.work) is not None
 
-    def scored(self, run: Run) -> bool:
+    def is_scored(self, run: Run) -> bool:
         """Whether a run has been trained and evaluated."""
-        return self.trained(run) and Path(self.project.paths.scores(run)).exists()
+        return self.is_trained(run) and Path(self.project.paths.scores(run)).exists()
 
-    def probed(self, run: Run) -> bool:
+    def is_probed(self, run: Run) -> bool:
         """Whether a run has been trained and its probes were read."""
-        return self.trained(run) and Path(self.project.paths.probes(run)).exists()
+        return self.is_trained(run) and Path(self.project.paths.probes(run)).exists()
 
-    def measured(self, one: Measurement) -> bool:
+    def is_measured(self, one: Measurement) -> bool:
         """Whether a measurement was made with its present code and options."""
         path = Path(self.project.paths.measurement(one))
         if not path.exists():
@@ -172,14 +172,14 @@ class RunEstimator:
         """Changes when what a plan says may have changed: configuration, machine, measurements, what is done and what
         there is to evaluate."""
         runs = [
-            [key, run.spec.run_id, run.size, self.trained(run), self.probed(run)]
+            [key, run.spec.run_id, run.size, self.is_trained(run), self.is_probed(run)]
             for key, run in self.project.runs.items()
         ]
         scores = [
-            [key, run.suite, amount(self.project, run) if run.suite else None, self.scored(run)]
+            [key, run.suite, amount(self.project, run) if run.suite else None, self.is_scored(run)]
             for key, run in self.project.scored_runs.items()
         ]
-        done = [[key, one.minutes, self.measured(one)] for key, one in self.project.measurements.all.items()]
+        done = [[key, one.minutes, self.is_measured(one)] for key, one in self.project.measurements.all.items()]
         # Seconds as they were read, not the speeds made of them, which a plan's own counts would change.
         read = [self.project.config, self.machine.name, runs, scores, done, self.calibration.seconds]
         return sha256_text(canonical_json(read))[:16]
@@ -237,7 +237,7 @@ class JobRequests:
         found = need(rule, self.units(run))
         if rule == "pretrain":
             return max(LEAST_MB, ceil(PRETRAIN_MEMORY_MARGIN * found.megabytes))
-        return found.asked_mb(attempt, LEAST_MB)
+        return found.choose_mb(attempt, LEAST_MB)
 
     def product(self, rule: str) -> Need:
         """Estimate a job that makes items, or a product of all runs: by the largest suite that is asked for."""

@@ -1,4 +1,4 @@
-"""Shows a plan as one page of 80 columns: what each stage takes, where the time goes, and what of it is reckoned.
+"""Shows a plan as one page of 80 columns: what each stage takes, where the time goes, and what of it is estimated.
 
 Every figure of such a page is an estimate: of data jobs by measured laws, of runs by a stated or measured speed.
 """
@@ -26,20 +26,20 @@ from plumbline.specs.study_config import Run
 def terminal(priced: RunEstimator, frame: pd.DataFrame) -> str:
     """Write the page; `frame` is the plan's table, whose rows of whole studies it shows last."""
     project, classes = priced.project, target_costs.run_classes(priced)
-    to_do = [run for run in project.runs.values() if not priced.trained(run)]
+    to_do = [run for run in project.runs.values() if not priced.is_trained(run)]
     making = [_Corpus.of(project, name) for name in data_stage.to_make(project, to_do)]
     making.sort(key=lambda one: one.most, reverse=True)
     parts = [
-        _filled(
+        _fill(
             f"Preset `{project.name}` on {priced.machine.label}, {priced.machine.devices_at_once} at once. Estimates: "
             "see the last section."
         ),
         f"DATA, on processors\n{_data(priced, making)}",
-        f"RUNS, by size class\n{_filled(_what_runs_are(priced))}\n{_runs(classes)}" if classes else "",
+        f"RUNS, by size class\n{_fill(_what_runs_are(priced))}\n{_runs(classes)}" if classes else "",
         _memory(priced, to_do),
         f"DISK, GB\n{_disk(priced, classes, [one.name for one in making])}",
         f"BY STUDY, device-hours (by target: --by targets)\n{_studies(frame)}",
-        "RECKONED, not measured\n" + "\n".join(_filled(f"- {one}", 2) for one in reckoned(priced, making)),
+        "RECKONED, not measured\n" + "\n".join(_fill(f"- {one}", 2) for one in list_assumptions(priced, making)),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -87,7 +87,7 @@ def sizes(priced: RunEstimator) -> str:
     heads = ["study/scale", "method", "parameters", "GFLOP\na token", "checkpoint,\nGB"]
     widths = [15, 22, None, None, None]
     table = _grid(heads, rows, words=2, widths=widths)
-    return f"{_filled(_WHAT_SIZES_ARE)}\n\n{table}"
+    return f"{_fill(_WHAT_SIZES_ARE)}\n\n{table}"
 
 
 _WHAT_DATA_IS = (
@@ -128,7 +128,7 @@ def _data(priced: RunEstimator, making: list[_Corpus]) -> str:
     first, beside = making[0], data_stage.one_after_another(priced.project)
     shards = f"{beside} shards" if beside > 1 else "a shard"
     why = "on each core" if priced.machine.device == "cpu" else "one after another as profiles/slurm packs them"
-    said = _filled(_WHAT_DATA_IS.format(shards=shards, why=why))
+    said = _fill(_WHAT_DATA_IS.format(shards=shards, why=why))
     return f"{said}\n{_grid(heads, rows, words=1)}\n\n{_rules(priced, first)}"
 
 
@@ -144,7 +144,7 @@ def _rules(priced: RunEstimator, corpus: _Corpus) -> str:
     ]
     rows += [[made.rule, "(aside)", *_cells(made)]] if made else []
     _, rules = list(corpus.by_pack.values())[-1]
-    table, slowest = _grid(heads, rows, words=2), _filled(_bottleneck(rules))
+    table, slowest = _grid(heads, rows, words=2), _fill(_bottleneck(rules))
     return f"Rules of {corpus.name}, from {corpus.source}:\n{table}\n{slowest}"
 
 
@@ -155,7 +155,7 @@ def _cells(one: DataRule) -> list[str]:
 
 
 def _wall(rules: list[DataRule]) -> float | None:
-    """Seconds of all rules that a training waits for; None where one is not known."""
+    """Seconds of all rules that a training waits for; None if one is not known."""
     walls = [one.seconds for one in rules]
     known = [wall for wall in walls if wall is not None]
     return sum(known) if len(known) == len(walls) else None
@@ -203,7 +203,7 @@ def _memory(priced: RunEstimator, to_do: list[Run]) -> str:
     said = step_memory.in_words(priced.machine, to_do)
     if not said:
         return ""
-    return "\n".join([f"MEMORY OF A DEVICE, {priced.machine.memory_gib:g} GiB", *map(_filled, said)])
+    return "\n".join([f"MEMORY OF A DEVICE, {priced.machine.memory_gib:g} GiB", *map(_fill, said)])
 
 
 def _disk(priced: RunEstimator, classes: list[RunClass], making: list[str]) -> str:
@@ -214,7 +214,7 @@ def _disk(priced: RunEstimator, classes: list[RunClass], making: list[str]) -> s
         ["weights, those for probes among them", _figure(sum(one.kept for one in classes) / 1e9)],
     ]
     table = tabulate(rows, tablefmt="plain", disable_numparse=True, colalign=["left", "right"])
-    return "\n".join([table, *map(_filled, saving(priced, classes))])
+    return "\n".join([table, *map(_fill, saving(priced, classes))])
 
 
 def saving(priced: RunEstimator, classes: list[RunClass]) -> list[str]:
@@ -250,7 +250,7 @@ def _studies(frame: pd.DataFrame) -> str:
     return _grid(list(columns), list(map(list, zip(*columns.values()))), words=1)
 
 
-def reckoned(priced: RunEstimator, making: list[_Corpus]) -> list[str]:
+def list_assumptions(priced: RunEstimator, making: list[_Corpus]) -> list[str]:
     """Name what of a page's figures is assumed or extrapolated, each with the file that states it."""
     machine, project = priced.machine, priced.project
     named = [one.name for one in making]
@@ -260,7 +260,7 @@ def reckoned(priced: RunEstimator, making: list[_Corpus]) -> list[str]:
         f"evaluation, probes: {machine.evaluation_mfu:g} of {machine.evaluation_tflops:g} TFLOP/s, float32; a "
         f"job's start {machine.start_seconds.pretrain:g} s; no queues"
     )
-    if sent := step_memory.sent_in_words(machine, _unmeasured(priced)):
+    if sent := step_memory.describe_sent(machine, _list_unmeasured(priced)):
         said.append(f"what ranks send one another takes no time here: in a step at most {sent} from each")
     if any(project.corpora[name].source == "hub" for name in named):
         said.append(f"the hub: {job_needs.laws()['documents']['waits']['extrapolated']}")
@@ -277,10 +277,10 @@ def reckoned(priced: RunEstimator, making: list[_Corpus]) -> list[str]:
     return said
 
 
-def _unmeasured(priced: RunEstimator) -> list[tuple[Run, float]]:
+def _list_unmeasured(priced: RunEstimator) -> list[tuple[Run, float]]:
     """The runs that are to do whose speed was not measured, with the bytes of their parameters."""
     runs = [run for run in priced.project.runs.values() if group(run) not in priced.calibration.speed]
-    return [(run, priced.size(run).parameters * WEIGHT_BYTES) for run in runs if not priced.trained(run)]
+    return [(run, priced.size(run).parameters * WEIGHT_BYTES) for run in runs if not priced.is_trained(run)]
 
 
 def _what_runs_are(priced: RunEstimator) -> str:
@@ -313,7 +313,7 @@ def _tokens(value: float | None) -> str:
     return f"{value / 1e3:.3g} k"
 
 
-def _filled(text: str, indent: int = 0) -> str:
+def _fill(text: str, indent: int = 0) -> str:
     return textwrap.fill(text, WIDTH, subsequent_indent=" " * indent, break_on_hyphens=False)
 
 

@@ -1,7 +1,7 @@
 """Says how much of a device's memory a training step takes, and what its ranks send one another.
 
 A step of each kind was counted without a device (benchmarks/fake_device.jsonl): of one rank that holds the model whole,
-with one micro-batch. What several ranks and micro-batches add is reckoned here; none of it is measured.
+with one micro-batch. What several ranks and micro-batches add is estimated here; none of it is measured.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class StepCount:
 
         It is an upper bound: gradients are added to a pass whose peak may hold some already. The gradients of the
         micro-batches before are there in every pass but the first. DDP keeps a copy of them in its buckets. Shards are
-        a part each of weights, gradients and moments; a whole model is gathered beside them, and gradients that were
+        a part each of weights, gradients and moments; a whole model is gathered next to them, and gradients that were
         not exchanged yet are whole.
         """
         if sharded:
@@ -84,7 +84,7 @@ def bucket_bytes(parameters: int, ranks: int) -> int:
     return parameters if ranks > 1 else 0
 
 
-def sent_bytes(parameters: int, ranks: int) -> int:
+def count_sent_bytes(parameters: int, ranks: int) -> int:
     """Bytes that a rank sends in a step, and receives as many, where ranks pass on parts in a ring.
 
     Whole models exchange gradients: parts of sums, then the sums. Sharded ones exchange parts of the gradients' sums,
@@ -96,15 +96,15 @@ def sent_bytes(parameters: int, ranks: int) -> int:
     return ceil(2 * parameters * (ranks - 1) / ranks)
 
 
-def sent_in_words(machine: Machine, runs: Iterable[tuple[Run, float]]) -> str:
-    """Say what a rank sends at most in a step, by size class; empty where no run has several GPUs.
+def describe_sent(machine: Machine, runs: Iterable[tuple[Run, float]]) -> str:
+    """Say what a rank sends at most in a step, by size class; empty if no run has several GPUs.
 
     Args:
         runs: with the bytes of their parameters.
     """
     most: dict[str, int] = {}
     for run, parameters in runs:
-        most[run.size] = max(most.get(run.size, 0), sent_bytes(ceil(parameters), machine.devices_of(run)))
+        most[run.size] = max(most.get(run.size, 0), count_sent_bytes(ceil(parameters), machine.devices_of(run)))
     words = [f"{size} {byte_size(most[size])}" for size in machine.devices if most.get(size)]
     return ", ".join(words) if machine.device == "cuda" else ""
 
@@ -139,7 +139,7 @@ def counts() -> dict[str, StepCount]:
 class DeviceMemory:
     """What a run's step takes of one device with the micro-batch that the machine states for its size.
 
-    `bytes` is None where no such step was counted, or with another micro-batch.
+    `bytes` is None if no such step was counted, or with another micro-batch.
     """
 
     micro_batch: int
@@ -159,7 +159,7 @@ class DeviceMemory:
 
 
 def of_device(machine: Machine, run: Run) -> DeviceMemory | None:
-    """Reckon what a run's step takes of one of the machine's devices; None where it states no micro-batch."""
+    """Reckon what a run's step takes of one of the machine's devices; None if it states no micro-batch."""
     stated = machine.micro_batch.get(run.size)
     if stated is None:
         return None
@@ -195,10 +195,10 @@ def in_words(machine: Machine, runs: Iterable[Run]) -> list[str]:
     unknown = sum(one.bytes is None for _, one in found)
     if unknown:
         said.append(f"Not counted: the steps of {unknown} runs, which get the micro-batch of their size all the same.")
-    return said + _left_to_trainers(machine, runs)
+    return said + _describe_unstated(machine, runs)
 
 
-def _left_to_trainers(machine: Machine, runs: Iterable[Run]) -> list[str]:
+def _describe_unstated(machine: Machine, runs: Iterable[Run]) -> list[str]:
     """Say what steps take of the GPUs of a machine that states no micro-batch for them, as they were counted."""
     room, taken = machine.memory_gib * 2**30 - SPARE, dict[tuple[str, int], list[int]]()
     for run in runs:
@@ -223,7 +223,7 @@ def micro_batch_flag(wildcards: Any) -> str:
 
     Nothing where its step would not fit the machine's memory: the trainer then takes the largest that does.
     """
-    loaded = profiles.loaded()
+    loaded = profiles.load_configuration()
     run = loaded.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed)
     found = of_device(machines.load(loaded.config["machine"], loaded.root), run)
     return "" if found is None or found.asked is None else f"--micro-batch {found.asked}"

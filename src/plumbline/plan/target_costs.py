@@ -115,9 +115,9 @@ def row(
         measured: the measurements that are needed, by name.
     """
     machine, plan = estimator.machine, estimator.project
-    to_do = [run for run in runs if not estimator.trained(run)]
-    evaluations = [run for run in read["scores"].values() if run.suite and not estimator.scored(run)]
-    probings = [run for run in read["probes"].values() if run.spec.probes and not estimator.probed(run)]
+    to_do = [run for run in runs if not estimator.is_trained(run)]
+    evaluations = [run for run in read["scores"].values() if run.suite and not estimator.is_scored(run)]
+    probings = [run for run in read["probes"].values() if run.spec.probes and not estimator.is_probed(run)]
     pretrain = {run.key: estimator.pretrain_seconds(run) for run in to_do}
     evaluate = {
         run.scores_key: seconds for run in evaluations if (seconds := estimator.evaluate_seconds(run)) is not None
@@ -135,7 +135,7 @@ def row(
     for run in evaluations:
         after[run.key] = max(after.get(run.key, 0.0), evaluate.get(run.scores_key, 0.0))
     after_data = max((pretrain.get(key, 0.0) + seconds for key, seconds in after.items()), default=0.0)
-    measurements = [one for one in (measured or {}).values() if not estimator.measured(one)]
+    measurements = [one for one in (measured or {}).values() if not estimator.is_measured(one)]
     hours = {one.key: estimator.measure_seconds(one) / 3600 for one in measurements}
     measuring = sum(hours[one.key] for one in measurements if estimator.on_device(one))
     longest = max([((stage or 0.0) + after_data) / 3600, *hours.values()])
@@ -222,7 +222,7 @@ def runs_bytes(estimator: RunEstimator, runs: list[Run]) -> float:
     return sum(estimator.disk_bytes(run) for run in runs)
 
 
-def published(estimator: RunEstimator, root: Path) -> pd.DataFrame:
+def compare_published(estimator: RunEstimator, root: Path) -> pd.DataFrame:
     """Set the hours of a run that a study's paper prints next to the estimate for this machine, a row a scale.
 
     Read from the paper's running text, where it has `nodes_<scale>` and `hours_<scale>` or `days_<scale>`; they are
@@ -231,10 +231,10 @@ def published(estimator: RunEstimator, root: Path) -> pd.DataFrame:
     """
     paper = estimator.project.name == "paper"
     studies = estimator.project.studies.values() if paper else []
-    return pd.DataFrame([found for study in studies for found in _published_rows(estimator, study, root)])
+    return pd.DataFrame([found for study in studies for found in _read_published(estimator, study, root)])
 
 
-def _published_rows(estimator: RunEstimator, study: Study, root: Path) -> list[dict[str, object]]:
+def _read_published(estimator: RunEstimator, study: Study, root: Path) -> list[dict[str, object]]:
     from plumbline.published.printed_numbers import PrintedNumbers
 
     printed = PrintedNumbers.of(study.name, root)
@@ -267,7 +267,7 @@ def _published_rows(estimator: RunEstimator, study: Study, root: Path) -> list[d
 
 
 def items(priced: RunEstimator) -> DataRule | None:
-    """Price the jobs that make evaluation items, one for each suite and corpus; None where nothing is evaluated."""
+    """Price the jobs that make evaluation items, one for each suite and corpus; None if nothing is evaluated."""
     suites = {(run.spec.data.corpus, run.suite) for run in priced.project.scored_runs.values() if run.suite}
     if not suites:
         return None
@@ -289,7 +289,7 @@ def run_classes(priced: RunEstimator) -> list[RunClass]:
     """Group the trainings that are to do by study, scale and size class."""
     found: dict[tuple[str, str, str], list[Run]] = {}
     for run in priced.project.runs.values():
-        if not priced.trained(run):
+        if not priced.is_trained(run):
             found.setdefault((run.spec.study, run.spec.scale, run.size), []).append(run)
     order = sorted(found, key=lambda key: (key[0], CLASSES.index(key[2]) if key[2] in CLASSES else 0))
     return [_class(priced, *key, found[key]) for key in order]

@@ -229,7 +229,7 @@ def _encode(checkpoint: LoadedCheckpoint, content: str, tokenizer: Path | None) 
 def _load_tokens(path: Path, context: int) -> np.ndarray:
     """Ids from a .npy: sequences as they are, cut to the context, or one long line of tokens."""
     try:
-        ids = npy.mapped(path)
+        ids = npy.map_array(path)
     except (OSError, ValueError) as error:
         raise PlumblineError(f"--token-ids: {path} cannot be read as an array ({error})") from error
     if not np.issubdtype(ids.dtype, np.integer) or ids.ndim not in (1, 2):

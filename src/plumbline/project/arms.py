@@ -44,7 +44,7 @@ class StudyArms:
         given: `config.experiment` without its seeds.
         candidate: the candidate's name in the experiment.
         words: what Snakemake is told besides: profiles, and the KEY=VALUE words of the user.
-        at_once: runs that stand beside each other.
+        at_once: runs that stand next to each other.
     """
 
     project: Project
@@ -142,7 +142,7 @@ class StudyArms:
         theirs = sorted(seed for arm, seed in wanted if arm == BASELINE)
         ours = sorted(seed for arm, seed in wanted if arm != BASELINE)
         experiment = self.given | {"baseline_seeds": theirs, "seeds": ours}
-        # Of a user's own file the study that it extends is planned beside it.
+        # Of a user's own file the study that it extends is planned next to it.
         study = self.study.code if self.project.mine else self.study.name
         return [
             f"preset={self.project.name}",
@@ -153,7 +153,7 @@ class StudyArms:
         ]
 
     def read(self, arm: str, seed: int) -> ArmRun | None:
-        """Read a finished run; None where there is none of this very spec.
+        """Read a finished run; None if there is none of this very spec.
 
         Raises:
             PlumblineError: its manifest or its outcome is not as it was written.

@@ -37,8 +37,8 @@ def merge_config_arguments(workflow: Any) -> None:
         if path.exists() and not isinstance(read_yaml(path), dict):
             raise PlumblineError(f"{path}: top level: not a mapping; write `key: value`, a line each")
     if snakemake_internals.is_main_process(workflow) and is_snakemake_command():
-        words = in_force(sys.argv[1:], snakemake_internals.config_words(workflow))
-        snakemake_internals.use_config(workflow, parsed(words), words)
+        words = collect_words(sys.argv[1:], snakemake_internals.config_words(workflow))
+        snakemake_internals.use_config(workflow, parse_words(words), words)
 
 
 def merge_resource_arguments(workflow: Any) -> None:
@@ -56,10 +56,10 @@ def merge_resource_arguments(workflow: Any) -> None:
     known = snakemake_internals.resources_in_force(workflow)
     last, merged = {}, {}
     for option in RESOURCES:
-        told = _told(argv, profiles, option)
+        told = _collect_option(argv, profiles, option)
         last[option] = told[-1] if told else []
         merged[option] = list({word.partition("=")[0]: word for words in told for word in words}.values())
-    if snakemake_internals.parsed_resources(last) != known:
+    if snakemake_internals.parse_resources(last) != known:
         raise PlumblineError(
             f"which words of the command line belong to {', '.join(f'--{option}' for option in RESOURCES)} cannot be "
             "determined, nor what of the profiles they leave; write each option once and in full, as "
@@ -68,10 +68,10 @@ def merge_resource_arguments(workflow: Any) -> None:
     snakemake_internals.use_resources(workflow, merged)
 
 
-def _told(argv: Sequence[str], profiles: Sequence[Path], option: str) -> list[list[str]]:
+def _collect_option(argv: Sequence[str], profiles: Sequence[Path], option: str) -> list[list[str]]:
     """The words of each profile for an option, in the order of the profiles, and those of the command line."""
     of_profiles = [profile_words(path, option) for path in profiles]
-    return [words for words in (*of_profiles, *_given(argv, option, *RESOURCES[option])) if words]
+    return [words for words in (*of_profiles, *_read_option(argv, option, *RESOURCES[option])) if words]
 
 
 def is_snakemake_command() -> bool:
@@ -80,7 +80,7 @@ def is_snakemake_command() -> bool:
     return program.stem == "snakemake" or program.parts[-2:] == ("snakemake", "__main__.py")
 
 
-def in_force(argv: Sequence[str], known: list[str]) -> list[str]:
+def collect_words(argv: Sequence[str], known: list[str]) -> list[str]:
     """Collect the KEY=VALUE words of all profiles in their order, then those of the command line: a later word wins.
 
     Args:
@@ -92,7 +92,7 @@ def in_force(argv: Sequence[str], known: list[str]) -> list[str]:
     """
     files = snakemake_internals.profile_files(argv)
     of_profiles = [words for words in map(profile_words, files) if words]
-    given = _given(argv, "config", "-C")
+    given = _read_option(argv, "config", "-C")
     if known != (given[-1] if given else of_profiles[-1] if of_profiles else []):
         raise PlumblineError(
             f"which words of the command line belong to --config cannot be determined ({known} or {given}), nor "
@@ -132,7 +132,7 @@ def profile_words(path: Path, key: str = "config") -> list[str]:
     return [words] if isinstance(words, str) else [str(word) for word in words]
 
 
-def _given(argv: Sequence[str], option: str, *others: str) -> list[list[str]]:
+def _read_option(argv: Sequence[str], option: str, *others: str) -> list[list[str]]:
     """The words of each time that an option stands on a command line; `others`: its other spellings."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument(f"--{option}", *others, nargs="*", action="append", default=[], dest="given")
@@ -140,7 +140,7 @@ def _given(argv: Sequence[str], option: str, *others: str) -> list[list[str]]:
     return given
 
 
-def parsed(words: Iterable[str]) -> dict[str, Any]:
+def parse_words(words: Iterable[str]) -> dict[str, Any]:
     """Parse KEY=VALUE words into a configuration as Snakemake does: a part of a nested value leaves its other parts
     alone.
 
@@ -166,13 +166,13 @@ def parsed(words: Iterable[str]) -> dict[str, Any]:
     return found
 
 
-def changed(config: dict[str, Any], words: Iterable[str]) -> dict[str, Any]:
+def change_config(config: dict[str, Any], words: Iterable[str]) -> dict[str, Any]:
     """Change a configuration by KEY=VALUE words, as `snakemake --config` would.
 
     Raises:
         PlumblineError: a word is not of that form.
     """
-    _update(config, parsed(words))
+    _update(config, parse_words(words))
     return config
 
 

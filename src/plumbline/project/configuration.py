@@ -97,7 +97,7 @@ class Configuration:
         if not self.scored_runs[key].suite:
             raise PlumblineError(
                 f"{key} has no scores: {study_folders.yaml_of(study, self.root)} names no `suite`; name one of "
-                f"config/suites there (suite: {suites.known(self.root)[0]}) to have its runs scored"
+                f"config/suites there (suite: {suites.list_suites(self.root)[0]}) to have its runs scored"
             )
         return self.scored_runs[key]
 

@@ -51,7 +51,7 @@ class UserTokenFiles:
             for name, read in self.configuration.corpora.items()
             if read.source == "local" and read.folder
         }
-        return {name: local.found(Path(folder)) for name, folder in mine.items()}
+        return {name: local.list_readable(Path(folder)) for name, folder in mine.items()}
 
     def tokenizer(self, name: str) -> list[str]:
         """List the user's own tokenizer file, if the corpus has one."""
@@ -119,7 +119,7 @@ class ExternalInputs:
         """Compute how many tokens are read of a hub's data set at most; None for all of it, and for other sources.
 
         They are what the largest packs of both sides take at the longest context, with what packing discards of each
-        (less than a sequence), and held-out text beside that of training.
+        (less than a sequence), and held-out text next to that of training.
         """
         read, context = self.configuration.corpora[name], max(self.configuration.contexts[name], default=0)
         sizes = [size for size in read.packs.values() if size is not None]
@@ -136,7 +136,7 @@ class ExternalInputs:
         """
         read = self.configuration.corpora[name]
         if read.source == "local":
-            found = local.found(Path(read.folder)) if read.folder else []
+            found = local.list_readable(Path(read.folder)) if read.folder else []
             return [*(path.as_posix() for path in found), *self.tokens.tokenizer(name)]
         in_layout = read.source == "hub" and read.hub.path and Path(read.hub.path).is_dir()
         found = sorted(Path(read.hub.path).rglob("*")) if in_layout else []

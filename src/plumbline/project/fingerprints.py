@@ -1,4 +1,4 @@
-"""Fingerprints what a product is made of beside files: its code, and the parts of YAML that it shows."""
+"""Fingerprints what a product is made of in addition to files: its code, and the parts of YAML that it shows."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ class Fingerprints:
         else:
             parts.append(self._said(study, kind))
         if kind in ("table", "figure", "claims"):
-            parts.append(self.targets.study_expected(study) if target is None else self.targets.expected(study, target))
+            parts.append(
+                self.targets.hash_claimed_runs(study) if target is None else self.targets.hash_runs(study, target)
+            )
             parts.append({} if target is None else self.configuration.studies[study].definition["targets"][target])
             if builds_models:  # those of the paper's own size, whatever the preset: the vocabulary is the corpus's
                 corpus = read_yaml(
@@ -151,11 +153,11 @@ class Fingerprints:
             asked.append(self.configuration.preset["tokenize_shards"])
         if kind == "pack":
             asked += [read["packs"] if split == "train" else read["validation"], read["sequences_per_shard"]]
-        made = _joined(kind, asked)
+        made = _join(kind, asked)
         budgeted = self.inputs.budget_tokens(name) if kind == "documents" else None
         if budgeted is None:
             return made
-        found_short = hub_read_budget.short(Path(self.paths.corpus(name)) / "documents")
+        found_short = hub_read_budget.read_short(Path(self.paths.corpus(name)) / "documents")
         verb, _, rest = made.partition("-")
         return f"{sha256_text(canonical_json([verb, budgeted, read['tokenizer'], found_short]))[:16]}-{rest}"
 
@@ -167,7 +169,7 @@ class Fingerprints:
     def _hub(self, name: str) -> dict[str, Any]:
         """The data set that a corpus asks the hub for; to write down the commit that it was read at changes nothing."""
         asked = self.configuration.corpora[name].hub
-        commit = hub.locked(Path(self.paths.corpus(name)) / "documents", asked.path, asked.configuration)
+        commit = hub.read_locked_commit(Path(self.paths.corpus(name)) / "documents", asked.path, asked.configuration)
         read: dict[str, Any] = msgspec.to_builtins(asked)
         return read | {"revision": ""} if asked.revision == commit else read
 
@@ -186,7 +188,7 @@ class Fingerprints:
             _sizes(self.inputs.item_files(suite)),
             documents,
         ]
-        return _joined("items", asked)
+        return _join("items", asked)
 
     def scores(self, suite: str) -> str:
         """Fingerprint the scores of a suite, as `corpus` does, without run, items and tokenizer, which are files."""
@@ -195,7 +197,7 @@ class Fingerprints:
             self.configuration.preset["evaluation"]["limit"],
             self.configuration.config["evaluation"]["metric"],
         ]
-        return _joined("scores", asked)
+        return _join("scores", asked)
 
     def suite_content(self, name: str, *, sources: bool = False) -> Any:
         """What of a suite decides scores and their average, with `sources` its items too: everything but workloads,
@@ -240,7 +242,7 @@ class Fingerprints:
             labels,
             counted,
             cited,
-            self.verdicts.expected(),
+            self.verdicts.hash_runs(),
         ]
         return sha256_text(canonical_json([code_hash.tree_hash(files), asked]))[:16]
 
@@ -275,7 +277,7 @@ class Fingerprints:
         return sha256_text(canonical_json([code_hash.tree_hash(files), self.configuration.config]))[:16]
 
 
-def _joined(kind: str, asked: Any) -> str:
+def _join(kind: str, asked: Any) -> str:
     return f"{_verb_code(kind)}-{sha256_text(canonical_json(asked))[:16]}"
 
 

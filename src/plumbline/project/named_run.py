@@ -11,7 +11,7 @@ from plumbline.data.manifest import pack_folder
 from plumbline.project.project import Project, load
 from plumbline.specs.yaml_files import load_config
 
-#: The help of an argument that a run is named by, and of `--preset` beside it.
+#: The help of an argument that a run is named by, and of `--preset` next to it.
 HELP = "such as transfer/base/qknorm/s42 (plumbline ls runs), or the folder of one"
 PRESET_HELP = "of a run by its name (default: config/config.yaml's)"
 #: The file that a finished run ends with.
@@ -21,7 +21,7 @@ _OUTCOME = "outcome.json"
 @dataclass(frozen=True, slots=True)
 class NamedRun:
     """A run's folder, with the tokenizer, the scores, the folder of items and the manifest of the held-out pack that
-    the workflow made for the run (None where they are not known, or not there).
+    the workflow made for the run (None if they are not known, or not there).
     """
 
     folder: Path
@@ -62,7 +62,7 @@ def find(run: str | Path, preset: str | None, suite: str | None = None) -> Named
             f"{run} has not finished at preset {project.name}; "
             f"snakemake {outcome} --config preset={project.name} makes it"
         )
-    known = nearest(name, [*project.runs, *_finished(work)])
+    known = nearest(name, [*project.runs, *_list_finished(work)])
     at = _where_else(project, name)
     raise PlumblineError(
         f"{run} is no folder, and no run at preset {project.name} (plumbline ls runs lists them){at or known}"
@@ -89,7 +89,7 @@ def _with_its_files(folder: Path, suite: str | None) -> NamedRun:
     return NamedRun(folder, tokenizer, scores, items.parent if items else None, pack)
 
 
-def _finished(work: Path) -> list[str]:
+def _list_finished(work: Path) -> list[str]:
     """Names of the finished runs of a preset's folder of work."""
     return [path.parent.relative_to(work / "runs").as_posix() for path in work.glob(f"runs/*/*/*/*/{_OUTCOME}")]
 

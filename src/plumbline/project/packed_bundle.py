@@ -17,8 +17,8 @@ DESCRIPTION = "plumbline.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackedBundle:
-    """A bundle that a folder was rebuilt from: the commit of the code that made it (empty where that was in no
-    repository), and when its last run or measurement ended (empty where it has none).
+    """A bundle that a folder was rebuilt from: the commit of the code that made it (empty if that was in no
+    repository), and when its last run or measurement ended (empty if it has none).
     """
 
     commit: str
@@ -38,7 +38,7 @@ class PackedBundle:
 
 
 def read(root: Path) -> PackedBundle | None:
-    """Read what the project `root` was rebuilt from; None where it was not rebuilt from a bundle."""
+    """Read what the project `root` was rebuilt from; None if it was not rebuilt from a bundle."""
     said = fingerprint_file.read(root / DESCRIPTION)
     if said is None or not {"format", "commit", "products"} <= said.keys():
         return None

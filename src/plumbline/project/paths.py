@@ -104,7 +104,7 @@ class WorkflowPaths:
 
     @property
     def report(self) -> str:
-        """The report's first page; the others, style, script and copied files lie beside it."""
+        """The report's first page; the others, style, script and copied files lie next to it."""
         return f"{self.results}/{REPORT_INDEX}"
 
     @property

@@ -161,7 +161,7 @@ def load(config: dict[str, Any], root: Path = ROOT) -> Project:
     Raises:
         PlumblineError: the configuration or a study's file cannot be meant.
     """
-    config = config | {"experiment": experiment_runs.numbers(config.get("experiment", {}))}
+    config = config | {"experiment": experiment_runs.convert_numbers(config.get("experiment", {}))}
     check(config, ConfigFile, "config/config.yaml (with --config)")
     require_work(config, root)
     preset, source = load_preset(config["preset"], root), config["data"]["source"]
@@ -192,7 +192,7 @@ def load(config: dict[str, Any], root: Path = ROOT) -> Project:
         if study.code != study.name:
             extended = studies.get(study.code) or study_config.load(study.code, config["preset"], root, source)
         folder = study_folders.folder(study.code, root)
-        for words in [*study_folders.misspelt(folder), *duplicate_runs.unmeant(study, extended)]:
+        for words in [*study_folders.misspelt(folder), *duplicate_runs.find_unmeant(study, extended)]:
             print(f"warning: {visible(words)}", file=sys.stderr)
     if given := config["experiment"]:
         of = own.study if own and given["study"] == own.name else project.study(given["study"])

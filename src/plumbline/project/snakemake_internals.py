@@ -102,7 +102,7 @@ def profile_files(argv: Sequence[str]) -> list[Path]:
 
 
 def find_profile(profile: str) -> Path | None:
-    """Find the file of a profile that is named as for --profile; None where there is none."""
+    """Find the file of a profile that is named as for --profile; None if there is none."""
     from snakemake.cli import get_profile_dir
 
     found = get_profile_dir(profile)
@@ -169,15 +169,15 @@ def resources_in_force(workflow: Any) -> dict[str, dict[str, str]]:
     return _resource_values(settings.overwrite_resources, settings.overwrite_threads, settings.default_resources)
 
 
-def parsed_resources(words: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
+def parse_resources(words: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
     """Parse words of --set-resources, --set-threads and --default-resources, by option, into the same form."""
-    given = _parsed_options(words)
+    given = _parse_options(words)
     return _resource_values(given.set_resources, given.set_threads, given.default_resources)
 
 
 def use_resources(workflow: Any, words: Mapping[str, Sequence[str]]) -> None:
     """Make a workflow, and the processes that run its jobs, use these words; to be called before the first rule."""
-    given = _parsed_options(words)
+    given = _parse_options(words)
     workflow.resource_settings = dataclasses.replace(
         workflow.resource_settings,
         overwrite_resources=given.set_resources,
@@ -186,7 +186,7 @@ def use_resources(workflow: Any, words: Mapping[str, Sequence[str]]) -> None:
     )
 
 
-def _parsed_options(words: Mapping[str, Sequence[str]]) -> Any:
+def _parse_options(words: Mapping[str, Sequence[str]]) -> Any:
     from snakemake.cli import parse_args
 
     options = [word for option, found in words.items() if found for word in (f"--{option}", *found)]
@@ -236,12 +236,12 @@ def force_jobs(workflow: Any, choose: Callable[[list[Any]], list[Any]]) -> None:
     workflow._build_dag = built
 
 
-def all_jobs(workflow: Any) -> list[Any]:
+def list_all_jobs(workflow: Any) -> list[Any]:
     """List the jobs of the graph, those that need not run too."""
     return list(workflow.dag.jobs)
 
 
-def needed_jobs(workflow: Any) -> list[Any]:
+def list_needed_jobs(workflow: Any) -> list[Any]:
     """List the jobs that are to run and have not."""
     return list(workflow.dag.needrun_jobs())
 
@@ -257,7 +257,7 @@ def compares_parameters(workflow: Any) -> bool:
 
 
 def makes_files(workflow: Any) -> bool:
-    """Whether jobs are run, or would be but for a dry run; not with --summary, --rulegraph, --unlock, --touch."""
+    """Whether jobs are run, or would be except for a dry run; not with --summary, --rulegraph, --unlock, --touch."""
     return workflow.execution_settings is not None and not workflow.touch
 
 
@@ -272,7 +272,7 @@ def stays_here(job: Any) -> bool:
     return rule.group is None and (rule.name in job.dag.workflow._localrules or rule.norun)
 
 
-def priced_jobs(workflow: Any) -> list[tuple[int, str, Any, Mapping[str, Any]]]:
+def list_numbered_jobs(workflow: Any) -> list[tuple[int, str, Any, Mapping[str, Any]]]:
     """List the jobs that are to run, each as (number, rule, wildcards, resources).
 
     The number is the one that the log calls the job by; the resources are what it takes of the limited ones.

@@ -10,7 +10,7 @@ from plumbline.project.configuration import Configuration
 from plumbline.project.paths import RESULTS, WorkflowPaths
 from plumbline.project.planned_measurements import PlannedMeasurements
 from plumbline.specs import study_folders
-from plumbline.specs.study_config import Run, expected_digest
+from plumbline.specs.study_config import Run, hash_expected_runs
 from plumbline.specs.yaml_files import papers
 
 #: Ending of the file that stands for a target of each kind.
@@ -58,32 +58,32 @@ class StudyTargets:
             paths += [self.paths.examples(run) for run in runs]
         if "probes" in entry["reads"]:
             paths += [self.paths.probes(run) for run in runs]
-        return paths + self.measurements.files(study, target) + self.printed_files(study, entry["published"])
+        return paths + self.measurements.files(study, target) + self.list_printed_files(study, entry["published"])
 
-    def expected(self, study: str, target: str) -> str:
+    def hash_runs(self, study: str, target: str) -> str:
         """Hash the runs that a target needs, so that its rule runs again when they are others.
 
         The hash alone is in the rule's parameters; the job finds out which runs they are.
         """
-        return expected_digest(self.runs(study, target))
+        return hash_expected_runs(self.runs(study, target))
 
-    def study_expected(self, study: str) -> str:
+    def hash_claimed_runs(self, study: str) -> str:
         """Hash the runs of a study on which its claims rest."""
         found = self.configuration.studies[study]
-        return expected_digest(found.group(*found.claimed_groups))
+        return hash_expected_runs(found.group(*found.claimed_groups))
 
     def claims_files(self, study: str) -> list[str]:
         """List the files that the claims of a study rest on.
 
-        They are what its targets read, but for targets that say otherwise, all printed numbers, and how often each
+        They are what its targets read, except for targets that say otherwise, all printed numbers, and how often each
         claim would be reproduced.
         """
         paths = {path for target in self.configuration.studies[study].claimed for path in self.files(study, target)}
         rates = self._beside(study, study_folders.RATES)
-        paths |= {study_folders.shown(rates, self.configuration.root)} if rates.exists() else set()
-        return sorted(paths | set(self.printed_files(study)))
+        paths |= {study_folders.format_path(rates, self.configuration.root)} if rates.exists() else set()
+        return sorted(paths | set(self.list_printed_files(study)))
 
-    def printed_files(self, study: str, names: list[str] | None = None) -> list[str]:
+    def list_printed_files(self, study: str, names: list[str] | None = None) -> list[str]:
         """List the files of a study's printed numbers, all of them or those named without their ending.
 
         Raises:
@@ -92,12 +92,12 @@ class StudyTargets:
         code_of = self.configuration.studies[study].code if study in self.configuration.studies else study
         root = self.configuration.root
         folder = study_folders.folder(code_of, root) / study_folders.PUBLISHED
-        known = {path.stem: study_folders.shown(path, root) for path in sorted(folder.glob("*"))}
+        known = {path.stem: study_folders.format_path(path, root) for path in sorted(folder.glob("*"))}
         for name in names or ():
             if name not in known:
                 raise PlumblineError(
                     f"{study_folders.yaml_of(study, root)}: targets: published: there is no {name!r} in "
-                    f"{study_folders.shown(folder, root)}{nearest(name, known)} (there are {sorted(known)})"
+                    f"{study_folders.format_path(folder, root)}{nearest(name, known)} (there are {sorted(known)})"
                 )
         return [known[name] for name in (known if names is None else names)]
 
@@ -140,15 +140,15 @@ class StudyTargets:
                 copies.append(f"{RESULTS}/{name}.{ENDINGS[entry['kind']]}")
         return [*made, *copies, f"{RESULTS}/audit.csv"]
 
-    def audited_files(self) -> list[str]:
+    def list_audited_files(self) -> list[str]:
         """List the files that the audit reads: printed numbers of every paper, its findings, the numbers that no
         row checks, and its sentences with a number.
         """
         found = []
         for study in papers(self.configuration.root):
-            found += self.printed_files(study)
+            found += self.list_printed_files(study)
             beside = [self._beside(study, f"{name}.yaml") for name in ("findings", "unchecked_numbers", "sentences")]
-            found += [study_folders.shown(path, self.configuration.root) for path in beside if path.exists()]
+            found += [study_folders.format_path(path, self.configuration.root) for path in beside if path.exists()]
         return found
 
     def _beside(self, study: str, file: str) -> Path:
@@ -172,7 +172,7 @@ class StudyTargets:
             found += names if study == self.configuration.config["main_study"] else []
         return found
 
-    def copied_from(self, name: str) -> str:
+    def find_copy_source(self, name: str) -> str:
         """Name the file that a copy under results/ is a copy of, without its ending."""
         main = self.configuration.config["main_study"]
         whole = name in ("audit", "plan") or "/" in name

@@ -7,7 +7,7 @@ from pathlib import Path
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.project.configuration import Configuration
 from plumbline.project.paths import VERDICTS, WorkflowPaths
-from plumbline.specs.study_config import expected_digest
+from plumbline.specs.study_config import hash_expected_runs
 
 
 class VerdictPages:
@@ -37,9 +37,9 @@ class VerdictPages:
         paths += [self.paths.scores(run) for run in runs if run.suite]
         return paths + [self.configuration.mine.asked["published"]] * bool(self.configuration.mine.asked["published"])
 
-    def expected(self) -> str:
+    def hash_runs(self) -> str:
         """Hash the runs that the verdict's page needs."""
-        return expected_digest(list(self.configuration.mine.study.runs.values())) if self.configuration.mine else ""
+        return hash_expected_runs(list(self.configuration.mine.study.runs.values())) if self.configuration.mine else ""
 
     def refuse(self, path: str) -> None:
         """Refuse a path of a verdict's page that no user's file was given for; other paths pass.

@@ -66,7 +66,7 @@ def _configuration(options: argparse.Namespace) -> dict[str, Any]:
     if options.config:
         from plumbline.project import config_arguments
 
-        config = config_arguments.changed(config, options.config)
+        config = config_arguments.change_config(config, options.config)
     return config | ({"preset": options.preset} if options.preset else {})
 
 

@@ -22,7 +22,7 @@ from plumbline.specs.yaml_files import ROOT
 SMALL = "smoke"
 
 
-def of_experiment(
+def make_own_methods_file(
     experiment: dict[str, Any], study: Study, root: Path = ROOT, source: str = corpus.AS_THE_CORPUS_SAYS
 ) -> OwnMethodsFile | None:
     """Say what a file would that asks for the experiment's method; None for a method that the study did not bring.
@@ -47,7 +47,7 @@ def of_experiment(
     )
 
 
-def models(mine: OwnMethodsFile, root: Path = ROOT) -> dict[str, tuple[RunSpec, dict[str, ModelSpec]]]:
+def list_checked_models(mine: OwnMethodsFile, root: Path = ROOT) -> dict[str, tuple[RunSpec, dict[str, ModelSpec]]]:
     """The models to check before training: for every method and baseline a small spec, and by scale the model to be
     trained.
 
@@ -68,12 +68,12 @@ def models(mine: OwnMethodsFile, root: Path = ROOT) -> dict[str, tuple[RunSpec, 
 
 
 def _small(mine: OwnMethodsFile, root: Path) -> OwnMethodsFile | None:
-    """The same methods at the small preset; None where they are not there."""
+    """The same methods at the small preset; None if they are not there."""
     try:
         if mine.experiment is None:
             return own_methods_file.load(mine.path, SMALL, root)
         own = {key: mine.experiment[key] for key in ("study", "scale", "method", "against")}
-        return of_experiment(own, study_config.load(mine.study.name, SMALL, root), root)
+        return make_own_methods_file(own, study_config.load(mine.study.name, SMALL, root), root)
     except PlumblineError:
         return None
 
@@ -112,7 +112,7 @@ def fingerprint_checks(mine: OwnMethodsFile) -> str:
     entries = ("operate/preflight/method_checks/checks_report.py", "operate/preflight/method_checks/training_checks.py")
     files = {file for entry in entries for file in code_hash.product_files(code_hash.PACKAGE / entry)}
     checked: list[Any] = [mine.against, mine.asked["parity"]]
-    for method, (small, whole) in models(mine).items():
+    for method, (small, whole) in list_checked_models(mine).items():
         sizes = [dataclasses.asdict(size) for size in list_trained_sizes(mine, method)]
         runs = {k: v.to_dict() for k, v in whole.items()}
         checked.append([method, small.to_dict(), small.components, runs, sizes])

@@ -128,14 +128,14 @@ def _is_component(path: Path) -> bool:
 
 @cache
 def _imports(path: Path) -> tuple[Path, ...]:
-    """Files of this package, and of the one that the file is in, or beside it where it is in none, that a file imports
+    """Files of this package, and of the one that the file is in, or next to it where it is in none, that a file imports
     anywhere, inside functions too."""
     own = package_of(path)
     names: set[str] = set()
     for node in _statements(parse(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and (module := imported_from(node, path, own)):
+        elif isinstance(node, ast.ImportFrom) and (module := resolve_import(node, path, own)):
             # What is imported may be a module itself, or a name of one.
             names |= {module} | {f"{module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and is_study(own):
@@ -170,12 +170,12 @@ def package_of(path: Path) -> Path:
 
 
 def _of_the_package(path: Path) -> bool:
-    """Whether a file is a module of this package, and not of what a wheel carries beside its modules."""
+    """Whether a file is a module of this package, and not of what a wheel carries next to its modules."""
     return path.is_relative_to(PACKAGE) and not path.is_relative_to(PACKAGE / package_data.COPY)
 
 
-def imported_from(node: ast.ImportFrom, path: Path, own: Path) -> str:
-    """The full name of the module in ``from MODULE import ...``; empty where a relative import leads out of its
+def resolve_import(node: ast.ImportFrom, path: Path, own: Path) -> str:
+    """The full name of the module in ``from MODULE import ...``; empty if a relative import leads out of its
     package.
 
     Args:
@@ -190,7 +190,7 @@ def imported_from(node: ast.ImportFrom, path: Path, own: Path) -> str:
 
 
 def file_of(module: str, own: Path) -> Path | None:
-    """The file of a module of this package, of `own` or beside it; None where it is another package's, or nobody's.
+    """The file of a module of this package, of `own` or next to it; None if it is another package's, or nobody's.
 
     Raises:
         PlumblineError: it is a study, named in full.
@@ -203,7 +203,7 @@ def file_of(module: str, own: Path) -> Path | None:
     first, *rest = module.split(".")
     package = {own.name: own, PACKAGE.name: PACKAGE}.get(first)
     if package is None:
-        # What lies beside a module by itself is its own as well; of packages there those of other people.
+        # What lies next to a module by itself is its own as well; of packages there those of other people.
         beside = own.with_name(f"{first}.py")
         return beside if not rest and not own.is_dir() and beside.is_file() else None
     place = package.joinpath(*rest)

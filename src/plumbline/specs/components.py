@@ -125,7 +125,7 @@ def _options(path: str) -> dict[str, ComponentOption]:
     marked = [
         node
         for node in code_hash.parse(Path(path)).body
-        if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and _decorated(node)
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and _is_component(node)
     ]
     if len(marked) != 1:
         raise PlumblineError(f"{path} must hold exactly one class or function marked @component, not {len(marked)}")
@@ -142,17 +142,19 @@ def _options_of_class(read: ast.ClassDef, path: Path) -> dict[str, ComponentOpti
             if node.args.kwarg is None:
                 return own
             where = f"{path}:{node.lineno}: **{node.args.kwarg.arg}"
-            return own | {name: option for name, option in _inherited(read, path, where).items() if name not in own}
+            return own | {
+                name: option for name, option in _read_inherited(read, path, where).items() if name not in own
+            }
     return {}
 
 
-def _inherited(read: ast.ClassDef, path: Path, where: str) -> dict[str, ComponentOption]:
+def _read_inherited(read: ast.ClassDef, path: Path, where: str) -> dict[str, ComponentOption]:
     """The options of the first base class, which is imported from a file that can be read."""
     base = ast.unparse(read.bases[0]) if read.bases else ""
     package = code_hash.package_of(path)
     for node in code_hash.parse(path).body:
         if isinstance(node, ast.ImportFrom) and base in (alias.name for alias in node.names):
-            file = code_hash.file_of(code_hash.imported_from(node, path, package), package)
+            file = code_hash.file_of(code_hash.resolve_import(node, path, package), package)
             if file is not None:
                 for found in code_hash.parse(file).body:
                     if isinstance(found, ast.ClassDef) and found.name == base:
@@ -199,7 +201,7 @@ def load(kind: str, name: str) -> Any:
         module = installed_packages.load(offer)
     else:
         module = importlib.import_module(f"{PACKAGE.name}.{KINDS[kind].replace('/', '.')}.{name}")
-    marked = [value for value in vars(module).values() if _marked_in(value, module.__name__)]
+    marked = [value for value in vars(module).values() if _is_marked_in(value, module.__name__)]
     assert len(marked) == 1, f"{path}: one @component expected"
     return marked[0]
 
@@ -233,13 +235,13 @@ def _offer(kind: str, name: Any) -> installed_packages.InstalledEntry | None:
     return installed_packages.offers().by_entry.get(f"{folder(kind)}.{name}")
 
 
-def _marked_in(value: Any, module_name: str) -> bool:
+def _is_marked_in(value: Any, module_name: str) -> bool:
     """Whether `value` is what was marked in this very module, not imported into it."""
     own = getattr(value, "__module__", None) == module_name and hasattr(value, "__dict__")
     return own and "__component__" in vars(value)
 
 
-def _decorated(node: ast.ClassDef | ast.FunctionDef) -> bool:
+def _is_component(node: ast.ClassDef | ast.FunctionDef) -> bool:
     return any(isinstance(mark, ast.Name) and mark.id == "component" for mark in node.decorator_list)
 
 

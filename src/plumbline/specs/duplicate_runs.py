@@ -14,11 +14,11 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Study
 
-#: (scale, name of a method, variant, point or arm) -> what decides its weights but for the seed, as a text.
+#: (scale, name of a method, variant, point or arm) -> what decides its weights except for the seed, as a text.
 Trained = dict[tuple[str, str], str]
 
 
-def unmeant(study: Study, extended: Study | None = None) -> list[str]:
+def find_unmeant(study: Study, extended: Study | None = None) -> list[str]:
     """Name each method, variant, sweep point or arm of a study that trains what another one trains, in a sentence each.
 
     Seeds, validation, probes and the suite do not count: they do not make another method.
@@ -29,8 +29,8 @@ def unmeant(study: Study, extended: Study | None = None) -> list[str]:
     Raises:
         PlumblineError: a `same_as` that names nothing, or something that is trained otherwise.
     """
-    trained = _trained(extended) if extended else {}
-    own = {key: trained_as for key, trained_as in _trained(study).items() if key not in trained}
+    trained = _describe_training(extended) if extended else {}
+    own = {key: trained_as for key, trained_as in _describe_training(study).items() if key not in trained}
     trained |= own
     entries = {name: _entry(name, study, extended) for _, name in trained}
     for (scale, name), trained_as in own.items():
@@ -53,17 +53,17 @@ def unmeant(study: Study, extended: Study | None = None) -> list[str]:
     ]
 
 
-def _trained(study: Study) -> Trained:
+def _describe_training(study: Study) -> Trained:
     encoder = msgspec.json.Encoder(order="deterministic")
     trained: Trained = {}
     for run in study.runs.values():
         key = (run.spec.scale, run.spec.method)
         if key not in trained:
-            trained[key] = encoder.encode(_bare(run.spec)).decode()
+            trained[key] = encoder.encode(_strip_names(run.spec)).decode()
     return trained
 
 
-def _bare(spec: RunSpec) -> RunSpec:
+def _strip_names(spec: RunSpec) -> RunSpec:
     """The spec without names, seed and what only reads the model; code follows from the components' names."""
     # What an intervention reads lies behind the sequences of the loss.
     of_the_loss = spec.train.validation_sequences if spec.sequences_apart else 1

@@ -1,7 +1,7 @@
 """Makes the runs of an experiment: a method and its baseline, each with seeds of its own, by the study's own recipe.
 
 `config.experiment` says which (`plumbline try` writes it). Where it names no budget, the runs are those of the study's
-scale, beside its own: ``study/SCALE/method/sSEED``. What it changes of that (steps, warm-up, held-out sequences, pack,
+scale, next to its own: ``study/SCALE/method/sSEED``. What it changes of that (steps, warm-up, held-out sequences, pack,
 the order of the data) is part of the runs' specs, which then lie in a folder of their own:
 ``study/SCALE_STEPS_steps_DIGEST/method/sSEED``.
 """
@@ -71,13 +71,13 @@ class ExperimentRuns:
         return [run for run in self.runs.values() if run.spec.method == method]
 
 
-def numbers(configured: Any) -> Any:
+def convert_numbers(configured: Any) -> Any:
     """A configuration's `experiment` with whole numbers as ints: Snakemake's command line makes texts of nested
     values."""
     if isinstance(configured, dict):
-        return {key: numbers(value) for key, value in configured.items()}
+        return {key: convert_numbers(value) for key, value in configured.items()}
     if isinstance(configured, list):
-        return [numbers(value) for value in configured]
+        return [convert_numbers(value) for value in configured]
     return int(configured) if isinstance(configured, str) and re.fullmatch(r"[0-9]{1,15}", configured) else configured
 
 
@@ -95,7 +95,7 @@ def budget(study: Study, scale: str, steps: int, read: corpus.Corpus, runs: Iter
     """The budget of so many steps at a study's scale, by the keys of BUDGET.
 
     It has the scale's own share of warm-up, the scale's own pack or the smallest that holds what a run reads, and,
-    where its size is stated, the whole held-out pack but for what interventions of the project's `runs` read of it.
+    where its size is stated, the whole held-out pack except for what interventions of the project's `runs` read of it.
     """
     own = own_budget(study, scale)
     recipe, parts = study.definition["recipe"], study.definition["scales"][scale][study.preset]
@@ -151,18 +151,18 @@ def load(
     runs: dict[str, Run] = {}
     for name, seeds in ((against, experiment["baseline_seeds"]), (method, experiment["seeds"])):
         owner = extended if name.partition(".")[0] in study.definition["inherited"] else study
-        changed = _changed(owner.definition, experiment, scale, study.preset) if scale != of else owner.definition
+        changed = _change_study(owner.definition, experiment, scale, study.preset) if scale != of else owner.definition
         for seed in seeds:
             spec = study_config.make_spec(changed, read, study.preset, scale, name, seed, WHERE)
             if scale != of:
-                _require_kept(spec, experiment, root)
+                _require_unchanged(spec, experiment, root)
             if vary == BOTH:
                 spec = structs.replace(spec, data_seed=seed)
             runs[spec.key] = Run(spec=spec, groups=("experiment",), size=size)
     return ExperimentRuns(study=study, of=of, scale=scale, method=method, against=against, runs=runs)
 
 
-def _require_kept(spec: RunSpec, experiment: dict[str, Any], root: Path) -> None:
+def _require_unchanged(spec: RunSpec, experiment: dict[str, Any], root: Path) -> None:
     """Refuse a method that itself says what the experiment says of every run."""
     own = {"steps": spec.train.steps, "validation_sequences": spec.train.validation_sequences, "pack": spec.data.pack}
     differing = [key for key, value in own.items() if value != experiment[key]]
@@ -173,7 +173,7 @@ def _require_kept(spec: RunSpec, experiment: dict[str, Any], root: Path) -> None
         )
 
 
-def _changed(of_study: dict[str, Any], experiment: dict[str, Any], scale: str, preset: str) -> dict[str, Any]:
+def _change_study(of_study: dict[str, Any], experiment: dict[str, Any], scale: str, preset: str) -> dict[str, Any]:
     """A study's YAML with the experiment's scale in it. It is validated at its end alone."""
     steps = experiment["steps"]
     train = {"steps": steps, "validate_every": steps, "validation_sequences": experiment["validation_sequences"]}

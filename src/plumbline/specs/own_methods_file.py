@@ -49,7 +49,7 @@ class OwnMethodsFile:
         against: method -> the baseline that it is compared with; both by the names of their runs.
         asked: every other key of the file, with its default where the file does not say it.
         experiment: `config.experiment`, where no file asks but the command line, for a method of a study that extends
-            another (`checked_models.of_experiment`); None of a file.
+            another (`checked_models.make_own_methods_file`); None of a file.
     """
 
     path: str
@@ -70,7 +70,7 @@ class OwnMethodsFile:
 
     @property
     def larger(self) -> str | None:
-        """The larger scale at which the verdict is checked again; None where the file asks for none."""
+        """The larger scale at which the verdict is checked again; None if the file asks for none."""
         return None if self.asked["larger"] == "none" else self.asked["larger"]
 
     @property
@@ -130,7 +130,7 @@ def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
     if asked["published"]:
         asked["published"] = str(Path(path).parent / asked["published"])
     own_definition = _definition(parent, asked, own, against, name, path)
-    study = study_config.made(own_definition, path, preset, root, source, parent)
+    study = study_config.make_study(own_definition, path, preset, root, source, parent)
     mine = OwnMethodsFile(path=path, study=study, against=against, asked=asked)
     if asked["decides"] != "validation_loss" and "suite" not in study.definition:
         raise PlumblineError(f"{path}: decides: {asked['decides']}, but {parent.name} evaluates nothing; use the loss")

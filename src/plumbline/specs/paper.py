@@ -1,4 +1,4 @@
-"""Names the paper that a study is of, as pages and tables show it beside the study's name."""
+"""Names the paper that a study is of, as pages and tables show it next to the study's name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = {"paper": "", "summary": "a summary of ", "post": "the post "}
 class Paper(ClosedStruct, frozen=True, kw_only=True):
     """A published document; `summary`: somebody's summary of the paper whose title and link these are.
 
-    `link` is empty where it has none; `short`: the title as tables show it, the title itself where none is given.
+    `link` is empty if it has none; `short`: the title as tables show it, the title itself where none is given.
     """
 
     title: Text
@@ -33,7 +33,7 @@ class Paper(ClosedStruct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, definition: dict[str, Any]) -> Paper | None:
-        """The paper that a study's YAML names; None where it names none."""
+        """The paper that a study's YAML names; None if it names none."""
         return msgspec.convert(definition["paper"], cls) if "paper" in definition else None
 
     @property
@@ -48,6 +48,6 @@ class Paper(ClosedStruct, frozen=True, kw_only=True):
         return f'{self.kind_words}"{self.short}"' + (f" ({whose})" if whose else "")
 
 
-def named(study: str, paper: Paper | None) -> str:
+def name_study(study: str, paper: Paper | None) -> str:
     """A study with its paper, as a line above tables and pages."""
     return f"Study `{study}`: {paper}." if paper else f"Study `{study}`."

@@ -218,8 +218,8 @@ class RunSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             if not isinstance(parts.get(name), dict):
                 raise PlumblineError(f"{where}run spec: {name!r} is missing")
         parts["model"] = ModelSpec.from_dict(parts["model"], where)
-        parts["optimizer"] = _chosen(OptimizerSpec, "optimizer", parts["optimizer"], f"{where}optimizer")
-        parts["schedule"] = _chosen(ScheduleSpec, "schedule", parts["schedule"], f"{where}schedule")
+        parts["optimizer"] = _read_part(OptimizerSpec, "optimizer", parts["optimizer"], f"{where}optimizer")
+        parts["schedule"] = _read_part(ScheduleSpec, "schedule", parts["schedule"], f"{where}schedule")
         parts["train"] = convert(TrainSpec, parts["train"], f"{where}train")
         parts["data"] = convert(DataSpec, parts["data"], f"{where}data")
         parts["interventions"] = tuple(
@@ -286,7 +286,7 @@ def require_present_code(spec: RunSpec) -> None:
         )
 
 
-def _chosen(kind: Any, component: str, given: dict[str, Any], where: str) -> Any:
+def _read_part(kind: Any, component: str, given: dict[str, Any], where: str) -> Any:
     """A part of the spec that names a component: its own fields, and the component's options."""
     own = [name for name in kind.__struct_fields__ if name not in ("name", "options")]
     options = complete(component, given, where, own)
@@ -296,7 +296,7 @@ def _chosen(kind: Any, component: str, given: dict[str, Any], where: str) -> Any
 
 
 def _probe(given: dict[str, Any], where: str) -> ProbeSpec:
-    probe: ProbeSpec = _chosen(ProbeSpec, "probe", given, where)
+    probe: ProbeSpec = _read_part(ProbeSpec, "probe", given, where)
     if bool(probe.at) == bool(probe.every):
         raise PlumblineError(f"{where}: give either `at` (fractions of training) or `every` (steps), one of the two")
     if list(probe.at) != sorted(set(probe.at)):

@@ -8,7 +8,7 @@ from plumbline.specs.study_config import PARTS, overlay
 from plumbline.specs.yaml_files import parse_yaml
 
 
-def changed(spec: RunSpec, changes: list[str]) -> RunSpec:
+def change_spec(spec: RunSpec, changes: list[str]) -> RunSpec:
     """Change a run's spec by ``part.key=value`` words, checked as the study's YAML is.
 
     Another component takes its own defaults.

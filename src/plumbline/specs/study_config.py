@@ -16,7 +16,7 @@ from plumbline.specs.field_types import Size
 from plumbline.specs.measurement import Measurement, measurements
 from plumbline.specs.paper import Paper
 from plumbline.specs.spec import OptimizerSpec, RunSpec, ScheduleSpec
-from plumbline.specs.study_extension import extended
+from plumbline.specs.study_extension import complete_study
 from plumbline.specs.yaml_files import ROOT, load_study
 
 #: The parts of a run spec that an overlay may change.
@@ -46,7 +46,7 @@ class Run:
 
     @property
     def suite(self) -> str:
-        """The suite that it is scored on; empty where it is not scored."""
+        """The suite that it is scored on; empty if it is not scored."""
         return self.scored_by[1] if self.scored_by else self.spec.suite
 
     @property
@@ -100,12 +100,12 @@ class Study:
 
     @property
     def noise_floor(self) -> dict[str, Any] | None:
-        """The YAML's entry on the noise floor (its reference and other references); None where the study has none."""
+        """The YAML's entry on the noise floor (its reference and other references); None if the study has none."""
         return self.definition.get("noise_floor")
 
     @property
     def reference(self) -> str | None:
-        """The method that the others are compared with; None where the study has no noise floor."""
+        """The method that the others are compared with; None if the study has no noise floor."""
         return None if self.noise_floor is None else self.noise_floor["reference"]
 
     @property
@@ -116,7 +116,7 @@ class Study:
 
     @property
     def suite(self) -> suites.Suite | None:
-        """The evaluation suite; None where nothing is evaluated."""
+        """The evaluation suite; None if nothing is evaluated."""
         return suites.suite(self.definition["suite"]) if "suite" in self.definition else None
 
     @property
@@ -216,12 +216,14 @@ def load(name: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
         PlumblineError: anything in the YAML that cannot be meant; the message names the key and the file.
     """
     path = study_folders.yaml_of(name, root)
-    definition = extended(load_study(name, root), path, root)
+    definition = complete_study(load_study(name, root), path, root)
     parent = load(definition["extends"], preset, root, source) if "extends" in definition else None
-    return made(definition, path, preset, root, source, parent)
+    return make_study(definition, path, preset, root, source, parent)
 
 
-def made(definition: dict[str, Any], path: str, preset: str, root: Path, source: str, parent: Study | None) -> Study:
+def make_study(
+    definition: dict[str, Any], path: str, preset: str, root: Path, source: str, parent: Study | None
+) -> Study:
     """Make the study of a complete YAML.
 
     Args:
@@ -242,9 +244,9 @@ def made(definition: dict[str, Any], path: str, preset: str, root: Path, source:
             here = preset in entry.get("presets", [preset])
             if here:
                 check_scale(definition, entry["scale"], preset, path)
-            for method in sweep.named_runs(definition, entry, where):
+            for method in sweep.list_named_runs(definition, entry, where):
                 # Names are checked under every preset.
-                if not _wanted(definition, method, preset, where) or not here:
+                if not _is_wanted(definition, method, preset, where) or not here:
                     continue
                 for seed in entry["seeds"]:
                     run = _run(definition, parent, read, preset, entry["scale"], method, seed, path)
@@ -262,7 +264,7 @@ def has_preset(name: str, preset: str, root: Path = ROOT) -> bool:
 
 
 def paper_of(name: str, root: Path = ROOT) -> Paper | None:
-    """The paper of a study, or of the one it extends; None where a folder holds nothing but printed numbers."""
+    """The paper of a study, or of the one it extends; None if a folder holds nothing but printed numbers."""
     if not (study_folders.folder(name, root) / study_folders.YAML).is_file():
         return None
     definition = load_study(name, root)
@@ -298,7 +300,7 @@ def make_spec(
     Raises:
         PlumblineError: the YAML at `path` does not give a valid spec.
     """
-    merged = _merged(definition, scale, method, preset, path)
+    merged = _merge_layers(definition, scale, method, preset, path)
     merged["data"] = merged.get("data", {}) | {
         "corpus": read.name,
         "source": read.source,
@@ -331,20 +333,22 @@ def check_scale(definition: dict[str, Any], scale: str, preset: str, path: str) 
         )
 
 
-def _merged(definition: dict[str, Any], scale: str, method: str, preset: str, path: str) -> dict[str, Any]:
+def _merge_layers(definition: dict[str, Any], scale: str, method: str, preset: str, path: str) -> dict[str, Any]:
     """Everything that the YAML says of a run."""
     if arm := definition.get("arms", {}).get(method):
         sweep.require_point(arm["variant_of"], definition["methods"], f"{path}: arms.{method}.variant_of")
-        return _overlaid(_merged(definition, scale, arm["variant_of"], preset, path), arm, arm.get(preset, {}))
+        return _overlay_parts(
+            _merge_layers(definition, scale, arm["variant_of"], preset, path), arm, arm.get(preset, {})
+        )
     name, _, variant = method.partition(".")
     entry = _entry(definition, name, path)
     sweep.require_point(method, definition["methods"], path)
-    merged = _overlaid({}, definition["recipe"], definition["scales"][scale][preset], entry)
+    merged = _overlay_parts({}, definition["recipe"], definition["scales"][scale][preset], entry)
     variants = sorted(entry.get("variants", {}))
     if not variant:
         return merged
     if variant in variants:
-        return _overlaid(merged, entry["variants"][variant])
+        return _overlay_parts(merged, entry["variants"][variant])
     where = f"{path}: methods.{name}.sweep"
     if "sweep" in entry:
         return overlay(merged, sweep.change(merged, entry, sweep.one_of(name, entry, method, where), where))
@@ -353,7 +357,7 @@ def _merged(definition: dict[str, Any], scale: str, method: str, preset: str, pa
     )
 
 
-def _overlaid(merged: dict[str, Any], *layers: dict[str, Any]) -> dict[str, Any]:
+def _overlay_parts(merged: dict[str, Any], *layers: dict[str, Any]) -> dict[str, Any]:
     for layer in layers:
         merged = overlay(merged, {key: value for key, value in layer.items() if key in PARTS})
     return merged
@@ -368,7 +372,7 @@ def _entry(definition: dict[str, Any], name: str, path: str, key: str = "runs") 
     )
 
 
-def _wanted(definition: dict[str, Any], method: str, preset: str, where: str) -> bool:
+def _is_wanted(definition: dict[str, Any], method: str, preset: str, where: str) -> bool:
     arm = definition.get("arms", {}).get(method)
     if arm is None:
         _entry(definition, method.partition(".")[0], where)
@@ -407,7 +411,7 @@ def _check_names(definition: dict[str, Any], path: str, preset: str) -> None:
         raise PlumblineError(f"{path}: arms: {both[0]!r} is also the name of a method; rename the arm")
 
 
-def expected_digest(runs: list[Run]) -> str:
+def hash_expected_runs(runs: list[Run]) -> str:
     """A short hash of the runs that a table expects: key, run id and groups, and where their scores lie if that is
     elsewhere. The list itself is nothing for a command line, where one word holds 128 KiB at most."""
     expected = [

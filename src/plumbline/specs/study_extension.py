@@ -10,11 +10,11 @@ from plumbline.specs import sweep
 from plumbline.specs.yaml_files import load_study
 
 
-def extended(definition: dict[str, Any], path: str, root: Path) -> dict[str, Any]:
+def complete_study(definition: dict[str, Any], path: str, root: Path) -> dict[str, Any]:
     """Complete a study's YAML (`definition`) from the study that it extends; one that extends none is given back as it
     is.
 
-    A suite of its own is what all of these runs are scored on, those of the other study once more, beside its own.
+    A suite of its own is what all of these runs are scored on, those of the other study in addition to its own.
     The comparison is then the reference and the study's own methods. Groups of runs of `all` methods hold these and all
     references of the noise floor, other groups the references among what they name (none where they name `variants`). A
     target is inherited if each of its groups still has a run.
@@ -53,7 +53,7 @@ def extended(definition: dict[str, Any], path: str, root: Path) -> dict[str, Any
                     entry | {"methods": list(definition["methods"]), "seeds": definition.get("seeds", entry["seeds"])}
                 )
             elif entry["methods"] != "variants":
-                methods = [method for method in sweep.named_runs(parent, entry, path) if method in references]
+                methods = [method for method in sweep.list_named_runs(parent, entry, path) if method in references]
                 kept_entries += [entry | {"methods": methods}] if methods else []
         if kept_entries:
             runs[group] = kept_entries

@@ -30,19 +30,19 @@ from plumbline.specs.paper import Paper
 
 
 class Choice(Struct):
-    """A component by its name, with options beside it; without a name those of the component that is there."""
+    """A component by its name, with options next to it; without a name those of the component that is there."""
 
     name: Absent[str] = None
 
 
 class NamedChoice(Struct):
-    """A component by its name, with options beside it."""
+    """A component by its name, with options next to it."""
 
     name: str
 
 
 def _partial(kind: type[Struct]) -> Any:
-    """A part of a run's spec of which nothing has to be there; components stand beside the sizes of a model.
+    """A part of a run's spec of which nothing has to be there; components stand next to the sizes of a model.
 
     A model that is trained has narrower bounds than one that is only read.
     """
@@ -113,7 +113,7 @@ class Method(Parts, frozen=True, kw_only=True):
 
 
 class Arm(Parts, frozen=True, kw_only=True):
-    """A run beside the comparison; what it says for one preset stands under that one's name."""
+    """A run next to the comparison; what it says for one preset stands under that one's name."""
 
     label: str
     variant_of: str
@@ -167,7 +167,7 @@ class Target(ClosedStruct, frozen=True):
     """A table or figure, and what it reads.
 
     Attributes:
-        reads: `examples` is what each item of a task gave, beside its scores.
+        reads: `examples` is what each item of a task gave, next to its scores.
         published: files of printed numbers that it shows, without their ending.
         measurements: names under `measurements`.
         claims: false where no claim looks at what it needs; claims do not wait for runs that are its alone.

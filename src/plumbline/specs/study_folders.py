@@ -75,19 +75,19 @@ def runnable(root: Path) -> list[str]:
     return [name for name, path in folders(root).items() if (path / YAML).is_file()]
 
 
-def printed(root: Path) -> list[str]:
+def list_printed(root: Path) -> list[str]:
     """Names of the studies whose paper's printed numbers are there."""
     return [name for name, path in folders(root).items() if (path / PUBLISHED).is_dir()]
 
 
-def shown(path: Path, root: Path) -> str:
+def format_path(path: Path, root: Path) -> str:
     """A file of a study as messages and rules name it: relative to the project it lies in, else in full."""
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
 
 
 def yaml_of(study: str, root: Path) -> str:
     """A study's YAML as messages name it, or where it would be written."""
-    return shown(folders(root).get(study, root / STUDIES / study) / YAML, root)
+    return format_path(folders(root).get(study, root / STUDIES / study) / YAML, root)
 
 
 def is_study(folder: Path) -> bool:

@@ -35,7 +35,7 @@ def file(study: str, kind: str, target: str, root: Path = ROOT) -> Path:
     own = folder(study, root) / kind / f"{target}.py"
     # A folder may have no `__init__.py`: each function then stands in a file of its name.
     found = own if own.is_file() or _module(study, kind, root) is None else _whole(study, kind, root)
-    if not found.is_file() or target not in _defined(found):
+    if not found.is_file() or target not in _list_defined(found):
         known = targets(study, kind, root)
         raise PlumblineError(
             f"{found}: there is no function {target!r}{nearest(target, known)} (the study's {kind} are {known}); write "
@@ -76,7 +76,7 @@ def part(study: str, kind: str, root: Path = ROOT) -> ModuleType:
 
 
 def _module(study: str, kind: str, root: Path) -> Path | None:
-    """The module of a part, or its package's ``__init__``; None where there is neither."""
+    """The module of a part, or its package's ``__init__``; None if there is neither."""
     place = folder(study, root)
     return next((path for path in (place / f"{kind}.py", place / kind / "__init__.py") if path.is_file()), None)
 
@@ -105,7 +105,7 @@ def _body(path: Path) -> list[ast.stmt]:
     return code_hash.parse_now(path).body
 
 
-def _defined(path: Path) -> set[str]:
+def _list_defined(path: Path) -> set[str]:
     """What a module defines as functions, or imports by name."""
     body = _body(path)
     imported = [alias.asname or alias.name for node in body if isinstance(node, ast.ImportFrom) for alias in node.names]

@@ -61,7 +61,7 @@ class Suite:
         raise PlumblineError(f"suite {self.name!r} has no task {name!r}{nearest(name, known)} (it has {list(known)})")
 
 
-def known(root: Path = ROOT) -> list[str]:
+def list_suites(root: Path = ROOT) -> list[str]:
     """Names of all suites: the files of config/suites."""
     return sorted(path.stem for path in (root / "config" / "suites").glob("*.yaml"))
 
@@ -75,7 +75,7 @@ def suite(name: str, root: Path = ROOT, where: str = "") -> Suite:
     Raises:
         PlumblineError: there is no such suite or task, or its file cannot be meant.
     """
-    there, alone = known(root), tasks.known(root)
+    there, alone = list_suites(root), tasks.list_tasks(root)
     if name in there and name in alone:
         raise PlumblineError(f"{where}{name!r} is a file of config/suites and of config/tasks; rename the suite")
     if name in there:

@@ -24,7 +24,7 @@ from plumbline.core.structs import convert
 from plumbline.specs.components import SLOTS, available, options
 from plumbline.specs.spec import ModelSpec, OptimizerSpec, ScheduleSpec, TrainSpec
 
-#: Parts of a spec whose numbers a sweep can set, beside options of components.
+#: Parts of a spec whose numbers a sweep can set, next to options of components.
 _FIELDS: dict[str, Any] = {"model": ModelSpec, "optimizer": OptimizerSpec, "schedule": ScheduleSpec, "train": TrainSpec}
 
 #: Axis -> value.
@@ -41,7 +41,7 @@ def points(name: str, entry: dict[str, Any]) -> dict[str, Point]:
     return {f"{name}.{_spell(point)}": point for point in grid if point}
 
 
-def named_runs(definition: dict[str, Any], entry: dict[str, Any], where: str) -> list[str]:
+def list_named_runs(definition: dict[str, Any], entry: dict[str, Any], where: str) -> list[str]:
     """The methods, variants, sweep points and arms that an entry of `runs` names; a swept method becomes all of its
     points.
 

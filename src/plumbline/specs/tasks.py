@@ -50,7 +50,7 @@ class HubData(ClosedStruct, frozen=True, kw_only=True):
 class PackagedData(ClosedStruct, frozen=True, kw_only=True):
     """A file of the pinned wheel, the number of items that it gives, and how they are made of its lines.
 
-    `answers`: how many a line's text of lettered options must hold; None where a line has none.
+    `answers`: how many a line's text of lettered options must hold; None if a line has none.
     """
 
     file: Text
@@ -152,7 +152,7 @@ class Task(ClosedStruct, frozen=True, kw_only=True):
 
     @property
     def examples(self) -> str:
-        """The name of the file of solved examples beside that of the items."""
+        """The name of the file of solved examples next to that of the items."""
         return f"{self.name}.few_shot.jsonl"
 
     @property
@@ -177,7 +177,7 @@ class Task(ClosedStruct, frozen=True, kw_only=True):
         return self.metric if policy == "acc_norm_where_defined" else "acc"
 
 
-def known(root: Path = ROOT) -> list[str]:
+def list_tasks(root: Path = ROOT) -> list[str]:
     """Names of all tasks: the files of config/tasks."""
     return sorted(path.stem for path in (root / "config" / "tasks").glob("*.yaml"))
 
@@ -190,7 +190,7 @@ def task(name: str, root: Path = ROOT, where: str = "") -> Task:
     """
     path = root / "config" / "tasks" / f"{name}.yaml"
     if not path.is_file():
-        there = known(root)
+        there = list_tasks(root)
         raise PlumblineError(
             f"{where}there is no task {name!r}{nearest(name, there)} (config/tasks has {there}); "
             f"write config/tasks/{name}.yaml, as config/tasks/README.md says"
@@ -267,7 +267,7 @@ def _require_fields(made: dict[str, Any], needed: dict[str, Any], where: str) ->
 
 
 def _shape(fields: Any, path: str) -> Any:
-    """What `fields` say of a field, whose inner fields are parted by dots; None where they do not have it."""
+    """What `fields` say of a field, whose inner fields are parted by dots; None if they do not have it."""
     for key in path.split("."):
         fields = fields.get(key) if isinstance(fields, dict) else None
     return fields

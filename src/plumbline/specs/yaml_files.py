@@ -108,7 +108,7 @@ def read_checked(path: Path, kind: type[Struct]) -> Any:
     Raises:
         PlumblineError: as `read_yaml` and `check`.
     """
-    return copy.deepcopy(_checked(_text(path), path, kind))
+    return copy.deepcopy(_parse_checked(_text(path), path, kind))
 
 
 @cache
@@ -117,7 +117,7 @@ def _struct(text: str, path: Path, kind: Any) -> Any:
 
 
 @cache
-def _checked(text: str, path: Path, kind: type[Struct]) -> Any:
+def _parse_checked(text: str, path: Path, kind: type[Struct]) -> Any:
     content = parse_yaml(text, str(path))
     check(content, kind, path)
     return content
@@ -236,7 +236,7 @@ def load_preset(name: str, root: Path = ROOT) -> dict[str, Any]:
 
 def papers(root: Path = ROOT) -> list[str]:
     """Names of the studies whose printed numbers are there: those with a folder `published`."""
-    return study_folders.printed(root)
+    return study_folders.list_printed(root)
 
 
 def studies(root: Path = ROOT) -> list[str]:

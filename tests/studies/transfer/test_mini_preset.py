@@ -8,7 +8,7 @@ import re
 import pytest
 
 from plumbline.plan.data_stage import CORPUS_TOKENS
-from plumbline.plan.model_counts import estimated
+from plumbline.plan.model_counts import estimate_cost
 from plumbline.specs import corpus, study_config
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.yaml_files import ROOT, load_preset
@@ -64,13 +64,13 @@ def test_items_and_held_out_text_are_as_many_as_is_said() -> None:
 
 def test_tokens_a_parameter_and_epochs_are_those_of_the_specs() -> None:
     tokens = {scale: spec(scale).train.steps * spec(scale).train.batch_tokens for scale in ("base", "large")}
-    each = [f"{tokens[scale] / estimated(spec(scale).model).parameters:.1f}" for scale in ("base", "large")]
+    each = [f"{tokens[scale] / estimate_cost(spec(scale).model).parameters:.1f}" for scale in ("base", "large")]
     assert f"{each[0]} and {each[1]} tokens a parameter at mini" in SAID["small_models"]
     epochs = tokens["base"] / CORPUS_TOKENS[corpus.load("climbmix", "mini").source]
     assert tokens["base"] == tokens["large"] and f"goes over them {epochs:.1f} times" in SAID["small_data"]
     row = re.search(r"\| `mini` .*\| (\d+) M parameters, (\d+) M tokens \|", (ROOT / "docs/presets.md").read_text())
     assert row is not None
-    size = estimated(spec("base").model)
+    size = estimate_cost(spec("base").model)
     assert list(row.groups()) == [f"{size.parameters / 1e6:.0f}", f"{tokens['base'] / 1e6:.0f}"]
 
 

@@ -24,7 +24,7 @@ from plumbline.data.text_cleaning import html_text, prose, tidy, unwrap, without
 
 
 @contextlib.contextmanager
-def unpacked(archive: Path) -> Iterator[Path]:
+def unpack(archive: Path) -> Iterator[Path]:
     """Unpack a .deb into a temporary folder, which is removed when the block ends.
 
     Raises:
@@ -47,7 +47,7 @@ def documents(name: str, archive: Path) -> Iterator[Document]:
         PlumblineError: the archive cannot be read or holds no text.
     """
     seen: set[str] = set()
-    with unpacked(archive) as root:
+    with unpack(archive) as root:
         for label, group, text in _READERS[name](root):
             if text not in seen:
                 seen.add(text)

@@ -13,7 +13,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json
 from plumbline.data.document import START, Document, StreamPosition, key
 
-#: Beside a corpus's documents: the commit that an empty revision was resolved to, of which data set.
+#: next to a corpus's documents: the commit that an empty revision was resolved to, of which data set.
 LOCK = "hub.lock"
 
 _OTHERWISE = (
@@ -37,7 +37,7 @@ def documents(
     Args:
         corpus: whose documents they are, for messages.
         path: a data set's name on the hub, or a local folder with the same layout, which needs no revision or network.
-        revision: the commit that `pinned` gives.
+        revision: the commit that `pin_revision` gives.
         at: the place from which to read on.
 
     Raises:
@@ -62,7 +62,7 @@ def documents(
             yield Document(id=identity, source=name, text=text, group=identity, end=end)
 
 
-def pinned(*, corpus: str, path: str, configuration: str, revision: str, out: Path) -> str:
+def pin_revision(*, corpus: str, path: str, configuration: str, revision: str, out: Path) -> str:
     """The commit that a corpus is read at: `revision`, or what an empty one meant when `out` was first filled.
 
     The newest commit is asked for once and written to `LOCK` in `out` before anything is read, so that an interrupted
@@ -78,7 +78,7 @@ def pinned(*, corpus: str, path: str, configuration: str, revision: str, out: Pa
         raise PlumblineError(
             f"{where}: {revision!r} is not a full commit hash (40 hex digits); branches and tags can move"
         )
-    known = locked(out, path, configuration)
+    known = read_locked_commit(out, path, configuration)
     if revision:
         if known not in (None, revision):
             print(
@@ -95,8 +95,8 @@ def pinned(*, corpus: str, path: str, configuration: str, revision: str, out: Pa
     return known
 
 
-def locked(out: Path, path: str, configuration: str) -> str | None:
-    """The commit that `LOCK` in `out` names for a data set; None where there is no lock, or it is of another data set.
+def read_locked_commit(out: Path, path: str, configuration: str) -> str | None:
+    """The commit that `LOCK` in `out` names for a data set; None if there is no lock, or it is of another data set.
 
     Raises:
         PlumblineError: the lock cannot be read.

@@ -17,8 +17,8 @@ from plumbline.data.document import START, Document, StreamPosition, key
 SUFFIXES = (".jsonl", ".txt", *token_files.SUFFIXES)
 
 
-def found(folder: Path) -> list[Path]:
-    """The files of a folder that this source can read, at any depth, by name; empty where there is no such folder."""
+def list_readable(folder: Path) -> list[Path]:
+    """The files of a folder that this source can read, at any depth, by name; empty if there is no such folder."""
     return sorted(path for suffix in SUFFIXES for path in folder.rglob(f"*{suffix}") if path.is_file())
 
 
@@ -32,7 +32,7 @@ def files(folder: Path, corpus: str) -> list[Path]:
     where = key(corpus, "local.folder")
     if not folder.is_dir():
         raise PlumblineError(f"{where}: there is no folder {folder}")
-    paths = found(folder)
+    paths = list_readable(folder)
     if not paths:
         raise PlumblineError(
             f'{where}: no *.jsonl file (a line {{"text": ...}} for each document), no *.txt file (a document each) and '
@@ -63,7 +63,7 @@ def documents(folder: Path, corpus: str, at: StreamPosition = START) -> Iterator
             continue
         name = path.relative_to(folder).as_posix()
         if path.suffix == ".jsonl":
-            for line, document in jsonl.numbered(path, name, at.row if shard == at.shard else 0):
+            for line, document in jsonl.read_numbered(path, name, at.row if shard == at.shard else 0):
                 number += 1
                 yield replace(document, end=StreamPosition(shard, line, number))
         else:

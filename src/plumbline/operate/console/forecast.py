@@ -39,7 +39,7 @@ def announce(workflow: Any, estimator: RunEstimator) -> None:
     """Put the forecast of a Snakemake `workflow` into its log. One that fails is a warning, never the end of a run."""
     logger = snakemake_internals.logger()
     try:
-        jobs, limits = snakemake_internals.priced_jobs(workflow), snakemake_internals.resource_limits(workflow)
+        jobs, limits = snakemake_internals.list_numbered_jobs(workflow), snakemake_internals.resource_limits(workflow)
         cluster = not snakemake_internals.runs_jobs_here(workflow)
         if cluster:  # nothing here limits how much of it is used but the number of jobs
             limits = {"_nodes": limits["_nodes"]}

@@ -88,7 +88,7 @@ def _fitted(options: argparse.Namespace, project: Project, study: Study, method:
     from plumbline.plan import fit_to_time
 
     bank, most = _sizes(options)
-    fit = fit_to_time.fitted(
+    fit = fit_to_time.fit_budget(
         project, study, method, against, options.time_budget, runs=bank + most, scale=options.scale
     )
     print(fit.words, file=sys.stderr)
@@ -164,7 +164,7 @@ def configuration_of(options: argparse.Namespace) -> tuple[dict[str, Any], list[
     of_profiles = [word for profile in profiles for word in config_arguments.profile_words(profile)]
     config = load_config()
     if of_profiles or options.config:
-        config = config_arguments.changed(config, [*of_profiles, *options.config])
+        config = config_arguments.change_config(config, [*of_profiles, *options.config])
     if options.preset:
         config["preset"] = options.preset
     if getattr(options, "dry_run", False) or getattr(options, "time_budget", None):

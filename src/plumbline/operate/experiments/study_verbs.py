@@ -23,7 +23,7 @@ from plumbline.operate.experiments.study_arguments import (
 from plumbline.project import Project, load
 from plumbline.project.arms import METRIC, StudyArms
 from plumbline.project.paths import EXPERIMENTS, VERDICTS
-from plumbline.specs.checked_models import fingerprint_checks, of_experiment
+from plumbline.specs.checked_models import fingerprint_checks, make_own_methods_file
 from plumbline.specs.yaml_files import load_config
 from plumbline.verdict.decision.outcome import APART, BASELINE, Decision, ExperimentQuestion
 from plumbline.verdict.outcome import Outcome
@@ -155,7 +155,8 @@ class StudySource:
         runs = [replace(arms.run_of(arm), spec=arms.spec_of(arm, seed)) for arm, each in seeds for seed in each]
         return (
             f"{question.candidate} against {question.baseline}: {arms.trainer}, {arms.budget}; {len(theirs)} runs of "
-            f"the baseline, at most {most} of the candidate\n{fit_to_time.expected(arms.project, arms.study, runs)}"
+            f"the baseline, at most {most} of the candidate\n"
+            f"{fit_to_time.describe_expected(arms.project, arms.study, runs)}"
         )
 
     def find_decision(self, question: ExperimentQuestion) -> Decision | None:
@@ -177,7 +178,7 @@ class StudySource:
 
         project, arms = self.trainer.project, self.trainer
         if project.mine is None:
-            mine = of_experiment(arms.given, arms.study, project.root, project.config["data"]["source"])
+            mine = make_own_methods_file(arms.given, arms.study, project.root, project.config["data"]["source"])
             if mine is None:
                 return [], {}
             path = Path(project.paths.work) / VERDICTS / mine.name / "checks.json"

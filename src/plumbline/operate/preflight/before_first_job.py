@@ -28,7 +28,7 @@ def watch(workflow: Any, project: Project) -> None:
 
     def built() -> None:
         if snakemake_internals.makes_files(workflow) and not dry_run.tell(workflow, project):
-            check(project, snakemake_internals.needed_jobs(workflow))
+            check(project, snakemake_internals.list_needed_jobs(workflow))
 
     if snakemake_internals.is_main_process(workflow):
         snakemake_internals.on_dag_built(workflow, built)
@@ -100,7 +100,7 @@ def _make_dry_run(project: Project, jobs: list[Any]) -> dry_run.DryRun:
 
 def enter_planned_runs(workflow: Any, project: Project) -> None:
     """Enter what is about to be trained; called when a run begins, which a dry run never does."""
-    enter(_make_dry_run(project, snakemake_internals.needed_jobs(workflow)))
+    enter(_make_dry_run(project, snakemake_internals.list_needed_jobs(workflow)))
 
 
 def enter(plan: dry_run.DryRun) -> None:

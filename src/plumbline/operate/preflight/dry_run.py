@@ -138,7 +138,7 @@ def ask(arguments: Sequence[str]) -> DryRunAnswer:
 
 
 def _dry_run(workflow: Any, project: Project, executor: str) -> DryRun:
-    jobs = snakemake_internals.needed_jobs(workflow)
+    jobs = snakemake_internals.list_needed_jobs(workflow)
     limit = snakemake_internals.resource_limits(workflow).get("mem_mb")
     return DryRun(
         project=project,

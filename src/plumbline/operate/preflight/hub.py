@@ -134,7 +134,7 @@ def _list_data_sets(dry_run: DryRun, *, locks: bool = True) -> list[HubDataset]:
             continue
         out, revision = Path(plan.paths.corpus(name)) / "documents", read.hub.revision
         if locks and not revision:
-            revision = hub.locked(out, read.hub.path, read.hub.configuration) or ""
+            revision = hub.read_locked_commit(out, read.hub.path, read.hub.configuration) or ""
         otherwise = "set data.source to local (docs/your-own-data.md), or let hub.path be a copy of the data set"
         data_sets.append(
             HubDataset(

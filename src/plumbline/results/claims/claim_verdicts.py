@@ -19,7 +19,7 @@ from plumbline.results.claims.claim_registry import ClaimChecks, ClaimEvidence, 
 from plumbline.results.claims.replication_rates import StudyRates
 from plumbline.results.tables.table import OTHER_TEXTS_NOTE
 from plumbline.results.tables.write_table import markdown_table
-from plumbline.specs.paper import named
+from plumbline.specs.paper import name_study
 from plumbline.specs.study_config import Study
 from plumbline.specs.study_folders import RATES
 
@@ -146,7 +146,7 @@ def to_csv(rows: list[dict[str, str]]) -> str:
 def to_markdown(rows: list[dict[str, str]], title: str, study: Study, notes: Sequence[str] = ()) -> str:
     """Write a page of claims: counts of verdicts, then every claim, then what is to be known of the runs."""
     counts = Counter(row["verdict"] for row in rows)
-    lines = [f"# Claims: {title}", "", named(study.name, study.paper), "", f"Preset: {study.preset}", ""]
+    lines = [f"# Claims: {title}", "", name_study(study.name, study.paper), "", f"Preset: {study.preset}", ""]
     lines += [OTHER_TEXTS_NOTE.format(study.other_texts), ""] if study.other_texts else []
     lines += [f"- {verdict}: {count}" for verdict, count in counts.most_common()]
     heads = {"id": "claim", "text": "text", "published": "published", "reproduced": "reproduced"}

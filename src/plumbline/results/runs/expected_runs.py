@@ -10,7 +10,7 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import parse_json
-from plumbline.specs.study_config import Study, expected_digest
+from plumbline.specs.study_config import Study, hash_expected_runs
 
 #: On the command line: the runs that are there, whichever spec or version they were made with.
 FOUND = "found"
@@ -78,7 +78,7 @@ def require_expected(digest: str, study: Study, groups: Iterable[str]) -> None:
     Raises:
         PlumblineError: configuration or code was edited between the plan and the job.
     """
-    if expected_digest(study.group(*groups)) != digest:
+    if hash_expected_runs(study.group(*groups)) != digest:
         raise PlumblineError(
             f"the runs of {study.name} differ from those that this job was planned with: {study.file}, what it "
             "extends, its corpus or a component's code was edited since; "

@@ -26,7 +26,7 @@ from plumbline.results.tables.provenance import write_headings
 from plumbline.results.tables.table import EXACT_NOTE, Column, Table
 from plumbline.results.tables.tex_text import number_to_tex, tex
 from plumbline.specs.corpus import REPRODUCTION
-from plumbline.specs.paper import named
+from plumbline.specs.paper import name_study
 
 #: The packages that the files need in a document's preamble.
 PACKAGES = r"\usepackage{amssymb,array,booktabs,graphicx,longtable,pdflscape}"
@@ -84,7 +84,7 @@ def to_tex_all(table: Table) -> str:
 
 def to_tex_notes(table: Table) -> str:
     """Write what stands above and below a table elsewhere (paper, warnings, notes) as a list in small letters."""
-    notes = [named(table.study, table.paper), *(table.warnings or [f"Preset: {table.preset}."]), *table.notes]
+    notes = [name_study(table.study, table.paper), *(table.warnings or [f"Preset: {table.preset}."]), *table.notes]
     return (
         "\n".join(
             [

@@ -17,7 +17,7 @@ from plumbline.results.tables.paper_columns import choose_paper_columns, write_c
 from plumbline.results.tables.provenance import collect_provenance, write_headings
 from plumbline.results.tables.table import Cell, Table
 from plumbline.results.tables.tex_table import to_tex, to_tex_all, to_tex_notes
-from plumbline.specs.paper import named
+from plumbline.specs.paper import name_study
 
 #: The csv's last column: why numbers of a row are not there, or which bounds they stand for.
 MISSING_REASONS = "missing_reasons"
@@ -88,7 +88,7 @@ def to_markdown(table: Table) -> str:
         ["left" if column.kind == "label" or not column.numeric else "right" for column in columns],
     )
     above = [_link_provenance(table, warning) for warning in table.warnings or [f"Preset: {table.preset}"]]
-    head = [f"# {table.title}", named(table.study, table.paper)]
+    head = [f"# {table.title}", name_study(table.study, table.paper)]
     notes = [f"- {_link_provenance(table, note)}" for note in table.notes]
     if left_out := len(table.columns) - len(columns):
         notes.append(f"- [{table.name}.csv]({table.name}.csv) has {left_out} more columns.")

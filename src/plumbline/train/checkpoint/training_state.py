@@ -235,7 +235,7 @@ def _iterate_tensors(directory: Path) -> Iterator[tuple[str, str, torch.Tensor]]
 
 
 def _require_rows(path: Path, row: np.dtype) -> None:
-    rows = npy.mapped(path)
+    rows = npy.map_array(path)
     if rows.dtype != row or rows.ndim != 1:
         raise DamagedCheckpoint(f"{path.name} holds {rows.dtype} of shape {rows.shape}, not rows of {row}")
 

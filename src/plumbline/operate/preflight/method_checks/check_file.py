@@ -26,7 +26,7 @@ from plumbline.operate.preflight.dry_run import DryRun
 from plumbline.operate.preflight.method_checks import checks_report
 from plumbline.project import Project
 from plumbline.specs import corpus, study_config
-from plumbline.specs.checked_models import fingerprint_checks, of_experiment
+from plumbline.specs.checked_models import fingerprint_checks, make_own_methods_file
 from plumbline.specs.own_methods_file import OwnMethodsFile, load
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.yaml_files import PRESETS
@@ -117,7 +117,7 @@ def main() -> None:
     keep_memory()  # large tensors are made and dropped by the hundred
     if options.experiment is not None:
         study = study_config.load(options.experiment["study"], options.preset, source=options.documents_source)
-        mine = of_experiment(options.experiment, study, source=options.documents_source)
+        mine = make_own_methods_file(options.experiment, study, source=options.documents_source)
         assert mine is not None, "whoever asks has looked"
     else:
         mine = load(options.mine, options.preset, source=options.documents_source)

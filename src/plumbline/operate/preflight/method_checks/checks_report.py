@@ -16,7 +16,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.fingerprint_file import read
-from plumbline.specs.checked_models import fingerprint_checks, list_trained_sizes, models
+from plumbline.specs.checked_models import fingerprint_checks, list_checked_models, list_trained_sizes
 from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.specs.spec import RunSpec
 
@@ -76,7 +76,7 @@ def make_report(mine: OwnMethodsFile, train: Train | None = None) -> dict[str, A
 
     torch.set_num_threads(1)  # small models: more threads wait for each other
     methods: dict[str, Any] = {}
-    specs, names = models(mine), list_code()
+    specs, names = list_checked_models(mine), list_code()
     for method, against in mine.against.items():
         (small, whole), (small_baseline, whole_baseline) = specs[method], specs[against]
         sizes = list_trained_sizes(mine, method)
