@@ -288,7 +288,7 @@ def test_a_checkpoint_waits_for_memory(there: bool, monkeypatch: pytest.MonkeyPa
                 raise RuntimeError("no pinned memory")
         return torch.empty_like(value)
 
-    monkeypatch.setattr("plumbline.train.checkpoint.background_saving._pinned", pinned)
+    monkeypatch.setattr("plumbline.train.checkpoint.background_saving._allocate_pinned", pinned)
     tensors = {"first": torch.ones(3), "second": torch.zeros(2)}
     copies, files = HostCopies(torch.device("cuda")), [weight_files.TensorFile(path=Path("x"), tensors=tensors)]
     copies.prepare(files)
@@ -317,7 +317,7 @@ def test_pinned_memory_is_got_once_and_not_by_the_thread_that_trains(
 
     original = HostCopies.__init__
     monkeypatch.setattr(HostCopies, "__init__", begun)
-    monkeypatch.setattr("plumbline.train.checkpoint.background_saving._pinned", pinned)
+    monkeypatch.setattr("plumbline.train.checkpoint.background_saving._allocate_pinned", pinned)
     assert train(run_spec(), settings(packs, tmp_path, checkpoint_steps=3, background_io=True)) == 0
     with safe_open(tmp_path / "state/step-0000012/model.safetensors", "pt") as weights:
         parameters = len(weights.keys())

@@ -72,7 +72,7 @@ def _keys(definition: dict[str, Any], preset: str) -> Iterable[str]:
     for entry in (entry for entries in definition["runs"].values() for entry in entries):
         if preset not in entry.get("presets", [preset]) or preset not in definition["scales"][entry["scale"]]:
             continue
-        for method in sweep.named_runs(definition, entry, ""):
+        for method in sweep.list_named_runs(definition, entry, ""):
             if preset in arms.get(method, {}).get("presets", [preset]):
                 own = definition["extends" if method.partition(".")[0] in inherited else "study"]
                 yield from (f"{own}/{entry['scale']}/{method}/s{seed}" for seed in entry["seeds"])
@@ -91,7 +91,7 @@ def _definition(study: str) -> dict[str, Any]:
     path = study_folders.folders(ROOT)[study] / study_folders.YAML
     content = dict(read_yaml(path))
     if "extends" in content:
-        from plumbline.specs.study_extension import extended
+        from plumbline.specs.study_extension import complete_study
 
-        return extended(content, str(path), ROOT)
+        return complete_study(content, str(path), ROOT)
     return content | {"comparison": list(content["methods"]), "inherited": []}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -136,10 +136,9 @@ def write_medians(medians: Mapping[str, Mapping[str, float | None]], labels: Map
 def _format_amount(measure: str, amount: float | None) -> str:
     if amount is None:
         return "not known"
-    write: Callable[[float], str] = {"seconds": format_seconds, "memory_bytes": byte_size}.get(
-        measure, "{:,.6g}".format
-    )
-    return write(amount)
+    if measure == "seconds":
+        return format_seconds(amount)
+    return byte_size(amount) if measure == "memory_bytes" else f"{amount:,.6g}"
 
 
 def describe_repeats(report: Mapping[str, Any]) -> str:

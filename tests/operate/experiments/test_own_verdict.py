@@ -196,7 +196,7 @@ def test_a_missing_run_or_failed_check_enters_nothing(tmp_path: Path, monkeypatc
     made = Made(tmp_path)
     with monkeypatch.context() as patched:
         patched.setattr(
-            checks_report, "require", lambda found, path: (_ for _ in ()).throw(PlumblineError("not causal"))
+            checks_report, "require_no_failure", lambda found, path: (_ for _ in ()).throw(PlumblineError("not causal"))
         )
         with pytest.raises(PlumblineError, match="not causal"):
             made.write()

@@ -215,11 +215,11 @@ def load_frames(root: Path, *groups: str, preset: str = "paper") -> RunFrames:
     study = study_at(preset)
     expected = list_expected_runs(None, study, groups or tuple(study.definition["runs"]), root)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(finished_runs, "_frame", _frame)
+        patch.setattr(finished_runs, "_read_frame", _frame)
         return finished_runs.load(expected, root, average="seven_avg", probes=True)
 
 
-READ_ANEW, READ = finished_runs._frame, {}  # noqa: SLF001
+READ_ANEW, READ = finished_runs._read_frame, {}  # noqa: SLF001
 
 
 def _frame(path: Path, name: str, run: ExpectedRun) -> pd.DataFrame | None:

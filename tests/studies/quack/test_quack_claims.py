@@ -265,7 +265,7 @@ def test_times_that_were_not_taken_are_a_gap(right: Written) -> None:
 
 
 def test_unbounded_updates_break_the_assumptions(right: Written, monkeypatch) -> None:
-    monkeypatch.setattr(trained_models, "orthogonalised", lambda gradient, coefficients: gradient)
+    monkeypatch.setattr(trained_models, "orthogonalise", lambda gradient, coefficients: gradient)
     assert judge_runs(right, ["assumptions"]).loc["assumptions", "verdict"] == "not reproduced"
 
 

@@ -90,7 +90,7 @@ def page(result: VerdictContents) -> VerdictPage:
     tests = [
         part
         for baseline, judged in result.groups().items()
-        for part in pages.tests(list(judged.values()), baseline, "paired: true")
+        for part in pages.write_tests(list(judged.values()), baseline, "paired: true")
     ]
     sections = {
         "What decides": [_how(result), *tests],
@@ -120,7 +120,7 @@ def _by_study_targets(result: VerdictContents) -> list[str]:
     sections = ["### By other metrics, not deciding", tables.measures(seen), *tables.downstream(seen)]
     sections += ["### The larger scale", tables.larger(seen)]
     for judged in result.groups().values():
-        sections += ["### Power", pages.power(list(judged.values())), tables.hours(seen, judged)]
+        sections += ["### Power", pages.write_power(list(judged.values())), tables.hours(seen, judged)]
     sections += ["### What such a verdict is worth at another scale", tables.orders(result.orders)]
     return [*sections, *tables.published(seen)]
 
