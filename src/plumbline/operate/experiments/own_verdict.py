@@ -49,7 +49,7 @@ class VerdictInputs:
     checks: Path
     ledger: Path
     page: Path
-    list_expected_runs: str = ""
+    expected_runs: str = ""
     fingerprint: str = ""
 
 
