@@ -26,17 +26,18 @@ import sys
 from pathlib import Path
 from plumbline.operate.preflight.method_checks import finished_run_checks
 from plumbline.operate.preflight.method_checks.finished_run_checks import TrainedModel, TrainedRun
-from plumbline.operate.preflight.method_checks.finished_run_checks import held_out_pack, sequences
+from plumbline.operate.preflight.method_checks.finished_run_checks import locate_held_out_pack, read_sequences
 from plumbline.specs.spec import RunSpec
 kind, spec, folder, work = sys.argv[1], RunSpec.from_json(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4])
 if kind == "whole":
-    seen = finished_run_checks.look(folder, spec, held_out_pack(work, spec))
+    seen = finished_run_checks.check_run(folder, spec, locate_held_out_pack(work, spec))
     assert seen.leak is None, seen.leak
 else:
     run = TrainedRun(folder=folder, spec=spec)
-    wrong, _ = TrainedModel(run).loss(sequences(held_out_pack(work, spec), spec, 0, finished_run_checks.MORE_TOKENS))
+    pack = locate_held_out_pack(work, spec)
+    wrong, _ = TrainedModel(run).loss(read_sequences(pack, spec, 0, finished_run_checks.MORE_TOKENS))
     assert wrong is None, wrong
-    seen = finished_run_checks.gained_elsewhere([run], run, work)
+    seen = finished_run_checks.check_gain_elsewhere([run], run, work)
     assert seen.leak is None and "training sequences" in seen.words, seen
 """
 

@@ -10,7 +10,7 @@ What this cannot see, and gives the old class nevertheless:
 - a change of less than the tolerance;
 - one in an option, or in a value of an option, that no golden run sets. Every value that a run of a study chooses is
   set by one, but for numbers: theirs are of another size;
-- one that half precision alone feels. Golden runs are float32, the studies' runs at mini and paper bfloat16: `widened`
+- one that half precision alone feels. Golden runs are float32, the studies' runs at mini and paper bfloat16: `widen`
   does nothing to float32, so a component that loses it joins the old class though its bfloat16 numbers move. Those
   differ from machine to machine by more than any useful tolerance, so none are recorded. Whoever edits where a
   component widens, casts or leaves autocast gives each hash that recording added to `code_classes.json` itself for a
