@@ -108,11 +108,11 @@ class PairedRuns:
     def rows(self, published: PrintedNumbers, table: str, names: dict[Quantity, str]) -> list[dict[str, Cell]]:
         """Control, intervention and their paired difference; `names`: our quantity -> the printed columns' name,
         without ``_mean`` and ``_std``."""
-        print_ = published.table(table)
+        printed_table = published.table(table)
         rows = []
         for setting in SETTINGS:
             row = self.row(setting)
-            cells = {"setting": Cell(setting), "label": Cell(print_.loc[setting, "setting"])}
+            cells = {"setting": Cell(setting), "label": Cell(printed_table.loc[setting, "setting"])}
             for name, source in names.items():
                 mean, sigma, n = self.moments(name, setting)
                 is_budget = name == "tokens_to_control_loss_b" and setting == "control"
@@ -121,8 +121,8 @@ class PairedRuns:
                     mean, sigma, no_spread = math.nan, math.nan, self.short
                 cells[name] = row.cell(mean, self.short or "not reached")
                 cells[f"{name}_sd"] = Cell(None, word="given") if is_budget else row.cell(sigma, no_spread)
-                cells[f"{name}_published"] = printed_cell(read_printed(print_, setting, f"{source}_mean"))
-                cells[f"{name}_sd_published"] = printed_cell(read_printed(print_, setting, f"{source}_std"))
+                cells[f"{name}_published"] = printed_cell(read_printed(printed_table, setting, f"{source}_mean"))
+                cells[f"{name}_sd_published"] = printed_cell(read_printed(printed_table, setting, f"{source}_std"))
             rows.append(cells | row.facts(self.moments("loss", setting)[2]))
         return rows
 

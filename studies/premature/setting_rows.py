@@ -102,12 +102,12 @@ def rows(
     Args:
         names: our quantity -> the printed column; empty for one that is not printed.
     """
-    print_, control = published.table(table), run_values.key(CONTROL)
+    printed_table, control = published.table(table), run_values.key(CONTROL)
     table_rows = []
     for setting, method in runs.items():
         key = run_values.key(method)
         row = RowCells(run_values, (key,), BASE)
-        cells = {"setting": Cell(setting), "label": Cell(print_.loc[setting, "setting"])}
+        cells = {"setting": Cell(setting), "label": Cell(printed_table.loc[setting, "setting"])}
         for name in names:
             quantity = QUANTITIES[name]
             if quantity.relative and method == CONTROL:
@@ -117,5 +117,5 @@ def rows(
                 reason = "not reached" if name == "tokens_saved_pct" else "not read"
                 cells[name] = row.cell(quantity.read(run_values, control, key), reason, behind)
         printed = {name: source for name, source in names.items() if source}
-        table_rows.append(cells | published_cells(print_, setting, printed) | row.facts())
+        table_rows.append(cells | published_cells(printed_table, setting, printed) | row.facts())
     return table_rows

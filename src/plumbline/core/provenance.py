@@ -82,10 +82,7 @@ def list_code_versions(starts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     steps_of_version: dict[tuple[str, str], list[int]] = {}
     for start in reversed(counted):
         steps_of_version.setdefault((start["code_sha256"], start["torch"]), []).append(start["step"])
-    return [
-        {"code_sha256": describe_code, "torch": torch, "steps": steps}
-        for (describe_code, torch), steps in steps_of_version.items()
-    ]
+    return [{"code_sha256": code, "torch": torch, "steps": steps} for (code, torch), steps in steps_of_version.items()]
 
 
 def find_code_hash(starts: list[dict[str, Any]]) -> str:

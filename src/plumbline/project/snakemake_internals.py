@@ -8,10 +8,11 @@ inside the functions, since what merely prints help imports this module too.
 
     command line   parse_config_word, profile_files, find_profile, read_profile, executor_and_cores, main
     configuration  is_main_process, source_folder, config_files, config_words, use_config
-    resources      resources_in_force, parsed_resources, use_resources
-    jobs           on_dag_built, force_jobs, all_jobs, needed_jobs, stays_here, remembers, compares_parameters,
-                   makes_files, only_touches
-    scheduler      priced_jobs, resource_limits, runs_jobs_here, without_default_rate_limit, before_cancelling
+    resources      resources_in_force, parse_resources, use_resources
+    jobs           on_dag_built, force_jobs, list_all_jobs, list_needed_jobs, stays_here, remembers,
+                   compares_parameters, makes_files, only_touches
+    scheduler      list_numbered_jobs, resource_limits, runs_jobs_here, without_default_rate_limit,
+                   before_cancelling
     lock           take_lock_over, lock_files
     benchmarks     count_other_processes
     log            logger, own_log_handler, show_sentences_alone, answer_unknown_targets

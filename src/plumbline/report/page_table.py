@@ -139,10 +139,10 @@ class RunLinks:
     def lists(self) -> list[tuple[int, int, list[tuple[str, list[FoundRun]]]]]:
         """List each set of runs for the page: its number, how many runs it has, and the runs by method."""
         listed = []
-        for run_keys, number_ in self.sets.items():
+        for run_keys, set_number in self.sets.items():
             methods: dict[str, list[FoundRun]] = {}
             for key in run_keys:
                 run = self.found.run(key)
                 methods.setdefault(run.without_seed, []).append(run)
-            listed.append((number_, len(run_keys), list(methods.items())))
+            listed.append((set_number, len(run_keys), list(methods.items())))
         return listed

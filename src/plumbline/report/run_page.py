@@ -305,8 +305,8 @@ def _build_scores(run: FoundRun, scored: Run, path: Path) -> PageTable | None:
 
 def _shorten_outcome(outcome: dict[str, Any]) -> dict[str, Any]:
     """An outcome without its hundreds of gradient norms, which are drawn."""
-    tail_ = outcome.get("grad_norm_tail")
-    return outcome | {"grad_norm_tail": f"{len(tail_)} values, drawn above"} if tail_ else outcome
+    tail = outcome.get("grad_norm_tail")
+    return outcome | {"grad_norm_tail": f"{len(tail)} values, drawn above"} if tail else outcome
 
 
 def _to_json(content: dict[str, Any]) -> str:

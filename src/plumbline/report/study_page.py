@@ -135,7 +135,7 @@ def _build_figures(front: StudyFront) -> ReportPage | None:
         return None
     figures = [describe_figure(front, product) for product in products]
     files = {source: path for product in products for source, path in _list_downloads(product).items()}
-    contents = [(figure_.id, f"{figure_.name}: {figure_.title}") for figure_ in figures]
+    contents = [(each.id, f"{each.name}: {each.title}") for each in figures]
     return _build_within_folder(front.study, "figures", "Figures", {"figures": figures}, files=files, contents=contents)
 
 

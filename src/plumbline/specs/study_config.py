@@ -227,7 +227,7 @@ def make_study(
     """Make the study of a complete YAML.
 
     Args:
-        definition: the content of the YAML, completed by `extended`.
+        definition: the content of the YAML, completed by `complete_study`.
         path: the YAML's path, for messages.
         source: replaces the source of the corpus's texts, unless it is `corpus`.
         parent: the study that it extends, if any.

@@ -82,10 +82,7 @@ def write_grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [list(columns), *(list(row) for row in rows)]
     widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
     cells = [
-        [
-            escape_cell.rjust(width) if place else escape_cell.ljust(width)
-            for place, (escape_cell, width) in enumerate(zip(line, widths))
-        ]
+        [text.rjust(width) if place else text.ljust(width) for place, (text, width) in enumerate(zip(line, widths))]
         for line in lines
     ]
     marks = [f"{'-' * (width + 1)}:" if place else f":{'-' * (width + 1)}" for place, width in enumerate(widths)]

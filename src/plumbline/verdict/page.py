@@ -138,7 +138,7 @@ def _format_amount(measure: str, amount: float | None) -> str:
         return "not known"
     if measure == "seconds":
         return format_seconds(amount)
-    return byte_size(amount) if measure == "memory_bytes" else f"{amount:,.6g}"
+    return byte_size(amount) if measure == "memory_bytes" else f"{amount:,.0f}"
 
 
 def describe_repeats(report: Mapping[str, Any]) -> str:

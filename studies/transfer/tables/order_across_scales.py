@@ -104,7 +104,8 @@ def order_across_scales(frames: RunFrames, study: Study, published: PrintedNumbe
                 method,
                 reference,
             )
-        row |= published_cells(table2, method, {"z": "z"}) | published_cells(table3, method, {"delta_3b": "delta_3b"})
+        row |= published_cells(table2, method, {"z": "z"})
+        row |= published_cells(table3, method, {"delta_3b": "delta_3b"}, source=published.shown("table3"))
         rows.append(row | context_cells(study, BASE, frames))
     return make_table(
         "order_across_scales",

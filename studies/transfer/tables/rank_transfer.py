@@ -64,11 +64,11 @@ def rank_transfer(frames: RunFrames, study: Study, published: PrintedNumbers) ->
         _correlation(frames, "spearman_improvers", up, reference) | _cells_in_print(printed),
         _correlation(frames, "spearman_all", others, reference) | _cells_in_print({}),
     ]
-    for name, part, print_ in (
+    for name, part, count in (
         ("signs_improvers", up, str(signs["improvers"])),
         ("signs_failures", down, str(signs["failures"])),
     ):
-        rows.append(_signs(frames, name, part, reference) | _cells_in_print({"value": print_, "n_methods": print_}))
+        rows.append(_signs(frames, name, part, reference) | _cells_in_print({"value": count, "n_methods": count}))
     return make_table(
         "rank_transfer",
         f"What of the order at {study.scale_label(BASE)} is left at {study.scale_label(LARGE)}.",

@@ -134,7 +134,7 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
             )
         }
         | published_cells(print2, method, {"climb_avg": "climb_avg", "climb_avg_delta": "delta", "z": "z"})
-        | published_cells(print7, method, {"validation_loss": "val_loss"})
+        | published_cells(print7, method, {"validation_loss": "val_loss"}, source=published.shown("table7"))
         for method, row in rows.cells.items()
     ]
     accuracy = lead(study, cells, chance_words(frames, study, behind), accuracy_resolves(rows, by_item, study.m))

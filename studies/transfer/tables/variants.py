@@ -118,12 +118,15 @@ def variants(frames: RunFrames, study: Study, published: PrintedNumbers) -> Tabl
     )
     there = [name for name in study.variants if len(world.runs(name))]
     prints = {name: published.table(name) for name in ("table2", "table4", "table7")}
+    files = {name: published.shown(name) for name in prints}
     rows = []
     for method in study.methods:
         own = [name for name in there if name.rpartition(".")[0] == method]
         if own or method == reference:
             rows += [
-                _row(world, name, method) | _cells_in_print(prints, name, method) | context_cells(study, BASE, frames)
+                _row(world, name, method)
+                | _cells_in_print(prints, files, name, method)
+                | context_cells(study, BASE, frames)
                 for name in (method, *own)
             ]
     return make_table(
@@ -174,11 +177,12 @@ def _row(world: _World, name: str, default: str) -> dict[str, Cell]:
     } | _parameters(world, name)
 
 
-def _cells_in_print(prints: dict[str, pd.DataFrame], name: str, default: str) -> dict[str, Cell]:
+def _cells_in_print(prints: dict[str, pd.DataFrame], files: dict[str, str], name: str, default: str) -> dict[str, Cell]:
     """What is printed of a default variant; of others the method's share of parameters alone."""
     cells = published_cells(prints["table2"], name, {"climb_avg": "climb_avg", "climb_avg_delta": "delta", "z": "z"})
-    cells |= published_cells(prints["table7"], name, {"validation_loss": "val_loss"})
-    return cells | published_cells(prints["table4"], default, {"delta_params_pct_paper_size": "delta_params_pct"})
+    cells |= published_cells(prints["table7"], name, {"validation_loss": "val_loss"}, source=files["table7"])
+    share = {"delta_params_pct_paper_size": "delta_params_pct"}
+    return cells | published_cells(prints["table4"], default, share, source=files["table4"])
 
 
 def _p(floor: NoiseFloor, average: float) -> float:

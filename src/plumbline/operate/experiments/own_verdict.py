@@ -120,7 +120,7 @@ def judged(reader: FinishedRunReader, corrected: dict[str, int]) -> dict[str, Ba
     """
     return {
         method: reader.judged(
-            method, reader.deciding, tries_=corrected.get(ledger_costs.baseline(reader.mine, method), 1)
+            method, reader.deciding, tries=corrected.get(ledger_costs.baseline(reader.mine, method), 1)
         )
         for method in reader.mine.against
         if not reader.unjudged(method)
@@ -189,9 +189,10 @@ def _numbers(result: own_page.VerdictContents, sentence: str) -> dict[str, Any]:
             "tries": result.tries,
             "ledger": {"length": len(result.ledger), "head": result.ledger.head},
             "checks": result.found,
-            "orders": [dataclasses.asdict(metric) for metric in result.orders],
+            "orders": [dataclasses.asdict(order) for order in result.orders],
             decision_accuracy.KEY: _at_both(reader),
             "runs": runs,
+            "evidence": reader.evidence(reader.deciding, mine.scale).medians,
         }
     )
 

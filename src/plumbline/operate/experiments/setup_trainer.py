@@ -188,16 +188,14 @@ def _written(options: argparse.Namespace, repository: Repository, folder: Folder
         raise _refusal([reason, "", _toml(draft), "nothing was written. "], log)
     part = chosen.said | {"direction": options.direction or chosen.direction}
     file = _file(options, root, way, share, output, part)
-    if into := [
-        name for name in result.written if any(_is_below(name, folder_name, repository) for folder_name in share)
-    ]:
+    if into := [name for name in result.written if any(_is_below(name, entry, repository) for entry in share)]:
         tell(f"mind: each run writes to what is shared, which is your own file: {', '.join(into[:3])}")
     tell(f"metric: {chosen.name}, {chosen.text}, {file.metric.direction} is better{_in_line(chosen)}")
     if options.metric is None and (warning := setup_guesses.only_of_training(candidates)):
         tell(f"  mind: {warning}")
-    for folder_name in candidates:
-        if folder_name is not chosen:
-            tell(f"  also seen: --metric {folder_name.name}, {folder_name.text}{_in_line(folder_name)}")
+    for other in candidates:
+        if other is not chosen:
+            tell(f"  also seen: --metric {other.name}, {other.text}{_in_line(other)}")
     if len(candidates) > 1:
         tell(f"  for another one: rm {NAME}, and plumbline setup-trainer COMMAND --metric NAME")
     if file.run.seed == INJECT:

@@ -128,18 +128,27 @@ def number_cell(value: float | int | None, word: str, runs: Iterable[str] = ()) 
     return Cell(None, tuple(runs), word=word) if missing else Cell(value, tuple(runs))
 
 
-def printed_cell(text: str, *, bound: str = NOT_PRINTED) -> Cell:
-    """Make a cell of a printed number with its digits; an empty one with a word if none, or a bound, is printed."""
+def printed_cell(text: str, *, bound: str = NOT_PRINTED, source: str = "") -> Cell:
+    """Make a cell of a printed number with its digits; an empty one with a word if none, or a bound, is printed.
+
+    `source`: its file, where that is not the table's own (`Table.published`).
+    """
     if bound != NOT_PRINTED:
-        return Cell(None, word=f"<{bound}")
+        return Cell(None, word=f"<{bound}", source=source)
     if text == NOT_PRINTED:
-        return Cell(None, word=NOT_PRINTED)
-    return Cell(float(text), text=text)
+        return Cell(None, word=NOT_PRINTED, source=source)
+    return Cell(float(text), text=text, source=source)
 
 
-def published_cells(frame: pd.DataFrame, row: object, names: dict[str, str]) -> dict[str, Cell]:
-    """Make the cells ``<name>_published`` of a row of a printed table; `names` maps each name to the printed column."""
-    return {f"{name}_published": printed_cell(read_printed(frame, row, source)) for name, source in names.items()}
+def published_cells(frame: pd.DataFrame, row: object, names: dict[str, str], *, source: str = "") -> dict[str, Cell]:
+    """Make the cells ``<name>_published`` of a row of a printed table; `names` maps each name to the printed column.
+
+    `source`: as of `printed_cell`.
+    """
+    return {
+        f"{name}_published": printed_cell(read_printed(frame, row, column), source=source)
+        for name, column in names.items()
+    }
 
 
 def published_column(name: str, header: str, *, readable: bool = True, narrow: bool = False) -> Column:

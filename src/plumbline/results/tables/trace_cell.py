@@ -44,10 +44,10 @@ def trace_cell(table: Path, row: str, column: str) -> str:
     ]
     keys = content["cells"].get(row, {}).get(column, [])
     source = content["sources"].get(row, {}).get(column)
-    if source:
+    if column.endswith("_published"):
+        lines.append(f"  as printed; see {source or content['published']}")
+    elif source:
         lines.append(f"  from {source}")
-    elif column.endswith("_published"):
-        lines.append(f"  as printed; see {content['published']}")
     elif not keys:
         lines.append("  not measured: this cell comes from no run")
     for key in keys:

@@ -45,7 +45,7 @@ def require_one_corpus(pack: Pack, validation: Pack) -> None:
         PlumblineError: naming both packs, and how they differ.
     """
     split = ("name", "source", "split_rule")
-    ours, theirs = ([pack_.manifest.get("corpus", {}).get(name) for name in split] for pack_ in (pack, validation))
+    ours, theirs = ([each.manifest.get("corpus", {}).get(name) for name in split] for each in (pack, validation))
     if pack.tokenizer_sha256 != validation.tokenizer_sha256:
         difference, values = "cut with two tokenizers (sha256)", (pack.tokenizer_sha256, validation.tokenizer_sha256)
     elif None not in (*ours, *theirs) and ours != theirs:

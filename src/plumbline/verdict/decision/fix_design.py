@@ -225,14 +225,14 @@ def require_announced(entry: LedgerEntry, plan: RunOrder, trainer: Trainer, bank
         PlumblineError: some were; the sentence says what is allowed instead.
     """
     ours = [pair for step, _ in plan.steps for pair in step if pair[0] != BASELINE]
-    announced = any(pair.is_try and pair.identity == entry.identity for pair in ledger.entries)
+    announced = any(earlier.is_try and earlier.identity == entry.identity for earlier in ledger.entries)
     if announced or not any(bank.find_run(trainer.run_id(*pair)) for pair in ours):
         return
     verdicts = {  # the newest of each rule, which follows its try; a claim has runs of its own
-        pair.test: pair.verdict
-        for pair in ledger.entries
-        if pair.test.startswith(_TEST)
-        and (pair.fingerprint, pair.baseline, pair.metric) == (entry.fingerprint, entry.baseline, entry.metric)
+        earlier.test: earlier.verdict
+        for earlier in ledger.entries
+        if earlier.test.startswith(_TEST)
+        and (earlier.fingerprint, earlier.baseline, earlier.metric) == (entry.fingerprint, entry.baseline, entry.metric)
     }
     others = [test for test, verdict in verdicts.items() if verdict not in _NOT_COMPARED]
     if not others:

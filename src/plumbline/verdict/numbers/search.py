@@ -30,8 +30,7 @@ import numpy as np
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.comparison_terms import LARGEST, POWER, ComparisonTerms
 from plumbline.verdict.evidence import KEEP, SearchLogEntry
-from plumbline.verdict.judge import BaselineComparison, judge
-from plumbline.verdict.judge import choose_outcome as outcome_of
+from plumbline.verdict.judge import BaselineComparison, choose_outcome, judge
 from plumbline.verdict.numbers.search_noise import (
     Groups,
     NullSearches,
@@ -80,7 +79,7 @@ class SearchJudgement:
     Attributes:
         steps, crashes: changes that gave a number, and runs that gave none.
         start: the first run; `start_runs` the values of all its runs.
-        sigma, freedom: noise of a run and its degrees of freedom; `noise` says as text where it is from.
+        sigma, freedom: noise of a run and its degrees of freedom; `noise`: where it is from, as text.
         spread: standard deviation of the changes' own runs: about sigma if they do nothing, more if they do something.
         total: gain of the last kept run over the start's mean.
         selection, selection_low, selection_high: mean, 5 % and 95 % quantile of that gain in searches over noise.
@@ -194,7 +193,7 @@ def judge_search(
     design = ComparisonDesign(math.sqrt(2), freedom, terms.alpha / (tries + 1))
     reach = ComparisonDesign(math.sqrt(1 + 1 / len(start_runs)), freedom, level)
     upper = total + reach.critical * reach.error * sigma
-    verdict = outcome_of(corrected, upper, sigma, terms) if rerun is None else rerun.outcome
+    verdict = choose_outcome(corrected, upper, sigma, terms) if rerun is None else rerun.outcome
     # As many as the start's are allowed to be lost, and no more: the others would be selected by having finished.
     if kept_changes and len(kept_changes[-1].lost) > len(lost_of_start):
         verdict = Outcome.CRASHED

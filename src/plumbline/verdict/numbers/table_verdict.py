@@ -231,8 +231,8 @@ def _write(
     sentences_of_others += [f"{quote(name)} cannot be judged: {why}" for name, why in reasons.items()]
     flagged = {
         method: reason
-        for method, name in comparisons.items()
-        if (reason := _describe_implausible(name, against[method]))
+        for method, comparison in comparisons.items()
+        if (reason := _describe_implausible(comparison, against[method]))
     }
     sentences_of_others += flagged.values()
     baseline = PREDECESSOR if request.chain else pairs[0].baseline

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -85,9 +85,12 @@ class FinishedRunReader:
 
     def evidence(self, metric: ComparedMetric, scale: str) -> Evidence:
         """Collect what is known of the runs at a scale, by method and seed, with this metric as their value."""
+        return self._gather(metric, scale, self.mine.compared)
+
+    def _gather(self, metric: ComparedMetric, scale: str, methods: Iterable[str]) -> Evidence:
+        seeds = self.frames.runs["seed"]
         runs = {
-            method: {str(self.frames.runs.loc[key, "seed"]): self._run(metric, key) for key in self.keys(scale, method)}
-            for method in self.mine.compared
+            method: {str(seeds[key]): self._run(metric, key) for key in self.keys(scale, method)} for method in methods
         }
         return Evidence(metric=metric.name, runs=runs)
 
@@ -98,7 +101,7 @@ class FinishedRunReader:
 
     def values(self, metric: ComparedMetric, scale: str, method: str) -> dict[str, float]:
         """Collect seed -> value of a metric, of the runs that completed and have one."""
-        return self.evidence(metric, scale).values.get(method, {})
+        return self._gather(metric, scale, [method]).values.get(method, {})
 
     def diverged(self, scale: str, method: str) -> list[str]:
         """List the runs of a method at a scale that diverged."""
@@ -151,9 +154,9 @@ class FinishedRunReader:
         return found
 
     def judged(
-        self, method: str, metric: ComparedMetric, *, tries_: int = 1, scale: str | None = None
+        self, method: str, metric: ComparedMetric, *, tries: int = 1, scale: str | None = None
     ) -> BaselineComparison:
-        """Judge a method against its baseline by one metric; `tries_`: what p is multiplied by.
+        """Judge a method against its baseline by one metric; `tries`: what p is multiplied by.
 
         Raises:
             PlumblineError: there is no noise to judge by.
@@ -165,7 +168,7 @@ class FinishedRunReader:
         terms = ledger_costs.terms(self.mine, higher=metric.higher)
         if metric.name != self.deciding.name:  # the gain that is asked for is in the deciding metric's units
             terms = dataclasses.replace(terms, minimum_gain=0.0)
-        return judge(method, ours, theirs, terms, tries=tries_)
+        return judge(method, ours, theirs, terms, tries=tries)
 
     def require_gains_at_the_end(self, judged: Mapping[str, BaselineComparison]) -> None:
         """Refuse a gain in averaged losses that is not there in the last evaluation of the runs.

@@ -22,7 +22,7 @@ from plumbline.verdict.own_method import ledger_costs
 from plumbline.verdict.own_method import own_tables as tables
 from plumbline.verdict.own_method.decision_accuracy import DecisionAccuracy
 from plumbline.verdict.own_method.finished_run_reader import FinishedRunReader
-from plumbline.verdict.page import VerdictPage, describe_size, list_differences, write_list, write_repeat
+from plumbline.verdict.page import VerdictPage, describe_size, list_differences, write_list, write_medians, write_repeat
 from plumbline.verdict.picture import DecisionPicture, PicturedArm, PicturedGain
 
 #: What the picture shows, where it cannot be seen.
@@ -97,7 +97,7 @@ def page(result: VerdictContents) -> VerdictPage:
         "Runs": [tables.runs(seen)],
         "Before the runs": [_parity(result)],
         "By study targets": _by_study_targets(result),
-        "What it cost": [tables.cost(seen)],
+        "What it cost": [tables.cost(seen), write_medians(seen.evidence(seen.deciding, mine.scale).medians, {})],
         "Ledger": [_ledger(result)],
         "Limits": [_limits(result)],
         "How to repeat": [write_repeat(AGAIN, _command(mine), result.page)],
@@ -280,5 +280,5 @@ def _recipe(mine: OwnMethodsFile) -> list[str]:
 
 
 def _command(mine: Any) -> str:
-    words_ = f"--config preset={mine.study.preset} mine={shlex.quote(format_path(mine.path))}"
-    return f"snakemake results/verdict/{mine.name}.md {words_}"
+    configuration = f"--config preset={mine.study.preset} mine={shlex.quote(format_path(mine.path))}"
+    return f"snakemake results/verdict/{mine.name}.md {configuration}"

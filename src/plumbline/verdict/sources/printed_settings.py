@@ -99,13 +99,13 @@ def read_settings(lines: Sequence[str], evaluations: Sequence[Sequence[int]]) ->
     """
     runs: list[PrintedSettings] = []
     begin = 0
-    for number_, places in enumerate(evaluations):
+    for index, places in enumerate(evaluations):
         run, of_evaluations = PrintedSettings(), set(places)
-        end = evaluations[number_ + 1][0] if number_ + 1 < len(evaluations) else len(lines)
+        end = evaluations[index + 1][0] if index + 1 < len(evaluations) else len(lines)
         for place in range(begin, min(places[0], begin + LINES)):
             run.read(lines[place], evaluated=False)
         # Behind its last evaluation, another run's settings begin.
-        last = places[-1] + 1 if number_ + 1 < len(evaluations) else end
+        last = places[-1] + 1 if index + 1 < len(evaluations) else end
         for place in range(places[0], min(last, places[0] + LINES)):
             if place not in of_evaluations:
                 run.read(lines[place], evaluated=True)

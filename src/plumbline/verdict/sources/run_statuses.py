@@ -285,11 +285,11 @@ def _write_flag(flag: str, value: str) -> str:
 
 def _split_name(column: str) -> list[str]:
     """The words of a column's name, in lower case; a number at its end is of a column that was there twice."""
-    parts = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", column)
-    parts_ = [part.lower() for part in re.split(r"[^A-Za-z0-9]+", parts) if part]
-    while len(parts_) > 1 and parts_[-1].isdigit():
-        parts_.pop()
-    return parts_
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", column)
+    parts = [part.lower() for part in re.split(r"[^A-Za-z0-9]+", spaced) if part]
+    while len(parts) > 1 and parts[-1].isdigit():
+        parts.pop()
+    return parts
 
 
 def _last_part(column: str) -> str:

@@ -184,9 +184,9 @@ def read_records(folder: Path, part: SubmissionsPart, log: LogPart, metric: str,
     # The headline breaks ties of a day: the better one came later.
     better = 1 if higher else -1
     records.sort(
-        key=lambda record_: (
-            record_.date[:10] or "9",
-            better * record_.headline.value if record_.headline else math.inf,
+        key=lambda each: (
+            each.date[:10] or "9",
+            better * each.headline.value if each.headline else math.inf,
         )
     )
     for order, record in enumerate(records):

@@ -103,8 +103,8 @@ def make_report(mine: OwnMethodsFile, train: Train | None = None) -> dict[str, A
         "checks": [*model_checks.CHECKS, *trained_size_checks.CHECKS, REPLACED_CODE],
         "size": {"layers": size.layers, "width": size.width, "vocabulary": size.vocabulary},
         "trained": {
-            "contexts": sorted({parity.context for parity in trained}),
-            "words": [trained_size_checks.describe_checks(parity, size, [*whole.values()]) for parity in trained],
+            "contexts": sorted({each.context for each in trained}),
+            "words": [trained_size_checks.describe_checks(each, size, [*whole.values()]) for each in trained],
         },
         "methods": methods,
     }

@@ -115,8 +115,8 @@ def compare(scale: str, method: ModelSpec, baseline: ModelSpec, tolerance: float
         return parity
     # All counts are straight lines in the FFN's width.
     other = count_cost(msgspec.structs.replace(method, ffn_width=2 * method.ffn_width))
-    name = max(("parameters", "operations", "run"), key=lambda count_: abs(getattr(parity, count_)))
-    had, target, wider = (getattr(count_, name) for count_ in (mine, theirs, other))
+    name = max(("parameters", "operations", "run"), key=lambda attribute: abs(getattr(parity, attribute)))
+    had, target, wider = (getattr(cost, name) for cost in (mine, theirs, other))
     if None in (had, target, wider) or wider <= had:
         return parity
     width = method.ffn_width + round((target - had) * method.ffn_width / (wider - had))

@@ -21,7 +21,7 @@ CALLS_TIMES_NUMBERS, FEWEST_CALLS = 2e10, 16
 #: whose rounding moves single losses by hundredths.
 SAME, SAME_HALF = 1e-4, 2e-3
 
-#: The loss of a token of an build_loop model is that of the decoded one within this, and this share of it: in float32,
+#: The loss of a token of an untrained model is that of the decoded one within this, and this share of it: in float32,
 #: through as many layers as are trained.
 OFF, OFF_SHARE = 0.01, 0.002
 #: Predictions whose logits there are at one time.

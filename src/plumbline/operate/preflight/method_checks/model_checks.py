@@ -5,8 +5,8 @@ Each check is a function of a method's small model and of its baseline's. It ret
 hold with the smallest input that shows it: inputs are tried from two tokens on, in the order of their length, up to the
 context.
 
-Models are moved off their start (`lively`), so that nothing is switched off by a gate at zero. What a component may do
-in training only is examined in training mode too.
+Models are moved off their start (`create_moved_model`), so that nothing is switched off by a gate at zero. What a
+component may do in training only is examined in training mode too.
 """
 
 from __future__ import annotations
@@ -197,8 +197,8 @@ def check_start(spec: ModelSpec, baseline: ModelSpec) -> str | None:
     for name, value in tensors.items():
         if name not in tensors_again or not _are_same(value, tensors_again[name]):
             return f"two models of one seed have a different {name}: something does not depend on the seed"
-    for model_, two in ((model, again), (lived, lived_again)):
-        if not torch.equal(model_(tokens_BT), two(tokens_BT)):
+    for first, second in ((model, again), (lived, lived_again)):
+        if not torch.equal(first(tokens_BT), second(tokens_BT)):
             return (
                 f"two models of one seed give {_describe_tokens(tokens_BT)} other logits: something does not depend on "
                 "the seed"

@@ -133,12 +133,13 @@ def check_schedule(spec: RunSpec) -> str | None:
         raise
     except Exception as error:
         return f"{describe_error(error)}, in a run of {steps:,} steps"
-    for step, (share_, share_again) in enumerate(zip(shares, shares_backwards, strict=True), start=1):
-        if not (math.isfinite(share_) and share_ >= 0):
-            return f"schedule {spec.schedule.name!r}: the share of the peak is {share_} in step {step} of {steps:,}"
-        if share_ != share_again:
+    for step, (share_now, share_again) in enumerate(zip(shares, shares_backwards, strict=True), start=1):
+        if not (math.isfinite(share_now) and share_now >= 0):
+            return f"schedule {spec.schedule.name!r}: the share of the peak is {share_now} in step {step} of {steps:,}"
+        if share_now != share_again:
             return (
-                f"schedule {spec.schedule.name!r}: the share of the peak in step {step} of {steps:,} is {share_}, and "
+                f"schedule {spec.schedule.name!r}: the share of the peak in step {step} of {steps:,} is "
+                f"{share_now}, and "
                 f"{share_again} when it is asked again: make it a function of its arguments alone"
             )
     return None
@@ -308,7 +309,7 @@ def _take_steps(loop: TrainingLoop, states: list[list[Any]], *, replayed: bool) 
                 if due:
                     held_out_reading.probe_values(loop.parts, due)
                 if _are_changed(before, parameters):
-                    return f"a probe changes parameters or leaves gradients: one of {[probe_.name for probe_ in due]}"
+                    return f"a probe changes parameters or leaves gradients: one of {[each.name for each in due]}"
                 loop.train_step()
                 loop.catch_up()
         except _GradientTaken:
