@@ -69,7 +69,7 @@ import functools, sys
 from pathlib import Path
 from tests.studies.transfer import synthetic_runs
 synthetic_runs.answers_of = functools.partial(synthetic_runs.answers_of, items=int(sys.argv[2]))
-synthetic_runs.published_world(Path(sys.argv[1]))
+synthetic_runs.write_published_world(Path(sys.argv[1]))
 """
 #: Starts a process from one that is small: a peak is never below that of who started it.
 STARTED = """

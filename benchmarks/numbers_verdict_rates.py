@@ -200,7 +200,7 @@ def users(repetitions: int, folder: Path) -> str:
                 }
                 table = Evidence(metric="loss", runs=runs)
                 ledger = append(
-                    path, make_entries(table, [ComparedPair(f"try {attempt}", "base")], TERMS, planned=planned)
+                    path, make_entries(table, [ComparedPair(f"try {attempt}", "base")], TERMS, planned_tries=planned)
                 )
                 page = judge_all(table.values, "base", TERMS, tries=ledger.count_tries("base", "loss"))
                 crowned.append(any(map(improves, page.values())))

@@ -102,7 +102,7 @@ def _cells(
 def _seeds(delta: float, floor: NoiseFloor, m: int) -> int | None:
     """Seeds that would resolve this difference, were it and the floor's sigma true; None if they are too many.
 
-    Next to as many of the reference, or those that it has, where these are more.
+    Against as many of the reference, or those that it has, where these are more.
     """
     try:
         needed = seeds_needed(delta, floor.sigma, alpha=LEVEL, power=POWER, m=m, reference=floor.n)

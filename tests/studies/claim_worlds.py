@@ -94,7 +94,7 @@ def transfer() -> StudyWorlds:
     from tests.studies.transfer.synthetic_results import hold_frames, right
 
     def one(name: str, facts: runs.Facts, published: PrintedNumbers = tests.PUBLISHED) -> str:
-        return str(tests.judge_runs(hold_frames(facts), [name], published=published).loc[name, "verdict"])
+        return str(tests.judge_frames(hold_frames(facts), [name], published=published).loc[name, "verdict"])
 
     def world(name: str, kind: Kind, of: str, change: runs.Change) -> JudgedWorld:
         return JudgedWorld(
@@ -132,7 +132,7 @@ def premature() -> StudyWorlds:
         return JudgedWorld(claim=name, kind=kind, name=of, verdict=verdict)
 
     def theory(name: str) -> str:
-        evidence = tests.Evidence(tests.loaded(tests.published_once(), "gpt"), tests.study_at(), tests.PUBLISHED)
+        evidence = tests.Evidence(tests.load_frames(tests.published_once(), "gpt"), tests.study_at(), tests.PUBLISHED)
         claims = [claim for claim in tests.CLAIMS if claim.id == name]
         return judge_claims(claims, ClaimChecks({name: tests.CHECKS[name]}), evidence)[0]["verdict"]
 

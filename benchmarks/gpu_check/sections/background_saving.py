@@ -61,7 +61,7 @@ def _save_twice(spec: RunSpec, device: str) -> dict[str, Any]:
         for _ in range(2):
             loop.train_step()
             for beside in (False, True):
-                pauses[beside] = _pause(functools.partial(loop.save, beside=beside), device)
+                pauses[beside] = _pause(functools.partial(loop.save, background=beside), device)
                 for _ in range(STEPS if beside else 0):
                     loop.train_step()
                 loop.parts.saver.wait(loop.step)

@@ -19,7 +19,7 @@ from plumbline.model.kernels.selection import (
 
 
 def choose(model: Decoder, mode: AttentionMode, device: str, dtype: torch.dtype) -> dict[str, Any]:
-    """Make all layers' attention use the kernel that is `mode` for, and describe the choice for a manifest.
+    """Make all layers' attention use the kernel that `mode` asks for, and describe the choice for a manifest.
 
     Returns:
         `mode`; `kernel`: what a call without padding and cache runs through, in `dtype` on `device`; `triton`,

@@ -6,7 +6,7 @@ here, for the jobs that are asked for: those that disagree are rebuilt, with a s
 removed.
 
 A corpus made with edited code may well come out the same, and runs on it are weeks of work. So what reads a corpus
-waits for its bytes (`held`): pretraining, probing and evaluation compare the fingerprints of what they read, when
+waits for its bytes (`is_current`): pretraining, probing and evaluation compare the fingerprints of what they read, when
 Snakemake next lists its jobs, rather than being listed because a corpus is.
 """
 

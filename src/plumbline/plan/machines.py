@@ -194,7 +194,7 @@ def load(name: str, root: Path = ROOT) -> Machine:
 
 def for_preset(config: dict[str, Any], *, machine_is_named: bool) -> dict[str, Any]:
     """Take PAPER_MACHINE for estimates at the preset paper where config/config.yaml has a processor, and say so, unless
-    a machine was `machine_is_named`."""
+    `machine_is_named`."""
     if machine_is_named or config["preset"] != "paper" or load(config["machine"]).device != "cpu":
         return config
     print(

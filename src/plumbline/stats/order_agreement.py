@@ -62,7 +62,7 @@ def order_agreement(
     column. Pairs are not independent of each other, so that no binomial interval holds.
 
     Args:
-        counted: methods x methods, in the order of `values`'s methods that have both values: which pairs
+        counted: methods x methods, in the order of the methods of `values` that have both values: which pairs
             count; None for all.
         draws: random draws behind interval and chance; 0 leaves both out.
     """

@@ -149,15 +149,15 @@ WRONG = {
     "ffn_match": (theorem_numbers, "sizes", _wider),
     "fourfold": (
         gradient_step_on_scores.DirectedHead,
-        "moved",
+        "score_change",
         lambda head, query, key: MOVED(head, query**2, key**2),
     ),
     "theorem1": (
         gradient_step_on_scores.DirectedHead,
-        "moved",
+        "score_change",
         lambda head, query, key: 2 * MOVED(head, query, key),
     ),
-    "rho_squared": (gradient_step_on_scores.DirectedHead, "weakened", lambda head, share: WEAKENED(head, share**2)),
+    "rho_squared": (gradient_step_on_scores.DirectedHead, "weaken", lambda head, share: WEAKENED(head, share**2)),
     "logit_range": (logit_range, "needed_range", lambda keys, odds: NEEDED(keys, odds) + 0.1),
 }
 

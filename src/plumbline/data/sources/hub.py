@@ -13,7 +13,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json
 from plumbline.data.document import START, Document, StreamPosition, key
 
-#: next to a corpus's documents: the commit that an empty revision was resolved to, of which data set.
+#: Next to a corpus's documents: the commit that an empty revision was resolved to, of which data set.
 LOCK = "hub.lock"
 
 _OTHERWISE = (
