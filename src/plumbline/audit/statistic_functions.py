@@ -172,7 +172,7 @@ def share_of_overlap(a: Intervals, b: Intervals) -> Interval:
     return span(sure / len(pairs), possible / len(pairs))
 
 
-def _ordered(x: Intervals) -> bool:
+def _is_ordered(x: Intervals) -> bool:
     """Whether rounding cannot change the order of the values."""
     ordered = sorted(x, key=low)
     return all(high(first) <= low(second) + 1e-12 for first, second in itertools.pairwise(ordered))
@@ -181,7 +181,7 @@ def _ordered(x: Intervals) -> bool:
 @audit_function("Pearson correlation of the ranks")
 def spearman_rho(x: Intervals, y: Intervals) -> Interval:
     """Spearman's rho of two lists, the correlation of their ranks; -1 to 1 where rounding leaves ranks open."""
-    if not (_ordered(x) and _ordered(y)):
+    if not (_is_ordered(x) and _is_ordered(y)):
         return span(-1.0, 1.0)
     rho = spearman([low(value) for value in x], [low(value) for value in y]).rho
     return span(rho, rho)

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from plumbline.audit.audit_rows import Basis
 from plumbline.audit.paper.paper_table import text_of
-from plumbline.audit.paper.printed_cell import read_cell, scaled
+from plumbline.audit.paper.printed_cell import apply_unit, read_cell
 from plumbline.core.errors import PlumblineError, UsageError, nearest
 from plumbline.core.structs import convert
 from plumbline.core.toml_keys import check_keys
@@ -124,34 +124,34 @@ def load(path: Path) -> AuditFile:
     try:
         text = text_of(path)
         check_keys(text)
-        said = tomllib.loads(text)
+        toml = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number of too many digits is a ValueError
         if isinstance(error, UsageError):
             raise
         raise UsageError(f"{path}: no TOML ({error}); a check is a line NAME = 'EXPRESSION' under [checks]") from None
     kinds = {"paper": PaperPart, "numbers": None, "tables": None, "model": ModelPart, "training": TrainingPart}
-    known = [*kinds, "checks"]
+    names = [*kinds, "checks"]
     try:
-        for name, given in said.items():
-            if name not in known:
-                raise UsageError(f"{path}: there is no part [{name}]{nearest(name, known)} (there are {known})")
-            if not isinstance(given, dict):
+        for name, part in toml.items():
+            if name not in names:
+                raise UsageError(f"{path}: there is no part [{name}]{nearest(name, names)} (there are {names})")
+            if not isinstance(part, dict):
                 raise UsageError(f"{path}: {name}: is a part, not a value; write [{name}]")
-            if len(given) > MOST:
-                raise UsageError(f"{path}: {name}: {len(given)} entries, and at most {MOST} are read")
+            if len(part) > MOST:
+                raise UsageError(f"{path}: {name}: {len(part)} entries, and at most {MOST} are read")
         parts = {
-            name: convert(kind, said[name], f"{path}: {name}") for name, kind in kinds.items() if kind and name in said
+            name: convert(kind, toml[name], f"{path}: {name}") for name, kind in kinds.items() if kind and name in toml
         }
         for name, kind in (("numbers", NumberPart), ("checks", CheckPart)):
             parts[name] = {
-                key: convert(kind, given, f"{path}: {name}.{key}")
-                if isinstance(given, dict)
-                else _plain(path, name, key, given)
-                for key, given in said.get(name, {}).items()
+                key: convert(kind, entry, f"{path}: {name}.{key}")
+                if isinstance(entry, dict)
+                else _plain(path, name, key, entry)
+                for key, entry in toml.get(name, {}).items()
             }
         parts["tables"] = {
-            key: convert(TablePart, given if isinstance(given, dict) else {"": given}, f"{path}: tables.{key}")
-            for key, given in said.get("tables", {}).items()
+            key: convert(TablePart, entry if isinstance(entry, dict) else {"": entry}, f"{path}: tables.{key}")
+            for key, entry in toml.get("tables", {}).items()
         }
         _check_values(parts, path)
         return AuditFile(**parts, path=path)
@@ -161,11 +161,11 @@ def load(path: Path) -> AuditFile:
         raise UsageError(str(error)) from None
 
 
-def _plain(path: Path, part: str, key: str, given: object) -> object:
-    wanted: tuple[type, ...] = (str,) if part == "checks" else (str, int, float)
-    if not isinstance(given, wanted) or isinstance(given, bool):
-        raise UsageError(f"{path}: {part}.{key}: {given!r} is no {'expression' if part == 'checks' else 'number'}")
-    return given
+def _plain(path: Path, part: str, key: str, value: object) -> object:
+    types: tuple[type, ...] = (str,) if part == "checks" else (str, int, float)
+    if not isinstance(value, types) or isinstance(value, bool):
+        raise UsageError(f"{path}: {part}.{key}: {value!r} is no {'expression' if part == 'checks' else 'number'}")
+    return value
 
 
 def _check_values(parts: dict[str, object], path: Path) -> None:
@@ -195,22 +195,22 @@ def _short(number: int) -> str:
     return str(number) if abs(number) < LARGEST else "a number of more than 40 digits"
 
 
-def stated(given: str | int | float | NumberPart, name: str, where: str) -> PrintedNumber:
+def parse_number(entry: str | int | float | NumberPart, name: str, where: str) -> PrintedNumber:
     """A number of the file: one in quotes is rounded as printed ("124M", "2.5B"), a bare whole number is exact.
 
     Raises:
         UsageError: it is no number.
     """
-    if isinstance(given, int):
-        if not abs(given) < LARGEST:
+    if isinstance(entry, int):
+        if not abs(entry) < LARGEST:
             raise UsageError(f"{where}: a number of more than 40 digits; write it as printed, in quotes")
-        return PrintedNumber(text=str(given), exact=True, name=name)
-    text = given.printed if isinstance(given, NumberPart) else str(given)
+        return PrintedNumber(text=str(entry), exact=True, name=name)
+    text = entry.printed if isinstance(entry, NumberPart) else str(entry)
     cell = read_cell(text)
     if cell.number is None or cell.sd or cell.bracket:
         raise UsageError(f'{where}: {text!r} is no number; write it as printed: "0.4829", "124M", "1.2e20"')
-    part = given if isinstance(given, NumberPart) else NumberPart(printed=text)
-    number, relation = scaled(cell.number, cell.unit), "<" if cell.bound else "="
+    part = entry if isinstance(entry, NumberPart) else NumberPart(printed=text)
+    number, relation = apply_unit(cell.number, cell.unit), "<" if cell.bound else "="
     return PrintedNumber(
         text=number, exact=part.exact, relation=relation, name=name, where=part.where, shown=cell.number + cell.unit
     )

@@ -94,28 +94,28 @@ def _is_ratio(lines: Sequence[Line], key: str, above: str, below: str) -> bool:
 
 def _of_means(target: Line, operands: Sequence[Line], off: Mapping[str, Ends], lines: Lines) -> dict[str, Doubt]:
     """Doubts of means: another kind of mean gives the number, or is named, or the numbers look like those of one."""
-    named, weighted = _other_mean(target.name, lines.table.title)
+    mean_word, weighted = _other_mean(target.name, lines.table.title)
     doubts = {}
     for key in off:
         parts = [line.ends[key] for line in operands]
         possible = {name for name, ends in _kinds(parts, operands, lines) if meets(target.ends[key], ends)}
         if weighted and min(part[0] for part in parts) <= target.ends[key][1] <= max(part[2] for part in parts):
-            doubts[key] = Doubt(f"a mean with other weights can give it ({named!r})")
+            doubts[key] = Doubt(f"a mean with other weights can give it ({mean_word!r})")
         elif possible:
-            name = min(possible, key=lambda name: (not _is_named(name, named), name))
-            doubts[key] = Doubt(f"the {name} mean gives it", explains=_is_named(name, named))
-        elif named:
-            doubts[key] = Doubt(f"the name or the caption says {named!r}")
-    left = [key for key in off if key not in doubts]
-    if len(left) > 1:
+            name = min(possible, key=lambda name: (not _is_named(name, mean_word), name))
+            doubts[key] = Doubt(f"the {name} mean gives it", explains=_is_named(name, mean_word))
+        elif mean_word:
+            doubts[key] = Doubt(f"the name or the caption says {mean_word!r}")
+    rest = [key for key in off if key not in doubts]
+    if len(rest) > 1:
         for place in range(len(operands) if len(operands) > 2 else 0):
             fewer = [line for n, line in enumerate(operands) if n != place]
-            ends = {key: MEANS.ends([line.ends[key] for line in fewer]) for key in left}
-            if all(one is not None and meets(target.ends[key], one) for key, one in ends.items()):
-                return {**doubts, **{key: Doubt(f"the mean without {operands[place].name} gives it") for key in left}}
-        steps = [(target.ends[key][1] - off[key][1]) / (target.ends[key][2] - target.ends[key][0]) for key in left]
+            ends = {key: MEANS.ends([line.ends[key] for line in fewer]) for key in rest}
+            if all(mean_ends is not None and meets(target.ends[key], mean_ends) for key, mean_ends in ends.items()):
+                return {**doubts, **{key: Doubt(f"the mean without {operands[place].name} gives it") for key in rest}}
+        steps = [(target.ends[key][1] - off[key][1]) / (target.ends[key][2] - target.ends[key][0]) for key in rest]
         if max(map(abs, steps)) <= NEAR and (min(steps) > 0 or max(steps) < 0):
-            doubts.update((key, Doubt("all are a little off on one side, as another mean is")) for key in left)
+            doubts.update((key, Doubt("all are a little off on one side, as another mean is")) for key in rest)
     return doubts
 
 
@@ -125,8 +125,8 @@ def _other_mean(name: str, title: str) -> tuple[str, bool]:
     for text in (name, title):
         # "micro" and "weighted" are of other things too in a caption (micro-F1, weighted sampling).
         is_of_a_mean = text is name or says(text, f"(?:{WEIGHTED_MEAN}) (?:{MEAN})") or _weights(text, name)
-        words = OTHER_MEAN if is_of_a_mean else OTHER_MEAN.removesuffix(f"|{WEIGHTED_MEAN}")
-        word = next((word for word in words.split("|") if says(text, word)), "")
+        pattern = OTHER_MEAN if is_of_a_mean else OTHER_MEAN.removesuffix(f"|{WEIGHTED_MEAN}")
+        word = next((word for word in pattern.split("|") if says(text, word)), "")
         if word:
             return word, says(text, WEIGHTED_MEAN)
     return "", False

@@ -44,11 +44,11 @@ class Line:
     @cached_property
     def ends(self) -> dict[str, Ends]:
         """Ends of each number by its key."""
-        found = {}
+        ends = {}
         for key, number in self.numbers.items():
             interval = number.interval()
-            found[key] = (low(interval), number.value, high(interval))
-        return found
+            ends[key] = (low(interval), number.value, high(interval))
+        return ends
 
     @cached_property
     def words(self) -> str:
@@ -120,8 +120,8 @@ class Lines:
 
     def _is_signed(self, key: str) -> bool:
         """Whether all numbers of a key have a sign, and one of them a plus."""
-        shown = [line.cells[key] for line in self.lines if key in line.numbers]
-        return len(shown) > 1 and all(cell.signed for cell in shown) and any("+" in cell.text for cell in shown)
+        cells = [line.cells[key] for line in self.lines if key in line.numbers]
+        return len(cells) > 1 and all(cell.signed for cell in cells) and any("+" in cell.text for cell in cells)
 
     def _is(self, kind: Callable[[str], bool | None], key: str) -> bool:
         """Whether a key is of a kind; by the size of its numbers where its name alone does not say."""
@@ -152,7 +152,7 @@ def columns_of(table: PaperTable, skip: Sequence[str] = ()) -> Lines:
     return Lines(
         table=table,
         along="column",
-        lines=_lines(table, lines, 1 if len(table.rows) < SMALL else 2),
+        lines=_make_lines(table, lines, 1 if len(table.rows) < SMALL else 2),
         keys=table.rows[:PLACES],
         groups=dict(zip(table.rows, table.groups, strict=True)),
     )
@@ -168,22 +168,22 @@ def rows_of(table: PaperTable, skip: Sequence[str] = ()) -> Lines:
     return Lines(
         table=table,
         along="row",
-        lines=_lines(table, lines, 1 if len(columns) < SMALL else 2),
+        lines=_make_lines(table, lines, 1 if len(columns) < SMALL else 2),
         keys=tuple(columns),
         groups=dict.fromkeys(columns, 0),
     )
 
 
-def _lines(
-    table: PaperTable, given: Sequence[tuple[str, int, dict[str, PrintedCell], dict[str, tuple[str, str]]]], least: int
+def _make_lines(
+    table: PaperTable, items: Sequence[tuple[str, int, dict[str, PrintedCell], dict[str, tuple[str, str]]]], least: int
 ) -> tuple[Line, ...]:
-    found: list[Line] = []
-    for name, place, cells, where in given:
-        shown = {
+    lines: list[Line] = []
+    for name, place, cells, where in items:
+        numbers = {
             key: table.number(*where[key]).rounded()
             for key, cell in cells.items()
             if cell.number is not None and not cell.bound
         }
-        if len(shown) >= least and len(found) < LINES:
-            found.append(Line(name=name, place=place, numbers=shown, cells=cells))
-    return tuple(found)
+        if len(numbers) >= least and len(lines) < LINES:
+            lines.append(Line(name=name, place=place, numbers=numbers, cells=cells))
+    return tuple(lines)

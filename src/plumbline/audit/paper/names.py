@@ -102,7 +102,7 @@ def is_change(name: str) -> bool | None:
 
 def kind_of(name: str) -> str:
     """What a name says that its numbers are: "date", "%", "count", or nothing."""
-    return next((kind for kind, words in _KINDS.items() if says(name, words)), "")
+    return next((kind for kind, pattern in _KINDS.items() if says(name, pattern)), "")
 
 
 def is_added(name: str) -> bool:

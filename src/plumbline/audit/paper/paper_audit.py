@@ -10,13 +10,13 @@ from plumbline.audit.audit_csv import Row
 from plumbline.audit.audit_rows import COLUMNS, CONTRADICTION, MISMATCH
 from plumbline.audit.findings import Finding
 from plumbline.audit.paper import audit_file
-from plumbline.audit.paper.audit_file import AuditFile, CheckPart, stated
+from plumbline.audit.paper.audit_file import AuditFile, CheckPart, parse_number
 from plumbline.audit.paper.evaluate import Evaluation, Names, Work
 from plumbline.audit.paper.grammar import ReferenceNode, parse_check
 from plumbline.audit.paper.ledger import Ledger
 from plumbline.audit.paper.paper_table import PaperTable, check_inside, few, read_tables
 from plumbline.audit.paper.printed_cell import PARTS
-from plumbline.audit.paper.relations import look_at
+from plumbline.audit.paper.relations import check_relations
 from plumbline.audit.paper.stated_sizes import check_sizes
 from plumbline.core.errors import PlumblineError, UsageError, nearest
 from plumbline.published.printed_number import PrintedNumber, exact
@@ -101,11 +101,11 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
     numbers = _collect_numbers(settings)
     _make_stated_checks(settings, Names(tables=tables, numbers=numbers), ledger)
     check_sizes(settings, numbers, ledger)
-    told = len(ledger.rows.rows)
+    stated_rows = len(ledger.rows.rows)
     ledger.told = frozenset(ledger.tested)
     if untold:
         for table in tables.values():
-            look_at(table, settings.tables.get(table.name, audit_file.TablePart()), ledger)
+            check_relations(table, settings.tables.get(table.name, audit_file.TablePart()), ledger)
     of_row = {row: finding for finding in ledger.findings for row in finding.rows}
     rows: list[Row] = []
     for row in ledger.rows.rows:
@@ -119,7 +119,7 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
         tables=list(tables.values()),
         rows=rows,
         findings=ledger.findings,
-        told=told,
+        told=stated_rows,
         relations=ledger.relations,
         dropped=ledger.dropped,
         doubted=ledger.doubted,
@@ -143,7 +143,7 @@ def _check_tables(settings: AuditFile, tables: dict[str, PaperTable]) -> None:
         table = tables[name]
         if part.baseline and part.baseline not in table.rows:
             raise UsageError(f"{where}.baseline: there is no row {part.baseline!r}{nearest(part.baseline, table.rows)}")
-        columns = [*part.better, *part.items, *part.skip, *(one for one in part.items.values() if isinstance(one, str))]
+        columns = [*part.better, *part.items, *part.skip, *(key for key in part.items.values() if isinstance(key, str))]
         for column in columns:
             if column not in table.columns:
                 raise UsageError(f"{where}: there is no column {column!r}{nearest(column, table.columns)}")
@@ -152,14 +152,14 @@ def _check_tables(settings: AuditFile, tables: dict[str, PaperTable]) -> None:
 def _collect_numbers(settings: AuditFile) -> dict[str, PrintedNumber]:
     """Collect the single numbers that expressions may name, by name."""
     numbers = {
-        name: stated(entry, name, f"{settings.path}: numbers.{name}") for name, entry in settings.numbers.items()
+        name: parse_number(entry, name, f"{settings.path}: numbers.{name}") for name, entry in settings.numbers.items()
     }
     for part in ("model", "training"):
         entry = getattr(settings, part)
         for key in entry.__struct_fields__ if entry else ():
             value = getattr(entry, key)
             if key != "where" and value not in ("", None) and not isinstance(value, bool):
-                numbers[f"{part}.{key}"] = stated(value, f"{part}.{key}", f"{settings.path}: {part}.{key}")
+                numbers[f"{part}.{key}"] = parse_number(value, f"{part}.{key}", f"{settings.path}: {part}.{key}")
     return numbers
 
 

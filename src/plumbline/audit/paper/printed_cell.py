@@ -113,10 +113,10 @@ def read_cell(text: str) -> PrintedCell:
         return PrintedCell(text=plain, bold=bold, underlined=underlined)
     bare = _FOOTNOTES.sub("", plain.translate(_LOOKS).strip()).strip()
     bare = bare.replace("{,}", ",").replace("\\%", "%")
-    found = _CELL.fullmatch(bare) or _BRACKETED.fullmatch(bare)
-    if found is None:
+    match = _CELL.fullmatch(bare) or _BRACKETED.fullmatch(bare)
+    if match is None:
         return PrintedCell(text=plain, bold=bold, underlined=underlined)
-    parts = defaultdict(str, {name: text or "" for name, text in found.groupdict().items()})
+    parts = defaultdict(str, {name: text or "" for name, text in match.groupdict().items()})
     sd, arrow = parts["sd"] or parts["sd_inside"], parts["arrow"] or parts["after"]
     bracket = parts["beside"] or (parts["bracket"] and f"{parts['way'] or parts['way_after']}{parts['bracket']}")
     return PrintedCell(
@@ -143,12 +143,12 @@ def _sign_of_arrow(text: str) -> str:
     return f"-{bare}" if text[0] in _DOWN and bare[0] not in "+-" else bare
 
 
-def scaled(number: str, unit: str) -> str:
+def apply_unit(number: str, unit: str) -> str:
     """The number with its unit multiplied out, and as many digits as are printed: "1.3" B is "1.3E+9"."""
     return str(Decimal(number).scaleb(THOUSANDS.get(unit, 0)))
 
 
-def marked(text: str, *, bold: bool, underlined: bool) -> str:
+def mark_text(text: str, *, bold: bool, underlined: bool) -> str:
     """Write a cell's text with its marks, as `read_cell` reads it."""
     inner = f"_{text}_" if underlined and text else text
     return f"**{inner}**" if bold and text else inner

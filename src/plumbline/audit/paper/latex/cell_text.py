@@ -131,13 +131,13 @@ def cell_text(tokens: Sequence[Token]) -> CellText:
 
 def _main(pieces: list[tuple[str, bool, bool]]) -> list[tuple[str, bool, bool]]:
     """The pieces of a cell before a ±, a bracket or the arrow of a change."""
-    found = []
+    main = []
     for text, bold, under in pieces:
         before = re.split(r"[±(↑↓▲▼△▽↗↘]|(?<=\d)_", text, maxsplit=1)[0]
-        found.append((before, bold, under))
-        if before != text and any(re.search(r"\w", piece) for piece, _, _ in found):
+        main.append((before, bold, under))
+        if before != text and any(re.search(r"\w", piece) for piece, _, _ in main):
             break
-    return found
+    return main
 
 
 def _render(
@@ -248,8 +248,8 @@ def _command(tokens, place, text, state, put, inside, unknown) -> int:  # type: 
 
 def _options(tokens: list[Token], place: int) -> int:
     for _ in range(2):
-        given, after = option(tokens, place)
-        if given is None or (place < len(tokens) and tokens[place].kind == "space"):
+        content, after = option(tokens, place)
+        if content is None or (place < len(tokens) and tokens[place].kind == "space"):
             return place
         place = after
     return place

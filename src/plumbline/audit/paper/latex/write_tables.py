@@ -12,7 +12,7 @@ from plumbline.audit.paper.latex.source_files import read_source
 from plumbline.audit.paper.latex.tabulars import CELLS, ReadCell, ReadTable, find_tables
 from plumbline.audit.paper.latex.tokens import tokens_of
 from plumbline.audit.paper.paper_table import SOURCES, TABLES
-from plumbline.audit.paper.printed_cell import marked, read_cell
+from plumbline.audit.paper.printed_cell import mark_text, read_cell
 from plumbline.core.errors import UsageError, visible
 from plumbline.core.files import atomic_write_json, atomic_write_text, make_folder, sha256_text
 
@@ -28,20 +28,20 @@ def write_tables(path: Path, folder: Path) -> None:
     """
     source = read_source(path)
     tables = find_tables(tokens_of(source), source)
-    made: dict[str, str] = {}
-    told: dict[str, Any] = {}
+    texts: dict[str, str] = {}
+    descriptions: dict[str, Any] = {}
     not_read = list(source.not_read)
-    for name, table in zip(_names(tables), tables, strict=True):
+    for name, table in zip(_name_tables(tables), tables, strict=True):
         titles: list[str] = []
         text, places, problems = _csv(table, titles)
         not_read += [f"{name}, {problem}" for problem in (*table.not_read, *problems)]
         if not text:
             continue
-        if len(made) == TABLES:
+        if len(texts) == TABLES:
             not_read.append(f"{table.where}: after {TABLES} tables nothing more is read")
             break
-        made[name] = text
-        told[name] = {
+        texts[name] = text
+        descriptions[name] = {
             "caption": table.caption[:500],
             "label": table.label[:100],
             "where": table.where,
@@ -49,10 +49,10 @@ def write_tables(path: Path, folder: Path) -> None:
             "titles": titles,
             "cells": places,
         }
-    if not made:
+    if not texts:
         why = f" (not read: {'; '.join(not_read[:3])})" if not_read else ""
         raise UsageError(f"--from {path}: there is no table that could be read in it{why}; type the tables as CSV")
-    for name, text in made.items():
+    for name, text in texts.items():
         there = folder / f"{name}.csv"
         if there.is_file() and there.read_text(encoding="utf-8", errors="replace") != text:
             raise UsageError(
@@ -60,9 +60,9 @@ def write_tables(path: Path, folder: Path) -> None:
                 "name an empty folder"
             )
     make_folder(folder)
-    for name, text in made.items():
+    for name, text in texts.items():
         atomic_write_text(folder / f"{name}.csv", text)
-    atomic_write_json(folder / SOURCES, {"paper": path.name, "tables": told, "not_read": _some(not_read)})
+    atomic_write_json(folder / SOURCES, {"paper": path.name, "tables": descriptions, "not_read": _some(not_read)})
 
 
 def _some(not_read: list[str]) -> list[str]:
@@ -71,19 +71,19 @@ def _some(not_read: list[str]) -> list[str]:
     return [*not_read[:NOT_READ], f"and {more:,} places more"] if more > 0 else not_read
 
 
-def _names(tables: list[ReadTable]) -> list[str]:
+def _name_tables(tables: list[ReadTable]) -> list[str]:
     """Names of the tables: by the number of the floating table they stand in, with a letter where there are several."""
-    in_float, seen, loose = Counter(table.floating for table in tables), Counter[int](), 0
-    found = []
+    in_float, counts, loose = Counter(table.floating for table in tables), Counter[int](), 0
+    names = []
     for table in tables:
         if not table.floating:
             loose += 1
-            found.append(f"tabular{loose}")
+            names.append(f"tabular{loose}")
             continue
-        seen[table.floating] += 1
-        letter = f"_{seen[table.floating]}" if in_float[table.floating] > 1 else ""
-        found.append(f"table{table.floating}{letter}")
-    return found
+        counts[table.floating] += 1
+        letter = f"_{counts[table.floating]}" if in_float[table.floating] > 1 else ""
+        names.append(f"table{table.floating}{letter}")
+    return names
 
 
 def _csv(table: ReadTable, titles: list[str]) -> tuple[str, list[list[str]], list[str]]:
@@ -125,9 +125,9 @@ def _csv(table: ReadTable, titles: list[str]) -> tuple[str, list[list[str]], lis
             continue
         for cell in cells:
             if cell is not None and cell.content.unknown and not cell.filled:
-                said = ", ".join(dict.fromkeys(cell.content.unknown))
-                problems.append(f"{cell.where}: the cell {cell.content.text[:60]!r}: not known: {said[:100]}")
-        writer.writerow([_written(cell) for cell in cells])
+                unknown = ", ".join(dict.fromkeys(cell.content.unknown))
+                problems.append(f"{cell.where}: the cell {cell.content.text[:60]!r}: not known: {unknown[:100]}")
+        writer.writerow([_format_cell(cell) for cell in cells])
         places.append([cell.where if cell else "" for cell in cells])
     return text.getvalue(), places, problems
 
@@ -152,10 +152,10 @@ def _is_body(grid: list[list[ReadCell | None]], place: int) -> bool:
     )
 
 
-def _written(cell: ReadCell | None) -> str:
+def _format_cell(cell: ReadCell | None) -> str:
     if cell is None:
         return ""
-    return marked(visible(cell.content.text[:500]), bold=cell.content.bold, underlined=cell.content.underlined)
+    return mark_text(visible(cell.content.text[:500]), bold=cell.content.bold, underlined=cell.content.underlined)
 
 
 def _spread_out(row: list[ReadCell], width: int) -> list[ReadCell | None]:
@@ -183,13 +183,13 @@ def _heads(rows: list[list[ReadCell | None]], width: int) -> list[str]:
     names: list[list[str]] = [[] for _ in range(width)]
     for row in rows:
         over: ReadCell | None = None
-        left = 0
+        columns_left = 0
         for column in range(width):
             cell = row[column]
             if cell is not None:
-                over, left = cell, cell.columns
-            left -= 1
-            text = over.content.text if over is not None and left >= 0 else ""
+                over, columns_left = cell, cell.columns
+            columns_left -= 1
+            text = over.content.text if over is not None and columns_left >= 0 else ""
             if text and text not in names[column]:
                 names[column].append(text)
-    return [visible(" / ".join(words)[:300]) for words in names]
+    return [visible(" / ".join(parts)[:300]) for parts in names]
