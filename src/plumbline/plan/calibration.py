@@ -65,7 +65,7 @@ def calibrate(project: Project, machine: Machine, sizes: Sizes, runs: Iterable[R
     starts, evaluations, read = [], [], {}
     for run in runs:
         manifest = read_finished(run, work)
-        if manifest is None or not machine.made(manifest):
+        if manifest is None or not machine.is_named_in(manifest):
             continue
         seconds, size = manifest["wall_seconds"], sizes(run.spec.model)
         if manifest["tokens"] == run.spec.train.steps * run.spec.train.batch_tokens:

@@ -160,8 +160,8 @@ def _count_packaged(project: Project, suite: Suite) -> dict[str, int]:
     """Items of each task where they come from packages, and are made where no package has them."""
     if project.evaluation_source != "packaged":
         return {}
-    made = project.preset["evaluation"]["proxy_items"]
-    return {task.name: task.packaged.items if task.packaged else made for task in suite.tasks}
+    proxy_items = project.preset["evaluation"]["proxy_items"]
+    return {task.name: task.packaged.items if task.packaged else proxy_items for task in suite.tasks}
 
 
 def bytes_per_token(vocabulary: int) -> float:

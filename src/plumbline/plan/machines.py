@@ -150,7 +150,7 @@ class Machine(MachineEntry, frozen=True, kw_only=True):
         """Count how many of such runs stand next to each other, with the devices of each."""
         return max(1, self.devices_at_once // max(self.devices_of(run) for run in runs))
 
-    def made(self, manifest: dict[str, object]) -> bool:
+    def is_named_in(self, manifest: dict[str, object]) -> bool:
         """Whether a run's manifest names this machine's device."""
         return manifest["device"] == self.device and names_device(self.device_name, str(manifest["device_name"]))
 

@@ -122,24 +122,24 @@ class RunEstimator:
         """Choose the time limit (minutes) of a run's probe job."""
         return self._limit(self.probe_seconds(run), EVALUATE_MARGIN)
 
-    def measure_seconds(self, one: Measurement) -> float:
+    def measure_seconds(self, measurement: Measurement) -> float:
         """Give the wall seconds of a measurement, as its entry in the study's YAML states them."""
-        return 60 * one.minutes
+        return 60 * measurement.minutes
 
-    def measure_minutes(self, one: Measurement) -> int:
+    def measure_minutes(self, measurement: Measurement) -> int:
         """Choose the time limit (minutes) of a measurement's job."""
-        return self._limit(self.measure_seconds(one), EVALUATE_MARGIN)
+        return self._limit(self.measure_seconds(measurement), EVALUATE_MARGIN)
 
     def data_minutes(self, rule: str, wildcards: Any) -> int:
         """Choose the time limit (minutes) of a job of the data stage; a whole slice where its size is not known."""
         together = data_stage.TOGETHER if rule == "tokenize" else 1
-        return self._limit(data_stage.job(self.project, rule, wildcards).chained(together), EVALUATE_MARGIN)
+        return self._limit(data_stage.job(self.project, rule, wildcards).chain_seconds(together), EVALUATE_MARGIN)
 
-    def on_device(self, one: Measurement) -> bool:
+    def on_device(self, measurement: Measurement) -> bool:
         """Whether a measurement takes one of the machine's devices: always where they are processors, else if it asks
         for a GPU.
         """
-        return self.machine.device == "cpu" or one.device == "gpu"
+        return self.machine.device == "cpu" or measurement.device == "gpu"
 
     def _limit(self, seconds: float | None, margin: float) -> int:
         whole = max(1, int(self.machine.slice_hours * 60))
@@ -157,13 +157,14 @@ class RunEstimator:
         """Whether a run has been trained and its probes were read."""
         return self.is_trained(run) and Path(self.project.paths.probes(run)).exists()
 
-    def is_measured(self, one: Measurement) -> bool:
+    def is_measured(self, measurement: Measurement) -> bool:
         """Whether a measurement was made with its present code and options."""
-        path = Path(self.project.paths.measurement(one))
+        path = Path(self.project.paths.measurement(measurement))
         if not path.exists():
             return False
         try:
-            return measurement_file.read_facts(path)["fingerprint"] == self.project.fingerprints.measurement(one)
+            fingerprint = self.project.fingerprints.measurement(measurement)
+            return measurement_file.read_facts(path)["fingerprint"] == fingerprint
         except PlumblineError as problem:
             warn_once(f"{problem}; it counts as not done")
             return False
@@ -179,7 +180,7 @@ class RunEstimator:
             [key, run.suite, amount(self.project, run) if run.suite else None, self.is_scored(run)]
             for key, run in self.project.scored_runs.items()
         ]
-        done = [[key, one.minutes, self.is_measured(one)] for key, one in self.project.measurements.all.items()]
+        done = [[key, entry.minutes, self.is_measured(entry)] for key, entry in self.project.measurements.all.items()]
         # Seconds as they were read, not the speeds made of them, which a plan's own counts would change.
         read = [self.project.config, self.machine.name, runs, scores, done, self.calibration.seconds]
         return sha256_text(canonical_json(read))[:16]
@@ -234,10 +235,10 @@ class JobRequests:
 
     def run_mb(self, rule: str, run: Run, attempt: int) -> int:
         """Choose the memory of a training, an evaluation or a probe job; on a cluster it is that of each node."""
-        found = need(rule, self.units(run))
+        needs = need(rule, self.units(run))
         if rule == "pretrain":
-            return max(LEAST_MB, ceil(PRETRAIN_MEMORY_MARGIN * found.megabytes))
-        return found.choose_mb(attempt, LEAST_MB)
+            return max(LEAST_MB, ceil(PRETRAIN_MEMORY_MARGIN * needs.megabytes))
+        return needs.choose_mb(attempt, LEAST_MB)
 
     def product(self, rule: str) -> Need:
         """Estimate a job that makes items, or a product of all runs: by the largest suite that is asked for."""

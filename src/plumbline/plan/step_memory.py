@@ -105,8 +105,8 @@ def describe_sent(machine: Machine, runs: Iterable[tuple[Run, float]]) -> str:
     most: dict[str, int] = {}
     for run, parameters in runs:
         most[run.size] = max(most.get(run.size, 0), count_sent_bytes(ceil(parameters), machine.devices_of(run)))
-    words = [f"{size} {byte_size(most[size])}" for size in machine.devices if most.get(size)]
-    return ", ".join(words) if machine.device == "cuda" else ""
+    sizes = [f"{size} {byte_size(most[size])}" for size in machine.devices if most.get(size)]
+    return ", ".join(sizes) if machine.device == "cuda" else ""
 
 
 def is_sharded(machine: Machine, run: Run) -> bool:
@@ -118,7 +118,7 @@ def is_sharded(machine: Machine, run: Run) -> bool:
 
 def step_kind(spec: RunSpec) -> str:
     """Fingerprint what a step's kernels and memory depend on; numbers of optimizer and interventions are no part."""
-    hooks = [_words(one) for one in spec.interventions]
+    hooks = [_words(hook) for hook in spec.interventions]
     optimizer = [spec.optimizer.name, _words(spec.optimizer.options)]
     return sha256_text(canonical_json([model_counts.key(spec.model), spec.train.precision, optimizer, hooks]))[:16]
 
@@ -163,11 +163,11 @@ def of_device(machine: Machine, run: Run) -> DeviceMemory | None:
     stated = machine.micro_batch.get(run.size)
     if stated is None:
         return None
-    sharded, found = is_sharded(machine, run), counts().get(step_kind(run.spec))
-    taken = None
-    if found is not None and found.sequences == stated:
-        taken = found.of_rank(machine.devices_of(run), sharded=sharded)
-    return DeviceMemory(micro_batch=stated, bytes=taken, room=machine.memory_gib * 2**30, sharded=sharded)
+    sharded, count = is_sharded(machine, run), counts().get(step_kind(run.spec))
+    peak = None
+    if count is not None and count.sequences == stated:
+        peak = count.of_rank(machine.devices_of(run), sharded=sharded)
+    return DeviceMemory(micro_batch=stated, bytes=peak, room=machine.memory_gib * 2**30, sharded=sharded)
 
 
 def in_words(machine: Machine, runs: Iterable[Run]) -> list[str]:
@@ -175,46 +175,46 @@ def in_words(machine: Machine, runs: Iterable[Run]) -> list[str]:
     micro-batch, or would not fit with it. Where the machine states none, say what was counted.
     """
     runs = list(runs)
-    found = [(run, one) for run in runs if (one := of_device(machine, run)) is not None]
+    memories = [(run, memory) for run in runs if (memory := of_device(machine, run)) is not None]
     most: dict[str, int] = {}
-    for run, one in found:
-        if one.bytes is not None and one.fits:
-            most[run.size] = max(most.get(run.size, 0), one.bytes)
+    for run, memory in memories:
+        if memory.bytes is not None and memory.fits:
+            most[run.size] = max(most.get(run.size, 0), memory.bytes)
     peaks = [
         f"{size} {byte_size(most[size])} ({stated})" for size, stated in machine.micro_batch.items() if size in most
     ]
-    said = []
+    lines = []
     if peaks:
-        said.append(
+        lines.append(
             f"A step at most, counted without a device and not compiled (with --micro-batch): {', '.join(peaks)}."
         )
-    for run, one in found:
-        if not one.fits and one.bytes is not None:
-            what = f"{run.key}, {byte_size(one.bytes)} with {one.micro_batch}, does not fit"
-            said.append(f"{what}: {REMEDIES[one.sharded].format(size=run.size, machine=machine.name)}.")
-    unknown = sum(one.bytes is None for _, one in found)
+    for run, memory in memories:
+        if not memory.fits and memory.bytes is not None:
+            problem = f"{run.key}, {byte_size(memory.bytes)} with {memory.micro_batch}, does not fit"
+            lines.append(f"{problem}: {REMEDIES[memory.sharded].format(size=run.size, machine=machine.name)}.")
+    unknown = sum(memory.bytes is None for _, memory in memories)
     if unknown:
-        said.append(f"Not counted: the steps of {unknown} runs, which get the micro-batch of their size all the same.")
-    return said + _describe_unstated(machine, runs)
+        lines.append(f"Not counted: the steps of {unknown} runs, which get the micro-batch of their size all the same.")
+    return lines + _describe_unstated(machine, runs)
 
 
 def _describe_unstated(machine: Machine, runs: Iterable[Run]) -> list[str]:
     """Say what steps take of the GPUs of a machine that states no micro-batch for them, as they were counted."""
-    room, taken = machine.memory_gib * 2**30 - SPARE, dict[tuple[str, int], list[int]]()
+    room, peaks = machine.memory_gib * 2**30 - SPARE, dict[tuple[str, int], list[int]]()
     for run in runs:
-        found = counts().get(step_kind(run.spec))
-        if machine.device == "cuda" and run.size not in machine.micro_batch and found is not None:
-            whole = found.of_rank(machine.devices_of(run), sharded=False)
-            taken.setdefault((run.size, found.sequences), []).append(whole)
+        count = counts().get(step_kind(run.spec))
+        if machine.device == "cuda" and run.size not in machine.micro_batch and count is not None:
+            whole = count.of_rank(machine.devices_of(run), sharded=False)
+            peaks.setdefault((run.size, count.sequences), []).append(whole)
     each = []
-    for (size, sequences), bytes_ in sorted(taken.items()):
-        words = f"{size} {byte_size(min(bytes_))} to {byte_size(max(bytes_))} with {sequences} sequences"
-        over = sum(one > room for one in bytes_)
-        each.append(f"{words}, too much for {over} of {len(bytes_)} runs" if over else words)
+    for (size, sequences), bytes_ in sorted(peaks.items()):
+        text = f"{size} {byte_size(min(bytes_))} to {byte_size(max(bytes_))} with {sequences} sequences"
+        over = sum(peak > room for peak in bytes_)
+        each.append(f"{text}, too much for {over} of {len(bytes_)} runs" if over else text)
     if not each:
         return []
     counted = "Trainers take what fits. Counted without a device and not compiled, each with the whole model"
-    where = " (docs/gpu-box.md says what fits)" if any("too much" in words for words in each) else ""
+    where = " (docs/gpu-box.md says what fits)" if any("too much" in text for text in each) else ""
     return [f"{counted}: {'; '.join(each)}{where}."]
 
 
@@ -225,5 +225,5 @@ def micro_batch_flag(wildcards: Any) -> str:
     """
     loaded = profiles.load_configuration()
     run = loaded.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed)
-    found = of_device(machines.load(loaded.config["machine"], loaded.root), run)
-    return "" if found is None or found.asked is None else f"--micro-batch {found.asked}"
+    memory = of_device(machines.load(loaded.config["machine"], loaded.root), run)
+    return "" if memory is None or memory.asked is None else f"--micro-batch {memory.asked}"

@@ -75,7 +75,7 @@ def table(estimator: RunEstimator) -> pd.DataFrame:
         here: dict[str, dict[str, Run]] = {"scores": {}, "probes": {}}
         for name, entry in study.definition["targets"].items():
             runs = study.group(*entry["runs"])
-            own = {kind: {_of(kind, run): run for run in runs if kind in entry["reads"]} for kind in here}
+            own = {kind: {_choose_key(kind, run): run for run in runs if kind in entry["reads"]} for kind in here}
             rows.append(row(estimator, study.name, name, runs, own, plan.measurements.of_target(study.name, name)))
             here = {kind: here[kind] | own[kind] for kind in here}
         if not study.definition["targets"]:  # a file of one's own: its page reads the scores of all runs
@@ -84,13 +84,13 @@ def table(estimator: RunEstimator) -> pd.DataFrame:
         rows.append(row(estimator, study.name, WHOLE, list(study.runs.values()), here, measured))
         read = {kind: read[kind] | here[kind] for kind in here}
     if len(studies) > 1:
-        everything = {one.key: one for study in studies for one in plan.measurements.of_target(study.name).values()}
+        everything = {item.key: item for study in studies for item in plan.measurements.of_target(study.name).values()}
         once = {key: run for study in studies for key, run in study.runs.items()}
         rows.append(row(estimator, "(all)", "(all studies)", list(once.values()), read, everything))
     return pd.DataFrame(rows)
 
 
-def _of(kind: str, run: Run) -> str:
+def _choose_key(kind: str, run: Run) -> str:
     """What tells a run's scores from others; probes are of the run, whichever study reads them."""
     return run.scores_key if kind == "scores" else run.key
 
@@ -127,7 +127,7 @@ def row(
     stage = data_stage.seconds(plan, to_do)
     if stage is None:
         missing.append("data")
-    preparing = [one for name in data_stage.to_make(plan, to_do) for one in data_stage.jobs(plan, name)]
+    preparing = [job for name in data_stage.to_make(plan, to_do) for job in data_stage.jobs(plan, name)]
     training = sum(pretrain[run.key] * machine.devices_of(run) for run in to_do) / 3600
     evaluation, probing = sum(evaluate.values()) / 3600, sum(probe.values()) / 3600
     # A run's evaluation and its probes stand side by side.
@@ -135,13 +135,13 @@ def row(
     for run in evaluations:
         after[run.key] = max(after.get(run.key, 0.0), evaluate.get(run.scores_key, 0.0))
     after_data = max((pretrain.get(key, 0.0) + seconds for key, seconds in after.items()), default=0.0)
-    measurements = [one for one in (measured or {}).values() if not estimator.is_measured(one)]
-    hours = {one.key: estimator.measure_seconds(one) / 3600 for one in measurements}
-    measuring = sum(hours[one.key] for one in measurements if estimator.on_device(one))
+    measurements = [entry for entry in (measured or {}).values() if not estimator.is_measured(entry)]
+    hours = {entry.key: estimator.measure_seconds(entry) / 3600 for entry in measurements}
+    measuring = sum(hours[entry.key] for entry in measurements if estimator.on_device(entry))
     longest = max([((stage or 0.0) + after_data) / 3600, *hours.values()])
     jobs = [(pretrain[run.key], machine.devices_of(run)) for run in to_do]
     jobs += [(seconds, 1) for seconds in (*evaluate.values(), *probe.values())]
-    jobs += [(3600 * hours[one.key], 1) for one in measurements if estimator.on_device(one)]
+    jobs += [(3600 * hours[entry.key], 1) for entry in measurements if estimator.on_device(entry)]
     device_hours = training + evaluation + probing + measuring
     return {
         "study": study,
@@ -165,10 +165,10 @@ def row(
         "device_hours": device_hours,
         "longest_run_hours": max(pretrain.values(), default=0.0) / 3600,
         "data_hours": None if stage is None else stage / 3600,
-        "data_cpu_hours": sum(one.cpu_seconds for one in preparing) / 3600,
+        "data_cpu_hours": sum(job.cpu_seconds for job in preparing) / 3600,
         "data_disk_gb": sum(data_stage.corpus_bytes(plan, name) for name in data_stage.to_make(plan, to_do)) / 1e9,
-        "data_memory_gb": max((one.megabytes for one in preparing), default=0.0) / 1e3,
-        "data_extrapolated": sum(one.extrapolated for one in preparing),
+        "data_memory_gb": max((job.megabytes for job in preparing), default=0.0) / 1e3,
+        "data_extrapolated": sum(job.extrapolated for job in preparing),
         "longest_path_hours": longest,
         "wall_hours": max(longest, ((stage or 0.0) + makespan(jobs, machine.devices_at_once)) / 3600),
         "disk_gb": (runs_bytes(estimator, runs) + data_stage.disk_bytes(plan, runs)) / 1e9,
@@ -185,9 +185,9 @@ def makespan(jobs: Sequence[tuple[float, int]], devices: int) -> float:
     """
     free = [0.0] * devices
     for seconds, needed in sorted(jobs, reverse=True):
-        taken = [heapq.heappop(free) for _ in range(min(needed, devices))]
-        for _ in taken:
-            heapq.heappush(free, taken[-1] + seconds)
+        free_times = [heapq.heappop(free) for _ in range(min(needed, devices))]
+        for _ in free_times:
+            heapq.heappush(free, free_times[-1] + seconds)
     return max(free)
 
 
@@ -197,8 +197,8 @@ def speed_in_words(estimator: RunEstimator) -> str:
     peak = f"{machine.peak_tflops:g} TFLOP/s"
     if not calibration.speed:
         return f"stated, MFU {machine.mfu:.2f} of {peak}"
-    words = _by_scale({key: f"{speed / (machine.peak_tflops * 1e12):.3f}" for key, speed in calibration.speed.items()})
-    return f"measured on {format_count(calibration.runs, 'run')}, MFU {words} of {peak}"
+    mfu = _join_scales({key: f"{speed / (machine.peak_tflops * 1e12):.3f}" for key, speed in calibration.speed.items()})
+    return f"measured on {format_count(calibration.runs, 'run')}, MFU {mfu} of {peak}"
 
 
 def memory_in_words(estimator: RunEstimator) -> str:
@@ -207,13 +207,13 @@ def memory_in_words(estimator: RunEstimator) -> str:
     Empty where none recorded it, since nothing is guessed.
     """
     memory = estimator.calibration.memory
-    return _by_scale({key: f"{most / 1e9:.2f} GB" for key, most in memory.items()})
+    return _join_scales({key: f"{most / 1e9:.2f} GB" for key, most in memory.items()})
 
 
-def _by_scale(words: Mapping[tuple[str, str], str]) -> str:
-    several = len({study for study, _ in words}) > 1
+def _join_scales(texts: Mapping[tuple[str, str], str]) -> str:
+    several = len({study for study, _ in texts}) > 1
     return ", ".join(
-        f"{said} ({study}/{scale})" if several else f"{said} ({scale})" for (study, scale), said in words.items()
+        f"{text} ({study}/{scale})" if several else f"{text} ({scale})" for (study, scale), text in texts.items()
     )
 
 
@@ -231,7 +231,7 @@ def compare_published(estimator: RunEstimator, root: Path) -> pd.DataFrame:
     """
     paper = estimator.project.name == "paper"
     studies = estimator.project.studies.values() if paper else []
-    return pd.DataFrame([found for study in studies for found in _read_published(estimator, study, root)])
+    return pd.DataFrame([entry for study in studies for entry in _read_published(estimator, study, root)])
 
 
 def _read_published(estimator: RunEstimator, study: Study, root: Path) -> list[dict[str, object]]:
@@ -242,12 +242,12 @@ def _read_published(estimator: RunEstimator, study: Study, root: Path) -> list[d
         return []
     prose, rows = printed.prose(), []
     for scale in study.definition["scales"]:
-        found = [(name, hours) for name, hours in ((f"hours_{scale}", 1), (f"days_{scale}", 24)) if name in prose]
+        durations = [(name, hours) for name, hours in ((f"hours_{scale}", 1), (f"days_{scale}", 24)) if name in prose]
         reference = f"{study.name}/{scale}/{study.reference or next(iter(study.methods))}/"
         run = next((run for key, run in study.runs.items() if key.startswith(reference)), None)
-        if not found or f"nodes_{scale}" not in prose or run is None:
+        if not durations or f"nodes_{scale}" not in prose or run is None:
             continue
-        name, unit = found[0]
+        name, unit = durations[0]
         hours, devices = float(prose[name].text) * unit, NODE * int(prose[f"nodes_{scale}"].text)
         seconds, here = estimator.pretrain_seconds(run), estimator.machine.devices_of(run)
         peak = estimator.machine.peak_tflops * 1e12
@@ -287,12 +287,12 @@ def items(priced: RunEstimator) -> DataRule | None:
 
 def run_classes(priced: RunEstimator) -> list[RunClass]:
     """Group the trainings that are to do by study, scale and size class."""
-    found: dict[tuple[str, str, str], list[Run]] = {}
+    groups: dict[tuple[str, str, str], list[Run]] = {}
     for run in priced.project.runs.values():
         if not priced.is_trained(run):
-            found.setdefault((run.spec.study, run.spec.scale, run.size), []).append(run)
-    order = sorted(found, key=lambda key: (key[0], CLASSES.index(key[2]) if key[2] in CLASSES else 0))
-    return [_class(priced, *key, found[key]) for key in order]
+            groups.setdefault((run.spec.study, run.spec.scale, run.size), []).append(run)
+    order = sorted(groups, key=lambda key: (key[0], CLASSES.index(key[2]) if key[2] in CLASSES else 0))
+    return [_class(priced, *key, groups[key]) for key in order]
 
 
 def training_jobs(priced: RunEstimator, run: Run, slower: float = 1.0) -> int:

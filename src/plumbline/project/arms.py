@@ -62,9 +62,9 @@ class StudyArms:
     @cached_property
     def _runs(self) -> dict[str, Run]:
         """A run of each arm, by the arm's name."""
-        asked = self.given | {"baseline_seeds": [0], "seeds": [0]}
-        found = experiment_runs.load(asked, self.study, self.project.root, self.project.config["data"]["source"])
-        theirs, ours = (found.of_method(name)[0] for name in (found.against, found.method))
+        config = self.given | {"baseline_seeds": [0], "seeds": [0]}
+        experiment = experiment_runs.load(config, self.study, self.project.root, self.project.config["data"]["source"])
+        theirs, ours = (experiment.of_method(name)[0] for name in (experiment.against, experiment.method))
         return {BASELINE: theirs, self.candidate: ours}
 
     def run_of(self, arm: str) -> Run:
@@ -120,7 +120,7 @@ class StudyArms:
         """The folder of a run's outputs."""
         return Path(self.project.paths.work) / "runs" / self.spec_of(arm, seed).key
 
-    def run(self, wanted: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
+    def run(self, pairs: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
         """Have Snakemake make these runs, and read them as they are when it has ended.
 
         Raises:
@@ -129,18 +129,18 @@ class StudyArms:
             KeyboardInterrupt: Snakemake was interrupted.
         """
         began = time.time()
-        targets = [str(self.folder(*one) / "outcome.json") for one in wanted]
-        code = call([sys.executable, "-m", "snakemake", *targets, *self.words, "--config", *self.configuration(wanted)])
-        found = {one: self.read(*one) for one in wanted}
-        yield from (run for run in found.values() if run is not None)
-        for one, run in found.items():
+        targets = [str(self.folder(*pair) / "outcome.json") for pair in pairs]
+        code = call([sys.executable, "-m", "snakemake", *targets, *self.words, "--config", *self.configuration(pairs)])
+        runs = {pair: self.read(*pair) for pair in pairs}
+        yield from (run for run in runs.values() if run is not None)
+        for pair, run in runs.items():
             if run is None:
-                yield self._missing(*one, began, code)
+                yield self._missing(*pair, began, code)
 
-    def configuration(self, wanted: Sequence[tuple[str, int]]) -> list[str]:
+    def configuration(self, pairs: Sequence[tuple[str, int]]) -> list[str]:
         """The KEY=VALUE words that put these runs into the DAG."""
-        theirs = sorted(seed for arm, seed in wanted if arm == BASELINE)
-        ours = sorted(seed for arm, seed in wanted if arm != BASELINE)
+        theirs = sorted(seed for arm, seed in pairs if arm == BASELINE)
+        ours = sorted(seed for arm, seed in pairs if arm != BASELINE)
         experiment = self.given | {"baseline_seeds": theirs, "seeds": ours}
         # Of a user's own file the study that it extends is planned next to it.
         study = self.study.code if self.project.mine else self.study.name
@@ -183,8 +183,8 @@ class StudyArms:
         outcome, manifest = read_json(folder / "outcome.json"), read_json(folder / "manifest.json")
         if not outcome or not manifest or outcome.get("run_id") != run.run_id:
             return run.evidence
-        known = run_evidence(folder, outcome, manifest, run.value)
-        return replace(known, seed=str(run.seed), machine=run.fingerprint or None)
+        evidence = run_evidence(folder, outcome, manifest, run.value)
+        return replace(evidence, seed=str(run.seed), machine=run.fingerprint or None)
 
     def _missing(self, arm: str, seed: int, began: float, code: int) -> ArmRun:
         """A run that Snakemake did not make: its own crash, or an error that is not its own."""

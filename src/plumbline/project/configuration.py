@@ -124,10 +124,10 @@ class Configuration:
     @property
     def contexts(self) -> dict[str, list[int]]:
         """The context lengths (tokens) that runs train at, by corpus."""
-        found: dict[str, set[int]] = {name: set() for name in self.corpora}
+        by_corpus: dict[str, set[int]] = {name: set() for name in self.corpora}
         for run in self.runs.values():
-            found[run.spec.data.corpus].add(run.spec.model.context)
-        return {name: sorted(contexts) for name, contexts in found.items()}
+            by_corpus[run.spec.data.corpus].add(run.spec.model.context)
+        return {name: sorted(contexts) for name, contexts in by_corpus.items()}
 
     def require_context(self, corpus: str, context: int) -> None:
         """Refuse packs that no run would read, of this preset or of the papers' sizes: the GPU check trains at a
@@ -143,8 +143,8 @@ class Configuration:
             )
 
     def _paper_contexts(self, corpus: str) -> set[int]:
-        held = [name for name in self.studies if study_config.has_preset(name, PAPER, self.root)]
-        runs = [run for name in held for run in study_config.load(name, PAPER, self.root).runs.values()]
+        names = [name for name in self.studies if study_config.has_preset(name, PAPER, self.root)]
+        runs = [run for name in names for run in study_config.load(name, PAPER, self.root).runs.values()]
         return {run.spec.model.context for run in runs if run.spec.data.corpus == corpus}
 
     @property

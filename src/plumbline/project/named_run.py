@@ -62,10 +62,10 @@ def find(run: str | Path, preset: str | None, suite: str | None = None) -> Named
             f"{run} has not finished at preset {project.name}; "
             f"snakemake {outcome} --config preset={project.name} makes it"
         )
-    known = nearest(name, [*project.runs, *_list_finished(work)])
-    at = _where_else(project, name)
+    similar = nearest(name, [*project.runs, *_list_finished(work)])
+    elsewhere = _where_else(project, name)
     raise PlumblineError(
-        f"{run} is no folder, and no run at preset {project.name} (plumbline ls runs lists them){at or known}"
+        f"{run} is no folder, and no run at preset {project.name} (plumbline ls runs lists them){elsewhere or similar}"
     )
 
 
@@ -97,5 +97,5 @@ def _list_finished(work: Path) -> list[str]:
 def _where_else(project: Project, name: str) -> str:
     """The presets at which a run of this name is there, as the end of a message."""
     work = (project.root / project.paths.work).parent
-    found = sorted(path.name for path in work.glob("*") if (path / "runs" / name / _OUTCOME).is_file())
-    return f"; it is there at preset {found[0]}: --preset {found[0]}" if found else ""
+    presets = sorted(path.name for path in work.glob("*") if (path / "runs" / name / _OUTCOME).is_file())
+    return f"; it is there at preset {presets[0]}: --preset {presets[0]}" if presets else ""

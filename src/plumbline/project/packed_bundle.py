@@ -39,7 +39,7 @@ class PackedBundle:
 
 def read(root: Path) -> PackedBundle | None:
     """Read what the project `root` was rebuilt from; None if it was not rebuilt from a bundle."""
-    said = fingerprint_file.read(root / DESCRIPTION)
-    if said is None or not {"format", "commit", "products"} <= said.keys():
+    description = fingerprint_file.read(root / DESCRIPTION)
+    if description is None or not {"format", "commit", "products"} <= description.keys():
         return None
-    return PackedBundle(commit=str(said["commit"] or ""), finished=str(said.get("finished") or ""))
+    return PackedBundle(commit=str(description["commit"] or ""), finished=str(description.get("finished") or ""))

@@ -96,11 +96,11 @@ class WorkflowPaths:
         """Spell the path of the archive of a pinned package."""
         return f"{self.work}/packages/{name}{PINS[name].suffix}"
 
-    def measurement(self, one: Measurement, ending: str = "parquet") -> str:
+    def measurement(self, measurement: Measurement, ending: str = "parquet") -> str:
         """Spell the path of a measurement's frame, or of the file that says what it was made with (`ending`
         ``json``).
         """
-        return f"{self.work}/{one.key}.{ending}"
+        return f"{self.work}/{measurement.key}.{ending}"
 
     @property
     def report(self) -> str:

@@ -105,8 +105,8 @@ def find_profile(profile: str) -> Path | None:
     """Find the file of a profile that is named as for --profile; None if there is none."""
     from snakemake.cli import get_profile_dir
 
-    found = get_profile_dir(profile)
-    return None if found is None else Path(found[1])
+    match = get_profile_dir(profile)
+    return None if match is None else Path(match[1])
 
 
 def read_profile(path: Path) -> Mapping[str, Any]:
@@ -126,8 +126,8 @@ def executor_and_cores(argv: Sequence[str]) -> tuple[str, Any]:
     """Read which executor a command line and its profiles choose, and how many cores they give it (None: not said)."""
     from snakemake import cli
 
-    _, given = cli.parse_args(list(argv))
-    return given.executor or "local", given.cores
+    _, options = cli.parse_args(list(argv))
+    return options.executor or "local", options.cores
 
 
 def main(argv: Sequence[str]) -> None:
@@ -171,25 +171,25 @@ def resources_in_force(workflow: Any) -> dict[str, dict[str, str]]:
 
 def parse_resources(words: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
     """Parse words of --set-resources, --set-threads and --default-resources, by option, into the same form."""
-    given = _parse_options(words)
-    return _resource_values(given.set_resources, given.set_threads, given.default_resources)
+    options = _parse_options(words)
+    return _resource_values(options.set_resources, options.set_threads, options.default_resources)
 
 
 def use_resources(workflow: Any, words: Mapping[str, Sequence[str]]) -> None:
     """Make a workflow, and the processes that run its jobs, use these words; to be called before the first rule."""
-    given = _parse_options(words)
+    options = _parse_options(words)
     workflow.resource_settings = dataclasses.replace(
         workflow.resource_settings,
-        overwrite_resources=given.set_resources,
-        overwrite_threads=given.set_threads,
-        default_resources=given.default_resources,
+        overwrite_resources=options.set_resources,
+        overwrite_threads=options.set_threads,
+        default_resources=options.default_resources,
     )
 
 
 def _parse_options(words: Mapping[str, Sequence[str]]) -> Any:
     from snakemake.cli import parse_args
 
-    options = [word for option, found in words.items() if found for word in (f"--{option}", *found)]
+    options = [word for option, values in words.items() if values for word in (f"--{option}", *values)]
     return parse_args(["--workflow-profile", "none", *options])[1]
 
 
@@ -206,11 +206,11 @@ def on_dag_built(workflow: Any, call: Callable[[], None]) -> None:
     """Call a function each time that Snakemake knows its jobs, in dry runs and the like too (`onstart` is for runs)."""
     build = workflow._build_dag
 
-    def built() -> None:
+    def build_and_call() -> None:
         build()
         call()
 
-    workflow._build_dag = built
+    workflow._build_dag = build_and_call
 
 
 def force_jobs(workflow: Any, choose: Callable[[list[Any]], list[Any]]) -> None:
@@ -220,7 +220,7 @@ def force_jobs(workflow: Any, choose: Callable[[list[Any]], list[Any]]) -> None:
     """
     build = workflow._build_dag
 
-    def built() -> None:
+    def build_forced() -> None:
         dag = workflow.dag
         update = dag.update_needrun
 
@@ -233,7 +233,7 @@ def force_jobs(workflow: Any, choose: Callable[[list[Any]], list[Any]]) -> None:
         dag.update_needrun = update_needrun
         build()
 
-    workflow._build_dag = built
+    workflow._build_dag = build_forced
 
 
 def list_all_jobs(workflow: Any) -> list[Any]:
@@ -397,15 +397,15 @@ def show_sentences_alone() -> None:
     """
     import snakemake.exceptions as exceptions
 
-    told = exceptions.format_exception_to_string
-    if told.__module__ == __name__:
+    original = exceptions.format_exception_to_string
+    if original.__module__ == __name__:
         return
 
     def sentence(error: BaseException | None, linemaps: Any = None) -> str:
         within = error
         while isinstance(within, exceptions.WorkflowError):
             within = within.__cause__ or within.__context__
-        return f"error: {within}" if isinstance(within, PlumblineError) else str(told(error, linemaps))
+        return f"error: {within}" if isinstance(within, PlumblineError) else str(original(error, linemaps))
 
     exceptions.format_exception_to_string = sentence
 
@@ -414,15 +414,15 @@ def answer_unknown_targets(answer: Callable[[str], str]) -> None:
     """Show `answer` of a target's name where no rule makes that, instead of Snakemake's error."""
     import snakemake.exceptions as exceptions
 
-    told = exceptions.format_exception_to_string
+    original = exceptions.format_exception_to_string
 
-    def answered(error: BaseException | None, linemaps: Any = None) -> str:
+    def format_error(error: BaseException | None, linemaps: Any = None) -> str:
         target = re.match(r"No rule to produce (.*) \(", str(error))
         if target and isinstance(error, exceptions.MissingRuleException):
             return f"error: {visible(answer(target[1]))}"
-        return str(told(error, linemaps))
+        return str(original(error, linemaps))
 
-    exceptions.format_exception_to_string = answered
+    exceptions.format_exception_to_string = format_error
 
 
 def own_log_handler(settings: Any) -> tuple[logging.Handler, logging.Formatter]:
