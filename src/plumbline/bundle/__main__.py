@@ -79,8 +79,8 @@ def pack(
     """
     folder = project.root / project.paths.results
     products = project.bundles.products
-    lacking = [one for one in products if not all((folder / name).is_file() for name in one.files)]
-    products = [one for one in products if one not in lacking]
+    lacking = [entry for entry in products if not all((folder / name).is_file() for name in entry.files)]
+    products = [entry for entry in products if entry not in lacking]
     if lacking and not allow_missing:
         raise PlumblineError(
             f"{project.paths.results}: {len(lacking)} targets are missing, such as {lacking[0]}; make them "

@@ -142,7 +142,7 @@ def lift(operand: Given) -> Expression:
     if isinstance(operand, int | float):
         value = (iv.mpf(str(operand)),)
         return Expression(text=str(operand), printed=value, ranges=value, binding=ATOM if operand >= 0 else SIGN)
-    parts = [lift(one) for one in operand]
+    parts = [lift(item) for item in operand]
     return Expression(
         text=f"[{', '.join(part.text for part in parts)}]",
         printed=tuple(value for part in parts for value in part.printed),

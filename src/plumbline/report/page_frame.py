@@ -47,10 +47,10 @@ class PresetWarning:
         Args:
             texts: study -> where its texts are from, empty for the paper's own (`Study.other_texts`).
         """
-        short, words = _BANNERS[preset]
+        short, text = _BANNERS[preset]
         others = {study: source for study, source in texts.items() if source}
         if not others:
-            return cls(preset=preset, short=short, words=words, badge="" if preset == REPRODUCTION else preset)
+            return cls(preset=preset, short=short, words=text, badge="" if preset == REPRODUCTION else preset)
         sources = ", ".join(f"{study}: {source}" for study, source in others.items())
         return cls(
             preset=preset,

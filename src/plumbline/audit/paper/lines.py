@@ -180,7 +180,7 @@ def _make_lines(
     lines: list[Line] = []
     for name, place, cells, where in items:
         numbers = {
-            key: table.number(*where[key]).rounded()
+            key: table.number(*where[key]).as_rounded()
             for key, cell in cells.items()
             if cell.number is not None and not cell.bound
         }

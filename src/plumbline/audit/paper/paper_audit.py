@@ -182,7 +182,7 @@ def _make_stated_checks(settings: AuditFile, names: Names, ledger: Ledger) -> No
                     )
                 assert isinstance(printed, PrintedNumber)
                 # A printed count may itself be a rounded result: only exact(...) says that it is not.
-                target = printed.rounded() if isinstance(left_side, ReferenceNode) and left_side.column else printed
+                target = printed.as_rounded() if isinstance(left_side, ReferenceNode) and left_side.column else printed
                 formula, quantity = row.right, check.what or f"{printed.name or printed} of check {id}"
                 place = check.where or printed.where
             else:
