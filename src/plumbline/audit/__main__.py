@@ -59,7 +59,7 @@ def main() -> int:
     """Run the verb `plumbline audit` and return its exit code.
 
     Raises:
-        PlumblineError: ``--out`` is no CSV, a named study has no printed numbers, or one that a row needs is missing.
+        PlumblineError: ``--out`` is not a CSV, a named study has no printed numbers, or a needed one is missing.
     """
     options = arguments().parse_args()
     if options.out is not None and options.out.suffix != ".csv":

@@ -27,10 +27,10 @@ INTRODUCTION = (
     "All rows, with inputs, class and finding, are in the CSV next to it."
 )
 
-#: What is said besides of the studies' papers.
+#: Added to the introduction on the page of the studies' papers.
 UNTRAINED = " Nothing was trained for this page: it is the same at every preset."
 
-#: What the sections of rows that hold only with rounding say.
+#: Introduction of the sections of rows that hold only with rounding.
 KNIFE_EDGES = "These hold only if every number involved was rounded from the very end of its range."
 WITHIN_ROUNDING = "These do not hold for the inputs as printed, and do for some numbers that round to them."
 

@@ -49,7 +49,7 @@ _READ = {
 }
 #: Those that no run has 0 of: one that diverged at its first step has no tokens.
 _POSITIVE = ("wall_seconds", "world_size")
-#: What no run of this world reaches; infinity and what is no number are not below it either.
+#: An upper limit that no real run reaches; infinity and not-a-number are not below it either.
 _UNBELIEVABLE = 1e11
 #: What no device holds.
 _MOST_BYTES = 1e15
@@ -142,7 +142,7 @@ def read_finished(run: Run, work: Path) -> dict[str, Any] | None:
 
 
 def _impossible(manifest: dict[str, Any]) -> str:
-    """What is said of the first number of a manifest that no run has; empty if there is none."""
+    """Describe the first number of a manifest that no run can have; empty if there is none."""
     for name in (name for name, types in _READ.items() if int in types):
         value = manifest[name]
         if not 0 <= value < _UNBELIEVABLE or (name in _POSITIVE and value == 0):

@@ -123,7 +123,7 @@ def distinct_words(megabytes: float) -> float:
 
 
 def tokens(project: Project, name: str) -> float | None:
-    """Estimate how many tokens of a corpus its packs need; None if the configuration does not tell."""
+    """Estimate how many tokens of a corpus its packs need; None if the configuration does not state it."""
     corpus = project.corpora[name]
     sizes = [*corpus.packs.values(), corpus.validation]
     stated = [size for size in sizes if size is not None]
@@ -145,7 +145,7 @@ def documents(project: Project, name: str) -> DataJobCost:
 
     They are sorted outside memory, so that they lie on the disk twice; files of the shuffle that are too large to be
     sorted are split once more. Of a hub's data set Parquet's reader is up to a gigabyte ahead, a tokenizer is trained
-    on its beginning, and a network is waited for; files of one's own are hashed and read.
+    on its beginning, and a network is waited for; the user's files are hashed and read.
     """
     text, source = text_bytes(project, name), project.corpora[name].source
     megabytes, hub = (text or 0.0) / 1e6, source == "hub"
@@ -164,7 +164,7 @@ def documents(project: Project, name: str) -> DataJobCost:
 
 
 def tokenizer(project: Project, name: str) -> DataJobCost:
-    """Estimate the job that makes a corpus's tokenizer: its memory goes by the words that differ in what it reads.
+    """Estimate the job that makes a corpus's tokenizer: its memory grows with the distinct words in what it reads.
 
     One that is trained on the documents verifies all of them.
     """
@@ -202,7 +202,7 @@ def _estimate_stored_mb(project: Project, name: str) -> float:
 
 
 def _estimate_cost(project: Project, rule: str, units: dict[str, float], is_known: bool, disk: float) -> DataJobCost:
-    """What the table of needs says of such a job, what the machine's disk takes for it, and its start."""
+    """Estimate a job from the table of needs, the machine's disk, and the time to start."""
     needs = need(rule, units)
     speed = machines.load(project.config["machine"]).disk_mb_per_second
     verifying, moving = needs.verified_mb / speed, needs.moved_mb / speed
@@ -258,7 +258,7 @@ def bottleneck(rules: Sequence[DataRule]) -> DataRule | None:
 
 
 def one_after_another(project: Project) -> int:
-    """Say how many shards wait for one another: those that profiles/slurm packs into a job, or a processor's share."""
+    """Count how many shards wait for one another: those that profiles/slurm packs into a job, or a core's share."""
     shards, machine = project.preset["tokenize_shards"], machines.load(project.config["machine"])
     return ceil(shards / machine.devices_at_once) if machine.device == "cpu" else min(TOGETHER, shards)
 
@@ -305,7 +305,7 @@ def _entry(corpus: Corpus) -> int:
 
 
 def _path_seconds(project: Project, name: str) -> float | None:
-    """Seconds of the jobs that wait for one another."""
+    """Sum the seconds of the jobs of a corpus that wait for one another; None if one is not known."""
     walls = [rule.seconds for rule in rules(project, name)]
     stated = [seconds for seconds in walls if seconds is not None]
     return sum(stated) if len(stated) == len(walls) else None

@@ -1,4 +1,4 @@
-"""Finds the scale and the steps at which an experiment fits a time, from the machine's own speed, and says how long one
+"""Finds scale and steps at which an experiment fits a time, from the machine's own speed, and estimates how long one
 takes.
 """
 
@@ -28,7 +28,7 @@ from plumbline.specs.study_config import Run, Study
 SHARE = 0.9
 #: Of scales whose runs read at least so many tokens a parameter the largest is taken.
 TOKENS_A_PARAMETER = 1.0
-#: Fewer steps are no training.
+#: Fewest steps of a training.
 FEWEST_STEPS = 10
 
 
@@ -50,7 +50,7 @@ class FittedBudget:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Price:
-    """Seconds of the longest run: `fixed`, and for each `step`; how many `runs`, one of each method, stand `beside`
+    """Seconds of the longest run: `fixed`, and for each `step`; how many `runs`, one of each method, run `beside`
     each other; and the baseline's parameters."""
 
     fixed: float
@@ -183,7 +183,7 @@ def _data(prices: RunEstimator, price: _Price, pack: str) -> float:
 
 
 def _earlier(project: Project, study: str) -> list[Run]:
-    """Find the finished runs of a study's experiments in the work folder, whatever the configuration says now."""
+    """Find the finished runs of a study's experiments in the work folder, whatever the configuration is now."""
     runs = []
     for path in sorted((Path(project.paths.work) / "runs" / study).glob("*_steps_*/*/s*/manifest.json")):
         try:

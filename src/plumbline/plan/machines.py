@@ -94,7 +94,7 @@ class Machine(MachineEntry, frozen=True, kw_only=True):
 
     @property
     def relative_in_words(self) -> str:
-        """Say where the step times of methods come from."""
+        """Describe where the step times of methods come from."""
         measured = self.measured_step_time
         if measured is not None:
             unmeasured = [
@@ -156,7 +156,7 @@ class Machine(MachineEntry, frozen=True, kw_only=True):
 
 
 def names_device(stated: str, name: str) -> bool:
-    """Say whether a device's `name` is of the device that a machine states.
+    """Whether a device's `name` is of the device that a machine states.
 
     It has every word that is stated, in any case, and no word of another board or of a part of one that is not stated.
     Where none is stated, as of processors, every name is meant.
@@ -193,7 +193,7 @@ def load(name: str, root: Path = ROOT) -> Machine:
 
 
 def for_preset(config: dict[str, Any], *, machine_is_named: bool) -> dict[str, Any]:
-    """Take PAPER_MACHINE for estimates at the preset paper where config/config.yaml has a processor, and say so, unless
+    """Take PAPER_MACHINE for estimates at preset paper where config/config.yaml has a processor, and print it, unless
     a machine was `machine_is_named`."""
     if machine_is_named or config["preset"] != "paper" or load(config["machine"]).device != "cpu":
         return config

@@ -46,7 +46,7 @@ def markdown(priced: RunEstimator, frame: pd.DataFrame) -> str:
 
 
 def beside_papers(priced: RunEstimator) -> str:
-    """Write the section that sets what the papers say they cost next to the plan; empty if none says it."""
+    """Write the section that compares what the papers state they cost with the plan; empty if none states it."""
     beside = compare_published(priced, ROOT)
     if not len(beside):
         return ""
@@ -67,7 +67,7 @@ def terminal(priced: RunEstimator, frame: pd.DataFrame) -> str:
 
 
 def notes(priced: RunEstimator, frame: pd.DataFrame) -> list[str]:
-    """Say in a few sentences what the plan rests on, and what its figures mean."""
+    """Write in a few sentences what the plan rests on, and what its figures mean."""
     machine = priced.machine
     relative = f"Step times of methods: {machine.relative_in_words}."
     sentences = [
@@ -92,7 +92,7 @@ def notes(priced: RunEstimator, frame: pd.DataFrame) -> list[str]:
 
 
 def _describe_preparation(frame: pd.DataFrame) -> str:
-    """Say what the corpora take that are not there yet: of the row with most."""
+    """Describe what the corpora that are not there yet take: of the row with most."""
     beginning = "Data preparation runs on processors and is in no device-hour"
     cpu_hours = frame["data_cpu_hours"].to_numpy()
     if not len(cpu_hours) or not cpu_hours.max():
@@ -109,7 +109,7 @@ def _describe_preparation(frame: pd.DataFrame) -> str:
 
 
 def _beyond() -> str:
-    """Say up to which sizes the laws of the data stage were measured."""
+    """Describe up to which sizes the laws of the data stage were measured."""
     return (
         f" Extrapolated from jobs of up to {job_needs.most_measured('documents', 'text_mb'):,.0f} MB of text and "
         f"{job_needs.most_measured('pack', 'tokens_m'):,.0f} M tokens (benchmarks/job_resources.yaml)."
@@ -143,7 +143,7 @@ def _price(frame: pd.DataFrame) -> dict[str, pd.Series]:
 
 
 def _mark_estimated(frame: pd.DataFrame, figures: pd.Series) -> pd.Series:
-    """Figures with the word where they rest on an estimated run."""
+    """Write "about" before figures that rest on an estimated run."""
     return figures.where(~(frame["runs_estimated"] > 0), "about " + figures)
 
 

@@ -63,7 +63,7 @@ class RunEstimator:
         return self.sizes(run.spec.model)
 
     def exact(self, runs: Iterable[Run]) -> bool:
-        """Whether the operations of all these runs are counted; where one is estimated, a page says *about*."""
+        """Whether the operations of all these runs are counted; if one is estimated, a page prints *about*."""
         return all(self.size(run).exact for run in runs)
 
     def training_flops(self, run: Run) -> float:
@@ -170,7 +170,7 @@ class RunEstimator:
             return False
 
     def digest(self) -> str:
-        """Changes when what a plan says may have changed: configuration, machine, measurements, what is done and what
+        """Changes when a plan's content may have changed: configuration, machine, measurements, what is done and what
         there is to evaluate."""
         runs = [
             [key, run.spec.run_id, run.size, self.is_trained(run), self.is_probed(run)]
@@ -214,7 +214,7 @@ def estimator(
 
 #: Ranks that a node of several devices has.
 NODE = 8
-#: What a verdict holds of a model that it looks at: at most so many tokens' states of all layers, and no more numbers
+#: What a verdict holds of a model that it examines: at most so many tokens' states of all layers, and no more numbers
 #: than that (`plumbline.operate.preflight.method_checks`).
 LOOKED_AT_TOKENS, LOOKED_AT_STATES = 8_192, 2**24
 #: A training asks for so many times the memory that it needs, at every attempt: attempts are also its slices.
@@ -241,11 +241,11 @@ class JobRequests:
         return needs.choose_mb(attempt, LEAST_MB)
 
     def product(self, rule: str) -> Need:
-        """Estimate a job that makes items, or a product of all runs: by the largest suite that is asked for."""
+        """Estimate a job that makes items, or a product of all runs: by the largest suite that is requested."""
         return need(rule, {"items_k": self._items_k(), "answers_k": self._items_k()})
 
     def verdict(self, runs: list[Run]) -> Need:
-        """Estimate a verdict on runs: one of each arm and scale is looked at whole, and all are read again."""
+        """Estimate a verdict on runs: one of each arm and scale is examined whole, and all are read again."""
         each = [(run.spec.scale, run.spec.method, self.priced.size(run).parameters / 1e6) for run in runs]
         arms = {(scale, method): millions for scale, method, millions in each}
         units = {
@@ -276,7 +276,7 @@ class JobRequests:
         }
 
     def _items_k(self) -> float:
-        """Thousands of items of the largest suite; 50, more than any of the studies has, where none tells."""
+        """Thousands of items of the largest suite; 50, more than any of the studies has, if none states it."""
         if not self._suites:
             of_suites = {run.suite: run for run in self.priced.project.scored_runs.values() if run.suite}
             for suite, run in of_suites.items():

@@ -64,7 +64,7 @@ class _Corpus:
 
     @property
     def most(self) -> float:
-        """Seconds to its largest pack; none where they are not known."""
+        """Seconds to its largest pack; none if they are not known."""
         _, rules = list(self.by_pack.values())[-1]
         return sum(rule.seconds or 0.0 for rule in rules)
 
@@ -219,7 +219,7 @@ def _disk(priced: RunEstimator, classes: list[RunClass], making: list[str]) -> s
 
 
 def saving(priced: RunEstimator, classes: list[RunClass]) -> list[str]:
-    """Say what a disk must write of runs of several GPUs that are told to stop, and of which the machine's does not."""
+    """Describe how fast a disk must save stopped runs of several GPUs, and for which this machine's is too slow."""
     speed, most, limit = priced.machine.disk_mb_per_second, dict[str, float](), target_costs.SAVE_SECONDS
     for size_class in classes:
         if size_class.devices > 1 and priced.machine.device == "cuda":

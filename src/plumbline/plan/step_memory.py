@@ -1,4 +1,4 @@
-"""Says how much of a device's memory a training step takes, and what its ranks send one another.
+"""Estimates how much of a device's memory a training step takes, and what its ranks send one another.
 
 A step of each kind was counted without a device (benchmarks/fake_device.jsonl): of one rank that holds the model whole,
 with one micro-batch. What several ranks and micro-batches add is estimated here; none of it is measured.
@@ -62,7 +62,7 @@ class StepCount:
         )
 
     def of_rank(self, ranks: int, *, sharded: bool) -> int:
-        """Reckon the peak of one of `ranks` that train a run, over several micro-batches, or more than that.
+        """Estimate the peak of one of `ranks` that train a run, over several micro-batches, or more than that.
 
         It is an upper bound: gradients are added to a pass whose peak may hold some already. The gradients of the
         micro-batches before are there in every pass but the first. DDP keeps a copy of them in its buckets. Shards are
@@ -76,7 +76,7 @@ class StepCount:
 
 
 def bucket_bytes(parameters: int, ranks: int) -> int:
-    """Bytes of DDP's buckets: gradients once more, since parameters' gradients are no views of them.
+    """Bytes of DDP's buckets: gradients once more, since parameters' gradients are not views of them.
 
     Args:
         parameters: bytes of the parameters; gradients are of their type.
@@ -97,7 +97,7 @@ def count_sent_bytes(parameters: int, ranks: int) -> int:
 
 
 def describe_sent(machine: Machine, runs: Iterable[tuple[Run, float]]) -> str:
-    """Say what a rank sends at most in a step, by size class; empty if no run has several GPUs.
+    """Describe what a rank sends at most in a step, by size class; empty if no run has several GPUs.
 
     Args:
         runs: with the bytes of their parameters.
@@ -117,7 +117,7 @@ def is_sharded(machine: Machine, run: Run) -> bool:
 
 
 def step_kind(spec: RunSpec) -> str:
-    """Fingerprint what a step's kernels and memory depend on; numbers of optimizer and interventions are no part."""
+    """Fingerprint what a step's kernels and memory depend on; not the numbers of optimizer and interventions."""
     hooks = [_words(hook) for hook in spec.interventions]
     optimizer = [spec.optimizer.name, _words(spec.optimizer.options)]
     return sha256_text(canonical_json([model_counts.key(spec.model), spec.train.precision, optimizer, hooks]))[:16]
@@ -159,7 +159,7 @@ class DeviceMemory:
 
 
 def of_device(machine: Machine, run: Run) -> DeviceMemory | None:
-    """Reckon what a run's step takes of one of the machine's devices; None if it states no micro-batch."""
+    """Estimate what a run's step takes of one of the machine's devices; None if it states no micro-batch."""
     stated = machine.micro_batch.get(run.size)
     if stated is None:
         return None
@@ -171,8 +171,8 @@ def of_device(machine: Machine, run: Run) -> DeviceMemory | None:
 
 
 def in_words(machine: Machine, runs: Iterable[Run]) -> list[str]:
-    """Say what steps take of the machine's devices, by size class, and name every run that is not given the stated
-    micro-batch, or would not fit with it. Where the machine states none, say what was counted.
+    """Describe what steps take of the machine's devices, by size class, and name every run that is not given the stated
+    micro-batch, or would not fit with it. Where the machine states none, describe what was counted.
     """
     runs = list(runs)
     memories = [(run, memory) for run in runs if (memory := of_device(machine, run)) is not None]
@@ -199,7 +199,7 @@ def in_words(machine: Machine, runs: Iterable[Run]) -> list[str]:
 
 
 def _describe_unstated(machine: Machine, runs: Iterable[Run]) -> list[str]:
-    """Say what steps take of the GPUs of a machine that states no micro-batch for them, as they were counted."""
+    """Describe what steps take of the GPUs of a machine that states no micro-batch for them, as they were counted."""
     room, peaks = machine.memory_gib * 2**30 - SPARE, dict[tuple[str, int], list[int]]()
     for run in runs:
         count = counts().get(step_kind(run.spec))
@@ -221,7 +221,7 @@ def _describe_unstated(machine: Machine, runs: Iterable[Run]) -> list[str]:
 def micro_batch_flag(wildcards: Any) -> str:
     """Give the trainer's flag that sets the micro-batch of the run that a job's wildcards name (profiles/slurm).
 
-    Nothing where its step would not fit the machine's memory: the trainer then takes the largest that does.
+    Nothing if its step would not fit the machine's memory: the trainer then takes the largest that does.
     """
     loaded = profiles.load_configuration()
     run = loaded.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed)

@@ -78,7 +78,7 @@ def table(estimator: RunEstimator) -> pd.DataFrame:
             own = {kind: {_choose_key(kind, run): run for run in runs if kind in entry["reads"]} for kind in here}
             rows.append(row(estimator, study.name, name, runs, own, plan.measurements.of_target(study.name, name)))
             here = {kind: here[kind] | own[kind] for kind in here}
-        if not study.definition["targets"]:  # a file of one's own: its page reads the scores of all runs
+        if not study.definition["targets"]:  # a file of the user's own: its page reads the scores of all runs
             here["scores"] = {run.scores_key: run for run in study.runs.values()}
         measured = plan.measurements.of_target(study.name)
         rows.append(row(estimator, study.name, WHOLE, list(study.runs.values()), here, measured))
@@ -91,7 +91,7 @@ def table(estimator: RunEstimator) -> pd.DataFrame:
 
 
 def _choose_key(kind: str, run: Run) -> str:
-    """What tells a run's scores from others; probes are of the run, whichever study reads them."""
+    """The key of a run's scores; probes have the run's own key, whichever study reads them."""
     return run.scores_key if kind == "scores" else run.key
 
 
@@ -106,7 +106,7 @@ def row(
     """Price a set of runs, the scores and probes that are read of them, and measurements, as a row of the plan's
     table.
 
-    What cannot be estimated is named in `not_counted` and in no sum; `runs_estimated` says of how many runs the
+    What cannot be estimated is named in `not_counted` and in no sum; `runs_estimated` counts for how many runs the
     operations are estimated rather than counted.
 
     Args:
@@ -192,7 +192,7 @@ def makespan(jobs: Sequence[tuple[float, int]], devices: int) -> float:
 
 
 def speed_in_words(estimator: RunEstimator) -> str:
-    """Say where the plan's speed comes from: measured or stated, as a share of the machine's peak (MFU)."""
+    """Describe where the plan's speed comes from: measured or stated, as a share of the machine's peak (MFU)."""
     machine, calibration = estimator.machine, estimator.calibration
     peak = f"{machine.peak_tflops:g} TFLOP/s"
     if not calibration.speed:
@@ -202,9 +202,9 @@ def speed_in_words(estimator: RunEstimator) -> str:
 
 
 def memory_in_words(estimator: RunEstimator) -> str:
-    """Say how much of a device's memory finished runs took at most.
+    """Describe how much of a device's memory finished runs took at most.
 
-    Empty where none recorded it, since nothing is guessed.
+    Empty if none recorded it, since nothing is guessed.
     """
     memory = estimator.calibration.memory
     return _join_scales({key: f"{most / 1e9:.2f} GB" for key, most in memory.items()})

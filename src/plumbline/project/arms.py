@@ -1,4 +1,4 @@
-"""Trains the arms of an experiment as runs of the DAG: a look asks Snakemake for the runs that are missing.
+"""Trains the arms of an experiment as runs of the DAG: an interim analysis makes Snakemake run those that are missing.
 
 What an arm gives is read from the finished run: its last validation loss, what it took, and on what it was made.
 """
@@ -31,7 +31,7 @@ from plumbline.verdict.page import describe_budget, describe_size, list_differen
 from plumbline.verdict.sources.study_runs import run_evidence
 
 METRIC, UNIT = "validation_loss", "nats a token"
-#: What the log of a job ends with where the machine was at fault: it says nothing of the candidate.
+#: What the log of a job ends with where the machine was at fault: it is not evidence about the candidate.
 MACHINES = ("no disk space", "No space left", "cannot be read or written", "asked to stop", "Permission denied")
 
 
@@ -40,10 +40,10 @@ class StudyArms:
     """The two arms of a method of a study, or of a user's own file, against its baseline.
 
     Attributes:
-        project: with everything that the command line said.
+        project: with everything that the command line stated.
         given: `config.experiment` without its seeds.
         candidate: the candidate's name in the experiment.
-        words: what Snakemake is told besides: profiles, and the KEY=VALUE words of the user.
+        words: further arguments for Snakemake: profiles, and the KEY=VALUE words of the user.
         at_once: runs that stand next to each other.
     """
 
@@ -83,17 +83,17 @@ class StudyArms:
 
     @property
     def trainer(self) -> str:
-        """What trains both arms, in words."""
+        """What trains both arms, as text."""
         return f"study {self.study.code}, preset {self.study.preset}, scale {self.given['scale']}"
 
     @property
     def budget(self) -> str:
-        """How long a run trains, in words."""
+        """How long a run trains, as text."""
         return describe_budget([self.spec])
 
     @property
     def size(self) -> str:
-        """How large the model is and how long it trains, as a verdict's sentence says it."""
+        """How large the model is and how long it trains, as a verdict's sentence states it."""
         specs = [run.spec for run in self._runs.values()]
         return describe_size(self.study.scale_label(self.given["scale"]), self.study.preset, specs)
 
@@ -125,7 +125,7 @@ class StudyArms:
 
         Raises:
             PlumblineError: a run is missing for a reason that is not its arm's: a full disk, a corpus that cannot be
-                made, a stop that was asked for.
+                made, a stop that was requested.
             KeyboardInterrupt: Snakemake was interrupted.
         """
         began = time.time()

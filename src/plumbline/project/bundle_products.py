@@ -24,11 +24,11 @@ FILES = {
     "audit": (".csv", ".md", f".{fingerprint_file.KEY}.json"),
 }
 
-#: Folders and files of the project that say what was asked for, what that may be, and how it is made. Of studies all
-#: but their code: nothing that a bundle brings is run.
+#: Folders and files of the project that state what was requested, what can be, and how it is made. Of studies all
+#: except their code: nothing that a bundle brings is run.
 CONFIGURATION = ("config", study_folders.STUDIES, "workflow", "Snakefile")
 
-#: Timings of jobs that are no study's products.
+#: Timings of jobs that are not products of a study.
 OTHER_TIMINGS = ("verdict",)
 
 
@@ -94,7 +94,7 @@ class BundleProducts:
         return sorted(path for path in paths | self._timings() if (self.configuration.root / path).is_file())
 
     def configuration_files(self) -> list[str]:
-        """The files that say what was asked for, those of every study of the project among them: the audit reads them
+        """The files that state what was requested, those of every study of the project among them: the audit reads them
         all. A study of an installed package is brought by that."""
         roots = [self.configuration.root / name for name in CONFIGURATION]
         paths = [path for place in roots for path in (place, *place.rglob("*"))]
@@ -103,7 +103,7 @@ class BundleProducts:
         return sorted(name for name in names if not study_folders.is_code(name))
 
     def _timings(self) -> set[str]:
-        """What jobs took: those of the studies asked for, and those of corpora, which are no study's."""
+        """What jobs took: those of the requested studies, and those of corpora, which belong to no study."""
         others = set(known_studies(self.configuration.root)) - set(self.configuration.studies)
         files = (self.configuration.root / self.paths.work / "benchmarks").rglob("*.jsonl")
         return {

@@ -1,4 +1,4 @@
-"""Puts together what Snakemake's command line and its profiles say of the configuration, and of the resources of jobs.
+"""Puts together what Snakemake's command line and its profiles state of the configuration, and of jobs' resources.
 
 Snakemake takes a profile's options for defaults of its command line: `--config work=/scratch` drops a profile's whole
 `config:`, a later profile that of an earlier one, and a second `--config` the first. On a cluster that plans another
@@ -31,7 +31,7 @@ def merge_config_arguments(workflow: Any) -> None:
     here on their command line, by every executor, and change nothing.
 
     Raises:
-        PlumblineError: the words cannot be told from the command line, or a file's YAML cannot be meant.
+        PlumblineError: the words cannot be found in the command line, or a file's YAML cannot be meant.
     """
     for path in (CONFIG, *snakemake_internals.config_files(workflow)):
         if path.exists() and not isinstance(read_yaml(path), dict):
@@ -47,7 +47,7 @@ def merge_resource_arguments(workflow: Any) -> None:
     To be called before the first rule. The processes that run jobs are given what is in force here.
 
     Raises:
-        PlumblineError: the words cannot be told from the command line.
+        PlumblineError: the words cannot be found in the command line.
     """
     if not (snakemake_internals.is_main_process(workflow) and is_snakemake_command()):
         return
@@ -85,7 +85,7 @@ def collect_words(argv: Sequence[str], in_force: list[str]) -> list[str]:
 
     Args:
         argv: Snakemake's command line, without the program.
-        in_force: the words that Snakemake itself goes by.
+        in_force: the words that Snakemake itself uses.
 
     Raises:
         PlumblineError: Snakemake goes by other words than this reads.
@@ -103,7 +103,7 @@ def collect_words(argv: Sequence[str], in_force: list[str]) -> list[str]:
 
 
 def profile_file(profile: str | Path) -> Path:
-    """Find the file of a profile that is named as for Snakemake: a directory, a file, or a name that it looks for.
+    """Find the file of a profile that is named as for Snakemake: a directory, a file, or a name that it searches for.
 
     Raises:
         PlumblineError: there is none.
@@ -126,7 +126,7 @@ def profile_words(path: Path, key: str = "config") -> list[str]:
     try:
         words = snakemake_internals.read_profile(path).get(key, [])
     except ConfigFileParserException as error:
-        # Snakemake keeps the words of ours and not the error: what stands after its name is the remedy.
+        # Snakemake keeps our message and not the error: what stands after its name is the remedy.
         _, ours, remedy = str(error).partition("PlumblineError: ")
         raise PlumblineError(remedy if ours else f"--profile {path}: {error}; fix that file") from error
     return [words] if isinstance(words, str) else [str(word) for word in words]

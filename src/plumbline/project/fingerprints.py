@@ -138,7 +138,7 @@ class Fingerprints:
         """Fingerprint documents, tokenizer, tokens (`tokenize`) or a pack (`kind`) of a corpus: ``<code>-<request>``.
 
         The request is what the configuration states, and which files a folder holds, down to this product: it includes
-        what the stages before it are asked for, but not their code, nor how much of a hub's data set is read. That is
+        what is requested of the stages before it, but not their code, nor how much of a hub's data set is read. That is
         hashed with the code of documents: where another budget gives the same bytes, nothing is trained anew for it.
         """
         read = self._corpus(name)
@@ -162,7 +162,7 @@ class Fingerprints:
         return f"{sha256_text(canonical_json([verb, budgeted, read['tokenizer'], found_short]))[:16]}-{rest}"
 
     def _corpus(self, name: str) -> dict[str, Any]:
-        """What is asked of a corpus; a rule that leaves out no copies is not said, as before there was one."""
+        """What is requested of a corpus; without the rule for copies if it keeps all, as earlier versions did."""
         read: dict[str, Any] = msgspec.to_builtins(self.configuration.corpora[name])
         return read if read["copies"] != "keep" else _without(read, "copies")
 
@@ -256,7 +256,7 @@ class Fingerprints:
         """Fingerprint the report: the pages' code, templates, style and scripts, the studies' YAML and READMEs, and the
         verdicts' pages.
 
-        All verdicts that are there count, since it may not be known any more which user's file asked for one.
+        All verdicts that are there count, since the user's file that requested one may no longer be known.
         """
         folder = code_hash.PACKAGE / REPORT
         files = code_hash.product_files(folder / "__main__.py")
@@ -300,7 +300,7 @@ def _probes_code() -> str:
 
 
 def _sizes(files: list[str]) -> list[list[Any]]:
-    """Names and sizes; that a file was changed within its size is for its time to say."""
+    """List names and sizes; a change that keeps the size shows in the file's time of change."""
     folder = os.path.commonpath([os.path.dirname(path) for path in files]) if files else ""
     return [[os.path.relpath(path, folder), os.path.getsize(path)] for path in files]
 

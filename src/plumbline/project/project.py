@@ -67,7 +67,7 @@ class Project(Configuration):
 
     @cached_property
     def targets(self) -> StudyTargets:
-        """The targets that can be asked for, and the files that they read."""
+        """The targets that can be requested, and the files that they read."""
         return StudyTargets(self, self.paths, self.measurements)
 
     @cached_property
@@ -82,7 +82,7 @@ class Project(Configuration):
 
     @cached_property
     def fingerprints(self) -> Fingerprints:
-        """The fingerprints that tell when a product has to be rebuilt."""
+        """The fingerprints that determine when a product has to be rebuilt."""
         return Fingerprints(self, self.paths, self.inputs, self.targets, self.verdicts)
 
     @cached_property
@@ -96,7 +96,7 @@ class Project(Configuration):
         return UnknownPaths(self, self.paths, self.targets, self.measurements, self.verdicts)
 
     def report_files(self) -> list[str]:
-        """List what the report shows: every product of the configured studies, the audit, and the verdict asked for."""
+        """List what the report shows: every product of the configured studies, the audit, and the requested verdict."""
         products = [path for study in self.studies for path in self.targets.products(study)]
         verdict = [path for path in self.verdicts.pages if path.endswith(".md")]
         return [f"{self.paths.results}/{path}" for path in [*products, "audit.csv", *verdict]]
@@ -114,7 +114,7 @@ def _load_every_study(
     names: list[str], preset: str, root: Path, source: str
 ) -> tuple[dict[str, study_config.Study], dict[str, str]]:
     """All studies that have something at a preset, and those that cannot be loaded with the reason, which is warned of.
-    (A study without anything at a preset, or a broken one, is an error where it is asked for by name.)
+    (A study without anything at a preset, or a broken one, is an error where it is requested by name.)
 
     Raises:
         PlumblineError: none of them can be loaded.

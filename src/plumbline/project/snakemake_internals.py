@@ -3,7 +3,7 @@
 Snakemake promises its command line, what a rule sees of its job (wildcards, input, output, params, log, resources,
 threads), `snakemake.utils`, and the interfaces of its plugins. What stands in `PARTS` may change with any minor
 version. So no other file touches a private part, and tests/architecture/test_snakemake_internals.py fails where another
-minor version than `SEEN_WITH` is installed: look at each function, then write the version there. Snakemake is imported
+minor version than `SEEN_WITH` is installed: check each function, then write the version there. Snakemake is imported
 inside the functions, since what merely prints help imports this module too.
 
     command line   parse_config_word, profile_files, find_profile, read_profile, executor_and_cores, main
@@ -90,13 +90,13 @@ def parse_config_word(word: str) -> dict[str, Any]:
 
 
 def profile_files(argv: Sequence[str]) -> list[Path]:
-    """Find the files of the profiles in force, the last one strongest; Snakemake looks for them itself.
+    """Find the files of the profiles in force, the last one strongest; Snakemake finds them itself.
 
     They are those of --profile (or of $SNAKEMAKE_PROFILE), then the workflow's own.
     """
     from snakemake.cli import parse_args
 
-    with contextlib.redirect_stderr(io.StringIO()):  # which it has said already
+    with contextlib.redirect_stderr(io.StringIO()):  # which it has printed already
         parser, _ = parse_args(list(argv))
     return [Path(path) for path in parser._default_config_files]
 
@@ -123,7 +123,7 @@ def read_profile(path: Path) -> Mapping[str, Any]:
 
 
 def executor_and_cores(argv: Sequence[str]) -> tuple[str, Any]:
-    """Read which executor a command line and its profiles choose, and how many cores they give it (None: not said)."""
+    """Read which executor a command line and its profiles choose, and how many cores they give it (None: unstated)."""
     from snakemake import cli
 
     _, options = cli.parse_args(list(argv))
@@ -170,7 +170,7 @@ def resources_in_force(workflow: Any) -> dict[str, dict[str, str]]:
 
 
 def parse_resources(words: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
-    """Parse words of --set-resources, --set-threads and --default-resources, by option, into the same form."""
+    """Parse words of --set-resources, --set-threads and --default-resources, by option, as Snakemake does."""
     options = _parse_options(words)
     return _resource_values(options.set_resources, options.set_threads, options.default_resources)
 
@@ -216,7 +216,7 @@ def on_dag_built(workflow: Any, call: Callable[[], None]) -> None:
 def force_jobs(workflow: Any, choose: Callable[[list[Any]], list[Any]]) -> None:
     """Force those of all jobs that `choose` returns, before Snakemake first asks which of them are needed.
 
-    Snakemake's own --forcerun makes a target of each file that it is given; these are forced if they are asked for.
+    Snakemake's own --forcerun makes a target of each file that it is given; these are forced if they are requested.
     """
     build = workflow._build_dag
 
@@ -267,7 +267,7 @@ def only_touches(workflow: Any) -> bool:
 
 
 def stays_here(job: Any) -> bool:
-    """Whether a job is run where Snakemake is, not on a cluster. Snakemake itself says so of every job of a dry run."""
+    """Whether a job is run where Snakemake is, not on a cluster. Snakemake itself does so for all jobs of a dry run."""
     rule = job.rule
     return rule.group is None and (rule.name in job.dag.workflow._localrules or rule.norun)
 
@@ -326,8 +326,8 @@ def take_lock_over(
     """Hold a context manager around Snakemake's own lock, and call a function before a person's command removes
     locks.
 
-    Both are given the folder `.snakemake`. Only here can one tell that jobs will be run: when a Snakefile is read, a
-    dry run looks like any other; `onstart` comes after the lock, and where it fails the locks of all are removed. A
+    Both are given the folder `.snakemake`. Only here is it known that jobs will be run: when a Snakefile is read, a
+    dry run is like any other; `onstart` comes after the lock, and where it fails the locks of all are removed. A
     second call in one process changes nothing.
     """
     from snakemake.persistence import PersistenceBase

@@ -1,4 +1,4 @@
-"""Names what can be asked for: tables, figures, claims and pages of each study, and what each is made from."""
+"""Names what can be requested: tables, figures, claims and pages of each study, and what each is made from."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class StudyTargets:
         self.configuration, self.paths, self.measurements = configuration, paths, measurements
 
     def entry(self, study: str, target: str, kind: str) -> dict[str, Any]:
-        """Look up what a study's YAML says of a table or figure (`kind`).
+        """Look up what a study's YAML states of a table or figure (`kind`).
 
         Raises:
             PlumblineError: the study has no such target.
@@ -75,7 +75,7 @@ class StudyTargets:
     def claims_files(self, study: str) -> list[str]:
         """List the files that the claims of a study rest on.
 
-        They are what its targets read, except for targets that say otherwise, all printed numbers, and how often each
+        They are what its targets read, except for targets that state otherwise, all printed numbers, and how often each
         claim would be reproduced.
         """
         paths = {path for target in self.configuration.studies[study].claimed for path in self.files(study, target)}

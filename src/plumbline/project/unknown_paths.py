@@ -47,7 +47,7 @@ class UnknownPaths:
         raise PlumblineError(self.nothing_makes(path))
 
     def nothing_makes(self, path: str) -> str:
-        """Say that nothing makes a path, and name the nearest one that something does."""
+        """Write that nothing makes a path, and name the nearest one that something does."""
         close = nearest(path, ["all", *sorted(self._makes)]) or ";"
         return (
             f"nothing makes {path} at preset {self.configuration.name}{close} `plumbline ls targets` lists tables and "

@@ -84,7 +84,7 @@ class PrintedTable:
 class PrintedSetup:
     """Reader of single values of a paper's stated configuration, `published/setup.yaml`.
 
-    The file is read when the first value is asked for.
+    The file is read when the first value is requested.
 
     Raises:
         PlumblineError: (from each method) there is no such entry or key, or its value is of another type.

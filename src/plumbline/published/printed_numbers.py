@@ -1,7 +1,7 @@
-"""The printed side: numbers of one paper, as data under ``studies/<study>/published/``.
+"""Reads the printed numbers of one paper, data under ``studies/<study>/published/``.
 
 Numbers are read as the text that was printed: "0.4820" has four digits, 0.482 has three, and only the text
-says how far the number was rounded. What a paper does not print is an empty cell.
+states how far the number was rounded. What a paper does not print is an empty cell.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs import study_folders
 from plumbline.specs.yaml_files import ROOT, read_yaml
 
-if TYPE_CHECKING:  # tables compare with frames; the audit reads cells, and stands where there is no pandas
+if TYPE_CHECKING:  # tables compare with frames; the audit reads cells, and works without pandas
     import pandas as pd
 
 #: The word in a cell where the paper prints nothing.
@@ -91,7 +91,7 @@ class PrintedNumbers:
     def cells(self, name: str) -> dict[str, dict[str, str]]:
         """The texts of a printed table: row -> column -> what is printed, or an empty text; without the first column.
 
-        That one names the rows. Where it says the same of several, `#1`, `#2`, ... in the file's order follow.
+        That one names the rows. Where it is the same for several, `#1`, `#2`, ... in the file's order follow.
 
         Raises:
             PlumblineError: also where a row has more or fewer cells than the table's head.
@@ -128,7 +128,7 @@ class PrintedNumbers:
         return frame
 
     def claims(self) -> list[PaperClaim]:
-        """The paper's claims, in its order; empty where the study checks none."""
+        """The paper's claims, in its order; empty if the study checks none."""
         if not (self.directory / "claims.yaml").exists():
             return []
         claims = []
@@ -189,7 +189,7 @@ class PrintedNumbers:
 
 
 def read_printed(frame: pd.DataFrame, row: Any, column: str) -> str:
-    """The printed cell of a table, or the words "not printed" where it is empty or its row is missing."""
+    """The printed cell of a table, or "not printed" if it is empty or its row is missing."""
     if row not in frame.index:
         return NOT_PRINTED
     return frame.loc[row, column] or NOT_PRINTED

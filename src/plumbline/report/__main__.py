@@ -34,7 +34,7 @@ def main() -> None:
     """Run `plumbline report`: write the report's pages.
 
     Raises:
-        PlumblineError: `--out` is no index.html, or its folder holds something that is no report.
+        PlumblineError: `--out` is not an index.html, or its folder holds something that is not a report.
     """
     options = arguments().parse_args()
     try:

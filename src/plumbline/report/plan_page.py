@@ -1,6 +1,6 @@
 """Builds the report's page of the plan: what each missing target costs, estimated when the report is made.
 
-In a folder that was rebuilt from a bundle nothing is missing and nothing is there to train on: the page says what
+In a folder that was rebuilt from a bundle nothing is missing and nothing is there to train on: the page shows what
 the runs took that were packed.
 """
 
@@ -24,7 +24,7 @@ def build_page(results: ResultsOnDisk) -> ReportPage:
 
 
 def _describe_packed_runs(results: ResultsOnDisk) -> dict[str, Any]:
-    """What the runs took that were packed, by study and size, as their manifests say."""
+    """What the runs took that were packed, by study and size, as their manifests state."""
     rows = []
     for study in results.studies.values():
         runs = [run for run in results.of_study(study) if run.outcome and run.planned]
@@ -67,7 +67,7 @@ def _describe_plan(results: ResultsOnDisk) -> dict[str, Any]:
         ]
         for place in frame.index
     ]
-    # A row is named by its target: the study stands beside it.
+    # A row is named by its target: the study stands next to it.
     order = [columns.index("target"), *(place for place, name in enumerate(columns) if name != "target")]
     return {
         "packed": None,

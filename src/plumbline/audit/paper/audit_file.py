@@ -1,6 +1,6 @@
-"""Reads `audit.toml`: what a reviewer says of a paper, and the checks of it. The schema is closed.
+"""Reads `audit.toml`: what a reviewer states about a paper, and the checks of it. The schema is closed.
 
-Without the file, an audit checks what tables allow without being told.
+Without the file, an audit checks what can be checked in tables without instructions.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class NumberPart(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TablePart(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a reviewer says of a table.
+    """What a reviewer states about a table.
 
     Attributes:
         baseline: the row with which others are compared.
         better: column -> "lower" or "higher".
-        items: column of means -> how many whole numbers each is the mean of, or the column that says so.
-        skip: columns that are not looked at without being told.
+        items: column of means -> how many whole numbers each is the mean of, or the column that states it.
+        skip: columns that are only checked where a check names them.
     """
 
     baseline: str = ""
@@ -58,7 +58,7 @@ class TablePart(Struct, frozen=True, forbid_unknown_fields=True):
 class ModelPart(Struct, frozen=True, forbid_unknown_fields=True):
     """The shape of a decoder, its parameters as printed ("124M"), and where they stand.
 
-    `biases`, `norm_vectors` and `tied`: None where the file does not say, and each of them is then counted.
+    `biases`, `norm_vectors` and `tied`: None if the file does not state it; each way is then counted.
     """
 
     layers: int
@@ -102,7 +102,7 @@ class CheckPart(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AuditFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """What `audit.toml` says."""
+    """The content of `audit.toml`."""
 
     paper: PaperPart = PaperPart()
     numbers: dict[str, str | int | float | NumberPart] = {}
@@ -114,7 +114,7 @@ class AuditFile(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load(path: Path) -> AuditFile:
-    """Read an audit file; one that says nothing where there is none.
+    """Read an audit file; an empty one if there is no file.
 
     Raises:
         UsageError: it cannot be meant; the key, the file and the remedy are named.
@@ -196,10 +196,10 @@ def _short(number: int) -> str:
 
 
 def parse_number(entry: str | int | float | NumberPart, name: str, where: str) -> PrintedNumber:
-    """A number of the file: one in quotes is rounded as printed ("124M", "2.5B"), a bare whole number is exact.
+    """Parse a number of the file: one in quotes is rounded as printed ("124M", "2.5B"), a bare whole number is exact.
 
     Raises:
-        UsageError: it is no number.
+        UsageError: it is not a number.
     """
     if isinstance(entry, int):
         if not abs(entry) < LARGEST:

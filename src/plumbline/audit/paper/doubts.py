@@ -1,7 +1,7 @@
 """Weighs numbers that a relation does not give: what else may be meant by them, so that they accuse nobody of a fault.
 
 A total may print a peak or a ratio in a column that does not add up, a mean be geometric or weighted, and a footnote
-tell where a number is from.
+state where a number is from.
 """
 
 from __future__ import annotations
@@ -133,12 +133,12 @@ def _other_mean(name: str, title: str) -> tuple[str, bool]:
 
 
 def _is_named(kind: str, word: str) -> bool:
-    """Whether a kind of mean is what a word says: "geometric" of "geo"."""
+    """Whether a kind of mean is meant by a word: "geometric" by "geo"."""
     return bool(word) and (kind[:3] == word[:3] or f"{kind[0]}mean" == word or kind.endswith(word))
 
 
 def _weights(title: str, name: str) -> bool:
-    """Whether a caption says of a column that it is weighted: "Avg. is weighted by the number of questions"."""
+    """Whether a caption states that a column is weighted: "Avg. is weighted by the number of questions"."""
     return (
         bool(name)
         and re.search(rf"\b{re.escape(name.lower().rstrip('.'))}\.? (?:is|are) weighted", title.lower()) is not None

@@ -14,7 +14,7 @@ from statistics import median, pstdev
 
 from plumbline.audit.paper.lines import Ends
 
-#: Levels: where the words of a name say the relation, where they do and every row agrees (so that nothing can be held
+#: Levels: where a name states the relation, where they do and every row agrees (so that nothing can be held
 #: against it), and where they do not.
 SAID, SAID_ALL, UNSAID = 0.01, 0.1, 1e-4
 
@@ -34,7 +34,7 @@ class Agreement:
     chance: float
 
     def holds(self, tries: int, *, stated: bool) -> bool:
-        """Whether it is a relation, after so many tries; `stated`: a name says it."""
+        """Whether it is a relation, after so many tries; `stated`: a name states it."""
         few = self.agree < (2 if stated else 4) or (self.agree < 3 and self.agree < self.rows)
         if few or self.agree < SHARE * self.rows - 1e-9:
             return False
@@ -66,7 +66,7 @@ def rate_agreement(printed: Sequence[Ends], computed: Sequence[Ends]) -> Agreeme
         return Agreement(agree, rows, 1.0)
     shifts = range(1, min(rows, 12))
     hits = sum(meets(printed[n], computed[(n + shift) % rows]) for shift in shifts for n in range(rows))
-    # Where most agree, the middle of them says what they span: a single far one would make all others look near.
+    # Where most agree, the middle of them gives their span: a single far one would make all others look near.
     values = sorted([ends[1] for ends in printed])
     cut = len(values) // 10
     reach = values[-1 - cut] - values[cut]

@@ -1,4 +1,4 @@
-"""Lists the formulas that numbers of a table are tried against: how they compute, and the names that say them."""
+"""Lists the formulas that numbers of a table are tried against: how they compute, and the names that state them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Formula:
 
     Attributes:
         text: a sentence of it, with the names in it.
-        words: words of a name that say it; `units`: units of its numbers that do.
+        words: words of a name that state it; `units`: units of its numbers that do.
         ordered: whether the order of the two matters.
         pairs, baseline: whether it is tried of two lines, and against a row.
-        unsaid: whether it is tried where no name says it.
+        unsaid: whether it is tried where no name states it.
         unsigned: it is tried only where the target prints no sign, which then may be in a colour or a word.
         divides: the place of the number that it divides by.
         linear: it adds or subtracts what must be of one kind; `adds`: it gives a total.
@@ -48,11 +48,11 @@ class Formula:
     adds: bool = False
 
     def says(self, line: Line) -> bool:
-        """Whether a line's name or unit says the formula."""
+        """Whether a line's name or unit states the formula."""
         return line.says(self.words) or bool(self.units & line.units)
 
     def ends(self, operands: Sequence[Ends]) -> Ends | None:
-        """Ends of its value, from those of what it is given; None where it has none."""
+        """Ends of its value, from those of what it is given; None if it has none."""
         try:
             if self.compute is _mean or self.compute is _sum:
                 lowest, middle, highest = (self.compute([ends[n] for ends in operands]) for n in (0, 1, 2))
@@ -73,7 +73,7 @@ class Formula:
         return self.express(*numbers)
 
     def sentence(self, target: str, operands: Sequence[str], along: str) -> str:
-        """What the formula says, with names."""
+        """Write the formula as a sentence, with names."""
         if self.compute is _mean or self.compute is _sum:
             names = ", ".join(operands[:6]) + (f" and {len(operands) - 6} more" if len(operands) > 6 else "")
             return self.text.format(target, f"the {along}s {names}")

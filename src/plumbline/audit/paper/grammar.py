@@ -27,7 +27,7 @@ from plumbline.core.errors import UsageError, nearest
 #: Most characters of an expression, and how deep it may nest.
 LENGTH, DEPTH = 2_000, 40
 
-#: Said where a name may have been meant.
+#: Appended to messages where a name may have been meant.
 QUOTES = 'a name of more than the letters a to z, digits and _ stands in quotes: table."GPT-2 small"."Δ"'
 
 _TOKEN = re.compile(
@@ -102,7 +102,7 @@ def parse_check(text: str, where: str) -> tuple[Node, str, Node]:
         where: the file and key, which begin the message of an error.
 
     Raises:
-        UsageError: it is no check; the position is named.
+        UsageError: it is not a check; the position is named.
     """
     parser = _Parser(text, where)
     left = parser.sum(0)

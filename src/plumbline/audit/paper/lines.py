@@ -20,7 +20,7 @@ from plumbline.published.printed_number import THOUSANDS, PrintedNumber
 #: Lowest, printed and highest value of a number.
 Ends = tuple[float, float, float]
 
-#: Most lines, and places of a line, that are looked at.
+#: Most lines, and places of a line, that are checked.
 LINES, PLACES = 60, 400
 
 _YEAR = re.compile("19[5-9][0-9]|20[0-3][0-9]")
@@ -32,7 +32,7 @@ class Line:
 
     Attributes:
         place: its number in the table, from 0.
-        numbers: printed numbers, without bounds such as "< 0.01"; each as rounded, for nobody says what is a count.
+        numbers: printed numbers, without bounds such as "< 0.01", as rounded: nothing states what is a count.
         cells: every cell, also those without a number.
     """
 
@@ -66,7 +66,7 @@ class Line:
 
     @cached_property
     def kind(self) -> str:
-        """What its numbers are: "date", "%", "count", or nothing that its name, units and numbers say."""
+        """What its numbers are: "date", "%", "count", or empty if its name, units and numbers do not show it."""
         if self.numbers and all(_YEAR.fullmatch(number.text) for number in self.numbers.values()):
             return "date"
         return kind_of(self.name)
@@ -124,7 +124,7 @@ class Lines:
         return len(cells) > 1 and all(cell.signed for cell in cells) and any("+" in cell.text for cell in cells)
 
     def _is(self, kind: Callable[[str], bool | None], key: str) -> bool:
-        """Whether a key is of a kind; by the size of its numbers where its name alone does not say."""
+        """Whether a key is of a kind; by the size of its numbers where its name alone does not decide."""
         answer = kind(key)
         return self.is_small(key) if answer is None else answer
 
@@ -138,7 +138,7 @@ class Lines:
         return 2 * sum(smaller) > len(smaller)
 
 
-#: A table of fewer rows (or columns) is looked at also where a line prints one number alone.
+#: A table of fewer rows (or columns) is checked also where a line prints one number alone.
 SMALL = 3
 
 

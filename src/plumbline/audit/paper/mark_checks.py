@@ -30,7 +30,7 @@ LEAST, SHARE = 3, 0.75
 class _Marked:
     """Numbers that are compared: those of a line, or of one group in it, and which of them are marked.
 
-    `stated`: the line's name has an arrow, or the audit file says which end is better.
+    `stated`: the line's name has an arrow, or the audit file states which end is better.
     """
 
     line: Line
@@ -123,7 +123,7 @@ def _collect_all_marks(
 
 
 def _direction(line: Line, lines: Lines, part: TablePart) -> int:
-    """1 where higher is better, -1 where lower is, 0 where it is not said; a row's columns say nothing."""
+    """1 where higher is better, -1 where lower is, 0 if not stated; a row's columns do not state it."""
     better = part.better.get(line.name)
     if better:
         return 1 if better == "higher" else -1

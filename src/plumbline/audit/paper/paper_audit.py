@@ -1,4 +1,4 @@
-"""Audits the tables of a folder: the checks of its `audit.toml`, and those that tables allow without being told."""
+"""Audits the tables of a folder: the checks of its `audit.toml`, and those that need no instructions."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class PaperAudit:
     """The audit of a folder.
 
     Attributes:
-        told: how many rows are checks of `audit.toml`; the others were found without being told.
-        relations: a sentence for each relation that was found, and one for each that was looked at and dropped.
+        told: how many rows are checks of `audit.toml`; the others were found without it.
+        relations: a sentence for each relation that was found, and one for each that was examined and dropped.
         doubted: those of the dropped that a name states, where so many rows agree that the others may be wrong.
         printed, read: numbers of the tables, and how many of them some row reads.
         unread: table -> column -> how many of its numbers no row reads.
@@ -83,7 +83,7 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
     Args:
         folder: the folder of the tables.
         file: the audit file; `audit.toml` of the folder by default.
-        untold: also check what tables allow without being told.
+        untold: also check what needs no instructions.
 
     Raises:
         UsageError: the folder, a table or the file cannot be meant.
@@ -181,7 +181,7 @@ def _make_stated_checks(settings: AuditFile, names: Names, ledger: Ledger) -> No
                         left_side, "the left side of = is what the paper prints: a cell, a column or a number by name"
                     )
                 assert isinstance(printed, PrintedNumber)
-                # A printed count may itself be a rounded result: only exact(...) says that it is not.
+                # A printed count may itself be a rounded result: only exact(...) states that it is not.
                 target = printed.as_rounded() if isinstance(left_side, ReferenceNode) and left_side.column else printed
                 formula, quantity = row.right, check.what or f"{printed.name or printed} of check {id}"
                 place = check.where or printed.where

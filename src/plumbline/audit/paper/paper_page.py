@@ -31,7 +31,7 @@ UNREAD = "no check of the audit file reads them, and no relation to others was f
 
 
 def page(audit: PaperAudit, not_read: Iterable[str] = ()) -> str:
-    """The page: the audit's own, and after it what was looked at, dropped and not read."""
+    """The page: the audit's own, and after it what was examined, dropped and not read."""
     name = _plain(audit.folder.resolve().name)
     rows = [{key: _shown(key, value) for key, value in row.items()} | {"study": name} for row in audit.rows]
     findings = [

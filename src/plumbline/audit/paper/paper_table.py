@@ -26,7 +26,7 @@ from plumbline.published.printed_number import PrintedColumn, PrintedNumber
 #: Most bytes of a file, tables of a folder, rows and columns of a table, and cells of all tables.
 BYTES, TABLES, ROWS, COLUMNS, CELLS = 4_000_000, 200, 2_000, 200, 60_000
 
-#: Names of columns that count something, where all of their numbers are whole; words that may stand beside one.
+#: Names of columns that count something, where all of their numbers are whole; words that may stand next to one.
 COUNTS = frozenset(
     ("n", "df", "dof", "seed", "seeds", "run", "runs", "layer", "layers", "head", "heads", "step", "steps")
 )
@@ -150,7 +150,7 @@ class PaperTable:
 
     @property
     def half_read(self) -> list[str]:
-        """Cells that have digits and are no number in full, in columns that are mostly numbers: nothing checks them."""
+        """Cells that have digits but are not wholly a number, in columns that are mostly numbers: not checked."""
         places = []
         for column in self.columns[1:]:
             line = {row: self.cells[row][column] for row in self.rows}
@@ -202,7 +202,7 @@ def read_tables(folder: Path) -> list[PaperTable]:
     """Read every CSV of the folder itself, in the order of their names.
 
     Raises:
-        UsageError: there is none, or one is no table.
+        UsageError: there is none, or one is not a table.
     """
     paths = sorted(path for path in folder.glob("*.csv") if path.is_file())
     if not paths:
@@ -307,10 +307,10 @@ def _read_table(path: Path, source: dict[str, object]) -> PaperTable:
 
 
 def _sign_differences(rows: Sequence[str], columns: Sequence[str], body: list[list[PrintedCell]]) -> None:
-    """Take the arrows of rows and columns of differences for signs; elsewhere they say which way is better.
+    """Take the arrows of rows and columns of differences for signs; elsewhere they show which way is better.
 
-    Of differences is a line whose name says it, or one whose numbers all have a sign or an arrow before them and are
-    small beside the others.
+    A line is of differences if its name states it, or one whose numbers all have a sign or an arrow before them and are
+    small compared with the others.
     """
     usual = [[abs(Decimal(cell.number)) for cell in column if cell.number] for column in zip(*body, strict=True)]
     sizes = [median(values) if values else 0 for values in usual]
@@ -329,7 +329,7 @@ def _sign_differences(rows: Sequence[str], columns: Sequence[str], body: list[li
 
 
 def _row_names(body: Sequence[Sequence[PrintedCell]]) -> list[str]:
-    """Names of rows: their first cell, the first two where only both together tell them apart, or a number after it."""
+    """Names of rows: their first cell, the first two where only both together distinguish them, or a number added."""
     names = [line[0].text or "(no name)" for line in body]
     if len(set(names)) < len(names) and body and len(body[0]) > 1 and not any(line[1].number for line in body):
         both = [f"{line[0].text} / {line[1].text}" for line in body]

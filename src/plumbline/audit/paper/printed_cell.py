@@ -16,7 +16,7 @@ from plumbline.published.printed_number import THOUSANDS
 #: Texts of a cell in which nothing is printed.
 NOTHING = frozenset(("", "-", "--", "---", "–", "—", "−", "n/a", "N/A", "n.a.", "/", "·", "..."))
 
-#: Longest text that is looked at as a number.
+#: Longest text that is read as a number.
 LONGEST = 120
 
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d{1,20})?|\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})"
@@ -30,7 +30,7 @@ _CELL = re.compile(
     rf"(?:\s?(?:±|\+/-|\+-)\s?(?P<sd>{_NUMBER})\s?(?P<sd_unit>{_UNIT}?))?(?:\s?(?P<after>{_ARROW}))?"
     rf"(?:\s?\(\s?(?:±\s?(?P<sd_inside>{_NUMBER})|(?P<way>{_ARROW})?\s?(?P<bracket>[+-]?{_NUMBER}))"
     rf"\s?(?P<bracket_unit>{_UNIT}?)\s?(?P<way_after>{_ARROW})?\s?\)"
-    # A change below or beside a value: 81.7_+0.3, 81.7 ↓0.3.
+    # A change below or next to a value: 81.7_+0.3, 81.7 ↓0.3.
     rf"|\s?_?(?P<beside>{_ARROW}\s?{_NUMBER}|(?<=[\s_])\+{_NUMBER}|(?<=_)-{_NUMBER})\s?{_UNIT}?)?",
     re.ASCII,
 )
@@ -38,7 +38,7 @@ _BRACKETED = re.compile(
     rf"\((?P<arrow>{_ARROW})?\s?(?P<sign>[+-]?)(?P<number>{_NUMBER})\s?(?P<unit>{_UNIT}?)\s?(?P<after>{_ARROW})?\)",
     re.ASCII,
 )
-#: Marks of footnotes after a number; digits alone only after decimals, where they are no power.
+#: Marks of footnotes after a number; digits alone only after decimals, where they are not a power.
 _FOOTNOTES = re.compile(
     r"(?:\s?[*†‡§¶⋆★♣♠♦♥]+|\^\{?(?:[a-z]|\*)(?:,[a-z])*\}?|\^\{?\([a-zA-Z0-9,*]{1,5}\)\}?|(?<=\.\d)\^\{?\d\}?"
     r"|(?<=\.\d\d)\^\{?\d\}?)+$"
@@ -55,13 +55,13 @@ class PrintedCell:
 
     Attributes:
         text: what is printed, without marks.
-        number: the number's text as `Decimal` reads it, or None where the cell holds words or nothing.
+        number: the number's text as `Decimal` reads it, or None if the cell holds words or nothing.
         unit: what follows the number: "%", "M", "x"; empty: nothing.
         bound: it is printed as an upper bound.
         sd: the number after a ±, or None.
         bracket: the number in brackets after the number, or None.
         bold, underlined: how it is marked.
-        arrow: 1 or -1 where an arrow points up or down beside the number, else 0; in a difference it is the sign.
+        arrow: 1 or -1 where an arrow points up or down next to the number, else 0; in a difference it is the sign.
         leading: the arrow stands before the number.
     """
 
@@ -138,13 +138,13 @@ def _way(arrow: str) -> int:
 
 
 def _sign_of_arrow(text: str) -> str:
-    """A number with a minus in place of an arrow downwards, where it has no sign of its own."""
+    """A number with a minus in place of an arrow downwards, if it has no sign yet."""
     bare = text.lstrip(f"{_UP}{_DOWN} ")
     return f"-{bare}" if text[0] in _DOWN and bare[0] not in "+-" else bare
 
 
 def apply_unit(number: str, unit: str) -> str:
-    """The number with its unit multiplied out, and as many digits as are printed: "1.3" B is "1.3E+9"."""
+    """Multiply a number by its unit, and as many digits as are printed: "1.3" B is "1.3E+9"."""
     return str(Decimal(number).scaleb(THOUSANDS.get(unit, 0)))
 
 

@@ -1,4 +1,4 @@
-"""Finds relations among the numbers of a table without being told, and checks every row against those that hold.
+"""Finds relations among the numbers of a table that nobody stated, and checks every row against those that hold.
 
 Differences, percentages, ratios, sums, means, against another column or against a baseline's row; perplexity against
 loss; p against z or t; means that no whole numbers give; ranks; bold and underlined numbers.
@@ -23,10 +23,10 @@ from plumbline.published.expression import Given
 #: Most numbers that the search in one table computes.
 WORK = 1_500_000
 
-#: How often a row is looked at where a candidate is measured.
+#: How often each row is read to measure a candidate.
 COST = 12
 
-#: Share of the rows from which a relation that a name says is spoken of, though it is not checked.
+#: Share of the rows from which a relation that a name states is reported, though it is not checked.
 SPOKEN = 1 / 3
 
 #: Share of the larger operand below which the other one is as good as nothing: A = B passes for A = B - C.
@@ -41,7 +41,7 @@ class Candidate:
     """A relation that is tried: its target, its sentence, what it computes for each key, and the lines it is of.
 
     `spoken`: worth a word where three rows agree and it does not hold; `small`: in a small table where one does;
-    `plain`: where it has one row or two, of which none need agree: it is what the target's name says first.
+    `plain`: where it has one row or two, of which none need agree: it is what the target's name most plainly states.
     """
 
     target: Line
@@ -70,7 +70,7 @@ class Candidate:
 
     def measure_against_shuffled(self) -> Agreement:
         """The same, where the chance is also that of rows whose operands are changed for those of others one by one:
-        an operand that is nearly one number, or nothing, is no evidence."""
+        an operand that is nearly one number, or nothing, is not evidence."""
         agreement, keys = self.measure(), list(self.computed)
         printed = [self.target.ends[key] for key in keys]
         for moved in range(len(self.given) if len(self.given) == 2 else 0):
@@ -100,7 +100,7 @@ def check_relations(table: PaperTable, part: TablePart, ledger: Ledger) -> None:
     by_column, by_row = columns_of(table, part.skip), rows_of(table, part.skip)
     for lines in (by_column, by_row):
         budget = _Budget()
-        # What a name says goes before what none does, so that a difference is told as one and not as a part of it.
+        # What a name states goes before what none does, so that a difference is found as one and not as a part of it.
         for stated in (True, False):
             for target in lines.lines:
                 aside = not stated and lines is by_row and not by_column.is_small(target.name)
@@ -129,7 +129,7 @@ def _find_relation(
 ) -> None:
     """Take the relation of a line to others that most rows agree with, if chance does not explain it.
 
-    `stated`: those that a name says; else the others.
+    `stated`: those that a name states; else the others.
     """
     tried: list[tuple[Candidate, Agreement]] = []
     for candidate in _list_candidates(target, lines, part, budget, stated):
@@ -137,7 +137,7 @@ def _find_relation(
             tried.append((candidate, candidate.measure()))
             budget.left -= COST * len(candidate.computed)
     tries = sum(agreement.rows >= 2 for _, agreement in tried)
-    # A row that no name calls a difference is only looked at to know it for one: it is no competitor of the others.
+    # A row that no name calls a difference is only found to recognise it as one: it does not compete with the others.
     checked = stated or lines.along == "column"
     holding = [pair for pair in tried if pair[1].holds(tries, stated=stated or not checked)]
     if not stated and checked:
@@ -154,7 +154,7 @@ def _find_relation(
 
 
 def _drop_stated(tried: Sequence[tuple[Candidate, Agreement]], tries: int, lines: Lines, ledger: Ledger) -> None:
-    """Name the relation that a name says and that too few rows agree with, with what it gives where it does not."""
+    """Report the relation that a name states and that too few rows agree with, with what it gives where it does not."""
     spoken = [
         (candidate, agreement)
         for candidate, agreement in tried
@@ -183,7 +183,7 @@ def _doubts(candidate: Candidate, lines: Lines) -> dict[str, Doubt]:
 
 
 def _check(candidate: Candidate, lines: Lines, ledger: Ledger, *, stated: bool) -> None:
-    """Check each row of a relation; `stated`: a name says it."""
+    """Check each row of a relation; `stated`: a name states it."""
     table, target = lines.table.name, candidate.target
     doubts = _doubts(candidate, lines)
     for key, doubt in doubts.items():
@@ -312,7 +312,7 @@ def _keep_one_kind(target: Line, formula: Formula, operands: Sequence[Line], key
 
 
 def _of_one_size(operands: Sequence[Line], key: str) -> bool:
-    """Whether numbers can be on one scale: 0.5 beside 50 is a share beside a percentage."""
+    """Whether numbers can be on one scale: 0.5 next to 50 is a share next to a percentage."""
     sizes = [abs(line.ends[key][1]) for line in operands if line.ends[key][1]]
     return not sizes or max(sizes) <= SCALE * min(sizes)
 
@@ -323,7 +323,7 @@ def _fit(target: str, operands: set[str]) -> bool:
 
 
 def _is_nothing(a: Ends, b: Ends) -> bool:
-    """Whether one of two operands is as good as nothing beside the other: A = B would pass for A = B - C."""
+    """Whether one of two operands is negligible against the other: A = B would pass for A = B - C."""
     first, second = abs(a[1]), abs(b[1])
     return first < NOTHING * second or second < NOTHING * first
 

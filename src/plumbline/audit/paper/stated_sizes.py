@@ -1,7 +1,7 @@
 """Recomputes the sizes that an audit file states: parameters of a shape, tokens of a run, training operations.
 
 What a shape leaves open (biases, a norm's second vector, a tied head, which embeddings count) is counted in each way;
-a printed number that one of them gives is no contradiction, and the row says which.
+a printed number that one of them gives is not a contradiction, and the row names it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ALL, NO_POSITIONS, NONE = "all embeddings", "token embeddings alone", "no embedd
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Way:
-    """A way to give a number: its formula, and the words that are added to what the row is."""
+    """A way to give a number: its formula, and the text that is added to the row's label."""
 
     formula: Given
     words: str = ""
@@ -103,7 +103,7 @@ def _format_number(value: float) -> str:
 
 
 def _list_ways(model: ModelPart, embeddings: list[str]) -> Iterator[_Way]:
-    """The parameters of a shape, the plainest way to count them first; what the file says is not varied."""
+    """The parameters of a shape, the plainest way to count them first; what the file states is not varied."""
     open_ones = (
         [False, True] if model.biases is None else [model.biases],
         [1, 2] if model.norm_vectors is None else [model.norm_vectors],

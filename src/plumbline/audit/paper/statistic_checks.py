@@ -1,4 +1,4 @@
-"""Checks statistics that a table's names say: perplexity against loss, p against z or t, means of n whole numbers."""
+"""Checks statistics that a table's names state: perplexity against loss, p against z or t, means of n whole numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ITEMS = 10**9
 
 
 def check_statistics(lines: Lines, part: TablePart, ledger: Ledger) -> None:
-    """Check the columns of a table whose names say a statistic."""
+    """Check the columns of a table whose names state a statistic."""
     _check_perplexity(lines, ledger)
     _p_values(lines, ledger)
     _check_whole_numbers(lines, part, ledger)
@@ -47,7 +47,7 @@ def _get_lines(lines: Lines, *names: str) -> list[Line]:
 def _choose_formula(
     target: Line, lines: Lines, tried: Sequence[tuple[str, dict[str, Ends], Callable[[str], Given]]]
 ) -> tuple[str, Callable[[str], Given], list[str]] | None:
-    """The formula that most rows agree with, if it holds: its words, the formula, the rows."""
+    """The formula that most rows agree with, if it holds: its sentence, the formula, the rows."""
     scores: list[tuple[float, int]] = []
     for place, (_, computed, _) in enumerate(tried):
         keys = [key for key in lines.levels if key in computed and key in target.ends]
@@ -92,7 +92,7 @@ def _check_perplexity(lines: Lines, ledger: Ledger) -> None:
             continue
         best = _choose_formula(target, lines, tried)  # type: ignore[arg-type]
         if best is None and len(same) == 1:
-            # Two names alone say this one, without the vote of most rows; but a perplexity of words, or in bits, is
+            # Two names alone state this one, without the vote of most rows; but a perplexity of words, or in bits, is
             # e to the loss in none.
             sentence, computed, formula = same[0]
             keys = [key for key in lines.levels if key in computed and key in target.ends]
@@ -111,7 +111,7 @@ def _is_level(line: Line) -> bool:
 
 
 def _of_what(line: Line) -> str:
-    """The words of a name but those for loss or perplexity: "val" of "Val loss"."""
+    """A name without the words for loss or perplexity: "val" of "Val loss"."""
     return " ".join(re.sub(rf" (?:{_LOSS}|{_PERPLEXITY})(?= )", " ", line.words).split())
 
 
@@ -190,7 +190,7 @@ def _of_t(
 
 
 def _check_whole_numbers(lines: Lines, part: TablePart, ledger: Ledger) -> None:
-    """Check that a mean of n whole numbers is one that n can give: where n is told, or a column says it."""
+    """Check that a mean of n whole numbers is one that n can give: where n is stated, or a column holds it."""
     by_name = {line.name: line for line in lines.lines}
     for column, count in part.items.items():
         if column in by_name:
@@ -212,7 +212,7 @@ def _check_means(target: Line, counts: dict[str, int], lines: Lines, ledger: Led
     hundred = "%" in target.units or target.says("%|percent|pct")
     shares = target.says(_SHARE) and any(abs(target.ends[key][1]) > 1 for key in keys)
     scale = 100 if hundred or shares else 1
-    # A mean says something where its digits are finer than the steps that n allows.
+    # A mean is informative where its digits are finer than the steps that n allows.
     keys = [key for key in keys if (target.ends[key][2] - target.ends[key][0]) * counts[key] / scale < 0.9]
     if not keys:
         return

@@ -11,7 +11,7 @@ from plumbline.audit.paper.latex.tokens import Token, group, option
 #: Deepest nesting of groups in a cell.
 DEPTH = 30
 
-#: Commands that are a sign of their own.
+#: Commands that stand for a sign.
 SIGNS = {
     "pm": "±", "times": "×", "cdot": "·", "%": "%", "&": "&", "#": "#", "_": "_", "$": "$", "{": "{", "}": "}",
     "uparrow": "↑", "downarrow": "↓", "rightarrow": "→", "to": "→", "leftarrow": "←", "Uparrow": "↑",
@@ -34,7 +34,7 @@ GREEK = frozenset((
     "xi", "pi", "rho", "sigma", "tau", "phi", "varphi", "chi", "psi", "omega", "Gamma", "Theta", "Lambda", "Xi", "Pi",
     "Sigma", "Phi", "Psi", "Omega", "log", "exp", "max", "min", "ln", "sqrt", "sum",
 ))  # fmt: skip
-#: Commands that say nothing of their own: what follows in braces is read as it is.
+#: Commands without a meaning here: what follows in braces is read as it is.
 PLAIN = frozenset((
     "textit", "emph", "text", "mathrm", "textrm", "textsc", "texttt", "textsf", "mbox", "hbox", "mathit", "mathsf",
     "mathtt", "mathcal", "mathbb", "operatorname", "textnormal", "textup", "textmd", "textsl", "ensuremath", "num",
@@ -66,7 +66,7 @@ BOLD = frozenset((
 UNDERLINED = frozenset((
     "underline", "uline", "underbar", "dashuline", "uwave",
 ))  # fmt: skip
-#: Commands whose arguments in braces say nothing of the cell (how many), and those of which the last is read.
+#: Commands whose arguments in braces are not part of the cell (how many), and those of which the last is read.
 SILENT = {
     "cite": 1, "citep": 1, "citet": 1, "citealp": 1, "citeauthor": 1, "citeyear": 1, "citeyearpar": 1, "label": 1,
     "footnote": 1, "tablefootnote": 1, "footnotemark": 0, "tnote": 1, "phantom": 1, "hphantom": 1, "vphantom": 1,
@@ -83,7 +83,7 @@ LAST_READ = {
     "url": 1, "adjincludegraphics": 1, "makecell*": 1, "cellcolor*": 1, "resizebox*": 3,
     "hyperlink": 2, "hypertarget": 2,
 }  # fmt: skip
-#: Beginnings of what is raised or lowered and stands beside a number without a sign for that.
+#: Beginnings of what is raised or lowered and stands next to a number without a sign for that.
 _ALONE = re.compile("[±†‡*⋆§¶°↑↓▲▼△▽↗↘]")
 #: References, which are shown as a sign that something stands there.
 REFERENCES = frozenset((
@@ -112,7 +112,7 @@ class _State:
 def cell_text(tokens: Sequence[Token]) -> CellText:
     """Write the tokens of a cell as text.
 
-    It is bold or underlined if all of its letters and digits are, but for what follows a ± or stands in brackets.
+    It is bold or underlined if all of its letters and digits are, except what follows a ± or stands in brackets.
     """
     pieces: list[tuple[str, bool, bool]] = []
     unknown: list[str] = []

@@ -1,6 +1,6 @@
 """Reads a LaTeX file and what it inputs, line by line, without comments; only files of the paper's own folder.
 
-Number of files, their size and how deep they input each other are bounded. What is not read is said.
+Number of files, their size and how deep they input each other are bounded. What is not read is listed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ONLY_A_PDF = (
 
 _INPUT = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}]*)\}|\\(?:input|include)\s+([^\s{}\\]+)")
 _COMMENT = re.compile(r"(?<!\\)(?:\\\\)*%")
-#: Environments whose content is no text of the paper.
+#: Environments whose content is not text of the paper.
 _SKIPPED = ("comment", "verbatim", "lstlisting", "minted", "filecontents", "filecontents*")
 
 
@@ -94,7 +94,7 @@ def _read(path: Path, root: Path, source: Source, above: tuple[Path, ...]) -> No
 
 
 def _without_comment(raw: str) -> str:
-    """A line without its comment, which swallows the line's end too."""
+    """Remove the comment of a line, which swallows the line's end too."""
     match = _COMMENT.search(raw)
     return raw + "\n" if match is None else raw[: match.end() - 1]
 

@@ -49,7 +49,7 @@ class _Macro:
 
 
 def tokens_of(source: Source) -> list[Token]:
-    """The tokens of a paper, with its own macros replaced. What is not replaced is said in `source.not_read`."""
+    """The tokens of a paper, with its own macros replaced. What is not replaced is listed in `source.not_read`."""
     tokens: list[Token] = []
     for number, line in enumerate(source.lines):
         for match in _TOKEN.finditer(line.text):
@@ -110,7 +110,7 @@ def option(tokens: Sequence[Token], start: int) -> tuple[list[Token] | None, int
 
 
 def after_space(tokens: Sequence[Token], start: int) -> int:
-    """The place of the first token from `start` on that is no blank."""
+    """The place of the first token from `start` on that is not a blank."""
     while start < len(tokens) and tokens[start].kind == "space":
         start += 1
     return start
@@ -137,7 +137,7 @@ def _expand_macros(tokens: list[Token], source: Source) -> list[Token]:
     macros: dict[str, _Macro] = {}
     out: list[Token] = []
     refused: set[str] = set()
-    # Each entry: tokens that are still to be looked at, the place in them, and how deep they came from macros.
+    # Each entry: tokens that are still to be read, the place in them, and how deep they came from macros.
     stack: list[list] = [[tokens, 0]]  # type: ignore[type-arg]
     work = 0
     while stack:

@@ -87,7 +87,7 @@ def _name_tables(tables: list[ReadTable]) -> list[str]:
 
 
 def _csv(table: ReadTable, titles: list[str]) -> tuple[str, list[list[str]], list[str]]:
-    """A table as CSV, the places of its cells, and what could not be read; an empty text where nothing could.
+    """A table as CSV, the places of its cells, and what could not be read; an empty text if nothing could.
 
     `titles` gets the titles that stand above groups of rows.
     """
@@ -179,7 +179,7 @@ def _down(grid: list[list[ReadCell | None]]) -> None:
 
 
 def _heads(rows: list[list[ReadCell | None]], width: int) -> list[str]:
-    """Names of the columns: the words above each, from the top, each once; a cell over several is above all of them."""
+    """Names of the columns: the texts above each, from the top, each once; a cell over several is above all of them."""
     names: list[list[str]] = [[] for _ in range(width)]
     for row in rows:
         over: ReadCell | None = None
