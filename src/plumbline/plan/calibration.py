@@ -121,7 +121,7 @@ def read_finished(run: Run, work: Path) -> dict[str, Any] | None:
             return None
         run_files.require_manifest(path, manifest)
         wrong = [name for name, types in _READ.items() if type(manifest.get(name)) not in types]
-        trouble = f"has no {wrong[0]!r} that can be read" if wrong else _impossible(manifest)
+        trouble = f"has no {wrong[0]!r} that can be read" if wrong else _describe_impossible(manifest)
     except PermissionError:
         warn_once(f"{explain_denial(folder)}; {run.key} counts as not done")
         return None
@@ -141,7 +141,7 @@ def read_finished(run: Run, work: Path) -> dict[str, Any] | None:
     return manifest
 
 
-def _impossible(manifest: dict[str, Any]) -> str:
+def _describe_impossible(manifest: dict[str, Any]) -> str:
     """Describe the first number of a manifest that no run can have; empty if there is none."""
     for name in (name for name, types in _READ.items() if int in types):
         value = manifest[name]

@@ -177,7 +177,7 @@ def tokenizer(project: Project, name: str) -> DataJobCost:
 def tokenize(project: Project, name: str) -> DataJobCost:
     """Estimate the job that tokenises one shard: it verifies all documents, and remembers a million words at most."""
     shards, text, total = project.preset["tokenize_shards"], text_bytes(project, name), tokens(project, name)
-    token_bytes = _entry(project.corpora[name]) * (total or 0.0) / shards
+    token_bytes = _token_bytes(project.corpora[name]) * (total or 0.0) / shards
     units = {"remembered": 1.0, "shard_mb": (text or 0.0) / 1e6 / shards, "tokens_mb": token_bytes / 1e6}
     units["stored_mb"] = _estimate_stored_mb(project, name)
     return _estimate_cost(project, "tokenize", units, text is not None, disk=token_bytes)
@@ -187,7 +187,7 @@ def pack(project: Project, name: str, context: int) -> DataJobCost:
     """Estimate the job that packs a corpus at one length: it holds the tokens of one file, several times over."""
     total, corpus = tokens(project, name), project.corpora[name]
     there = corpus.sequences_per_shard * context
-    size = _entry(corpus) * (total or 0.0)
+    size = _token_bytes(corpus) * (total or 0.0)
     units = {
         "file_tokens_m": (there if total is None else min(there, total)) / 1e6,
         "tokens_m": (total or 0.0) / 1e6,
@@ -299,7 +299,7 @@ def corpus_bytes(project: Project, name: str) -> float:
     return 0.0 if tokens(project, name) is None else sum(job.disk for job in jobs(project, name))
 
 
-def _entry(corpus: Corpus) -> int:
+def _token_bytes(corpus: Corpus) -> int:
     """Bytes of a token."""
     return 2 if corpus.tokenizer.vocabulary <= 2**16 else 4
 

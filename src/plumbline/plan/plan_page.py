@@ -26,7 +26,7 @@ COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
     "evaluations": ("evaluations_to_do", str),
     "probes": ("probes_to_do", str),
     "measurements": ("measurements_to_do", str),
-    "tokens": ("tokens", lambda tokens: _tokens(tokens)),
+    "tokens": ("tokens", lambda tokens: _format_tokens(tokens)),
     "training FLOPs": ("training_flops", lambda operations: f"{operations:.2e}" if operations else "0"),
     "device-hours": ("device_hours", number),
     "of these evaluation": ("evaluation_device_hours", number),
@@ -50,7 +50,7 @@ def beside_papers(priced: RunEstimator) -> str:
     beside = compare_published(priced, ROOT)
     if not len(beside):
         return ""
-    parts = ["## Next to the paper's own figures", _beside_note(priced), _grid(_format_published(beside), "pipe")]
+    parts = ["## Next to the paper's own figures", _explain_published(priced), _grid(_format_published(beside), "pipe")]
     return "\n\n".join(parts)
 
 
@@ -58,11 +58,11 @@ def terminal(priced: RunEstimator, frame: pd.DataFrame) -> str:
     """Write the plan for a terminal: a table with few columns for each study; no line is longer than `WIDTH`."""
     parts = [textwrap.fill(note, WIDTH) for note in notes(priced, frame)]
     for study, rows in frame.groupby("study", sort=False):
-        parts += [f"{study}\n{_grid(_narrow(rows), 'simple', [WORD_WIDTH])}"]
+        parts += [f"{study}\n{_grid(_select_narrow(rows), 'simple', [WORD_WIDTH])}"]
     beside = compare_published(priced, ROOT)
     if len(beside):
         widths = [WORD_WIDTH, PUBLISHED_WIDTH, WORD_WIDTH]
-        parts += [textwrap.fill(_beside_note(priced), WIDTH), _grid(_format_published(beside), "simple", widths)]
+        parts += [textwrap.fill(_explain_published(priced), WIDTH), _grid(_format_published(beside), "simple", widths)]
     return "\n\n".join(parts)
 
 
@@ -104,11 +104,11 @@ def _describe_preparation(frame: pd.DataFrame) -> str:
     return (
         f"{beginning}: about {number(most['data_cpu_hours'])} CPU-hours{before}, in jobs of one process that take "
         f"{most['data_memory_gb']:.2g} GB of memory at most, and {number(most['data_disk_gb'])} GB of disk."
-        + (_beyond() if most["data_extrapolated"] else "")
+        + (_describe_limits() if most["data_extrapolated"] else "")
     )
 
 
-def _beyond() -> str:
+def _describe_limits() -> str:
     """Describe up to which sizes the laws of the data stage were measured."""
     return (
         f" Extrapolated from jobs of up to {job_needs.most_measured('documents', 'text_mb'):,.0f} MB of text and "
@@ -122,10 +122,10 @@ def whole(frame: pd.DataFrame) -> pd.DataFrame:
     frame = frame.assign(evaluation_device_hours=scoring)
     columns = {head: frame[column].map(write) for head, (column, write) in COLUMNS.items()}
     about = {head: _mark_estimated(frame, columns[head]) for head in ("training FLOPs", "device-hours")}
-    return pd.DataFrame({"study": frame["study"], "target": frame["target"]} | columns | about | _price(frame))
+    return pd.DataFrame({"study": frame["study"], "target": frame["target"]} | columns | about | _price_column(frame))
 
 
-def _narrow(frame: pd.DataFrame) -> pd.DataFrame:
+def _select_narrow(frame: pd.DataFrame) -> pd.DataFrame:
     columns = {
         "target": frame["target"],
         "to do": frame["runs_to_do"],
@@ -133,10 +133,10 @@ def _narrow(frame: pd.DataFrame) -> pd.DataFrame:
         "device-hours": _mark_estimated(frame, frame["device_hours"].map(number)),
         "wall time": (3600 * frame["wall_hours"]).map(duration),
     }
-    return pd.DataFrame(columns | (_price(frame) or {"disk, GB": frame["disk_gb"].map(number)}))
+    return pd.DataFrame(columns | (_price_column(frame) or {"disk, GB": frame["disk_gb"].map(number)}))
 
 
-def _price(frame: pd.DataFrame) -> dict[str, pd.Series]:
+def _price_column(frame: pd.DataFrame) -> dict[str, pd.Series]:
     """The column of prices, where the machine has one."""
     there = frame["price"].notna().any()
     return {"price": _mark_estimated(frame, frame["price"].map(lambda value: f"{value:,.0f}"))} if there else {}
@@ -156,11 +156,11 @@ def _grid(frame: pd.DataFrame, form: str, widths: list[int] | None = None) -> st
     )
 
 
-def _tokens(value: float) -> str:
+def _format_tokens(value: float) -> str:
     return f"{value / 1e9:.4g} B" if value >= 1e8 else f"{value / 1e6:.3g} M"
 
 
-def _beside_note(priced: RunEstimator) -> str:
+def _explain_published(priced: RunEstimator) -> str:
     return (
         f"The paper does not name its accelerators; {NODE} are on a node. `ratio` is estimated to published "
         f"device-hours; `implied MFU` is the share of the peak of {priced.machine.peak_tflops:g} TFLOP/s "

@@ -221,7 +221,7 @@ LOOKED_AT_TOKENS, LOOKED_AT_STATES = 8_192, 2**24
 PRETRAIN_MEMORY_MARGIN = 2.0
 
 
-def _states(run: Run) -> int:
+def _count_states(run: Run) -> int:
     """Numbers of a token's states in all layers."""
     return run.spec.model.width * run.spec.model.layers
 
@@ -242,7 +242,7 @@ class JobRequests:
 
     def product(self, rule: str) -> Need:
         """Estimate a job that makes items, or a product of all runs: by the largest suite that is requested."""
-        return need(rule, {"items_k": self._items_k(), "answers_k": self._items_k()})
+        return need(rule, {"items_k": self._count_items_k(), "answers_k": self._count_items_k()})
 
     def verdict(self, runs: list[Run]) -> Need:
         """Estimate a verdict on runs: one of each arm and scale is examined whole, and all are read again."""
@@ -250,7 +250,7 @@ class JobRequests:
         arms = {(scale, method): millions for scale, method, millions in each}
         units = {
             "parameters_m": max((millions for *_, millions in each), default=0.0),
-            "states_m": min(LOOKED_AT_STATES, LOOKED_AT_TOKENS * max(map(_states, runs), default=0)) / 1e6,
+            "states_m": min(LOOKED_AT_STATES, LOOKED_AT_TOKENS * max(map(_count_states, runs), default=0)) / 1e6,
             "looked_at_m": sum(arms.values()),
             "all_runs_m": sum(millions for *_, millions in each),
         }
@@ -275,7 +275,7 @@ class JobRequests:
             "rank_devices": float(ranks if gpu else 0),
         }
 
-    def _items_k(self) -> float:
+    def _count_items_k(self) -> float:
         """Thousands of items of the largest suite; 50, more than any of the studies has, if none states it."""
         if not self._suites:
             of_suites = {run.suite: run for run in self.priced.project.scored_runs.values() if run.suite}

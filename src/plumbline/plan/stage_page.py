@@ -34,11 +34,11 @@ def terminal(priced: RunEstimator, frame: pd.DataFrame) -> str:
             f"Preset `{project.name}` on {priced.machine.label}, {priced.machine.devices_at_once} at once. Estimates: "
             "see the last section."
         ),
-        f"DATA, on processors\n{_data(priced, making)}",
-        f"RUNS, by size class\n{_fill(_describe_runs(priced))}\n{_runs(classes)}" if classes else "",
-        _memory(priced, to_do),
-        f"DISK, GB\n{_disk(priced, classes, [corpus.name for corpus in making])}",
-        f"BY STUDY, device-hours (by target: --by targets)\n{_studies(frame)}",
+        f"DATA, on processors\n{_describe_data(priced, making)}",
+        f"RUNS, by size class\n{_fill(_describe_runs(priced))}\n{_tabulate_runs(classes)}" if classes else "",
+        _describe_memory(priced, to_do),
+        f"DISK, GB\n{_describe_disk(priced, classes, [corpus.name for corpus in making])}",
+        f"BY STUDY, device-hours (by target: --by targets)\n{_tabulate_studies(frame)}",
         "RECKONED, not measured\n" + "\n".join(_fill(f"- {line}", 2) for line in list_assumptions(priced, making)),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -102,7 +102,7 @@ _WHAT_SIZES_ARE = (
 )
 
 
-def _data(priced: RunEstimator, making: list[_Corpus]) -> str:
+def _describe_data(priced: RunEstimator, making: list[_Corpus]) -> str:
     """A line for each pack of each corpus, and the rules of the corpus that takes longest."""
     if not making:
         return "Nothing is to be made."
@@ -116,11 +116,11 @@ def _data(priced: RunEstimator, making: list[_Corpus]) -> str:
             rows.append(
                 [
                     f"{corpus.name}/{pack}",
-                    _tokens(data_stage.tokens(project, corpus.name)),
-                    "?" if text is None else _figure(text / 1e9),
-                    _figure(sum(rule.cpu_seconds for rule in rules) / 3600),
+                    _format_tokens(data_stage.tokens(project, corpus.name)),
+                    "?" if text is None else _format_figure(text / 1e9),
+                    _format_figure(sum(rule.cpu_seconds for rule in rules) / 3600),
                     _hours(wall),
-                    _figure(sum(rule.disk for rule in rules) / 1e9),
+                    _format_figure(sum(rule.disk for rule in rules) / 1e9),
                     slowest.rule if slowest else "?",
                     share,
                 ]
@@ -129,10 +129,10 @@ def _data(priced: RunEstimator, making: list[_Corpus]) -> str:
     shards = f"{chained} shards" if chained > 1 else "a shard"
     why = "on each core" if priced.machine.device == "cpu" else "one after another as profiles/slurm packs them"
     intro = _fill(_WHAT_DATA_IS.format(shards=shards, why=why))
-    return f"{intro}\n{_grid(heads, rows, left_columns=1)}\n\n{_rules(priced, first)}"
+    return f"{intro}\n{_grid(heads, rows, left_columns=1)}\n\n{_tabulate_rules(priced, first)}"
 
 
-def _rules(priced: RunEstimator, corpus: _Corpus) -> str:
+def _tabulate_rules(priced: RunEstimator, corpus: _Corpus) -> str:
     """What every rule takes for a corpus, for each of its packs."""
     heads = ["rule", "pack", "jobs", "CPU-\nhours", "hours", "net,\nhours", "disk,\nhours", "disk,\nGB", "RAM,\nGB"]
     items = target_costs.items(priced)
@@ -150,8 +150,8 @@ def _rules(priced: RunEstimator, corpus: _Corpus) -> str:
 
 def _format_cells(rule: DataRule) -> list[str]:
     memory = f"{rule.cost.megabytes / 1e3:.2g}{'*' if rule.cost.extrapolated else ''}"
-    times = [_figure(rule.cpu_seconds / 3600), *map(_hours, (rule.seconds, rule.network, rule.disk_seconds))]
-    return [str(rule.jobs), *times, _figure(rule.disk / 1e9), memory]
+    times = [_format_figure(rule.cpu_seconds / 3600), *map(_hours, (rule.seconds, rule.network, rule.disk_seconds))]
+    return [str(rule.jobs), *times, _format_figure(rule.disk / 1e9), memory]
 
 
 def _wall_seconds(rules: list[DataRule]) -> float | None:
@@ -174,31 +174,31 @@ def _describe_bottleneck(rules: list[DataRule]) -> str:
     return f"Bottleneck: {rule.rule}, {share:.0%} of the time to the first training; it {why}."
 
 
-def _runs(classes: list[RunClass]) -> str:
+def _tabulate_runs(classes: list[RunClass]) -> str:
     heads = ["study/scale", "size", "runs", "device-\nhours", "hours\na run", "limit", "jobs\na run", "GB a\nnode"]
     rows = [
         [
             f"{size_class.study}/{size_class.scale}",
             size_class.size,
             str(size_class.runs),
-            _figure(size_class.device_hours),
-            _figure(size_class.longest / 3600),
+            _format_figure(size_class.device_hours),
+            _format_figure(size_class.longest / 3600),
             f"{size_class.limit / 60:.3g}",
-            _jobs(size_class),
-            _figure(size_class.node_mb / 1e3),
+            _format_jobs(size_class),
+            _format_figure(size_class.node_mb / 1e3),
         ]
         for size_class in classes
     ]
     return _grid(heads, rows, left_columns=2)
 
 
-def _jobs(size_class: RunClass) -> str:
+def _format_jobs(size_class: RunClass) -> str:
     """Over how many jobs a run is chained, and in brackets over how many a slower one, while anybody would count."""
     counted = size_class.jobs == size_class.jobs_slower or size_class.jobs >= 100
     return f"{size_class.jobs:,}" if counted else f"{size_class.jobs} ({size_class.jobs_slower})"
 
 
-def _memory(priced: RunEstimator, to_do: list[Run]) -> str:
+def _describe_memory(priced: RunEstimator, to_do: list[Run]) -> str:
     """What steps take of a device's memory, and which runs are therefore started otherwise."""
     lines = step_memory.in_words(priced.machine, to_do)
     if not lines:
@@ -206,13 +206,13 @@ def _memory(priced: RunEstimator, to_do: list[Run]) -> str:
     return "\n".join([f"MEMORY OF A DEVICE, {priced.machine.memory_gib:g} GiB", *map(_fill, lines)])
 
 
-def _disk(priced: RunEstimator, classes: list[RunClass], making: list[str]) -> str:
+def _describe_disk(priced: RunEstimator, classes: list[RunClass], making: list[str]) -> str:
     corpora = sum(data_stage.corpus_bytes(priced.project, name) for name in making)
     states = sum(size_class.state for size_class in classes)
     rows = [
-        ["corpora: documents, tokens, packs", _figure(corpora / 1e9)],
-        [f"checkpoints, {KEPT} of each run (work/*/state)", _figure(states / 1e9)],
-        ["weights, those for probes among them", _figure(sum(size_class.kept for size_class in classes) / 1e9)],
+        ["corpora: documents, tokens, packs", _format_figure(corpora / 1e9)],
+        [f"checkpoints, {KEPT} of each run (work/*/state)", _format_figure(states / 1e9)],
+        ["weights, those for probes among them", _format_figure(sum(size_class.kept for size_class in classes) / 1e9)],
     ]
     table = tabulate(rows, tablefmt="plain", disable_numparse=True, colalign=["left", "right"])
     return "\n".join([table, *map(_fill, saving(priced, classes))])
@@ -224,7 +224,7 @@ def saving(priced: RunEstimator, classes: list[RunClass]) -> list[str]:
     for size_class in classes:
         if size_class.devices > 1 and priced.machine.device == "cuda":
             most[size_class.size] = max(most.get(size_class.size, 0.0), size_class.checkpoint / 1e6)
-    each = [f"{size} {_figure(most[size] / 1e3)} GB ({ceil(most[size] / limit)} MB/s)" for size in most]
+    each = [f"{size} {_format_figure(most[size] / 1e3)} GB ({ceil(most[size] / limit)} MB/s)" for size in most]
     lines = [f"A run that is told to stop has {limit} s to save its checkpoint: {', '.join(each)}."] if each else []
     late = [f"{size} takes {most[size] / speed:.0f} s" for size in most if most[size] / speed > limit]
     if late:
@@ -235,15 +235,15 @@ def saving(priced: RunEstimator, classes: list[RunClass]) -> list[str]:
     return lines
 
 
-def _studies(frame: pd.DataFrame) -> str:
+def _tabulate_studies(frame: pd.DataFrame) -> str:
     whole = frame[frame["target"].isin([WHOLE, "(all studies)"])]
     columns = {
         "study": whole["study"],
         "to do": whole["runs_to_do"].astype(str),
         "done": whole["runs_done"].astype(str),
-        "training": whole["training_device_hours"].map(_figure),
-        "scores,\nprobes": (whole["evaluation_device_hours"] + whole["probe_device_hours"]).map(_figure),
-        "all": whole["device_hours"].map(_figure),
+        "training": whole["training_device_hours"].map(_format_figure),
+        "scores,\nprobes": (whole["evaluation_device_hours"] + whole["probe_device_hours"]).map(_format_figure),
+        "all": whole["device_hours"].map(_format_figure),
         "wall time": (3600 * whole["wall_hours"]).map(duration),
     }
     if whole["price"].notna().any():
@@ -295,7 +295,7 @@ def _describe_runs(priced: RunEstimator) -> str:
     )
 
 
-def _figure(value: float) -> str:
+def _format_figure(value: float) -> str:
     if 0 < value < 0.01:
         return "<0.01"
     return f"{value / 1e6:.3g} M" if value >= 1e6 else number(value)
@@ -305,7 +305,7 @@ def _hours(seconds: float | None) -> str:
     return "?" if seconds is None else f"{seconds / 3600:.2f}"
 
 
-def _tokens(value: float | None) -> str:
+def _format_tokens(value: float | None) -> str:
     if value is None:
         return "?"
     for unit, size in (("B", 1e9), ("M", 1e6)):

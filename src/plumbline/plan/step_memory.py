@@ -118,12 +118,12 @@ def is_sharded(machine: Machine, run: Run) -> bool:
 
 def step_kind(spec: RunSpec) -> str:
     """Fingerprint what a step's kernels and memory depend on; not the numbers of optimizer and interventions."""
-    hooks = [_words(hook) for hook in spec.interventions]
-    optimizer = [spec.optimizer.name, _words(spec.optimizer.options)]
+    hooks = [_select_settings(hook) for hook in spec.interventions]
+    optimizer = [spec.optimizer.name, _select_settings(spec.optimizer.options)]
     return sha256_text(canonical_json([model_counts.key(spec.model), spec.train.precision, optimizer, hooks]))[:16]
 
 
-def _words(options: Mapping[str, Any]) -> dict[str, str | bool]:
+def _select_settings(options: Mapping[str, Any]) -> dict[str, str | bool]:
     return {key: value for key, value in options.items() if isinstance(value, str | bool)}
 
 

@@ -292,7 +292,7 @@ def run_classes(priced: RunEstimator) -> list[RunClass]:
         if not priced.is_trained(run):
             groups.setdefault((run.spec.study, run.spec.scale, run.size), []).append(run)
     order = sorted(groups, key=lambda key: (key[0], CLASSES.index(key[2]) if key[2] in CLASSES else 0))
-    return [_class(priced, *key, groups[key]) for key in order]
+    return [_make_class(priced, *key, groups[key]) for key in order]
 
 
 def training_jobs(priced: RunEstimator, run: Run, slower: float = 1.0) -> int:
@@ -309,7 +309,7 @@ def training_jobs(priced: RunEstimator, run: Run, slower: float = 1.0) -> int:
     return max(1, ceil((seconds - start) / useful)) if useful > 0 else 1
 
 
-def _class(priced: RunEstimator, study: str, scale: str, size: str, runs: list[Run]) -> RunClass:
+def _make_class(priced: RunEstimator, study: str, scale: str, size: str, runs: list[Run]) -> RunClass:
     longest = max(runs, key=priced.pretrain_seconds)
     requests = JobRequests(priced)
     devices = priced.machine.devices_of(longest)

@@ -91,7 +91,7 @@ class BundleProducts:
             folder = self.configuration.root / self.paths.corpus(name)
             for pattern in ("documents/documents.json", "packs/*/*/[!.]*.json", "items/*/items*.json"):
                 paths |= {self._make_relative(path) for path in folder.glob(pattern)}
-        return sorted(path for path in paths | self._timings() if (self.configuration.root / path).is_file())
+        return sorted(path for path in paths | self._list_timings() if (self.configuration.root / path).is_file())
 
     def configuration_files(self) -> list[str]:
         """The files that state what was requested, those of every study of the project among them: the audit reads them
@@ -102,7 +102,7 @@ class BundleProducts:
         names = [path.as_posix() for path in relative if not any(part.startswith(".") for part in path.parts)]
         return sorted(name for name in names if not study_folders.is_code(name))
 
-    def _timings(self) -> set[str]:
+    def _list_timings(self) -> set[str]:
         """What jobs took: those of the requested studies, and those of corpora, which belong to no study."""
         others = set(known_studies(self.configuration.root)) - set(self.configuration.studies)
         files = (self.configuration.root / self.paths.work / "benchmarks").rglob("*.jsonl")

@@ -136,13 +136,13 @@ class Configuration:
         Raises:
             PlumblineError: naming the context lengths that runs train at.
         """
-        if context not in self.contexts[corpus] and context not in self._paper_contexts(corpus):
+        if context not in self.contexts[corpus] and context not in self._find_paper_contexts(corpus):
             raise PlumblineError(
                 f"no run here trains on the corpus {corpus} at context {context}: packs are made for "
                 f"{self.contexts[corpus]}, the `model.context` of the studies' scales"
             )
 
-    def _paper_contexts(self, corpus: str) -> set[int]:
+    def _find_paper_contexts(self, corpus: str) -> set[int]:
         names = [name for name in self.studies if study_config.has_preset(name, PAPER, self.root)]
         runs = [run for name in names for run in study_config.load(name, PAPER, self.root).runs.values()]
         return {run.spec.model.context for run in runs if run.spec.data.corpus == corpus}

@@ -57,7 +57,7 @@ class Fingerprints:
         `kind` is table, figure, claims, interpretations or audit. What its runs and measurements found and the printed
         numbers are files, and are not in it. For measurements see `measurement`, for probes `probes`.
         """
-        files = self._code(study, kind, target)
+        files = self._find_code(study, kind, target)
         if builds_models := code_hash.PACKAGE / "model" / "decoder.py" in files:  # whose components are found by name
             parts_of_models = (code_hash.PACKAGE / "model").glob("*/*.py")
             files |= {path for path in parts_of_models if path.parent.name != "kernels"}
@@ -90,7 +90,7 @@ class Fingerprints:
         """
         names = sorted({probe.name for probe in run.spec.probes})
         own = {name: components.code_class("probe", name) for name in names}
-        return sha256_text(canonical_json([_probes_code(), own]))[:16]
+        return sha256_text(canonical_json([_hash_probes(), own]))[:16]
 
     def _select_definition(self, study: str, kind: str) -> Any:
         """The parts of a study's YAML that a kind of product can show."""
@@ -114,11 +114,11 @@ class Fingerprints:
         elif kind != "interpretations":
             del definition["interpretations"]
         if kind == "interpretations":
-            read = self._corpus(definition["corpus"])
+            read = self._describe_corpus(definition["corpus"])
             return [definition, read, self.configuration.preset["evaluation"], self.configuration.evaluation_source]
         return definition
 
-    def _code(self, study: str, kind: str, target: str | None) -> set[Path]:
+    def _find_code(self, study: str, kind: str, target: str | None) -> set[Path]:
         """What makes the product: the module of the target with its imports, or the verb's."""
         code_of = self.configuration.studies[study].code if study in self.configuration.studies else study
         root, starts = self.configuration.root, [code_hash.PACKAGE / "results" / "__main__.py"]
@@ -141,10 +141,10 @@ class Fingerprints:
         what is requested of the stages before it, but not their code, nor how much of a hub's data set is read. That is
         hashed with the code of documents: where another budget gives the same bytes, nothing is trained anew for it.
         """
-        read = self._corpus(name)
-        request: list[Any] = [read["source"], read["held_out_percent"], _sizes(self.inputs.corpus_files(name))]
+        read = self._describe_corpus(name)
+        request: list[Any] = [read["source"], read["held_out_percent"], _list_sizes(self.inputs.corpus_files(name))]
         request += [read["copies"]] if "copies" in read else []
-        request += [self._hub(name)] if read["source"] == "hub" else []
+        request += [self._describe_hub(name)] if read["source"] == "hub" else []
         if tokens := bool(self.inputs.tokens.files(name)):
             request += [read["dtype"], read["document_end"]]
         if kind != "documents" or tokens:  # whose texts are decoded
@@ -161,12 +161,12 @@ class Fingerprints:
         verb, _, rest = fingerprint.partition("-")
         return f"{sha256_text(canonical_json([verb, budgeted, read['tokenizer'], found_short]))[:16]}-{rest}"
 
-    def _corpus(self, name: str) -> dict[str, Any]:
+    def _describe_corpus(self, name: str) -> dict[str, Any]:
         """What is requested of a corpus; without the rule for copies if it keeps all, as earlier versions did."""
         read: dict[str, Any] = msgspec.to_builtins(self.configuration.corpora[name])
         return read if read["copies"] != "keep" else _without(read, "copies")
 
-    def _hub(self, name: str) -> dict[str, Any]:
+    def _describe_hub(self, name: str) -> dict[str, Any]:
         """The data set that a corpus asks the hub for; to write down the commit that it was read at changes nothing."""
         source = self.configuration.corpora[name].hub
         commit = hub.read_locked_commit(Path(self.paths.corpus(name)) / "documents", source.path, source.configuration)
@@ -185,7 +185,7 @@ class Fingerprints:
             self.suite_content(suite, sources=True),
             self.configuration.evaluation_source,
             local,
-            _sizes(self.inputs.item_files(suite)),
+            _list_sizes(self.inputs.item_files(suite)),
             documents,
         ]
         return _join("items", request)
@@ -278,7 +278,7 @@ class Fingerprints:
 
 
 def _join(kind: str, request: Any) -> str:
-    return f"{_verb_code(kind)}-{sha256_text(canonical_json(request))[:16]}"
+    return f"{_hash_verb(kind)}-{sha256_text(canonical_json(request))[:16]}"
 
 
 def verb_files(kind: str) -> list[Path]:
@@ -290,16 +290,16 @@ def verb_files(kind: str) -> list[Path]:
 
 
 @cache
-def _verb_code(kind: str) -> str:
+def _hash_verb(kind: str) -> str:
     return code_hash.tree_hash(verb_files(kind))
 
 
 @cache
-def _probes_code() -> str:
+def _hash_probes() -> str:
     return code_hash.tree_hash(sorted((code_hash.PACKAGE / "probes").glob("*.py")))
 
 
-def _sizes(files: list[str]) -> list[list[Any]]:
+def _list_sizes(files: list[str]) -> list[list[Any]]:
     """List names and sizes; a change that keeps the size shows in the file's time of change."""
     folder = os.path.commonpath([os.path.dirname(path) for path in files]) if files else ""
     return [[os.path.relpath(path, folder), os.path.getsize(path)] for path in files]

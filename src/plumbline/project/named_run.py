@@ -49,13 +49,13 @@ def find(run: str | Path, preset: str | None, suite: str | None = None) -> Named
             raise PlumblineError(
                 f"--preset: {folder} is a folder, whose manifest states its preset; leave out --preset"
             )
-        return _with_its_files(folder, suite)
+        return _add_files(folder, suite)
     name = str(run).rstrip("/")
     config = load_config()
     project = load(config | {"preset": preset or config["preset"]})
     work = project.root / project.paths.work
     if (work / "runs" / name / _OUTCOME).is_file():
-        return _with_its_files(work / "runs" / name, suite)
+        return _add_files(work / "runs" / name, suite)
     if name in project.runs:
         outcome = project.paths.run(project.runs[name], _OUTCOME)
         raise PlumblineError(
@@ -63,13 +63,13 @@ def find(run: str | Path, preset: str | None, suite: str | None = None) -> Named
             f"snakemake {outcome} --config preset={project.name} makes it"
         )
     similar = nearest(name, [*project.runs, *_list_finished(work)])
-    elsewhere = _where_else(project, name)
+    elsewhere = _describe_elsewhere(project, name)
     raise PlumblineError(
         f"{run} is no folder, and no run at preset {project.name} (plumbline ls runs lists them){elsewhere or similar}"
     )
 
 
-def _with_its_files(folder: Path, suite: str | None) -> NamedRun:
+def _add_files(folder: Path, suite: str | None) -> NamedRun:
     """A folder with the workflow's files for its run, where it is one of the workflow's: ``work/PRESET/runs/...``."""
     where = folder.resolve()
     manifest = read_json(folder / "manifest.json")
@@ -94,7 +94,7 @@ def _list_finished(work: Path) -> list[str]:
     return [path.parent.relative_to(work / "runs").as_posix() for path in work.glob(f"runs/*/*/*/*/{_OUTCOME}")]
 
 
-def _where_else(project: Project, name: str) -> str:
+def _describe_elsewhere(project: Project, name: str) -> str:
     """The presets at which a run of this name is there, as the end of a message."""
     work = (project.root / project.paths.work).parent
     presets = sorted(path.name for path in work.glob("*") if (path / "runs" / name / _OUTCOME).is_file())

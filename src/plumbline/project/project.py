@@ -136,7 +136,7 @@ def _load_every_study(
     return studies, broken
 
 
-def _corpus(name: str, config: dict[str, Any], root: Path) -> corpus.Corpus:
+def _load_corpus(name: str, config: dict[str, Any], root: Path) -> corpus.Corpus:
     """A corpus of a configuration, which may name another folder of texts and another rule for copies.
 
     Raises:
@@ -179,7 +179,7 @@ def load(config: dict[str, Any], root: Path = ROOT) -> Project:
     studies |= {name: study_config.load(name, config["preset"], root, source) for name in selected}
     own = own_methods_file.load(config["mine"], config["preset"], root, source) if config.get("mine") else None
     read = {study.corpus for study in [*studies.values(), *([own.study] if own else [])]}
-    corpora = {name: _corpus(name, config, root) for name in sorted(read)}
+    corpora = {name: _load_corpus(name, config, root) for name in sorted(read)}
     project = Project(
         config=config, preset=preset, studies=studies, corpora=corpora, mine=own, root=root, broken=broken
     )

@@ -166,13 +166,13 @@ def use_config(workflow: Any, config: dict[str, Any], words: list[str]) -> None:
 def resources_in_force(workflow: Any) -> dict[str, dict[str, str]]:
     """List what Snakemake goes by of resources: option -> RULE:NAME or the like -> value."""
     settings = workflow.resource_settings
-    return _resource_values(settings.overwrite_resources, settings.overwrite_threads, settings.default_resources)
+    return _collect_resources(settings.overwrite_resources, settings.overwrite_threads, settings.default_resources)
 
 
 def parse_resources(words: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
     """Parse words of --set-resources, --set-threads and --default-resources, by option, as Snakemake does."""
     options = _parse_options(words)
-    return _resource_values(options.set_resources, options.set_threads, options.default_resources)
+    return _collect_resources(options.set_resources, options.set_threads, options.default_resources)
 
 
 def use_resources(workflow: Any, words: Mapping[str, Sequence[str]]) -> None:
@@ -193,7 +193,7 @@ def _parse_options(words: Mapping[str, Sequence[str]]) -> Any:
     return parse_args(["--workflow-profile", "none", *options])[1]
 
 
-def _resource_values(resources: Any, threads: Any, defaults: Any) -> dict[str, dict[str, str]]:
+def _collect_resources(resources: Any, threads: Any, defaults: Any) -> dict[str, dict[str, str]]:
     by_rule = {f"{rule}:{name}": str(value.raw) for rule, of in (resources or {}).items() for name, value in of.items()}
     return {
         "set-resources": by_rule,

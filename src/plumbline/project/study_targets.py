@@ -79,7 +79,7 @@ class StudyTargets:
         claim would be reproduced.
         """
         paths = {path for target in self.configuration.studies[study].claimed for path in self.files(study, target)}
-        rates = self._beside(study, study_folders.RATES)
+        rates = self._make_path(study, study_folders.RATES)
         paths |= {study_folders.format_path(rates, self.configuration.root)} if rates.exists() else set()
         return sorted(paths | set(self.list_printed_files(study)))
 
@@ -115,7 +115,7 @@ class StudyTargets:
     def has_claims(self, study: str) -> bool:
         """Whether a study's own paper makes claims (a study that extends another one makes none)."""
         own = self.configuration.studies[study].code == study
-        return own and self._beside(study, "published/claims.yaml").exists()
+        return own and self._make_path(study, "published/claims.yaml").exists()
 
     def products(self, study: str) -> list[str]:
         """List every product of a study, as files below this preset's folder of results."""
@@ -146,11 +146,11 @@ class StudyTargets:
         files = []
         for study in papers(self.configuration.root):
             files += self.list_printed_files(study)
-            paths = [self._beside(study, f"{name}.yaml") for name in ("findings", "unchecked_numbers", "sentences")]
+            paths = [self._make_path(study, f"{name}.yaml") for name in ("findings", "unchecked_numbers", "sentences")]
             files += [study_folders.format_path(path, self.configuration.root) for path in paths if path.exists()]
         return files
 
-    def _beside(self, study: str, file: str) -> Path:
+    def _make_path(self, study: str, file: str) -> Path:
         """A file of a study's folder."""
         return study_folders.folder(study, self.configuration.root) / file
 

@@ -107,10 +107,10 @@ def _collect_run(results: ResultsOnDisk, found_run: FoundRun, run: Run) -> dict[
         "step": step,
         "loss": loss,
         "norm": norm,
-        "every": _rows_a_point(trained),
+        "every": _count_rows_a_point(trained),
         "held_step": validation_step,
         "held": validation_loss,
-        "held_every": _rows_a_point(validated),
+        "held_every": _count_rows_a_point(validated),
         "tasks": _read_scores(results, found_run, run),
     }
 
@@ -121,14 +121,14 @@ def bin_rows(rows: Sequence[tuple[int, float | None, float | None]]) -> tuple[li
     A point of several rows stands at the last one's step. One whose losses are not all finite has no loss, and likewise
     for norms: a gap is not drawn over.
     """
-    every = _rows_a_point(rows)
+    every = _count_rows_a_point(rows)
     parts = [rows[first : first + every] for first in range(0, len(rows), every)]
     losses = [_summarize_finite([row[1] for row in part], fmean) for part in parts]
     norms = [_summarize_finite([row[2] for row in part], max) for part in parts]
     return [part[-1][0] for part in parts], losses, norms
 
 
-def _rows_a_point(rows: Sequence[object]) -> int:
+def _count_rows_a_point(rows: Sequence[object]) -> int:
     """How many rows of a curve one of its points stands for."""
     return max(1, math.ceil(len(rows) / POINTS))
 

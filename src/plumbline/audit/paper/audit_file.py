@@ -146,7 +146,7 @@ def load(path: Path) -> AuditFile:
             parts[name] = {
                 key: convert(kind, entry, f"{path}: {name}.{key}")
                 if isinstance(entry, dict)
-                else _plain(path, name, key, entry)
+                else _require_plain(path, name, key, entry)
                 for key, entry in toml.get(name, {}).items()
             }
         parts["tables"] = {
@@ -161,7 +161,7 @@ def load(path: Path) -> AuditFile:
         raise UsageError(str(error)) from None
 
 
-def _plain(path: Path, part: str, key: str, value: object) -> object:
+def _require_plain(path: Path, part: str, key: str, value: object) -> object:
     types: tuple[type, ...] = (str,) if part == "checks" else (str, int, float)
     if not isinstance(value, types) or isinstance(value, bool):
         raise UsageError(f"{path}: {part}.{key}: {value!r} is no {'expression' if part == 'checks' else 'number'}")
@@ -175,22 +175,22 @@ def _check_values(parts: dict[str, object], path: Path) -> None:
                 raise UsageError(f"{path}: tables.{name}.better.{column}: {direction!r}; write 'lower' or 'higher'")
         for column, count in table.items.items():
             if isinstance(count, int) and not 0 < count < 10**9:
-                raise UsageError(f"{path}: tables.{name}.items.{column}: {_short(count)}; write a count from 1 on")
+                raise UsageError(f"{path}: tables.{name}.items.{column}: {_shorten(count)}; write a count from 1 on")
     model = parts.get("model")
     if isinstance(model, ModelPart):
         for key in ("layers", "width", "heads", "ffn_width", "vocabulary"):
             if not 0 < getattr(model, key) < 10**9:
-                raise UsageError(f"{path}: model.{key}: {_short(getattr(model, key))}; write a size from 1 on")
+                raise UsageError(f"{path}: model.{key}: {_shorten(getattr(model, key))}; write a size from 1 on")
         for key in ("key_value_heads", "head_width", "ffn_matrices", "norm_vectors", "learned_positions"):
             if not 0 <= (getattr(model, key) or 0) < 10**9:
-                raise UsageError(f"{path}: model.{key}: {_short(getattr(model, key))}; write a count from 0 on")
+                raise UsageError(f"{path}: model.{key}: {_shorten(getattr(model, key))}; write a count from 0 on")
         if not model.head_width and model.width % model.heads:
             raise UsageError(
                 f"{path}: model.heads: {model.heads} do not share a width of {model.width}; give head_width"
             )
 
 
-def _short(number: int) -> str:
+def _shorten(number: int) -> str:
     """A number for a message; Python writes none of thousands of digits."""
     return str(number) if abs(number) < LARGEST else "a number of more than 40 digits"
 

@@ -39,7 +39,7 @@ def run_audit(options: argparse.Namespace) -> int:
             f"{folder}: no number could be read in {names}; a cell is a number where "
             'all of it is one: "48.2", "1,234", "48.2 ± 0.3", "124M"'
         )
-    not_read = [*_not_read(folder), *(entry for table in audit.tables for entry in table.half_read)]
+    not_read = [*_list_not_read(folder), *(entry for table in audit.tables for entry in table.half_read)]
     out = options.out or folder / ROWS
     if options.out is None:
         check_inside(out.parent, folder)
@@ -57,7 +57,7 @@ def run_audit(options: argparse.Namespace) -> int:
     return code
 
 
-def _not_read(folder: Path) -> list[str]:
+def _list_not_read(folder: Path) -> list[str]:
     """List what the reader of LaTeX could not read, and why; nothing if the tables were typed."""
     path = folder / SOURCES
     if not path.is_file():

@@ -155,7 +155,7 @@ class Evaluation:
         if isinstance(node, NumberNode):
             return PrintedNumber(text=node.text, exact=True)
         if isinstance(node, ReferenceNode):
-            return self._reference(node, row, before)
+            return self._resolve_reference(node, row, before)
         if isinstance(node, CallNode):
             return self._call(node, row, before)
         assert isinstance(node, SignNode)
@@ -206,14 +206,14 @@ class Evaluation:
             return load_function(node.name)(arguments)
         return load_function(node.name)(*arguments)
 
-    def _reference(self, node: ReferenceNode, row: _Row | None, before: int) -> ExpressionOperand:
+    def _resolve_reference(self, node: ReferenceNode, row: _Row | None, before: int) -> ExpressionOperand:
         if node.column is None:
             name = node.table if node.row is None else f"{node.table}.{node.row}"
             if name not in self.names.numbers:
                 names = [*self.names.numbers, *self.names.tables]
                 self.fail(node, f"there is no number {name!r}{nearest(name, names)}; a cell is TABLE.ROW.COLUMN")
             return self.names.numbers[name]
-        table = self._table(node)
+        table = self._find_table(node)
         try:
             if isinstance(node.row, ChoiceNode):
                 assert isinstance(node.column, str)
@@ -229,7 +229,7 @@ class Evaluation:
         except UsageError as error:
             raise UsageError(f"{self.where}, character {node.position}: {error}") from None
 
-    def _table(self, node: ReferenceNode) -> PaperTable:
+    def _find_table(self, node: ReferenceNode) -> PaperTable:
         if node.table not in self.names.tables:
             names = list(self.names.tables)
             self.fail(node, f"there is no table {node.table!r}{nearest(node.table, names)} (known: {few(names)})")
@@ -237,7 +237,7 @@ class Evaluation:
 
     def _choose_names(self, node: ReferenceNode, row: _Row | None = None) -> list[str]:
         """The rows (or columns) that a reference names: of all, or all but some, those that print a number."""
-        table = self._table(node)
+        table = self._find_table(node)
         (by,) = _list_choices(node)
         along = table.rows if by is node.row else table.columns
         for name in by.names:

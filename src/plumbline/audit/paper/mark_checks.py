@@ -110,19 +110,19 @@ def _collect_all_marks(
             bold = [key for key in keys if line.cells[key].bold]
             if len(keys) < 3 or not 0 < len(bold) < len(keys) / 2:
                 continue
-            stated = _direction(line, lines, part)
+            stated = _find_direction(line, lines, part)
             under = [key for key in keys if line.cells[key].underlined]
             yield _Marked(
                 line=line,
                 keys=tuple(keys),
                 bold=tuple(bold),
                 underlined=tuple(under),
-                direction=stated or _fitting(line, keys, bold),
+                direction=stated or _fit_direction(line, keys, bold),
                 stated=line.name in part.better or (lines.along == "column" and any(a in line.name for a in "↑↓")),
             )
 
 
-def _direction(line: Line, lines: Lines, part: TablePart) -> int:
+def _find_direction(line: Line, lines: Lines, part: TablePart) -> int:
     """1 where higher is better, -1 where lower is, 0 if not stated; a row's columns do not state it."""
     better = part.better.get(line.name)
     if better:
@@ -135,7 +135,7 @@ def _direction(line: Line, lines: Lines, part: TablePart) -> int:
     return 0 if lower == higher else -1 if lower else 1
 
 
-def _fitting(line: Line, keys: Sequence[str], bold: Sequence[str]) -> int:
+def _fit_direction(line: Line, keys: Sequence[str], bold: Sequence[str]) -> int:
     """The direction in which a bold number is nearer to the end."""
     values = [line.ends[key][1] for key in keys]
     above = sum(value > max(line.ends[key][1] for key in bold) for value in values)

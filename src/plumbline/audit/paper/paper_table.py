@@ -144,7 +144,7 @@ class PaperTable:
         for column in self.columns:
             words = frozenset(re.findall(r"[^\W\d_]+", column.lower())) - _BESIDE
             cells = [line[column] for line in self.cells.values() if line[column].number is not None]
-            if words and words <= COUNTS and all(map(_whole, cells)):
+            if words and words <= COUNTS and all(map(_is_whole, cells)):
                 columns.append(column)
         return frozenset(columns)
 
@@ -156,7 +156,7 @@ class PaperTable:
             line = {row: self.cells[row][column] for row in self.rows}
             unread = {row: cell for row, cell in line.items() if cell.number is None and not cell.empty}
             if 2 * sum(cell.number is not None for cell in line.values()) >= len(line) - sum(
-                map(_empty, line.values())
+                map(_is_empty, line.values())
             ):
                 places += [
                     f"{self.place(row, column)}: {self.name}, {row}, {column}: {cell.text[:60]!r} is no number in full"
@@ -177,12 +177,12 @@ class PaperTable:
         ]
 
 
-def _whole(cell: PrintedCell) -> bool:
+def _is_whole(cell: PrintedCell) -> bool:
     """Whether a cell prints a whole number and nothing with it."""
     return (cell.number or "").isdigit() and not (cell.unit or cell.sd or cell.bracket or cell.bound)
 
 
-def _empty(cell: PrintedCell) -> bool:
+def _is_empty(cell: PrintedCell) -> bool:
     return cell.empty
 
 
@@ -214,7 +214,7 @@ def read_tables(folder: Path) -> list[PaperTable]:
         raise UsageError(f"{folder}: {len(paths)} tables, and at most {TABLES} are read; audit a part of them")
     for path in (*paths, folder / SOURCES):
         check_inside(path, folder)
-    sources = _sources(folder / SOURCES)
+    sources = _read_sources(folder / SOURCES)
     tables = []
     for path in paths:
         tables.append(_read_table(path, sources.get(path.stem, {})))
@@ -249,7 +249,7 @@ def text_of(path: Path) -> str:
         raise UsageError(f"{path}: byte {error.start} is no UTF-8; save the file as UTF-8") from error
 
 
-def _sources(path: Path) -> dict[str, dict[str, object]]:
+def _read_sources(path: Path) -> dict[str, dict[str, object]]:
     if not path.is_file():
         return {}
     try:
@@ -272,7 +272,7 @@ def _read_table(path: Path, source: dict[str, object]) -> PaperTable:
         raise UsageError(f"{path}: has one column: are its cells parted by commas? The first column names the rows")
     if len(head) > COLUMNS or len(lines) > ROWS:
         raise UsageError(f"{path}: {len(lines)} rows, {len(head)} columns; at most {ROWS} and {COLUMNS} are read")
-    columns = _unique([name.strip().strip("*").strip() or f"column {n}" for n, name in enumerate(head, start=1)])
+    columns = _number_names([name.strip().strip("*").strip() or f"column {n}" for n, name in enumerate(head, start=1)])
     body: list[list[PrintedCell]] = []
     groups: list[int] = []
     group = 0
@@ -286,7 +286,7 @@ def _read_table(path: Path, source: dict[str, object]) -> PaperTable:
         else:
             body.append([read_cell(cell) for cell in line])
             groups.append(group)
-    rows = _row_names(body)
+    rows = _name_rows(body)
     _sign_differences(rows, columns, body)
     cell_places = source.get("cells") if source.get("sha256") == sha256_text(text) else None
     places = {}
@@ -328,17 +328,17 @@ def _sign_differences(rows: Sequence[str], columns: Sequence[str], body: list[li
                 body[row][column] = body[row][column].with_sign()
 
 
-def _row_names(body: Sequence[Sequence[PrintedCell]]) -> list[str]:
+def _name_rows(body: Sequence[Sequence[PrintedCell]]) -> list[str]:
     """Names of rows: their first cell, the first two where only both together distinguish them, or a number added."""
     names = [line[0].text or "(no name)" for line in body]
     if len(set(names)) < len(names) and body and len(body[0]) > 1 and not any(line[1].number for line in body):
         both = [f"{line[0].text} / {line[1].text}" for line in body]
         if len(set(both)) == len(both):
             return both
-    return _unique(names)
+    return _number_names(names)
 
 
-def _unique(names: Sequence[str]) -> list[str]:
+def _number_names(names: Sequence[str]) -> list[str]:
     """Have equal names end in `#1`, `#2`, ... in their order."""
     times, counts = Counter(names), Counter[str]()
     unique_names = []

@@ -121,23 +121,23 @@ def read_cell(text: str) -> PrintedCell:
     bracket = parts["beside"] or (parts["bracket"] and f"{parts['way'] or parts['way_after']}{parts['bracket']}")
     return PrintedCell(
         text=plain,
-        number=_decimal(parts["sign"] + parts["number"]),
+        number=_parse_decimal(parts["sign"] + parts["number"]),
         unit=parts["unit"],
         bound=parts["relation"].strip() in ("<", "≤"),
-        sd=_decimal(sd) if sd else None,
-        bracket=_decimal(_sign_of_arrow(bracket)) if bracket else None,
+        sd=_parse_decimal(sd) if sd else None,
+        bracket=_parse_decimal(_replace_arrow(bracket)) if bracket else None,
         bold=bold,
         underlined=underlined,
-        arrow=_way(arrow),
+        arrow=_find_way(arrow),
         leading=bool(parts["arrow"]),
     )
 
 
-def _way(arrow: str) -> int:
+def _find_way(arrow: str) -> int:
     return 0 if not arrow else 1 if arrow in _UP else -1
 
 
-def _sign_of_arrow(text: str) -> str:
+def _replace_arrow(text: str) -> str:
     """A number with a minus in place of an arrow downwards, if it has no sign yet."""
     bare = text.lstrip(f"{_UP}{_DOWN} ")
     return f"-{bare}" if text[0] in _DOWN and bare[0] not in "+-" else bare
@@ -164,7 +164,7 @@ def _without_marks(text: str) -> tuple[str, bool, bool]:
     return text, bold, underlined
 
 
-def _decimal(text: str) -> str:
+def _parse_decimal(text: str) -> str:
     """The text of a number as `Decimal` reads it: without separators of thousands, powers of ten as an exponent."""
     plain = text.replace(",", "").replace("{", "").replace("}", "").lstrip("+")
     return re.sub(r"\s?[x×·*]\s?10\^", "e", plain)

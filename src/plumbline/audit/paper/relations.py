@@ -164,7 +164,7 @@ def _drop_stated(tried: Sequence[tuple[Candidate, Agreement]], tries: int, lines
     ]
     if spoken:
         best, agreement = max(spoken, key=lambda pair: (pair[1].agree / pair[1].rows, pair[1].rows, pair[0].plain))
-        doubted = _is_doubted(agreement, tries) and agreement.rows - agreement.agree > len(_doubts(best, lines))
+        doubted = _is_doubted(agreement, tries) and agreement.rows - agreement.agree > len(_find_doubts(best, lines))
         ledger.drop(lines.table.name, best.words, best.target, best.computed, doubted=doubted)
 
 
@@ -178,14 +178,14 @@ def _is_doubted(agreement: Agreement, tries: int) -> bool:
     return most or agree == rows - 1
 
 
-def _doubts(candidate: Candidate, lines: Lines) -> dict[str, Doubt]:
+def _find_doubts(candidate: Candidate, lines: Lines) -> dict[str, Doubt]:
     return doubts_of(candidate.target, candidate.of, candidate.given, candidate.computed, lines)
 
 
 def _check(candidate: Candidate, lines: Lines, ledger: Ledger, *, stated: bool) -> None:
     """Check each row of a relation; `stated`: a name states it."""
     table, target = lines.table.name, candidate.target
-    doubts = _doubts(candidate, lines)
+    doubts = _find_doubts(candidate, lines)
     for key, doubt in doubts.items():
         if doubt.explains:
             text = f"not {key} (printed {target.numbers[key]}): {doubt.reason}"
@@ -219,7 +219,7 @@ def _list_candidates(target: Line, lines: Lines, part: TablePart, budget: _Budge
                     yield from _relate_lines(target, formula, (first, second), lines, budget)
     for formula in (MEANS, SUMS):
         if stated and formula.says(target):
-            for window in _windows(target, others):
+            for window in _list_windows(target, others):
                 yield from _relate_lines(target, formula, window, lines, budget)
     before = [line for line in others if line.place < target.place]
     if not stated and not MEANS.says(target) and len(before) >= 3:
@@ -228,19 +228,19 @@ def _list_candidates(target: Line, lines: Lines, part: TablePart, budget: _Budge
         yield from _relate_to_baseline(target, others, lines, part, budget, stated)
 
 
-def _before(target: Line, lines: Lines) -> list[int]:
+def _list_before(target: Line, lines: Lines) -> list[int]:
     """Places of the lines before a line; of those after it where there is none."""
     before = [line.place for line in lines.lines if line.place < target.place]
     return before or [line.place for line in lines.lines if line.place > target.place]
 
 
-def _alike(lines: Sequence[Line], keys: Sequence[str]) -> bool:
+def _are_alike(lines: Sequence[Line], keys: Sequence[str]) -> bool:
     """Whether lines can be of one kind, so that a mean of them can be meant: no spreads, and values of one size."""
     values = [abs(line.ends[key][1]) for line in lines for key in keys]
     return all(is_spread(line.name) is False for line in lines) and max(values) <= 10 * min(values)
 
 
-def _windows(target: Line, others: Sequence[Line]) -> Iterator[Sequence[Line]]:
+def _list_windows(target: Line, others: Sequence[Line]) -> Iterator[Sequence[Line]]:
     """Neighbouring lines that a mean may be of: all others, and those next to the target on one side."""
     before = [line for line in others if line.place < target.place]
     after = [line for line in others if line.place > target.place]
@@ -284,7 +284,7 @@ def _relate_lines(
         words=formula.sentence(target.name, [line.name for line in operands], lines.along),
         spoken=formula in (FORMULAS[0], MEANS, SUMS),
         small=formula is MEANS,
-        plain=formula is MEANS and places == _before(target, lines) and _alike(operands, keys),
+        plain=formula is MEANS and places == _list_before(target, lines) and _are_alike(operands, keys),
         parts=frozenset((target.place, *places)),
         computed=computed,
         formula=lambda key: formula.expression([line.numbers[key] for line in operands]),
@@ -297,27 +297,27 @@ def _keep_one_kind(target: Line, formula: Formula, operands: Sequence[Line], key
     """The keys whose numbers can be added or subtracted: of one kind and unit, no shares in a total, no counts among
     what a mean is of."""
     kinds = {line.kind for line in (*operands, target)}
-    if "date" in kinds or not _fit(target.kind, {line.kind for line in operands} - {""}):
+    if "date" in kinds or not _can_give(target.kind, {line.kind for line in operands} - {""}):
         return []
     alike = list(keys)
     if any(line.units for line in operands):
         units = {key: {line.unit(key) for line in operands} for key in keys}
-        alike = [key for key in keys if len(units[key]) == 1 and _fit(target.unit(key), units[key] - {""})]
+        alike = [key for key in keys if len(units[key]) == 1 and _can_give(target.unit(key), units[key] - {""})]
     if formula.adds:
         return [key for key in alike if is_added(key)]
     if formula is not MEANS:
         return alike
     counts = [key for key in alike if kind_of(key) == "count"]
-    return [key for key in alike if (key not in counts or len(counts) == len(alike)) and _of_one_size(operands, key)]
+    return [key for key in alike if (key not in counts or len(counts) == len(alike)) and _are_one_size(operands, key)]
 
 
-def _of_one_size(operands: Sequence[Line], key: str) -> bool:
+def _are_one_size(operands: Sequence[Line], key: str) -> bool:
     """Whether numbers can be on one scale: 0.5 next to 50 is a share next to a percentage."""
     sizes = [abs(line.ends[key][1]) for line in operands if line.ends[key][1]]
     return not sizes or max(sizes) <= SCALE * min(sizes)
 
 
-def _fit(target: str, operands: set[str]) -> bool:
+def _can_give(target: str, operands: set[str]) -> bool:
     """Whether a result of a kind or unit can come from operands of these; percent can be points of bare numbers."""
     return len(operands) <= 1 and (not operands or target in ("", *operands))
 
@@ -342,7 +342,7 @@ def _relate_to_baseline(
                     continue
                 if not stated and not part.baseline and abs(line.place - target.place) > 3:
                     continue
-                base = {key: name or _first_of_group(key, line, lines) for key in lines.keys}
+                base = {key: name or _find_group_first(key, line, lines) for key in lines.keys}
                 keys = [
                     key
                     for key in lines.keys
@@ -365,7 +365,7 @@ def _relate_to_baseline(
                     ),
                     spoken=formula in DIFFERENCES,
                     small=formula in DIFFERENCES and bool(name) and line.name not in lines.table.counts,
-                    plain=formula is FORMULAS[0] and bool(name) and [line.place] == _before(target, lines)[-1:],
+                    plain=formula is FORMULAS[0] and bool(name) and [line.place] == _list_before(target, lines)[-1:],
                     parts=frozenset((target.place, line.place)),
                     computed=computed,
                     formula=lambda key, line=line, base=base, formula=formula: formula.expression(  # type: ignore[misc]
@@ -393,5 +393,5 @@ def _list_baselines(target: Line, other: Line, lines: Lines, part: TablePart) ->
         yield ""
 
 
-def _first_of_group(key: str, line: Line, lines: Lines) -> str:
+def _find_group_first(key: str, line: Line, lines: Lines) -> str:
     return next(other for other in lines.keys if lines.groups[other] == lines.groups[key] and other in line.cells)

@@ -28,7 +28,7 @@ ITEMS = 10**9
 def check_statistics(lines: Lines, part: TablePart, ledger: Ledger) -> None:
     """Check the columns of a table whose names state a statistic."""
     _check_perplexity(lines, ledger)
-    _p_values(lines, ledger)
+    _check_p_values(lines, ledger)
     _check_whole_numbers(lines, part, ledger)
 
 
@@ -82,11 +82,11 @@ def _check_perplexity(lines: Lines, ledger: Ledger) -> None:
     for target in [line for line in lines.lines if line.says(_PERPLEXITY) and not line.says(_LOSS) and _is_level(line)]:
         tried, same = [], []
         for loss in losses:
-            ends = {key: tuple(map(_exp, interval)) for key, interval in loss.ends.items() if abs(interval[1]) < 50}
+            ends = {key: tuple(map(_cap_exp, interval)) for key, interval in loss.ends.items() if abs(interval[1]) < 50}
             tried.append(
                 (f"{target.name} is e to the {loss.name}", ends, lambda key, loss=loss: exp(loss.numbers[key]))
             )
-            if _of_what(loss) == _of_what(target) or len(losses) == 1:
+            if _strip_statistic(loss) == _strip_statistic(target) or len(losses) == 1:
                 same.append(tried[-1])
         if not tried:
             continue
@@ -110,25 +110,25 @@ def _is_level(line: Line) -> bool:
     return not line.says(CHANGE) and is_spread(line.name) is False
 
 
-def _of_what(line: Line) -> str:
+def _strip_statistic(line: Line) -> str:
     """A name without the words for loss or perplexity: "val" of "Val loss"."""
     return " ".join(re.sub(rf" (?:{_LOSS}|{_PERPLEXITY})(?= )", " ", line.words).split())
 
 
-def _exp(value: float) -> float:
+def _cap_exp(value: float) -> float:
     return math.exp(min(value, 100.0))
 
 
-def _p_values(lines: Lines, ledger: Ledger) -> None:
+def _check_p_values(lines: Lines, ledger: Ledger) -> None:
     counts = [(line, 0) for line in _get_lines(lines, "df", "dof")] + [(line, 1) for line in _get_lines(lines, "n")]
     by_z, by_t = _get_lines(lines, "z"), [(t, n, less) for t in _get_lines(lines, "t") for n, less in counts]
     for target in _get_lines(lines, "p", "p bonf", "p bonferroni", "p adj", "p adjusted", "p two sided", "p one sided"):
-        tried = list(_of_z(target, by_z)) + list(_of_t(target, by_t))
+        tried = list(_relate_z(target, by_z)) + list(_relate_t(target, by_t))
         if tried and (best := _choose_formula(target, lines, tried)):
             _check(target, *best, lines, ledger)
 
 
-def _of_z(target: Line, by_z: Sequence[Line]) -> Iterator[tuple[str, dict[str, Ends], Callable[[str], Given]]]:
+def _relate_z(target: Line, by_z: Sequence[Line]) -> Iterator[tuple[str, dict[str, Ends], Callable[[str], Given]]]:
     if not by_z:
         return
     from plumbline.stats.distributions import normal_sf
@@ -158,7 +158,7 @@ def _of_z(target: Line, by_z: Sequence[Line]) -> Iterator[tuple[str, dict[str, E
         yield f"{target.name} is the one-sided p of {z.name}", upper, lambda key, z=z: one_p(z.numbers[key])  # type: ignore[misc]
 
 
-def _of_t(
+def _relate_t(
     target: Line, by_t: Sequence[tuple[Line, Line, int]]
 ) -> Iterator[tuple[str, dict[str, Ends], Callable[[str], Given]]]:
     if not by_t:
@@ -216,7 +216,7 @@ def _check_means(target: Line, counts: dict[str, int], lines: Lines, ledger: Led
     keys = [key for key in keys if (target.ends[key][2] - target.ends[key][0]) * counts[key] / scale < 0.9]
     if not keys:
         return
-    agree = sum(_possible(target.ends[key], counts[key], scale) for key in keys)
+    agree = sum(_is_possible(target.ends[key], counts[key], scale) for key in keys)
     chance = max((target.ends[key][2] - target.ends[key][0]) * counts[key] / scale for key in keys)
     measured = Agreement(agree, len(keys), chance)
     if not stated and not (
@@ -233,6 +233,6 @@ def _check_means(target: Line, counts: dict[str, int], lines: Lines, ledger: Led
     _check(target, sentence, formula, keys, lines, ledger)
 
 
-def _possible(ends: Ends, n: int, scale: int) -> bool:
+def _is_possible(ends: Ends, n: int, scale: int) -> bool:
     low, high = ends[0] * n / scale, ends[2] * n / scale
     return math.floor(high + 1e-9) >= math.ceil(low - 1e-9)

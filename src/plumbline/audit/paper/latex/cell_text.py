@@ -120,7 +120,7 @@ def cell_text(tokens: Sequence[Token]) -> CellText:
     text = re.sub(r"\s+", " ", "".join(piece for piece, _, _ in pieces)).strip()
     text = text.replace("---", "—").replace("--", "–").replace("``", '"').replace("''", '"')
     text = re.sub(r"_?\s?±\s?", " ± ", text).strip() if re.search(r"\d_?\s?±", text) else text
-    marked = [(bold, under) for piece, bold, under in _main(pieces) if re.search(r"\w", piece)]
+    marked = [(bold, under) for piece, bold, under in _cut_main(pieces) if re.search(r"\w", piece)]
     return CellText(
         text=text,
         bold=bool(marked) and all(bold for bold, _ in marked),
@@ -129,7 +129,7 @@ def cell_text(tokens: Sequence[Token]) -> CellText:
     )
 
 
-def _main(pieces: list[tuple[str, bool, bool]]) -> list[tuple[str, bool, bool]]:
+def _cut_main(pieces: list[tuple[str, bool, bool]]) -> list[tuple[str, bool, bool]]:
     """The pieces of a cell before a ±, a bracket or the arrow of a change."""
     main = []
     for text, bold, under in pieces:
@@ -183,10 +183,10 @@ def _render(
                     _, place = group(tokens, place)
             put(" ")
         else:
-            place = _command(tokens, place, text, state, put, inside, unknown)
+            place = _write_command(tokens, place, text, state, put, inside, unknown)
 
 
-def _command(tokens, place, text, state, put, inside, unknown) -> int:  # type: ignore[no-untyped-def]
+def _write_command(tokens, place, text, state, put, inside, unknown) -> int:  # type: ignore[no-untyped-def]
     """Write a command's text, and return the place after what it takes."""
     if text in SIGNS:
         put(SIGNS[text])
@@ -212,15 +212,15 @@ def _command(tokens, place, text, state, put, inside, unknown) -> int:  # type: 
     elif text in PLAIN:
         pass
     elif text in SILENT:
-        place = _options(tokens, place)
+        place = _skip_options(tokens, place)
         for _ in range(SILENT[text]):
             _, place = group(tokens, place)
     elif text in LAST_READ:
         inner = []
-        place = _options(tokens, place)
+        place = _skip_options(tokens, place)
         for _ in range(LAST_READ[text]):
             inner, place = group(tokens, place)
-            place = _options(tokens, place) if text in ("parbox", "raisebox") else place
+            place = _skip_options(tokens, place) if text in ("parbox", "raisebox") else place
         inside(inner)
     elif text in ("frac", "tfrac", "dfrac", "nicefrac"):
         above, place = group(tokens, place)
@@ -246,7 +246,7 @@ def _command(tokens, place, text, state, put, inside, unknown) -> int:  # type: 
     return place
 
 
-def _options(tokens: list[Token], place: int) -> int:
+def _skip_options(tokens: list[Token], place: int) -> int:
     for _ in range(2):
         content, after = option(tokens, place)
         if content is None or (place < len(tokens) and tokens[place].kind == "space"):

@@ -90,7 +90,7 @@ def _read(path: Path, root: Path, source: Source, above: tuple[Path, ...]) -> No
         if begun and f"\\end{{{begun}}}" not in text:
             skipped = begun
             text = text.partition(f"\\begin{{{begun}}}")[0] + "\n"
-        _place(text, SourceLine(relative, number, text), path, root, source, above)
+        _keep_line(text, SourceLine(relative, number, text), path, root, source, above)
 
 
 def _without_comment(raw: str) -> str:
@@ -99,7 +99,7 @@ def _without_comment(raw: str) -> str:
     return raw + "\n" if match is None else raw[: match.end() - 1]
 
 
-def _place(text: str, line: SourceLine, path: Path, root: Path, source: Source, above: tuple[Path, ...]) -> None:
+def _keep_line(text: str, line: SourceLine, path: Path, root: Path, source: Source, above: tuple[Path, ...]) -> None:
     """Keep a line, with the files that it inputs in place of their commands."""
     end = 0
     for match in _INPUT.finditer(text):
@@ -111,7 +111,7 @@ def _place(text: str, line: SourceLine, path: Path, root: Path, source: Source, 
                 source.not_read.append(f"{line.where}: after {INPUTS} times \\input none is followed")
             continue
         name = (match[1] or match[2] or "").strip().strip('"')
-        target, why = _target(name, root, (*above, path))
+        target, why = _find_input(name, root, (*above, path))
         if target is None:
             source.not_read.append(f"{line.where}: \\input of {name!r}: {why}")
         else:
@@ -119,7 +119,7 @@ def _place(text: str, line: SourceLine, path: Path, root: Path, source: Source, 
     source.lines.append(SourceLine(line.file, line.number, text[end:]))
 
 
-def _target(name: str, root: Path, above: tuple[Path, ...]) -> tuple[Path | None, str]:
+def _find_input(name: str, root: Path, above: tuple[Path, ...]) -> tuple[Path | None, str]:
     """The file that is input, or None and why it is not read."""
     if not name or "\0" in name or "\\" in name or "#" in name or len(name) > 300:
         return None, "no plain name"

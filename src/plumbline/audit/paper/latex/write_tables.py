@@ -33,7 +33,7 @@ def write_tables(path: Path, folder: Path) -> None:
     not_read = list(source.not_read)
     for name, table in zip(_name_tables(tables), tables, strict=True):
         titles: list[str] = []
-        text, places, problems = _csv(table, titles)
+        text, places, problems = _write_csv(table, titles)
         not_read += [f"{name}, {problem}" for problem in (*table.not_read, *problems)]
         if not text:
             continue
@@ -62,10 +62,10 @@ def write_tables(path: Path, folder: Path) -> None:
     make_folder(folder)
     for name, text in texts.items():
         atomic_write_text(folder / f"{name}.csv", text)
-    atomic_write_json(folder / SOURCES, {"paper": path.name, "tables": descriptions, "not_read": _some(not_read)})
+    atomic_write_json(folder / SOURCES, {"paper": path.name, "tables": descriptions, "not_read": _shorten(not_read)})
 
 
-def _some(not_read: list[str]) -> list[str]:
+def _shorten(not_read: list[str]) -> list[str]:
     """What was not read, up to a limit; how much more there is."""
     more = len(not_read) - NOT_READ
     return [*not_read[:NOT_READ], f"and {more:,} places more"] if more > 0 else not_read
@@ -86,7 +86,7 @@ def _name_tables(tables: list[ReadTable]) -> list[str]:
     return names
 
 
-def _csv(table: ReadTable, titles: list[str]) -> tuple[str, list[list[str]], list[str]]:
+def _write_csv(table: ReadTable, titles: list[str]) -> tuple[str, list[list[str]], list[str]]:
     """A table as CSV, the places of its cells, and what could not be read; an empty text if nothing could.
 
     `titles` gets the titles that stand above groups of rows.
@@ -98,13 +98,13 @@ def _csv(table: ReadTable, titles: list[str]) -> tuple[str, list[list[str]], lis
     if len(table.rows) * width > CELLS:
         size = f"{len(table.rows)} rows and {width} columns"
         return "", [], [f"{table.where}: a tabular of {size}; at most {CELLS} cells are read"]
-    grid = [_spread_out(row, width) for row in table.rows]
-    _down(grid)
+    grid = [_place_cells(row, width) for row in table.rows]
+    _repeat_down(grid)
     head = min(table.head or 1, len(grid) - 1) if len(grid) > 1 else 1
     head = next((place for place in range(1, head) if _is_body(grid, place)), head)
     while head < len(grid) - 1 and _is_head(grid[head]):
         head += 1
-    names = _heads(grid[:head], width)
+    names = _name_columns(grid[:head], width)
     body = [cell.content.text for row in grid[head:] for cell in row if cell is not None]
     if len(grid) <= head or width < 2 or not any(read_cell(text).number for text in body):
         return "", [], [f"{table.where}: a tabular of {len(grid)} rows and {width} columns without numbers to compare"]
@@ -158,7 +158,7 @@ def _format_cell(cell: ReadCell | None) -> str:
     return mark_text(visible(cell.content.text[:500]), bold=cell.content.bold, underlined=cell.content.underlined)
 
 
-def _spread_out(row: list[ReadCell], width: int) -> list[ReadCell | None]:
+def _place_cells(row: list[ReadCell], width: int) -> list[ReadCell | None]:
     """A row with a place for each column; a cell over several stands in the first of them."""
     cells: list[ReadCell | None] = []
     for cell in row:
@@ -166,7 +166,7 @@ def _spread_out(row: list[ReadCell], width: int) -> list[ReadCell | None]:
     return [*cells, *[None] * (width - len(cells))]
 
 
-def _down(grid: list[list[ReadCell | None]]) -> None:
+def _repeat_down(grid: list[list[ReadCell | None]]) -> None:
     """Repeat a cell over several rows in each of them, where they are empty."""
     for place, row in enumerate(grid):
         for column, cell in enumerate(row):
@@ -178,7 +178,7 @@ def _down(grid: list[list[ReadCell | None]]) -> None:
                     below[column] = ReadCell(content=cell.content, columns=cell.columns, where=cell.where, filled=True)
 
 
-def _heads(rows: list[list[ReadCell | None]], width: int) -> list[str]:
+def _name_columns(rows: list[list[ReadCell | None]], width: int) -> list[str]:
     """Names of the columns: the texts above each, from the top, each once; a cell over several is above all of them."""
     names: list[list[str]] = [[] for _ in range(width)]
     for row in rows:
