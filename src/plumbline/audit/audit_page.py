@@ -178,7 +178,7 @@ def _list_unread(studies: Sequence[str], covered: Mapping[str, AuditCoverage]) -
     return ["## Printed numbers that no row reads, and why", "", *lines, ""] if lines else []
 
 
-def sentences_in_short(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> str:
+def summarize_sentences(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> str:
     """Write in a line how many sentences with a number all papers have, and how many of them rows read."""
     every = [count_sentences(of) for of in sentences.values() if of]
     total, read = (sum(of[name] for of in every) for name in ("sentences", "read"))

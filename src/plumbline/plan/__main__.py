@@ -11,7 +11,7 @@ from plumbline.core.command_line import HIDDEN, Parser, run
 from plumbline.core.files import atomic_write_text
 from plumbline.plan import machines, model_counts, plan_page, stage_page
 from plumbline.plan.run_estimate import estimator
-from plumbline.plan.target_costs import table
+from plumbline.plan.target_costs import make_table
 from plumbline.project import load
 from plumbline.specs.yaml_files import PRESETS, load_config
 
@@ -50,10 +50,10 @@ def main() -> None:
     planned = load(config)
     counts = model_counts.update(Path(planned.paths.counts), planned.runs.values())
     priced = estimator(planned, machine, sizes=model_counts.ModelCostLookup(counts))
-    frame = table(priced)
+    frame = make_table(priced)
     view = options.by or ("stages" if planned.name == "paper" else "targets")
     if view == "sizes":
-        print(stage_page.sizes(priced))
+        print(stage_page.tabulate_sizes(priced))
     else:
         print((stage_page if view == "stages" else plan_page).terminal(priced, frame))
     if options.out:

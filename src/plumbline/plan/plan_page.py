@@ -11,7 +11,7 @@ from tabulate import tabulate
 from plumbline.core.formats import duration, number
 from plumbline.plan import job_needs
 from plumbline.plan.run_estimate import RunEstimator
-from plumbline.plan.target_costs import NODE, compare_published, memory_in_words, speed_in_words
+from plumbline.plan.target_costs import NODE, compare_published, describe_memory, describe_speed
 from plumbline.specs.yaml_files import ROOT
 
 WIDTH = 80
@@ -41,11 +41,11 @@ def markdown(priced: RunEstimator, frame: pd.DataFrame) -> str:
     """Write the plan as Markdown: what it rests on, the whole table rounded and with units, and the papers' own
     figures.
     """
-    parts = [*notes(priced, frame), _grid(whole(frame), "pipe"), beside_papers(priced)]
+    parts = [*list_notes(priced, frame), _grid(round_table(frame), "pipe"), compare_with_papers(priced)]
     return "\n\n".join(part for part in parts if part)
 
 
-def beside_papers(priced: RunEstimator) -> str:
+def compare_with_papers(priced: RunEstimator) -> str:
     """Write the section that compares what the papers state they cost with the plan; empty if none states it."""
     beside = compare_published(priced, ROOT)
     if not len(beside):
@@ -56,7 +56,7 @@ def beside_papers(priced: RunEstimator) -> str:
 
 def terminal(priced: RunEstimator, frame: pd.DataFrame) -> str:
     """Write the plan for a terminal: a table with few columns for each study; no line is longer than `WIDTH`."""
-    parts = [textwrap.fill(note, WIDTH) for note in notes(priced, frame)]
+    parts = [textwrap.fill(note, WIDTH) for note in list_notes(priced, frame)]
     for study, rows in frame.groupby("study", sort=False):
         parts += [f"{study}\n{_grid(_select_narrow(rows), 'simple', [WORD_WIDTH])}"]
     beside = compare_published(priced, ROOT)
@@ -66,19 +66,19 @@ def terminal(priced: RunEstimator, frame: pd.DataFrame) -> str:
     return "\n\n".join(parts)
 
 
-def notes(priced: RunEstimator, frame: pd.DataFrame) -> list[str]:
+def list_notes(priced: RunEstimator, frame: pd.DataFrame) -> list[str]:
     """Write in a few sentences what the plan rests on, and what its figures mean."""
     machine = priced.machine
     relative = f"Step times of methods: {machine.relative_in_words}."
     sentences = [
         f"Preset `{priced.project.name}` on {machine.label}, {machine.devices_at_once} at once; speed "
-        f"{speed_in_words(priced)}. {relative}",
+        f"{describe_speed(priced)}. {relative}",
         "Finished work costs nothing; disk is all that is written, documents twice. Targets share runs, so their rows "
         "do not add up. The longest path is data, one training and its evaluation; wall time is for that many devices, "
         "without waiting in queues. What is measured besides the runs takes the minutes that its study states.",
         _describe_preparation(frame),
     ]
-    if memory := memory_in_words(priced):
+    if memory := describe_memory(priced):
         sentences.append(f"Memory of a finished run at its most: {memory}, of {machine.memory_gib:g} GiB a device.")
     if frame["runs_estimated"].any():
         sentences.append(
@@ -116,7 +116,7 @@ def _describe_limits() -> str:
     )
 
 
-def whole(frame: pd.DataFrame) -> pd.DataFrame:
+def round_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Round the plan's table for people, and name its columns with their units (`COLUMNS`)."""
     scoring = frame["evaluation_device_hours"] + frame["probe_device_hours"]
     frame = frame.assign(evaluation_device_hours=scoring)

@@ -18,7 +18,7 @@ from plumbline.plan.calibration import group
 from plumbline.plan.data_stage import DataRule
 from plumbline.plan.plan_page import WIDTH
 from plumbline.plan.run_estimate import KEPT, STATE_BYTES, WEIGHT_BYTES, RunEstimator
-from plumbline.plan.target_costs import WHOLE, RunClass, memory_in_words, speed_in_words
+from plumbline.plan.target_costs import WHOLE, RunClass, describe_memory, describe_speed
 from plumbline.project import Project
 from plumbline.specs.study_config import Run
 
@@ -69,7 +69,7 @@ class _Corpus:
         return sum(rule.seconds or 0.0 for rule in rules)
 
 
-def sizes(priced: RunEstimator) -> str:
+def tabulate_sizes(priced: RunEstimator) -> str:
     """Write the models of a plan, each once: parameters, operations and bytes of a checkpoint."""
     runs: dict[tuple[str, str, str], Run] = {}
     for run in priced.project.runs.values():
@@ -135,7 +135,7 @@ def _describe_data(priced: RunEstimator, making: list[_Corpus]) -> str:
 def _tabulate_rules(priced: RunEstimator, corpus: _Corpus) -> str:
     """What every rule takes for a corpus, for each of its packs."""
     heads = ["rule", "pack", "jobs", "CPU-\nhours", "hours", "net,\nhours", "disk,\nhours", "disk,\nGB", "RAM,\nGB"]
-    items = target_costs.items(priced)
+    items = target_costs.price_items(priced)
     rows = [
         [rule.rule, pack, *_format_cells(rule)]
         for place in range(len(next(iter(corpus.by_pack.values()))[1]))
@@ -200,7 +200,7 @@ def _format_jobs(size_class: RunClass) -> str:
 
 def _describe_memory(priced: RunEstimator, to_do: list[Run]) -> str:
     """What steps take of a device's memory, and which runs are therefore started otherwise."""
-    lines = step_memory.in_words(priced.machine, to_do)
+    lines = step_memory.describe(priced.machine, to_do)
     if not lines:
         return ""
     return "\n".join([f"MEMORY OF A DEVICE, {priced.machine.memory_gib:g} GiB", *map(_fill, lines)])
@@ -215,10 +215,10 @@ def _describe_disk(priced: RunEstimator, classes: list[RunClass], making: list[s
         ["weights, those for probes among them", _format_figure(sum(size_class.kept for size_class in classes) / 1e9)],
     ]
     table = tabulate(rows, tablefmt="plain", disable_numparse=True, colalign=["left", "right"])
-    return "\n".join([table, *map(_fill, saving(priced, classes))])
+    return "\n".join([table, *map(_fill, describe_saving(priced, classes))])
 
 
-def saving(priced: RunEstimator, classes: list[RunClass]) -> list[str]:
+def describe_saving(priced: RunEstimator, classes: list[RunClass]) -> list[str]:
     """Describe how fast a disk must save stopped runs of several GPUs, and for which this machine's is too slow."""
     speed, most, limit = priced.machine.disk_mb_per_second, dict[str, float](), target_costs.SAVE_SECONDS
     for size_class in classes:
@@ -255,7 +255,7 @@ def list_assumptions(priced: RunEstimator, making: list[_Corpus]) -> list[str]:
     """Name what of a page's figures is assumed or extrapolated, each with the file that states it."""
     machine, project = priced.machine, priced.project
     names = [corpus.name for corpus in making]
-    lines = [f"training speed: {speed_in_words(priced)} (config/machines.yaml)"]
+    lines = [f"training speed: {describe_speed(priced)} (config/machines.yaml)"]
     lines.append(f"step times of methods: {machine.relative_in_words} (same file)")
     lines.append(
         f"evaluation, probes: {machine.evaluation_mfu:g} of {machine.evaluation_tflops:g} TFLOP/s, float32; a "
@@ -285,7 +285,7 @@ def _list_unmeasured(priced: RunEstimator) -> list[tuple[Run, float]]:
 
 
 def _describe_runs(priced: RunEstimator) -> str:
-    machine, memory = priced.machine, memory_in_words(priced)
+    machine, memory = priced.machine, describe_memory(priced)
     peak = f" Memory of a finished run at its most: {memory}." if memory else ""
     devices = ", ".join(f"{size} {machine.devices[size]}" for size in target_costs.CLASSES if size in machine.devices)
     return (

@@ -158,7 +158,7 @@ class DeviceMemory:
         return self.micro_batch if self.fits or self.sharded else None
 
 
-def of_device(machine: Machine, run: Run) -> DeviceMemory | None:
+def estimate_memory(machine: Machine, run: Run) -> DeviceMemory | None:
     """Estimate what a run's step takes of one of the machine's devices; None if it states no micro-batch."""
     stated = machine.micro_batch.get(run.size)
     if stated is None:
@@ -170,12 +170,12 @@ def of_device(machine: Machine, run: Run) -> DeviceMemory | None:
     return DeviceMemory(micro_batch=stated, bytes=peak, room=machine.memory_gib * 2**30, sharded=sharded)
 
 
-def in_words(machine: Machine, runs: Iterable[Run]) -> list[str]:
+def describe(machine: Machine, runs: Iterable[Run]) -> list[str]:
     """Describe what steps take of the machine's devices, by size class, and name every run that is not given the stated
     micro-batch, or would not fit with it. Where the machine states none, describe what was counted.
     """
     runs = list(runs)
-    memories = [(run, memory) for run in runs if (memory := of_device(machine, run)) is not None]
+    memories = [(run, memory) for run in runs if (memory := estimate_memory(machine, run)) is not None]
     most: dict[str, int] = {}
     for run, memory in memories:
         if memory.bytes is not None and memory.fits:
@@ -225,5 +225,5 @@ def micro_batch_flag(wildcards: Any) -> str:
     """
     loaded = profiles.load_configuration()
     run = loaded.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed)
-    memory = of_device(machines.load(loaded.config["machine"], loaded.root), run)
+    memory = estimate_memory(machines.load(loaded.config["machine"], loaded.root), run)
     return "" if memory is None or memory.asked is None else f"--micro-batch {memory.asked}"

@@ -62,7 +62,7 @@ class RunClass:
     kept: float
 
 
-def table(estimator: RunEstimator) -> pd.DataFrame:
+def make_table(estimator: RunEstimator) -> pd.DataFrame:
     """Make the plan's table: a row for each target of each study, each whole study, and all studies where there are
     several.
 
@@ -76,17 +76,17 @@ def table(estimator: RunEstimator) -> pd.DataFrame:
         for name, entry in study.definition["targets"].items():
             runs = study.group(*entry["runs"])
             own = {kind: {_choose_key(kind, run): run for run in runs if kind in entry["reads"]} for kind in here}
-            rows.append(row(estimator, study.name, name, runs, own, plan.measurements.of_target(study.name, name)))
+            rows.append(make_row(estimator, study.name, name, runs, own, plan.measurements.of_target(study.name, name)))
             here = {kind: here[kind] | own[kind] for kind in here}
         if not study.definition["targets"]:  # a file of the user's own: its page reads the scores of all runs
             here["scores"] = {run.scores_key: run for run in study.runs.values()}
         measured = plan.measurements.of_target(study.name)
-        rows.append(row(estimator, study.name, WHOLE, list(study.runs.values()), here, measured))
+        rows.append(make_row(estimator, study.name, WHOLE, list(study.runs.values()), here, measured))
         read = {kind: read[kind] | here[kind] for kind in here}
     if len(studies) > 1:
         everything = {item.key: item for study in studies for item in plan.measurements.of_target(study.name).values()}
         once = {key: run for study in studies for key, run in study.runs.items()}
-        rows.append(row(estimator, "(all)", "(all studies)", list(once.values()), read, everything))
+        rows.append(make_row(estimator, "(all)", "(all studies)", list(once.values()), read, everything))
     return pd.DataFrame(rows)
 
 
@@ -95,7 +95,7 @@ def _choose_key(kind: str, run: Run) -> str:
     return run.scores_key if kind == "scores" else run.key
 
 
-def row(
+def make_row(
     estimator: RunEstimator,
     study: str,
     name: str,
@@ -148,7 +148,7 @@ def row(
         "target": name,
         "preset": plan.name,
         "machine": machine.label,
-        "speed": speed_in_words(estimator),
+        "speed": describe_speed(estimator),
         "runs": len(runs),
         "runs_done": len(runs) - len(to_do),
         "runs_to_do": len(to_do),
@@ -191,7 +191,7 @@ def makespan(jobs: Sequence[tuple[float, int]], devices: int) -> float:
     return max(free)
 
 
-def speed_in_words(estimator: RunEstimator) -> str:
+def describe_speed(estimator: RunEstimator) -> str:
     """Describe where the plan's speed comes from: measured or stated, as a share of the machine's peak (MFU)."""
     machine, calibration = estimator.machine, estimator.calibration
     peak = f"{machine.peak_tflops:g} TFLOP/s"
@@ -201,7 +201,7 @@ def speed_in_words(estimator: RunEstimator) -> str:
     return f"measured on {format_count(calibration.runs, 'run')}, MFU {mfu} of {peak}"
 
 
-def memory_in_words(estimator: RunEstimator) -> str:
+def describe_memory(estimator: RunEstimator) -> str:
     """Describe how much of a device's memory finished runs took at most.
 
     Empty if none recorded it, since nothing is guessed.
@@ -266,7 +266,7 @@ def _read_published(estimator: RunEstimator, study: Study, root: Path) -> list[d
     return rows
 
 
-def items(priced: RunEstimator) -> DataRule | None:
+def price_items(priced: RunEstimator) -> DataRule | None:
     """Price the jobs that make evaluation items, one for each suite and corpus; None if nothing is evaluated."""
     suites = {(run.spec.data.corpus, run.suite) for run in priced.project.scored_runs.values() if run.suite}
     if not suites:

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from plumbline.audit.audit_rows import Basis
-from plumbline.audit.paper.paper_table import text_of
+from plumbline.audit.paper.paper_table import read_text
 from plumbline.audit.paper.printed_cell import apply_unit, read_cell
 from plumbline.core.errors import PlumblineError, UsageError, nearest
 from plumbline.core.structs import convert
@@ -122,7 +122,7 @@ def load(path: Path) -> AuditFile:
     if not path.is_file():
         return AuditFile(path=path)
     try:
-        text = text_of(path)
+        text = read_text(path)
         check_keys(text)
         toml = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number of too many digits is a ValueError

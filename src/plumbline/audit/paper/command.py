@@ -48,12 +48,12 @@ def run_audit(options: argparse.Namespace) -> int:
     make_folder(out.parent)
     files = {"rows": str(out), "page": str(out.with_suffix(".md"))}
     atomic_write_text(out, to_csv(audit.rows))
-    atomic_write_text(out.with_suffix(".md"), paper_page.page(audit, not_read))
+    atomic_write_text(out.with_suffix(".md"), paper_page.write_page(audit, not_read))
     code = ANSWERS[audit.answer]
     if options.json:
-        print(json.dumps(paper_page.as_json(audit, files, not_read, code), ensure_ascii=True))
+        print(json.dumps(paper_page.make_json(audit, files, not_read, code), ensure_ascii=True))
     else:
-        print(paper_page.console(audit, files, not_read))
+        print(paper_page.format_console(audit, files, not_read))
     return code
 
 

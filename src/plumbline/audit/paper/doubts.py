@@ -35,7 +35,7 @@ class Doubt:
     explains: bool = False
 
 
-def doubts_of(
+def find_doubts(
     target: Line, formula: Formula, operands: Sequence[Line], computed: Mapping[str, Ends], lines: Lines
 ) -> dict[str, Doubt]:
     """Doubts by key, of those numbers of a line that a relation does not give and that something else may explain."""

@@ -30,7 +30,7 @@ RUNNING_TEXT = (
 UNREAD = "no check of the audit file reads them, and no relation to others was found"
 
 
-def page(audit: PaperAudit, not_read: Iterable[str] = ()) -> str:
+def write_page(audit: PaperAudit, not_read: Iterable[str] = ()) -> str:
     """The page: the audit's own, and after it what was examined, dropped and not read."""
     name = _as_code(audit.folder.resolve().name)
     rows = [{key: _format_value(key, value) for key, value in row.items()} | {"study": name} for row in audit.rows]
@@ -71,7 +71,7 @@ NO_ROWS = "no relation was found among its numbers; tell some in audit.toml."
 NO_ROWS_PAGE = f"# Audit of the printed numbers\n\nNothing was checked: {NO_ROWS}\n"
 
 
-def console(audit: PaperAudit, files: dict[str, str], not_read: list[str]) -> str:
+def format_console(audit: PaperAudit, files: dict[str, str], not_read: list[str]) -> str:
     """Write the audit for a terminal: what was read and checked, each contradiction in two lines, the files."""
     tables = len(audit.tables)
     counts = summary(audit.rows, [audit.rows[0]["study"]])["all"] if audit.rows else dict.fromkeys(VERDICTS, 0)
@@ -129,7 +129,7 @@ def _write_answer(audit: PaperAudit) -> str:
     return sentence.strip() or f"Nothing contradicts among the {read}."
 
 
-def as_json(audit: PaperAudit, files: dict[str, str], not_read: list[str], code: int) -> dict[str, Any]:
+def make_json(audit: PaperAudit, files: dict[str, str], not_read: list[str], code: int) -> dict[str, Any]:
     """The audit as one object."""
     keys = (
         "id",

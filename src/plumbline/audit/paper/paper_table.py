@@ -233,7 +233,7 @@ def check_inside(path: Path, folder: Path) -> None:
         raise UsageError(f"{path}: is a link that leads out of {folder}; put a copy there instead")
 
 
-def text_of(path: Path) -> str:
+def read_text(path: Path) -> str:
     """Read a file of the folder as text, within the limit of its size.
 
     Raises:
@@ -253,14 +253,14 @@ def _read_sources(path: Path) -> dict[str, dict[str, object]]:
     if not path.is_file():
         return {}
     try:
-        tables = parse_json(text_of(path))["tables"]
+        tables = parse_json(read_text(path))["tables"]
         return {str(name): dict(entry) for name, entry in tables.items()}
     except (json.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(f"{path}: not as `plumbline audit --from` writes it ({error}); write it again") from error
 
 
 def _read_table(path: Path, source: dict[str, object]) -> PaperTable:
-    text = text_of(path)
+    text = read_text(path)
     try:
         lines = list(split_rows(path, text, ","))
     except PlumblineError as error:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from plumbline.audit.paper import mark_checks, statistic_checks
 from plumbline.audit.paper.audit_file import TablePart
-from plumbline.audit.paper.doubts import Doubt, doubts_of
+from plumbline.audit.paper.doubts import Doubt, find_doubts
 from plumbline.audit.paper.evidence import SAID_ALL, Agreement, chance_of_a_mean, meets, rate_agreement, rounds_to, tail
 from plumbline.audit.paper.formulas import BASELINE, DIFFERENCES, FORMULAS, GROUP_FIRST, MEANS, SUMS, Formula
 from plumbline.audit.paper.ledger import Ledger, RelationRow
@@ -179,7 +179,7 @@ def _is_doubted(agreement: Agreement, tries: int) -> bool:
 
 
 def _find_doubts(candidate: Candidate, lines: Lines) -> dict[str, Doubt]:
-    return doubts_of(candidate.target, candidate.of, candidate.given, candidate.computed, lines)
+    return find_doubts(candidate.target, candidate.of, candidate.given, candidate.computed, lines)
 
 
 def _check(candidate: Candidate, lines: Lines, ledger: Ledger, *, stated: bool) -> None:

@@ -48,7 +48,7 @@ class _Macro:
     body: tuple[Token, ...]
 
 
-def tokens_of(source: Source) -> list[Token]:
+def read_tokens(source: Source) -> list[Token]:
     """The tokens of a paper, with its own macros replaced. What is not replaced is listed in `source.not_read`."""
     tokens: list[Token] = []
     for number, line in enumerate(source.lines):

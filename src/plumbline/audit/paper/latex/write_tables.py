@@ -10,7 +10,7 @@ from typing import Any
 
 from plumbline.audit.paper.latex.source_files import read_source
 from plumbline.audit.paper.latex.tabulars import CELLS, ReadCell, ReadTable, find_tables
-from plumbline.audit.paper.latex.tokens import tokens_of
+from plumbline.audit.paper.latex.tokens import read_tokens
 from plumbline.audit.paper.paper_table import SOURCES, TABLES
 from plumbline.audit.paper.printed_cell import mark_text, read_cell
 from plumbline.core.errors import UsageError, visible
@@ -27,7 +27,7 @@ def write_tables(path: Path, folder: Path) -> None:
         UsageError: there is no such file, no table in it, or the folder has another table under such a name.
     """
     source = read_source(path)
-    tables = find_tables(tokens_of(source), source)
+    tables = find_tables(read_tokens(source), source)
     texts: dict[str, str] = {}
     descriptions: dict[str, Any] = {}
     not_read = list(source.not_read)
