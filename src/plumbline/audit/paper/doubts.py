@@ -98,7 +98,7 @@ def _doubt_means(target: Line, operands: Sequence[Line], off: Mapping[str, Ends]
     doubts = {}
     for key in off:
         parts = [line.ends[key] for line in operands]
-        possible = {name for name, ends in _list_means(parts, operands, lines) if meets(target.ends[key], ends)}
+        possible = {name for name, ends in _list_other_means(parts, operands, lines) if meets(target.ends[key], ends)}
         if weighted and min(part[0] for part in parts) <= target.ends[key][1] <= max(part[2] for part in parts):
             doubts[key] = Doubt(f"a mean with other weights can give it ({mean_word!r})")
         elif possible:
@@ -145,7 +145,7 @@ def _is_weighted(title: str, name: str) -> bool:
     )
 
 
-def _list_means(parts: Sequence[Ends], operands: Sequence[Line], lines: Lines) -> Iterator[tuple[str, Ends]]:
+def _list_other_means(parts: Sequence[Ends], operands: Sequence[Line], lines: Lines) -> Iterator[tuple[str, Ends]]:
     """Other means of the same parts: their names and ends."""
     if all(part[0] > 0 for part in parts):
         yield "geometric", _compute_ends(parts, lambda values: math.exp(sum(map(math.log, values)) / len(values)))

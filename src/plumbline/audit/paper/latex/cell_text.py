@@ -120,7 +120,7 @@ def cell_text(tokens: Sequence[Token]) -> CellText:
     text = re.sub(r"\s+", " ", "".join(piece for piece, _, _ in pieces)).strip()
     text = text.replace("---", "—").replace("--", "–").replace("``", '"').replace("''", '"')
     text = re.sub(r"_?\s?±\s?", " ± ", text).strip() if re.search(r"\d_?\s?±", text) else text
-    marked = [(bold, under) for piece, bold, under in _cut_main(pieces) if re.search(r"\w", piece)]
+    marked = [(bold, under) for piece, bold, under in _keep_main(pieces) if re.search(r"\w", piece)]
     return CellText(
         text=text,
         bold=bool(marked) and all(bold for bold, _ in marked),
@@ -129,7 +129,7 @@ def cell_text(tokens: Sequence[Token]) -> CellText:
     )
 
 
-def _cut_main(pieces: list[tuple[str, bool, bool]]) -> list[tuple[str, bool, bool]]:
+def _keep_main(pieces: list[tuple[str, bool, bool]]) -> list[tuple[str, bool, bool]]:
     """The pieces of a cell before a ±, a bracket or the arrow of a change."""
     main = []
     for text, bold, under in pieces:
